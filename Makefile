@@ -1,0 +1,90 @@
+# Everything a person or CI does with this repository is a target here; `make` alone lists them.
+# Recipes longer than two lines are scripts in ci/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# --- what can be set on the command line ---------------------------------------------------------
+# SECONDS is a variable of bash itself, so that make must not export its own.
+unexport SECONDS
+override DEMO_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
+SCENARIOS ?= all
+VARIANTS ?= all
+REPEAT ?= 1
+PROFILE ?= release
+
+CARGO := cargo
+TESTBED = $(CARGO) run --locked --profile $(PROFILE) -p tidegate-testbed --bin
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
+
+## See it work
+.PHONY: demo bench bench-cost
+demo: filter tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
+	@$(TESTBED) demo -- --seconds $(DEMO_SECONDS)
+
+bench: filter tools ## Score scenarios on real sockets (SCENARIOS=a,b VARIANTS=c,d REPEAT=3)
+	@$(TESTBED) bench -- --scenarios $(SCENARIOS) --variants $(VARIANTS) --repeat $(REPEAT) --out out/bench
+
+bench-cost: filter tools ## Measure instructions per request against no filter
+	@$(TESTBED) cost --
+
+## Build
+.PHONY: filter tools rust size
+filter: rust ## Build dist/tidegate.wasm, and dist/tidegate-test.wasm for the tests
+	@ci/filter.sh
+
+tools: rust ## Install Envoy as .tools/bin/envoy, from the cache if it is there
+	@ci/tools.sh
+
+rust: ## Install the pinned Rust toolchain and its targets, if missing
+	@ci/rust.sh
+
+size: filter ## Show what takes the room in dist/tidegate.wasm
+	@ci/size.sh
+
+## Test
+.PHONY: test e2e
+test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
+	$(CARGO) test --locked --workspace
+
+e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
+	$(CARGO) test --locked -p tidegate-testbed --tests -- $(TESTS)
+
+## Check
+.PHONY: check fmt fmt-check lint layers docs docs-check deny
+check: fmt-check lint layers docs-check filter ## All checks but the tests and `make deny`; needs no network
+	@echo "check: all is well"
+
+fmt: rust ## Format the code
+	$(CARGO) fmt --all
+
+fmt-check: rust ## Check the format
+	$(CARGO) fmt --all --check
+
+lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
+
+layers: rust ## Check which crates each room depends on
+	@ci/layers.sh
+
+docs: rust ## Write the generated references in docs/
+	@ci/generate.sh
+
+docs-check: rust ## Check that generated files are up to date, and paths, links and targets in *.md
+	@ci/generate.sh --check
+	@ci/docs.py
+
+deny: rust ## Check licences, advisories and banned crates (builds cargo-deny once)
+	@ci/deny.sh
+
+## Tidy up
+.PHONY: clean
+clean: ## Remove everything built here; the cache outside the clone stays
+	$(CARGO) clean
+	rm -rf dist out .tools
