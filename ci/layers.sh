@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Checks the arrows between the rooms (ARCHITECTURE.md): which crate may depend on which.
+#
+# deny.toml bans crates for the whole workspace; this script knows the rooms. Everything that runs in
+# core stands by name in ci/core-dependencies.allow, so that a new dependency of core is a reviewed line.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/say.sh
+
+# The rooms that a room may depend on, in whatever way.
+declare -A arrows=(
+    [tidegate-core]=''
+    [tidegate-filter]='tidegate-core'
+    [tidegate-testbed]='tidegate-core'
+    [tidegate-pack]=''
+)
+# Crates that must not run in a room, however they come there.
+declare -A banned=(
+    [tidegate-filter]='tokio hyper mio rustix'
+    [tidegate-testbed]='proxy-wasm'
+    [tidegate-pack]='tokio proxy-wasm'
+)
+
+tree() {
+    cargo tree --locked --offline --quiet --prefix none --format '{p}' "$@" | awk 'NF {print $1}' | sort -u
+}
+
+wrong=0
+complain() {
+    say "$@"
+    wrong=1
+}
+
+# The only step that may need the network: everything after it runs --offline.
+cargo fetch --locked --quiet
+
+rooms=$(tree --workspace --depth 0)
+for room in $rooms; do
+    if [ ! -v "arrows[$room]" ]; then
+        complain "$room is a new room: say in ci/layers.sh what it may depend on"
+        continue
+    fi
+    for other in $(tree -p "$room" -e normal,build,dev --depth 1 | grep '^tidegate-'); do
+        [[ " $room ${arrows[$room]} " == *" $other "* ]] ||
+            complain "$room depends on $other, which is no arrow of the design"
+    done
+    inside=$(tree -p "$room" -e normal --target all --all-features)
+    for crate in ${banned[$room]-}; do
+        ! grep -qx "$crate" <<<"$inside" ||
+            complain "$room contains $crate (cargo tree -p $room --invert $crate shows the way)"
+    done
+done
+
+allowed=$(sed 's/#.*//' ci/core-dependencies.allow | awk 'NF {print $1}' | sort -u)
+found=$(tree -p tidegate-core -e normal,no-proc-macro --target all --all-features | grep -vx tidegate-core)
+for crate in $(comm -13 <(echo "$allowed") <(echo "$found")); do
+    complain "tidegate-core contains $crate, which is not in ci/core-dependencies.allow"
+done
+for crate in $(comm -23 <(echo "$allowed") <(echo "$found")); do
+    complain "tidegate-core no longer contains $crate: remove it from ci/core-dependencies.allow"
+done
+
+[ "$wrong" = 0 ] || fail "the rooms depend on what they must not"
+say "$(wc -w <<<"$rooms") rooms, arrows as designed; $(wc -w <<<"$found") crates run in core"
