@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Checks what the Markdown files say of this repository against the repository.
+
+A document that names a file, a make target or a metric which is gone sends its reader astray. Held
+against the tree: back-ticked paths, relative links with their anchors, `make` targets, and metric
+names against docs/metrics.md. What only a build creates (dist/, out/, .tools/) is taken as given.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILT = ("dist/", "out/", ".tools/", "target/")
+# A name with one of these endings is meant as a file, wherever it stands.
+FILE = re.compile(r"\.(md|rs|toml|sh|py|ya?ml|json|allow|keep|env|wasm)$")
+PATH = re.compile(r"^[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]+)*/?$")
+METRIC = re.compile(r"\btidegate_[a-z0-9_]+[a-z0-9]\b")
+# Words of the same shape that are no metrics: crates, and the details of a local reply.
+NO_METRIC = re.compile(r"^tidegate_(core|filter|testbed|pack|shed_.*)$")
+
+
+def listed(*patterns):
+    """Files that are tracked or would be."""
+    command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).exists()]
+
+
+def parts(text):
+    """Prose without code, the inline code, and the lines of fenced code; each with its line number."""
+    prose, inline, fenced, fence = [], [], [], None
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = re.match(r"\s*(```+|~~~+)", line)
+        if fence:
+            if mark and mark[1].startswith(fence):
+                fence = None
+            else:
+                fenced.append((number, line))
+        elif mark:
+            fence = mark[1]
+        else:
+            inline += [(number, code.strip()) for code in re.findall(r"`([^`]+)`", line)]
+            prose.append((number, re.sub(r"`[^`]*`", "`", line)))
+    return prose, inline, fenced
+
+
+def anchors(text):
+    """The anchors of a page, made from its headings as GitHub does."""
+    found, fence = set(), False
+    for line in text.splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            fence = not fence
+        heading = re.match(r"#+ +(.*)", line)
+        if heading and not fence:
+            words = re.sub(r"[^\w\- ]", "", heading[1].strip().lower())
+            found.add(words.replace(" ", "-"))
+    return found
+
+
+def is_path(code, top):
+    """Whether inline code means a path of this repository."""
+    if not PATH.match(code) or code.startswith(BUILT) or code in (".", ".."):
+        return False
+    if "/" in code.rstrip("/") or code.endswith("/"):
+        return code.split("/")[0] in top or bool(FILE.search(code))
+    return code in top
+
+
+def exists(code, page):
+    name = code.rstrip("/")
+    return any(next(base.glob(name), None) for base in (ROOT, page.parent))
+
+
+def targets():
+    return set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def metrics():
+    page = ROOT / "docs/metrics.md"
+    return set(METRIC.findall(page.read_text())) if page.exists() else None
+
+
+def check(page, top, make, known):
+    text = page.read_text()
+    prose, inline, fenced = parts(text)
+    for number, code in inline:
+        if is_path(code, top) and not exists(code, page):
+            yield number, f"`{code}` is not there"
+    for number, line in prose:
+        for link in re.findall(r"\]\(([^)\s]+)\)", line):
+            if re.match(r"[a-z]+:", link):
+                continue
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name) if name else page
+            if name.startswith(BUILT):
+                continue
+            if not target.exists():
+                yield number, f"the link to {link} leads nowhere"
+            elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
+                yield number, f"{target.name} has no heading #{anchor}"
+    for number, code in inline + fenced:
+        for target in re.findall(r"(?:^|&& |\$ )make ([a-z][a-z0-9-]*)", code):
+            if target not in make:
+                yield number, f"`make {target}` is no target"
+    for number, line in enumerate(text.splitlines(), 1) if known is not None else ():
+        for name in METRIC.findall(line):
+            if name not in known and not NO_METRIC.match(name):
+                yield number, f"{name} is not in docs/metrics.md"
+
+
+def main():
+    files = listed()
+    top = {path.relative_to(ROOT).parts[0] for path in files}
+    pages = [path for path in files if path.suffix == ".md"]
+    make, known = targets(), metrics()
+    wrong = 0
+    for page in sorted(pages):
+        for number, message in check(page, top, make, known):
+            print(f"{page.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
+            wrong += 1
+    if wrong:
+        sys.exit(f"docs.py: error: {wrong} statements do not hold")
+    print(f"docs.py: {len(pages)} pages agree with the repository", file=sys.stderr)
+
+
+main()
