@@ -1,1 +1,56 @@
-//! Stub.
+//! Tidegate's control laws: an adaptive concurrency limit, a circuit breaker and load shedding by importance,
+//! for every upstream of a proxy.
+//!
+//! Pure: no clock, no randomness of its own, no I/O, no logging, no async. The skins around it (an Envoy
+//! filter, a simulator) say what time it is and what happened; core answers with decisions, directives and
+//! events. [`Engine`] is the way in.
+
+#![forbid(unsafe_code)]
+
+mod admission;
+mod ages;
+mod breaker;
+pub mod config;
+mod counters;
+mod criticality;
+mod engine;
+mod event;
+mod exchange;
+mod histogram;
+mod ladder;
+mod leader;
+mod level;
+mod limit;
+mod outcome;
+mod permit;
+mod ratio;
+mod registry;
+mod request;
+mod sample;
+mod shed;
+mod slot;
+mod snapshot;
+mod tally;
+mod time;
+mod upstream;
+
+pub use breaker::{BreakerState, Phase, TripReason};
+pub use counters::{Counter, Counters, Unshared};
+pub use criticality::Criticality;
+pub use engine::{Decision, Engine};
+pub use event::{Event, Events};
+pub use exchange::{Directive, Directives, LocalTrip, Report, Slice, WIRE_VERSION, WireError};
+pub use histogram::Histogram;
+pub use level::Level;
+pub use limit::{Learned, LimitReason, STANDING_AFTER};
+pub use outcome::{Failure, Outcome};
+pub use permit::Permit;
+pub use ratio::{NotARatio, Ratio};
+pub use registry::OVERFLOW;
+pub use request::{Known, Request};
+pub use shed::{Shed, ShedReason};
+pub use slot::STREAM_AFTER;
+pub use snapshot::{Snapshot, UpstreamSnapshot};
+pub use tally::{Count, Tally};
+pub use time::Instant;
+pub use upstream::{Direction, ServiceName, UpstreamId, UpstreamKey};

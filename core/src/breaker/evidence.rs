@@ -1,0 +1,281 @@
+//! When is a run of failures an outage?
+//!
+//! A fixed count is wrong at every rate but one: five failures in a row are an outage at 10 requests a second
+//! and an ordinary minute at 10,000 with 10 % errors. This is Page's CUSUM of log-likelihood ratios (E. S. Page,
+//! "Continuous Inspection Schemes", Biometrika 1954), which decides between "as usual" and "dead" with as few
+//! outcomes as the evidence allows:
+//!
+//! - every failure adds `ln(p_dead / p_usual)`, every success adds `ln((1 - p_dead) / (1 - p_usual))` (negative),
+//!   and the sum never falls below zero;
+//! - `p_usual` is the upstream's own failure rate as learned, with a margin: an upstream that always fails a
+//!   little needs more evidence;
+//! - the sum trips at `ln(outcomes in a day)`: about one false alarm a day at most, whatever the rate.
+//!
+//! With hardly any failures before, eight in a row trip at 300 requests a second, six at 10.
+//!
+//! Failures that come *because of* load must lower the limit, not open the breaker. They betray themselves: the
+//! failed requests were admitted at higher load than the successful ones (a full queue refuses, a short one does
+//! not), while a dead upstream fails at any load.
+
+/// A dead upstream fails at least this share.
+const DEAD_FAILURE_RATE: f64 = 0.95;
+/// Below this the usual failure rate is taken for this: a few failures in a row happen to everybody.
+const MIN_USUAL_FAILURE_RATE: f64 = 0.1;
+/// The learned rate is an average over a time that may have been better than now.
+const USUAL_MARGIN: f64 = 1.5;
+/// "Usual" stays below the trip ratio, else nothing would ever be unusual.
+const MAX_USUAL_OF_TRIP_RATIO: f64 = 0.8;
+/// False alarms are counted per day.
+const SECONDS_PER_DAY: f64 = 86_400.0;
+/// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice.
+const RAMP_ODDS: f64 = 50.0;
+/// Too few of either kind tell nothing about load.
+const MIN_PER_SIDE: f64 = 5.0;
+/// How many standard errors apart the loads must be (one-sided, 1 in 740 by chance).
+const LOAD_SIGNIFICANCE: f64 = 3.0;
+/// And how much apart, for a difference that matters.
+const MIN_LOAD_RATIO: f64 = 1.1;
+
+/// What one outcome weighs, and how much is enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Thresholds {
+    pub(crate) per_failure: f32,
+    pub(crate) per_success: f32,
+    pub(crate) trip: f32,
+}
+
+impl Thresholds {
+    /// For an upstream that usually fails `failure_rate` (0..=1) of `rate` outcomes a second.
+    pub(crate) fn new(failure_rate: f64, rate: f64, trip_ratio: f64) -> Self {
+        let highest = (trip_ratio * MAX_USUAL_OF_TRIP_RATIO).max(MIN_USUAL_FAILURE_RATE);
+        let usual = (failure_rate * USUAL_MARGIN)
+            .clamp(MIN_USUAL_FAILURE_RATE, highest)
+            .min(DEAD_FAILURE_RATE - 0.05);
+        Self::from_f64(
+            (DEAD_FAILURE_RATE / usual).ln(),
+            ((1.0 - DEAD_FAILURE_RATE) / (1.0 - usual)).ln(),
+            (rate.max(1.0) * SECONDS_PER_DAY).ln(),
+        )
+    }
+
+    /// The same evidence, judged right after a trip.
+    pub(crate) fn in_ramp(self) -> Self {
+        Self::from_f64(
+            f64::from(self.per_failure),
+            f64::from(self.per_success),
+            RAMP_ODDS.ln(),
+        )
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "logarithms of small numbers"
+    )]
+    const fn from_f64(per_failure: f64, per_success: f64, trip: f64) -> Self {
+        Self {
+            per_failure: per_failure as f32,
+            per_success: per_success as f32,
+            trip: trip as f32,
+        }
+    }
+}
+
+/// Sums of the loads at which requests of one kind were admitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Loads {
+    pub(crate) n: f64,
+    pub(crate) sum: f64,
+    pub(crate) squares: f64,
+}
+
+impl Loads {
+    fn add(&mut self, load: u32) {
+        let load = f64::from(load);
+        self.n += 1.0;
+        self.sum += load;
+        self.squares += load * load;
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.n += other.n;
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
+    /// The mean load, or zero when there is none.
+    pub(crate) fn mean(&self) -> f64 {
+        if self.n > 0.0 { self.sum / self.n } else { 0.0 }
+    }
+
+    fn variance_of_mean(&self) -> f64 {
+        if self.n > 1.0 {
+            ((self.squares / self.n - self.mean().powi(2)).max(0.0) + 1.0 / 12.0) / self.n
+        } else {
+            f64::MAX
+        }
+    }
+}
+
+/// Whether failures come with load: Welch's t-test on the loads at admission (B. L. Welch, Biometrika 1947).
+pub(crate) fn is_caused_by_load(failures: &Loads, successes: &Loads) -> bool {
+    if failures.n < MIN_PER_SIDE || successes.n < MIN_PER_SIDE {
+        return false;
+    }
+    let error = (failures.variance_of_mean() + successes.variance_of_mean()).sqrt();
+    let difference = failures.mean() - successes.mean();
+    difference > LOAD_SIGNIFICANCE * error && failures.mean() > MIN_LOAD_RATIO * successes.mean()
+}
+
+/// The sum of evidence for an outage, and the loads behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Evidence {
+    score: f32,
+    failures: Loads,
+    successes: Loads,
+}
+
+/// What the evidence says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// Not enough to say.
+    Undecided,
+    /// Dead.
+    Outage,
+    /// Failing because of load: fewer requests help, none do not.
+    LoadCaused,
+}
+
+impl Evidence {
+    /// A success: speaks against an outage.
+    pub(crate) fn success(&mut self, load: u32, thresholds: &Thresholds) {
+        if self.score <= 0.0 {
+            return;
+        }
+        self.score += thresholds.per_success;
+        if self.score <= 0.0 {
+            *self = Self::default();
+        } else {
+            self.successes.add(load);
+        }
+    }
+
+    /// A failure: speaks for one. Whatever is decided, the evidence starts anew.
+    pub(crate) fn failure(&mut self, load: u32, thresholds: &Thresholds) -> Finding {
+        self.failures.add(load);
+        self.score += thresholds.per_failure;
+        if self.score < thresholds.trip {
+            return Finding::Undecided;
+        }
+        self.decide()
+    }
+
+    /// A window's worth of outcomes of which only the sums are known. Their order is lost, so a window that
+    /// holds both an end and a beginning decides one window later than single outcomes would.
+    pub(crate) fn window(
+        &mut self,
+        successes: Loads,
+        failures: Loads,
+        thresholds: &Thresholds,
+    ) -> Finding {
+        let weight = failures.n * f64::from(thresholds.per_failure)
+            + successes.n * f64::from(thresholds.per_success);
+        let score = f64::from(self.score) + weight;
+        if score <= 0.0 {
+            *self = Self::default();
+            return Finding::Undecided;
+        }
+        self.successes.merge(&successes);
+        self.failures.merge(&failures);
+        if score < f64::from(thresholds.trip) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "below the trip threshold, about 20"
+            )]
+            let small = score as f32;
+            self.score = small;
+            return Finding::Undecided;
+        }
+        self.decide()
+    }
+
+    fn decide(&mut self) -> Finding {
+        let finding = if is_caused_by_load(&self.failures, &self.successes) {
+            Finding::LoadCaused
+        } else {
+            Finding::Outage
+        };
+        *self = Self::default();
+        finding
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failures_to_trip(thresholds: &Thresholds) -> usize {
+        let mut evidence = Evidence::default();
+        (1..100)
+            .find(|_| evidence.failure(3, thresholds) == Finding::Outage)
+            .unwrap()
+    }
+
+    #[test]
+    fn an_outage_trips_after_a_handful_at_any_rate() {
+        let handful = |rate| failures_to_trip(&Thresholds::new(0.0, rate, 0.5));
+        assert_eq!(
+            (handful(10.0), handful(300.0), handful(100_000.0)),
+            (7, 8, 11)
+        );
+    }
+
+    #[test]
+    fn a_failing_upstream_needs_more_evidence() {
+        assert!(failures_to_trip(&Thresholds::new(0.3, 300.0, 0.5)) >= 15);
+    }
+
+    #[test]
+    fn a_trickle_with_some_errors_never_trips() {
+        let thresholds = Thresholds::new(0.1, 8.0, 0.5);
+        let mut evidence = Evidence::default();
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..8 * 3600 * 24 {
+            if rng.f64() < 0.1 {
+                assert_eq!(evidence.failure(1, &thresholds), Finding::Undecided);
+            } else {
+                evidence.success(1, &thresholds);
+            }
+        }
+    }
+
+    #[test]
+    fn refusals_of_a_full_queue_are_caused_by_load() {
+        let thresholds = Thresholds::new(0.0, 1200.0, 0.5);
+        let mut evidence = Evidence::default();
+        let finding = (0..200)
+            .find_map(|i| {
+                if i % 3 == 0 {
+                    evidence.success(20 + i % 7, &thresholds);
+                    return None;
+                }
+                Some(evidence.failure(33, &thresholds))
+                    .filter(|finding| *finding != Finding::Undecided)
+            })
+            .unwrap();
+        assert_eq!(finding, Finding::LoadCaused);
+    }
+
+    #[test]
+    fn no_trip_ratio_makes_thresholds_useless() {
+        for trip_ratio in [0.0, 0.01, 0.5, 1.0] {
+            for failure_rate in [0.0, 0.5, 1.0] {
+                let thresholds = Thresholds::new(failure_rate, 0.0, trip_ratio);
+                assert!(
+                    thresholds.per_failure > 0.0
+                        && thresholds.per_success < 0.0
+                        && thresholds.trip.is_finite()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The leader's side of the breaker: one state for the whole proxy.
+
+use core::time::Duration;
+
+use super::evidence::{Evidence, Finding, Loads, Thresholds, is_caused_by_load};
+use super::interval::{Bounds, learn_recovery, open_interval};
+use super::window::{Outcomes, Window};
+use super::{BreakerState, TripReason};
+use crate::config::BreakerConfig;
+use crate::exchange::LocalTrip;
+use crate::limit::Learned;
+use crate::sample::Sample;
+use crate::tally::Count;
+use crate::time::Instant;
+
+/// A success rate of fewer outcomes means nothing (Hystrix: 20 requests; Linkerd: 5 of one endpoint).
+const MIN_REQUESTS: u64 = 20;
+/// The last two buckets must agree with the window, so that an outage that is over does not trip.
+const FRESH_BUCKETS: usize = 2;
+/// One request that hangs may be a slow query; this many, and no answer to anyone, is a hang.
+const MIN_OVERDUE: u32 = 5;
+/// Slow calls trip only when the limit has been at its floor for so long.
+const SLOW_PATIENCE: Duration = Duration::from_secs(3);
+/// The share of answers beyond the target that makes an upstream useless.
+const SLOW_SHARE: f64 = 0.9;
+/// Outcomes in which the learned failure rate moves halfway and a bit.
+const RATE_MEMORY: f64 = 200.0;
+/// Time constant of the learned outcome rate, seconds.
+const RATE_SECONDS: f64 = 10.0;
+/// What a failure rate was this long ago is free of the outage that begins now.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+/// A trip this soon after a reset continues the outage before it.
+const RELAPSE: Duration = Duration::from_secs(10);
+/// The ramp starts here and doubles at every tick.
+const FIRST_RAMP_LIMIT: u32 = 2;
+
+/// What the judge is told about one interval.
+pub(crate) struct Findings<'a> {
+    pub(crate) sample: &'a Sample,
+    /// Trips that workers reported and that were not heard before.
+    pub(crate) trips: &'a [LocalTrip],
+    /// Waiting longer than this for response headers is a hang.
+    pub(crate) hang_after: Duration,
+    /// The concurrency limit that would hold with a closed breaker, and its floor.
+    pub(crate) limit: u32,
+    pub(crate) min_limit: u32,
+    /// Probes ever sent.
+    pub(crate) probes: u64,
+    /// In 0..1.
+    pub(crate) dice: f64,
+    pub(crate) now: Instant,
+}
+
+/// One step along the diagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transition {
+    Trip(TripReason),
+    Ramp,
+    Reset,
+}
+
+/// The breaker of one upstream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Judge {
+    state: BreakerState,
+    epoch: u32,
+    evidence: Evidence,
+    window: Window,
+    failure_rate: f64,
+    /// The failure rate of a while ago, and the candidate that takes its place.
+    settled_rate: f64,
+    settling_rate: f64,
+    settled_at: Instant,
+    rate: f64,
+    outage_since: Option<Instant>,
+    reset_at: Option<Instant>,
+    usual_recovery: f64,
+    slow_since: Option<Instant>,
+    /// A probe is under way since.
+    probing_since: Option<Instant>,
+    interval: Duration,
+}
+
+impl Judge {
+    /// Goes on where another leader stopped.
+    pub(crate) fn resume(state: BreakerState, epoch: u32, learned: &Learned) -> Self {
+        let open = !matches!(state, BreakerState::Closed);
+        Self {
+            state,
+            epoch,
+            failure_rate: f64::from(learned.failure_rate),
+            settled_rate: f64::from(learned.failure_rate),
+            settling_rate: f64::from(learned.failure_rate),
+            rate: f64::from(learned.rate),
+            usual_recovery: f64::from(learned.recovery),
+            outage_since: open.then_some(learned.outage_since),
+            interval: Duration::from_millis(u64::from(learned.open_interval_ms)),
+            ..Self::default()
+        }
+    }
+
+    /// Writes down what a successor needs.
+    #[expect(clippy::cast_possible_truncation, reason = "six digits are plenty")]
+    pub(crate) fn teach(&self, learned: &mut Learned) {
+        learned.failure_rate = self.failure_rate as f32;
+        learned.rate = self.rate as f32;
+        learned.recovery = self.usual_recovery as f32;
+        learned.outage_since = self.outage_since.unwrap_or_default();
+        learned.open_interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
+    }
+
+    pub(crate) const fn state(&self) -> BreakerState {
+        self.state
+    }
+
+    pub(crate) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// One round: at most one transition.
+    pub(crate) fn update(
+        &mut self,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+    ) -> Option<Transition> {
+        let transition = if config.enabled() {
+            self.decide(findings, config)
+        } else {
+            self.disarm()
+        }?;
+        self.enter(transition, findings, config);
+        Some(transition)
+    }
+
+    fn decide(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> Option<Transition> {
+        let reported = self.reported(findings.trips).map(Transition::Trip);
+        match self.state {
+            BreakerState::Closed => {
+                self.learn_rates(findings);
+                reported.or_else(|| self.judge_closed(findings, config).map(Transition::Trip))
+            }
+            BreakerState::Open { until, .. } if findings.now < until => None,
+            BreakerState::Open { until, probes } => {
+                reported.or_else(|| self.judge_probe(findings, until, probes))
+            }
+            BreakerState::Ramp { limit } => reported.or_else(|| self.judge_ramp(findings, limit)),
+        }
+    }
+
+    /// A trip that a worker made on evidence of this epoch, or of the one before when this is young.
+    fn reported(&self, trips: &[LocalTrip]) -> Option<TripReason> {
+        let behind = |trip: &LocalTrip| self.epoch.wrapping_sub(trip.epoch);
+        trips
+            .iter()
+            .filter(|trip| behind(trip) <= 1)
+            .map(|trip| trip.reason)
+            .min()
+    }
+
+    fn judge_closed(
+        &mut self,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+    ) -> Option<TripReason> {
+        let sample = findings.sample;
+        let thresholds = self.thresholds(config);
+        let (successes, failures) = (sample.success_loads(), sample.failure_loads());
+        self.window.add(
+            Outcomes {
+                successes: sample.tally.get(Count::Successes),
+                failures: sample.tally.get(Count::Failures),
+            },
+            findings.now,
+        );
+        if sample.tally.get(Count::Failures) > 0 || successes.n > 0.0 {
+            let judged = if sample.tally.get(Count::Overloads) == 0 {
+                failures
+            } else {
+                Loads::default()
+            };
+            if self.evidence.window(successes, judged, &thresholds) == Finding::Outage {
+                return Some(TripReason::ConsecutiveFailures);
+            }
+        }
+        let trip_ratio = config.trip_ratio().as_f64();
+        let whole = self
+            .window
+            .whole(findings.now)
+            .fail_at_least(trip_ratio, MIN_REQUESTS);
+        let fresh = self
+            .window
+            .recent(FRESH_BUCKETS, findings.now)
+            .fail_at_least(trip_ratio, MIN_REQUESTS / 2);
+        if whole && fresh && !is_caused_by_load(&failures, &successes) {
+            return Some(TripReason::LowSuccessRate);
+        }
+        let silent = findings.now.saturating_since(sample.last_response) >= findings.hang_after;
+        if sample.overdue >= MIN_OVERDUE && silent {
+            return Some(TripReason::Hang);
+        }
+        self.is_slow(findings).then_some(TripReason::SlowCalls)
+    }
+
+    /// Whether answers stayed far too slow although hardly anything is let in.
+    fn is_slow(&mut self, findings: &Findings<'_>) -> bool {
+        let sample = findings.sample;
+        let judged = sample
+            .count(Count::Slow)
+            .max(sample.count(Count::Successes));
+        let slow = judged > 0.0
+            && sample.count(Count::Slow) >= SLOW_SHARE * judged
+            && findings.limit <= findings.min_limit;
+        if judged > 0.0 && !slow {
+            self.slow_since = None;
+        }
+        if !slow {
+            return false;
+        }
+        let since = *self.slow_since.get_or_insert(findings.now);
+        findings.now.saturating_since(since) >= SLOW_PATIENCE
+    }
+
+    fn judge_probe(
+        &mut self,
+        findings: &Findings<'_>,
+        until: Instant,
+        probes: u64,
+    ) -> Option<Transition> {
+        let tally = &findings.sample.tally;
+        if tally.get(Count::ProbeFailures) > 0 {
+            return Some(Transition::Trip(TripReason::ProbeFailed));
+        }
+        if tally.get(Count::ProbeSuccesses) > 0 {
+            return Some(Transition::Ramp);
+        }
+        if tally.get(Count::ProbesSent) > 0 {
+            self.probing_since.get_or_insert(findings.now);
+        }
+        let since = self.probing_since?;
+        if findings.now.saturating_since(since) >= findings.hang_after {
+            return Some(Transition::Trip(TripReason::ProbeFailed));
+        }
+        if findings.sample.in_flight == 0 && tally.get(Count::ProbesSent) == 0 {
+            // The probe ended without a verdict, its caller gone: grant another.
+            self.probing_since = None;
+            self.state = BreakerState::Open {
+                until,
+                probes: probes.max(findings.probes).saturating_add(1),
+            };
+        }
+        None
+    }
+
+    fn judge_ramp(&mut self, findings: &Findings<'_>, limit: u32) -> Option<Transition> {
+        if findings.sample.tally.get(Count::Successes) == 0 {
+            return None;
+        }
+        let next = limit.saturating_mul(2);
+        if next >= findings.limit {
+            return Some(Transition::Reset);
+        }
+        self.state = BreakerState::Ramp { limit: next };
+        None
+    }
+
+    fn disarm(&self) -> Option<Transition> {
+        (self.state != BreakerState::Closed).then_some(Transition::Reset)
+    }
+
+    fn enter(&mut self, transition: Transition, findings: &Findings<'_>, config: &BreakerConfig) {
+        let now = findings.now;
+        self.epoch = self.epoch.wrapping_add(1);
+        self.evidence = Evidence::default();
+        self.window.clear();
+        self.probing_since = None;
+        self.slow_since = None;
+        self.state = match transition {
+            Transition::Trip(_) => self.open(findings, config),
+            Transition::Ramp => BreakerState::Ramp {
+                limit: FIRST_RAMP_LIMIT,
+            },
+            Transition::Reset => {
+                if let Some(since) = self.outage_since {
+                    self.usual_recovery =
+                        learn_recovery(self.usual_recovery, now.saturating_since(since));
+                }
+                self.reset_at = Some(now);
+                self.interval = Duration::ZERO;
+                BreakerState::Closed
+            }
+        };
+    }
+
+    fn open(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> BreakerState {
+        let now = findings.now;
+        let relapse = self
+            .reset_at
+            .is_some_and(|reset| now.saturating_since(reset) < RELAPSE);
+        if self.state == BreakerState::Closed {
+            // The outage that begins now must not teach what is usual.
+            self.failure_rate = self.settled_rate;
+            if !relapse {
+                self.outage_since = None;
+            }
+        }
+        let since = *self.outage_since.get_or_insert(now);
+        self.interval = open_interval(
+            Bounds {
+                min: config.min_open(),
+                max: config.max_open(),
+            },
+            now.saturating_since(since),
+            self.usual_recovery,
+            findings.sample.retry_after,
+            findings.dice,
+        );
+        BreakerState::Open {
+            until: now + self.interval,
+            probes: findings.probes.saturating_add(1),
+        }
+    }
+
+    /// What an outcome weighs now.
+    pub(crate) fn thresholds(&self, config: &BreakerConfig) -> Thresholds {
+        Thresholds::new(self.failure_rate, self.rate, config.trip_ratio().as_f64())
+    }
+
+    fn learn_rates(&mut self, findings: &Findings<'_>) {
+        let sample = findings.sample;
+        let failures = sample.count(Count::Failures);
+        let outcomes = failures + sample.count(Count::Successes);
+        let span = sample.span.as_secs_f64();
+        let weight = span / (span + RATE_SECONDS);
+        self.rate += (outcomes / span - self.rate) * weight;
+        if outcomes > 0.0 {
+            self.failure_rate +=
+                (failures / outcomes - self.failure_rate) * outcomes / (outcomes + RATE_MEMORY);
+        }
+        if findings.now.saturating_since(self.settled_at) >= SETTLED_AFTER {
+            self.settled_at = findings.now;
+            self.settled_rate = self.settling_rate;
+            self.settling_rate = self.failure_rate;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The circuit breaker: stops calling an upstream that fails, and finds out when it is back.
+//!
+//! ```text
+//!             trip                      until passes
+//!   Closed ----------> Open ------------------------------> half-open (Open, its time over)
+//!     ^                 ^ ^                                      |             |
+//!     |                 | |            probe failed              |             |
+//!     |                 | +--------------------------------------+             | probe succeeded
+//!     |                 |       failures during the ramp                       v
+//!     |                 +---------------------------------------------------- Ramp
+//!     |                              ramp done                                 |
+//!     +------------------------------------------------------------------------+
+//! ```
+//!
+//! Half-open begins by itself when the open interval has passed, in every worker at the same instant and
+//! without a message; what it grants is a ceiling on the probes ever sent, so the whole proxy sends exactly
+//! that many. A successful probe starts the ramp: the concurrency limit doubles from a few requests up to what
+//! was learned, so that a cold upstream is not knocked over again by everything that waited.
+//!
+//! [`evidence`] decides when to trip, [`interval`] for how long; [`judge`] runs the machine for the whole
+//! proxy, [`gate`] is each worker's side of it.
+
+mod evidence;
+mod gate;
+mod interval;
+mod judge;
+mod window;
+
+pub(crate) use evidence::{Loads, Thresholds, is_caused_by_load};
+pub(crate) use gate::{Gate, Passage};
+pub(crate) use judge::{Findings, Judge, Transition};
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Instant;
+
+/// The breaker's state, with what it needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BreakerState {
+    /// Requests flow.
+    #[default]
+    Closed,
+    /// Nothing flows until `until`, then probes do: half-open.
+    Open {
+        /// When half-open begins.
+        until: Instant,
+        /// In half-open, a probe may go while the count of probes ever sent is below this.
+        probes: u64,
+    },
+    /// Half-open after a successful probe: a few requests at a time, more at every step.
+    Ramp {
+        /// Most requests in flight.
+        limit: u32,
+    },
+}
+
+/// The breaker's state as users name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Requests flow.
+    Closed,
+    /// Probes or the ramp.
+    HalfOpen,
+    /// Nothing flows.
+    Open,
+}
+
+impl BreakerState {
+    /// The state's name at `now`.
+    #[must_use]
+    pub fn phase(&self, now: Instant) -> Phase {
+        match self {
+            Self::Closed => Phase::Closed,
+            Self::Open { until, .. } if now < *until => Phase::Open,
+            Self::Open { .. } | Self::Ramp { .. } => Phase::HalfOpen,
+        }
+    }
+}
+
+/// Why the breaker opened. A closed set: the names are metric labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TripReason {
+    /// So many failures with so few successes between them that a dead upstream is the only explanation.
+    ConsecutiveFailures,
+    /// The success rate of the window is below what the policy tolerates.
+    LowSuccessRate,
+    /// Requests get old and nothing comes back.
+    Hang,
+    /// Nearly all answers are far too slow, however few requests are let in.
+    SlowCalls,
+    /// A probe, or the traffic after it, failed.
+    ProbeFailed,
+}
+
+impl TripReason {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [
+        Self::ConsecutiveFailures,
+        Self::LowSuccessRate,
+        Self::Hang,
+        Self::SlowCalls,
+        Self::ProbeFailed,
+    ];
+
+    /// The reason's name in metrics and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ConsecutiveFailures => "consecutive_failures",
+            Self::LowSuccessRate => "low_success_rate",
+            Self::Hang => "hang",
+            Self::SlowCalls => "slow_calls",
+            Self::ProbeFailed => "probe_failed",
+        }
+    }
+}

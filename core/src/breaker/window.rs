@@ -1,0 +1,127 @@
+//! Exact counts of the last ten seconds.
+//!
+//! A decaying average weighs a burst by its speed, so a total outage in one millisecond barely moves it.
+//! Counting in fixed buckets does not care how fast outcomes came.
+
+use core::time::Duration;
+
+use crate::time::Instant;
+
+const BUCKETS: usize = 10;
+/// One bucket. Ten of them outlast a garbage collection or a rescheduled pod, and forget within a coffee's pouring.
+const WIDTH: Duration = Duration::from_secs(1);
+
+/// Successes and failures of one bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcomes {
+    pub(crate) successes: u64,
+    pub(crate) failures: u64,
+}
+
+impl Outcomes {
+    /// How many.
+    pub(crate) const fn total(self) -> u64 {
+        self.successes.saturating_add(self.failures)
+    }
+
+    /// Whether failures make up at least `ratio` (0..=1) of at least `volume` outcomes.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of ten seconds stay below 2^53"
+    )]
+    pub(crate) fn fail_at_least(self, ratio: f64, volume: u64) -> bool {
+        self.total() >= volume && self.failures as f64 >= ratio * self.total() as f64
+    }
+}
+
+/// A ring of buckets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Window {
+    buckets: [Outcomes; BUCKETS],
+    newest: u64,
+}
+
+impl Window {
+    pub(crate) fn add(&mut self, outcomes: Outcomes, now: Instant) {
+        self.roll(now);
+        if let Some(bucket) = self.buckets.get_mut(slot(self.newest)) {
+            bucket.successes = bucket.successes.saturating_add(outcomes.successes);
+            bucket.failures = bucket.failures.saturating_add(outcomes.failures);
+        }
+    }
+
+    /// The newest `count` buckets, the one under way included.
+    pub(crate) fn recent(&mut self, count: usize, now: Instant) -> Outcomes {
+        self.roll(now);
+        (0..count.min(BUCKETS) as u64)
+            .filter_map(|back| self.newest.checked_sub(back))
+            .filter_map(|index| self.buckets.get(slot(index)))
+            .fold(Outcomes::default(), |sum, bucket| Outcomes {
+                successes: sum.successes.saturating_add(bucket.successes),
+                failures: sum.failures.saturating_add(bucket.failures),
+            })
+    }
+
+    pub(crate) fn whole(&mut self, now: Instant) -> Outcomes {
+        self.recent(BUCKETS, now)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.buckets = [Outcomes::default(); BUCKETS];
+    }
+
+    fn roll(&mut self, now: Instant) {
+        let current = now.saturating_since(Instant::ZERO).as_secs() / WIDTH.as_secs();
+        let steps = current.saturating_sub(self.newest).min(BUCKETS as u64);
+        for step in 0..steps {
+            if let Some(bucket) = self.buckets.get_mut(slot(current - step)) {
+                *bucket = Outcomes::default();
+            }
+        }
+        self.newest = self.newest.max(current);
+    }
+}
+
+fn slot(index: u64) -> usize {
+    usize::try_from(index % BUCKETS as u64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    const ONE_EACH: Outcomes = Outcomes {
+        successes: 1,
+        failures: 1,
+    };
+
+    #[test]
+    fn what_is_older_than_the_window_is_gone() {
+        let mut window = Window::default();
+        for second in 0..20 {
+            window.add(ONE_EACH, at(second));
+        }
+        assert_eq!(
+            window.whole(at(19)),
+            Outcomes {
+                successes: 10,
+                failures: 10
+            }
+        );
+        assert_eq!(window.recent(2, at(19)).total(), 4);
+        assert_eq!(window.whole(at(24)).total(), 10);
+        assert_eq!(window.whole(at(1_000)).total(), 0);
+    }
+
+    #[test]
+    fn a_jump_backwards_keeps_counting() {
+        let mut window = Window::default();
+        window.add(ONE_EACH, at(100));
+        window.add(ONE_EACH, at(3));
+        assert_eq!(window.whole(at(100)).total(), 4);
+    }
+}

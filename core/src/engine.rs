@@ -1,0 +1,349 @@
+//! The engine: one constructor and a few verbs, the same for filter, simulator and playground.
+//!
+//! A request is admitted or shed ([`Engine::admit`]); its permit hears of the response headers
+//! ([`Engine::respond`]) and of the end ([`Engine::complete`]). On every tick a worker that is alone decides for
+//! itself ([`Engine::tick`]); workers of one proxy exchange what they saw instead ([`Engine::slice`],
+//! [`Engine::decide`], [`Engine::adopt`]). The control laws are the same either way: alone is a leader of one.
+
+use core::time::Duration;
+
+use crate::admission::{self, Answer, Enforcement};
+use crate::breaker::{BreakerState, Transition, TripReason};
+use crate::config::{Config, Policy};
+use crate::counters::{Counter, Counters};
+use crate::event::{Event, Events};
+use crate::exchange::{Directives, Slice};
+use crate::leader::{Leader, Surroundings};
+use crate::outcome::Outcome;
+use crate::permit::{Permit, Phase, Purpose};
+use crate::registry::Registry;
+use crate::request::Request;
+use crate::shed::Shed;
+use crate::slot::Slot;
+use crate::snapshot::{Snapshot, UpstreamSnapshot};
+use crate::time::Instant;
+use crate::upstream::UpstreamId;
+
+/// An upstream that was used this recently is reported to the leader.
+const REPORTED_FOR: Duration = Duration::from_secs(5);
+/// The random part of Retry-After: callers come back over so much of the wait, not all at once.
+const RETRY_AFTER_JITTER: f64 = 0.5;
+
+/// What to do with a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Let it in.
+    Admit(Permit),
+    /// Refuse it, and say why.
+    Shed(Shed),
+}
+
+/// All state of one worker. See the module's documentation.
+#[derive(Debug)]
+pub struct Engine {
+    config: Config,
+    worker: u64,
+    alone: bool,
+    rng: fastrand::Rng,
+    registry: Registry,
+    leader: Option<Leader>,
+}
+
+impl Engine {
+    /// An engine that serves a proxy alone. `seed` feeds jitter and sampling, nothing else.
+    #[must_use]
+    pub fn new(config: Config, now: Instant, seed: u64) -> Self {
+        Self {
+            alone: true,
+            ..Self::of_many(config, now, seed)
+        }
+    }
+
+    /// One of several engines of a proxy, by its `worker` number, which no other may have. It decides nothing in
+    /// [`Engine::tick`]: the exchange does.
+    #[must_use]
+    pub fn of_many(config: Config, now: Instant, worker: u64) -> Self {
+        let registry = Registry::new(&config, now);
+        Self {
+            config,
+            worker,
+            alone: false,
+            rng: fastrand::Rng::with_seed(worker),
+            registry,
+            leader: None,
+        }
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The policy in force for an upstream.
+    #[must_use]
+    pub fn policy(&self, upstream: UpstreamId) -> &Policy {
+        self.config.policy(self.registry.slot(upstream).rule)
+    }
+
+    /// The handle of the upstream behind `cluster` (and `route`, where the configuration matches on routes).
+    /// A new one starts from what other workers learned. Beyond the cap, newcomers share one state.
+    pub fn upstream(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> UpstreamId {
+        self.registry.upstream(&self.config, cluster, route, now)
+    }
+
+    /// Says how many endpoints stand behind an upstream; 0 when unknown.
+    pub fn set_endpoints(&mut self, upstream: UpstreamId, endpoints: u32) {
+        self.registry.slot_mut(upstream).endpoints = endpoints;
+    }
+
+    /// Decides about a request to `upstream`.
+    pub fn admit(
+        &mut self,
+        upstream: UpstreamId,
+        request: &mut impl Request,
+        counters: &mut impl Counters,
+        now: Instant,
+    ) -> Decision {
+        let slot = self.registry.slot_mut(upstream);
+        let policy = self.config.policy(slot.rule);
+        slot.arrive(now);
+        let answer = if self.config.enabled() {
+            admission::ask(slot, upstream, request, counters, now)
+        } else {
+            Answer::Admit {
+                load: admission::raise(slot, upstream, counters),
+                purpose: Purpose::Normal,
+            }
+        };
+        let (load, purpose) = match answer {
+            Answer::Admit { load, purpose } => (load, purpose),
+            Answer::Refuse { reason, wait, load } => {
+                match admission::enforce(slot, policy, reason, request, &mut self.rng) {
+                    Enforcement::Shed => {
+                        if load.is_some() {
+                            admission::undo(slot, upstream, counters);
+                        }
+                        let jitter = 1.0 + RETRY_AFTER_JITTER * self.rng.f64();
+                        return Decision::Shed(Shed {
+                            reason,
+                            retry_after: wait.mul_f64(jitter),
+                        });
+                    }
+                    Enforcement::LetIn(purpose) => (
+                        load.unwrap_or_else(|| admission::raise(slot, upstream, counters)),
+                        purpose,
+                    ),
+                }
+            }
+        };
+        Decision::Admit(slot.enter(upstream, load, purpose, now))
+    }
+
+    /// The response headers of an admitted request came.
+    pub fn respond(&mut self, permit: &mut Permit, now: Instant) {
+        let slot = self.registry.slot_mut(permit.upstream);
+        slot.last_response = now;
+        if permit.phase == Phase::Waiting {
+            slot.waiting.leave(permit.place);
+            permit.place = slot.answering.enter(now);
+            permit.phase = Phase::Answered { at: now };
+        }
+    }
+
+    /// An admitted request ended: with its response's last byte, a reset, or its caller's departure.
+    pub fn complete(
+        &mut self,
+        permit: Permit,
+        outcome: Outcome,
+        counters: &mut impl Counters,
+        now: Instant,
+    ) {
+        let slot = self.registry.slot_mut(permit.upstream);
+        if slot.leave(&permit, now) && permit.shared {
+            counters.lower(permit.upstream, Counter::InFlight, 1);
+        }
+        let policy = self.config.policy(slot.rule);
+        let Some(reason) = slot.learn(&permit, outcome, policy, now) else {
+            return;
+        };
+        if policy.breaker().enabled() {
+            trip_locally(slot, permit.upstream, policy, reason, counters, now);
+        }
+    }
+
+    /// The upkeep that every worker does on every tick; alone, the control laws too.
+    pub fn tick(&mut self, counters: &mut impl Counters, now: Instant) -> Events {
+        for (id, slot) in self.registry.slots_mut() {
+            let streams = slot.answering.take_beyond(now);
+            if streams > 0 {
+                slot.streams = slot.streams.saturating_add(streams);
+                slot.count_in_flight(-i32::try_from(streams).unwrap_or(i32::MAX), now);
+                if slot.shared {
+                    counters.lower(id, Counter::InFlight, u64::from(streams));
+                }
+            }
+            slot.roll();
+        }
+        if !self.alone {
+            return Events::new();
+        }
+        let slice = self.slice(now);
+        let Some((directives, events)) = self.decide(&[slice], counters, now) else {
+            return Events::new();
+        };
+        self.adopt(&directives, now);
+        events
+    }
+
+    /// What this worker saw of the upstreams in use.
+    pub fn slice(&mut self, now: Instant) -> Slice {
+        let reports = self
+            .registry
+            .slots_mut()
+            .filter(|(_, slot)| {
+                !slot.is_idle()
+                    || now.saturating_since(slot.last_used) < REPORTED_FOR
+                    || slot.gate.state() != BreakerState::Closed
+            })
+            .map(|(_, slot)| slot.report(now))
+            .collect();
+        Slice {
+            worker: self.worker,
+            at: now,
+            reports,
+        }
+    }
+
+    /// Leads: merges the slices of all workers, runs the control laws, and says what all shall follow. `None`
+    /// until every live worker has reported anew. Only one worker of a proxy may lead at a time.
+    pub fn decide(
+        &mut self,
+        slices: &[Slice],
+        counters: &mut impl Counters,
+        now: Instant,
+    ) -> Option<(Directives, Events)> {
+        let took_over = self.registry.has_followed();
+        let mut leader = self
+            .leader
+            .take()
+            .unwrap_or_else(|| Leader::new(now, took_over));
+        let registry = &self.registry;
+        let rounds = leader.merge(slices, |hash| registry.directive(hash), now);
+        let mut events = Events::new();
+        for (hash, round) in rounds.iter().flatten() {
+            let upstream = self.registry.upstream(
+                &self.config,
+                &round.key.cluster,
+                round.key.route.as_deref(),
+                now,
+            );
+            let around = Surroundings {
+                policy: self.config.policy(self.registry.slot(upstream).rule),
+                probes: counters
+                    .value(upstream, Counter::Probes)
+                    .unwrap_or_default(),
+                dice: self.rng.f64(),
+            };
+            events.extend(
+                leader
+                    .decide(*hash, round, &around, now)
+                    .map(|transition| event(upstream, transition)),
+            );
+        }
+        let entries = leader.directives(false, now);
+        self.leader = Some(leader);
+        rounds.map(|_| {
+            (
+                Directives {
+                    leader: self.worker,
+                    at: now,
+                    entries,
+                },
+                events,
+            )
+        })
+    }
+
+    /// Everything this leader knows, for VMs to come; empty when it leads nobody.
+    #[must_use]
+    pub fn learned(&self, now: Instant) -> Directives {
+        let entries = self
+            .leader
+            .as_ref()
+            .map(|leader| leader.directives(true, now))
+            .unwrap_or_default();
+        Directives {
+            leader: self.worker,
+            at: now,
+            entries,
+        }
+    }
+
+    /// Another worker leads now.
+    pub fn resign(&mut self) {
+        self.leader = None;
+    }
+
+    /// Follows what the leader decided; also how a fresh VM takes over what was learned.
+    pub fn adopt(&mut self, directives: &Directives, now: Instant) {
+        self.registry.adopt(&self.config, directives, now);
+    }
+
+    /// Another configuration. What was learned stays, as do requests in flight and open breakers.
+    pub fn reconfigure(&mut self, config: Config, _now: Instant) {
+        self.config = config;
+        self.registry.follow_config(&self.config);
+    }
+
+    /// Values at this instant.
+    #[must_use]
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
+        let upstreams = self.registry.slots().map(|(id, slot)| UpstreamSnapshot {
+            id,
+            key: slot.key.clone(),
+            in_flight: slot.in_flight,
+            streams: slot.streams,
+            limit: slot.ladder.limit(),
+            limit_reason: self
+                .leader
+                .as_ref()
+                .and_then(|leader| leader.limit_reason(slot.hash)),
+            breaker: slot.gate.state().phase(now),
+            open_interval: Duration::from_millis(u64::from(slot.learned.open_interval_ms)),
+            learned: slot.learned,
+            tally: slot.tally.clone(),
+        });
+        Snapshot {
+            upstreams: upstreams.collect(),
+            overflowed: self.registry.overflowed(),
+        }
+    }
+}
+
+/// Closes the worker's own gate until the leader has heard of it.
+fn trip_locally(
+    slot: &mut Slot,
+    upstream: UpstreamId,
+    policy: &Policy,
+    reason: TripReason,
+    counters: &mut impl Counters,
+    now: Instant,
+) {
+    let sent = counters
+        .value(upstream, Counter::Probes)
+        .unwrap_or_default();
+    let state = BreakerState::Open {
+        until: now + policy.breaker().min_open(),
+        probes: sent.saturating_add(1),
+    };
+    slot.gate.trip_locally(reason, state, now);
+}
+
+const fn event(upstream: UpstreamId, transition: Transition) -> Event {
+    match transition {
+        Transition::Trip(reason) => Event::Tripped { upstream, reason },
+        Transition::Ramp => Event::Ramping { upstream },
+        Transition::Reset => Event::Reset { upstream },
+    }
+}

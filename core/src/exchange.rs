@@ -1,0 +1,173 @@
+//! What the workers of a proxy tell each other.
+//!
+//! Every worker reports what it counted (a [`Slice`]); one of them, the leader, merges the slices, runs the
+//! control laws and answers with [`Directives`] that all follow. Both are plain data; how they travel is the
+//! skin's business. On the wire each is one version byte and postcard (<https://postcard.jamesmunns.com>); another
+//! version is refused, so that two versions of the module side by side ignore each other instead of
+//! misreading. A directive carries all that was learned, so it is also what a fresh VM starts from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::breaker::{BreakerState, TripReason};
+use crate::level::Level;
+use crate::limit::Learned;
+use crate::tally::Tally;
+use crate::time::Instant;
+use crate::upstream::UpstreamKey;
+
+/// Version of both wire formats; a change to any type below is a new one.
+pub const WIRE_VERSION: u8 = 1;
+
+/// What one worker saw.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Which worker's VM, by a number that no other VM of the proxy has.
+    pub worker: u64,
+    /// When it was made, so that slices of dead VMs can be told.
+    pub at: Instant,
+    /// One for every upstream in use.
+    pub reports: Vec<Report>,
+}
+
+/// What one worker saw of one upstream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Which upstream.
+    pub upstream: UpstreamKey,
+    /// All it counted since its VM began.
+    pub tally: Tally,
+    /// Requests it has in flight now.
+    pub in_flight: u32,
+    /// Of these, how many wait for response headers far beyond the latency target.
+    pub overdue: u32,
+    /// The most requests in flight, in the whole proxy, that an arrival met since the last report but one.
+    pub peak: u32,
+    /// When response headers last came.
+    pub last_response: Instant,
+    /// Endpoints behind the upstream; 0 when unknown.
+    pub endpoints: u32,
+    /// The longest Retry-After since the last report but one, milliseconds.
+    pub retry_after_ms: u32,
+    /// The worker's last trip on its own evidence.
+    pub trip: Option<LocalTrip>,
+}
+
+/// A worker tripped before the leader could tell it to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalTrip {
+    /// Counts the worker's trips of this upstream, so that each is heard once.
+    pub sequence: u32,
+    /// The epoch whose evidence it judged.
+    pub epoch: u32,
+    /// Why.
+    pub reason: TripReason,
+}
+
+/// What the leader decided, for all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Directives {
+    /// The leader's worker number.
+    pub leader: u64,
+    /// When.
+    pub at: Instant,
+    /// One for every upstream in use, and for every one with something learned.
+    pub entries: Vec<Directive>,
+}
+
+/// What holds for one upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Directive {
+    /// [`UpstreamKey::hash`].
+    pub upstream: u64,
+    /// Counts the breaker's transitions.
+    pub epoch: u32,
+    /// The breaker's state.
+    pub breaker: BreakerState,
+    /// Most requests in flight for the marginal level.
+    pub limit: u32,
+    /// Most requests in flight for levels above it.
+    pub reserve: u32,
+    /// The level at which demand reaches what the upstream can carry; lower ones are shed first.
+    pub marginal: Level,
+    /// Workers that serve this upstream, at least 1: who cannot see the shared count keeps to this share.
+    pub workers: u16,
+    /// All that the laws learned.
+    pub learned: Learned,
+}
+
+impl Directive {
+    /// What holds while nothing is known.
+    pub(crate) fn unknown(upstream: u64) -> Self {
+        Self {
+            upstream,
+            epoch: 0,
+            breaker: BreakerState::Closed,
+            limit: 1,
+            reserve: 1,
+            marginal: Level::LOWEST,
+            workers: 1,
+            learned: Learned::default(),
+        }
+    }
+}
+
+/// A payload that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Another version of the module wrote it.
+    #[error("payload version {found}, expected {WIRE_VERSION}")]
+    Version {
+        /// The version byte.
+        found: u8,
+    },
+    /// It is not what it says it is.
+    #[error("malformed payload")]
+    Malformed,
+}
+
+impl Slice {
+    /// The bytes to share.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads what [`Slice::encode`] wrote.
+    ///
+    /// # Errors
+    /// When the bytes are of another version or malformed.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        decode(bytes)
+    }
+}
+
+impl Directives {
+    /// The bytes to share.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads what [`Directives::encode`] wrote.
+    ///
+    /// # Errors
+    /// When the bytes are of another version or malformed.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        decode(bytes)
+    }
+}
+
+fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    // Writing plain data to a growing vector cannot fail; were it to, an empty payload is refused by every reader.
+    postcard::to_extend(value, vec![WIRE_VERSION]).unwrap_or_default()
+}
+
+fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, WireError> {
+    match bytes.split_first() {
+        Some((&WIRE_VERSION, payload)) => {
+            postcard::from_bytes(payload).map_err(|_| WireError::Malformed)
+        }
+        Some((&found, _)) => Err(WireError::Version { found }),
+        None => Err(WireError::Malformed),
+    }
+}

@@ -1,0 +1,222 @@
+//! Latencies in buckets a fifth to a quarter apart.
+//!
+//! The control laws need quantiles of exact windows that several workers filled. Buckets add and subtract, so
+//! windows merge and differences of growing counts are windows; a quantile is off by half a bucket at most.
+//! Log-linear as in HdrHistogram: four buckets to an octave.
+
+use core::time::Duration;
+
+use serde::ser::SerializeTuple;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Buckets to an octave, as a power of two.
+const SUB_BITS: u32 = 2;
+/// Latencies below 64 us share the first bucket.
+const LOWEST_BITS: u32 = 6;
+/// 18 octaves of four: up to 16.8 s; what is slower shares the last bucket.
+pub const BUCKETS: usize = 72;
+
+/// Counts of latencies by bucket; every count wraps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram([u32; BUCKETS]);
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self([0; BUCKETS])
+    }
+}
+
+impl Histogram {
+    /// Counts one latency.
+    pub fn record(&mut self, latency: Duration) {
+        if let Some(count) = self.0.get_mut(bucket(latency)) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|count| *count == 0)
+    }
+
+    /// What came since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut difference = self.clone();
+        for (count, before) in difference.0.iter_mut().zip(&earlier.0) {
+            *count = count.wrapping_sub(*before);
+        }
+        difference
+    }
+
+    /// Adds another's counts.
+    pub fn merge(&mut self, other: &Self) {
+        for (count, more) in self.0.iter_mut().zip(&other.0) {
+            *count = count.wrapping_add(*more);
+        }
+    }
+
+    /// The counts, lowest bucket first.
+    pub fn counts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The latency, in seconds, that a share `quantile` (0..=1) of the counts stays below; `None` when empty.
+    #[must_use]
+    pub fn quantile(&self, quantile: f64) -> Option<f64> {
+        quantile_of(self.0.iter().map(|count| f64::from(*count)), quantile)
+    }
+
+    /// The mean in seconds, taking a bucket's middle for all in it; `None` when empty.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        mean_of(self.0.iter().map(|count| f64::from(*count)))
+    }
+}
+
+/// The quantile, in seconds, of weights by bucket, interpolated within the bucket.
+pub(crate) fn quantile_of(
+    weights: impl Iterator<Item = f64> + Clone,
+    quantile: f64,
+) -> Option<f64> {
+    let total: f64 = weights.clone().sum();
+    if total <= 0.0 {
+        return None;
+    }
+    let wanted = total * quantile.clamp(0.0, 1.0);
+    let mut below = 0.0;
+    let mut last = None;
+    for (index, weight) in weights.enumerate().filter(|(_, weight)| *weight > 0.0) {
+        let (low, high) = bounds(index);
+        if below + weight >= wanted {
+            return Some(low + (high - low) * ((wanted - below) / weight).clamp(0.0, 1.0));
+        }
+        below += weight;
+        last = Some(high);
+    }
+    last
+}
+
+/// The mean, in seconds, of weights by bucket.
+pub(crate) fn mean_of(weights: impl Iterator<Item = f64>) -> Option<f64> {
+    let (total, sum) = weights
+        .enumerate()
+        .fold((0.0, 0.0), |(total, sum), (index, weight)| {
+            let (low, high) = bounds(index);
+            (total + weight, sum + weight * (low + high) / 2.0)
+        });
+    (total > 0.0).then(|| sum / total)
+}
+
+/// The bucket of a latency.
+pub(crate) fn bucket(latency: Duration) -> usize {
+    let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+    if micros < 1 << LOWEST_BITS {
+        return 0;
+    }
+    let octave = 63 - micros.leading_zeros();
+    let sub = (micros >> (octave - SUB_BITS)) & ((1 << SUB_BITS) - 1);
+    let index = u64::from((octave - LOWEST_BITS) << SUB_BITS) + sub;
+    usize::try_from(index).unwrap_or(BUCKETS).min(BUCKETS - 1)
+}
+
+/// A bucket's bounds in seconds.
+fn bounds(index: usize) -> (f64, f64) {
+    (
+        if index == 0 { 0.0 } else { lower_bound(index) },
+        lower_bound(index + 1),
+    )
+}
+
+fn lower_bound(index: usize) -> f64 {
+    let sub = 1 << SUB_BITS;
+    let octave = i32::try_from(index / sub).unwrap_or(i32::MAX);
+    #[expect(clippy::cast_precision_loss, reason = "an index below 73")]
+    let fraction = 1.0 + (index % sub) as f64 / f64::from(sub as u8);
+    64e-6 * fraction * 2.0_f64.powi(octave)
+}
+
+// serde's derive stops at arrays of 32.
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut tuple = serializer.serialize_tuple(BUCKETS)?;
+        for count in &self.0 {
+            tuple.serialize_element(count)?;
+        }
+        tuple.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        type Part = [u32; BUCKETS / 3];
+        let (low, middle, high) = <(Part, Part, Part)>::deserialize(deserializer)?;
+        let mut all = [0; BUCKETS];
+        for (slot, count) in all
+            .iter_mut()
+            .zip(low.into_iter().chain(middle).chain(high))
+        {
+            *slot = count;
+        }
+        Ok(Self(all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_stand_side_by_side() {
+        for index in 1..BUCKETS - 1 {
+            let low = Duration::from_secs_f64(lower_bound(index));
+            assert_eq!(bucket(low), index);
+            assert_eq!(bucket(low - Duration::from_micros(1)), index - 1);
+        }
+        assert_eq!(bucket(Duration::ZERO), 0);
+        assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn a_quantile_is_off_by_less_than_a_bucket() {
+        let mut histogram = Histogram::default();
+        for ms in 1..=1000 {
+            histogram.record(Duration::from_millis(ms));
+        }
+        for (quantile, expected) in [(0.1, 0.1), (0.5, 0.5), (0.99, 0.99)] {
+            let found = histogram.quantile(quantile).unwrap();
+            assert!(
+                (found / expected - 1.0).abs() < 0.13,
+                "p{quantile}: {found}"
+            );
+        }
+        assert!((histogram.mean().unwrap() / 0.5 - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn differences_and_sums_are_windows() {
+        let mut whole = Histogram::default();
+        whole.record(Duration::from_millis(3));
+        let before = whole.clone();
+        whole.record(Duration::from_secs(100));
+        let window = whole.since(&before);
+        assert_eq!(window.len(), 1);
+        assert_eq!(window.quantile(0.5), window.quantile(0.5));
+        let mut again = before;
+        again.merge(&window);
+        assert_eq!(again, whole);
+    }
+
+    #[test]
+    fn nothing_has_no_quantile() {
+        assert_eq!(Histogram::default().quantile(0.5), None);
+        assert_eq!(Histogram::default().mean(), None);
+    }
+}

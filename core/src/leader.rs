@@ -1,0 +1,283 @@
+//! The leader: merges what all workers saw, runs the control laws, and decides for all.
+//!
+//! Reports hold growing counts; the leader takes differences per worker and adds them up, so the order of the
+//! workers does not matter, a report read twice counts once, and one that was overwritten is not lost. A round
+//! waits until every live worker has reported anew, because half a report is half the throughput.
+
+use std::collections::BTreeMap;
+
+use core::time::Duration;
+
+use crate::breaker::{BreakerState, Findings, Judge, Transition};
+use crate::config::Policy;
+use crate::exchange::{Directive, LocalTrip, Report, Slice};
+use crate::ladder::Demand;
+use crate::limit::{Learned, LimitReason, Limiter, Terms};
+use crate::sample::Sample;
+use crate::tally::Tally;
+use crate::time::Instant;
+use crate::upstream::UpstreamKey;
+
+/// A worker that has not reported for so long is gone.
+const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
+/// A round waits for late workers this long at most.
+const ROUND_PATIENCE: Duration = Duration::from_millis(250);
+/// Rounds closer together than this measure nothing.
+const MIN_ROUND: Duration = Duration::from_millis(10);
+/// A new leader does not take what workers counted before its time for news.
+const TAKEOVER: Duration = Duration::from_secs(2);
+/// Directives of upstreams that were idle for so long need not be repeated.
+const QUIET_AFTER: Duration = Duration::from_secs(10);
+
+/// The leader's state for all upstreams.
+#[derive(Debug)]
+pub(crate) struct Leader {
+    began_at: Instant,
+    took_over: bool,
+    round_at: Instant,
+    workers: BTreeMap<u64, Instant>,
+    controllers: BTreeMap<u64, Controller>,
+}
+
+/// The laws for one upstream.
+#[derive(Debug)]
+struct Controller {
+    limiter: Limiter,
+    judge: Judge,
+    demand: Demand,
+    seen: BTreeMap<u64, Tally>,
+    heard: BTreeMap<u64, u32>,
+    active_at: Instant,
+    directive: Directive,
+}
+
+/// One upstream's merged reports of a round.
+pub(crate) struct Round {
+    pub(crate) key: UpstreamKey,
+    sample: Sample,
+    trips: Vec<LocalTrip>,
+}
+
+/// What a controller needs from outside for one round.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) policy: &'a Policy,
+    /// Probes ever sent.
+    pub(crate) probes: u64,
+    /// In 0..1.
+    pub(crate) dice: f64,
+}
+
+impl Leader {
+    /// A leader from now on. `took_over` when workers had another leader before.
+    pub(crate) const fn new(now: Instant, took_over: bool) -> Self {
+        Self {
+            began_at: now,
+            took_over,
+            round_at: now,
+            workers: BTreeMap::new(),
+            controllers: BTreeMap::new(),
+        }
+    }
+
+    /// Merges a round of slices; `None` while workers are still to report.
+    /// `known` gives what was in force for an upstream that this leader meets for the first time.
+    pub(crate) fn merge(
+        &mut self,
+        slices: &[Slice],
+        known: impl Fn(u64) -> Option<Directive>,
+        now: Instant,
+    ) -> Option<Vec<(u64, Round)>> {
+        let live = || {
+            slices
+                .iter()
+                .filter(|slice| now.saturating_since(slice.at) < WORKER_TIMEOUT)
+        };
+        let fresh = |slice: &&Slice| {
+            self.workers
+                .get(&slice.worker)
+                .is_none_or(|seen| slice.at > *seen)
+        };
+        let waited = now.saturating_since(self.round_at);
+        if waited < MIN_ROUND
+            || live().count() == 0
+            || (!live().all(|slice| fresh(&slice)) && waited < ROUND_PATIENCE)
+        {
+            return None;
+        }
+        let span = self.span(live().filter(fresh), waited);
+        self.round_at = now;
+        let newcomers_are_news = !self.took_over || now.saturating_since(self.began_at) >= TAKEOVER;
+        let mut rounds = BTreeMap::new();
+        for slice in live() {
+            let new_worker = self.workers.insert(slice.worker, slice.at).is_none();
+            for report in &slice.reports {
+                let hash =
+                    UpstreamKey::hash(&report.upstream.cluster, report.upstream.route.as_deref());
+                let controller = self
+                    .controllers
+                    .entry(hash)
+                    .or_insert_with(|| Controller::new(hash, known(hash), now));
+                let round = rounds.entry(hash).or_insert_with(|| Round {
+                    key: report.upstream.clone(),
+                    sample: Sample::empty(span),
+                    trips: Vec::new(),
+                });
+                controller.hear(
+                    slice.worker,
+                    report,
+                    newcomers_are_news || !new_worker,
+                    round,
+                );
+            }
+        }
+        self.workers
+            .retain(|_, at| now.saturating_since(*at) < WORKER_TIMEOUT);
+        Some(rounds.into_iter().collect())
+    }
+
+    /// The mean time between the two last reports of each worker.
+    fn span<'a>(&self, slices: impl Iterator<Item = &'a Slice>, waited: Duration) -> Duration {
+        let (sum, workers) = slices
+            .filter_map(|slice| Some(slice.at.saturating_since(*self.workers.get(&slice.worker)?)))
+            .fold((Duration::ZERO, 0_u32), |(sum, n), span| {
+                (sum.saturating_add(span), n + 1)
+            });
+        if workers == 0 { waited } else { sum / workers }
+    }
+
+    /// Runs the laws on a round of one upstream.
+    pub(crate) fn decide(
+        &mut self,
+        hash: u64,
+        round: &Round,
+        around: &Surroundings<'_>,
+        now: Instant,
+    ) -> Option<Transition> {
+        self.controllers.get_mut(&hash)?.decide(round, around, now)
+    }
+
+    /// What holds for upstreams in use; all of them when `all`.
+    pub(crate) fn directives(&self, all: bool, now: Instant) -> Vec<Directive> {
+        let in_use = |controller: &&Controller| {
+            all || now.saturating_since(controller.active_at) < QUIET_AFTER
+                || !matches!(controller.directive.breaker, BreakerState::Closed)
+        };
+        self.controllers
+            .values()
+            .filter(in_use)
+            .map(|controller| controller.directive)
+            .collect()
+    }
+
+    /// Why an upstream's limit is what it is.
+    pub(crate) fn limit_reason(&self, hash: u64) -> Option<LimitReason> {
+        self.controllers
+            .get(&hash)
+            .map(|controller| controller.limiter.reason())
+    }
+
+    /// Forgets an upstream.
+    pub(crate) fn forget(&mut self, hash: u64) {
+        self.controllers.remove(&hash);
+    }
+}
+
+impl Controller {
+    fn new(hash: u64, known: Option<Directive>, now: Instant) -> Self {
+        let directive = known.unwrap_or_else(|| Directive::unknown(hash));
+        Self {
+            limiter: Limiter::resume(&directive.learned),
+            judge: Judge::resume(directive.breaker, directive.epoch, &directive.learned),
+            demand: Demand::default(),
+            seen: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            active_at: now,
+            directive,
+        }
+    }
+
+    fn hear(&mut self, worker: u64, report: &Report, is_news: bool, round: &mut Round) {
+        let first = Tally::default();
+        let seen = match self.seen.get(&worker) {
+            Some(seen) => seen,
+            None if is_news => &first,
+            None => &report.tally,
+        };
+        let news = report.tally.since(seen);
+        let sample = &mut round.sample;
+        if news.get(crate::tally::Count::Arrivals) > 0 || report.in_flight > 0 {
+            sample.workers = sample.workers.saturating_add(1);
+        }
+        sample.tally.merge(&news);
+        sample.in_flight = sample.in_flight.saturating_add(report.in_flight);
+        sample.overdue = sample.overdue.saturating_add(report.overdue);
+        sample.peak = sample.peak.max(report.peak);
+        sample.last_response = sample.last_response.max(report.last_response);
+        sample.endpoints = sample.endpoints.max(report.endpoints);
+        sample.retry_after = sample
+            .retry_after
+            .max(Duration::from_millis(u64::from(report.retry_after_ms)));
+        self.seen.insert(worker, report.tally.clone());
+        if let Some(trip) = report.trip
+            && self.heard.insert(worker, trip.sequence) != Some(trip.sequence)
+        {
+            round.trips.push(trip);
+        }
+    }
+
+    fn decide(
+        &mut self,
+        round: &Round,
+        around: &Surroundings<'_>,
+        now: Instant,
+    ) -> Option<Transition> {
+        let (sample, policy) = (&round.sample, around.policy);
+        if sample.tally.get(crate::tally::Count::Arrivals) > 0 || sample.in_flight > 0 {
+            self.active_at = now;
+        }
+        let terms = Terms {
+            slo: policy.slo(),
+            limit: policy.limit(),
+            stance: policy.stance(),
+        };
+        if matches!(
+            self.judge.state(),
+            BreakerState::Closed | BreakerState::Ramp { .. }
+        ) {
+            self.limiter.update(sample, terms, now);
+        }
+        self.demand.update(sample);
+        let (limit, reserve) = self.limiter.limits(terms);
+        let findings = Findings {
+            sample,
+            trips: &round.trips,
+            hang_after: self.limiter.hang_after(policy.slo()),
+            limit,
+            min_limit: policy.limit().min().saturating_mul(sample.endpoints.max(1)),
+            probes: around.probes,
+            dice: around.dice,
+            now,
+        };
+        let transition = self.judge.update(&findings, policy.breaker());
+        let pressed = self.limiter.is_congested() || sample.tally.refused_for_load() > 0;
+        let capacity = if pressed {
+            self.limiter.capacity()
+        } else {
+            0.0
+        };
+        let mut learned = Learned::default();
+        self.limiter.teach(&mut learned);
+        self.judge.teach(&mut learned);
+        self.directive = Directive {
+            upstream: self.directive.upstream,
+            epoch: self.judge.epoch(),
+            breaker: self.judge.state(),
+            limit,
+            reserve,
+            marginal: self.demand.marginal(capacity),
+            workers: sample.workers.max(1),
+            learned,
+        };
+        transition
+    }
+}

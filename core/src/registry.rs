@@ -1,0 +1,204 @@
+//! The upstreams a worker keeps state for, a bounded number of them.
+//!
+//! Names come from the network's configuration, or, with a cluster header, from requests: without a cap they
+//! could eat the proxy's memory. At the cap a newcomer takes the place of the one that was idle longest; when
+//! none was idle long enough, newcomers share one state, and are counted.
+
+use std::collections::BTreeMap;
+
+use core::time::Duration;
+
+use crate::config::{Config, RuleIndex, UpstreamName};
+use crate::exchange::{Directive, Directives};
+use crate::slot::Slot;
+use crate::time::Instant;
+use crate::upstream::{ServiceName, UpstreamId, UpstreamKey};
+
+/// An upstream may make room for another one when it was idle for so long.
+const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
+/// The name of the state that all upstreams beyond the cap share.
+pub const OVERFLOW: &str = "_overflow";
+
+/// All slots of one worker.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    overflow: Slot,
+    slots: Vec<Slot>,
+    by_hash: BTreeMap<u64, UpstreamId>,
+    /// What was learned about upstreams that this worker has not seen.
+    learned: BTreeMap<u64, Directive>,
+    followed: bool,
+    overflowed: u64,
+}
+
+impl Registry {
+    pub(crate) fn new(config: &Config, now: Instant) -> Self {
+        Self {
+            overflow: new_slot(config, OVERFLOW, None, now),
+            slots: Vec::new(),
+            by_hash: BTreeMap::new(),
+            learned: BTreeMap::new(),
+            followed: false,
+            overflowed: 0,
+        }
+    }
+
+    /// The slot of a handle; the shared one for a handle of nobody's.
+    pub(crate) fn slot(&self, id: UpstreamId) -> &Slot {
+        position(id)
+            .and_then(|position| self.slots.get(position))
+            .unwrap_or(&self.overflow)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn slot_mut(&mut self, id: UpstreamId) -> &mut Slot {
+        position(id)
+            .and_then(|position| self.slots.get_mut(position))
+            .unwrap_or(&mut self.overflow)
+    }
+
+    /// All slots, the shared one first.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
+        core::iter::once(&self.overflow)
+            .chain(&self.slots)
+            .zip(0..)
+            .map(|(slot, id)| (UpstreamId(id), slot))
+    }
+
+    /// The same, to change them.
+    pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut Slot)> {
+        core::iter::once(&mut self.overflow)
+            .chain(&mut self.slots)
+            .zip(0..)
+            .map(|(slot, id)| (UpstreamId(id), slot))
+    }
+
+    /// Requests that had to share state.
+    pub(crate) const fn overflowed(&self) -> u64 {
+        self.overflowed
+    }
+
+    /// Whether another worker led before.
+    pub(crate) const fn has_followed(&self) -> bool {
+        self.followed
+    }
+
+    /// What is in force for an upstream, if anything is known.
+    pub(crate) fn directive(&self, hash: u64) -> Option<Directive> {
+        match self.by_hash.get(&hash) {
+            Some(id) => Some(self.slot(*id).directive()),
+            None => self.learned.get(&hash).copied(),
+        }
+    }
+
+    pub(crate) fn upstream(
+        &mut self,
+        config: &Config,
+        cluster: &str,
+        route: Option<&str>,
+        now: Instant,
+    ) -> UpstreamId {
+        let hash = UpstreamKey::hash(cluster, route);
+        if let Some(id) = self.by_hash.get(&hash) {
+            return *id;
+        }
+        if cluster == OVERFLOW {
+            return UpstreamId::OVERFLOW;
+        }
+        let cap = usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX);
+        let id = if self.slots.len() < cap {
+            self.free_id()
+        } else {
+            self.evict(now)
+        };
+        let Some(id) = id else {
+            self.overflowed = self.overflowed.wrapping_add(1);
+            return UpstreamId::OVERFLOW;
+        };
+        let mut slot = new_slot(config, cluster, route, now);
+        if let Some(directive) = self.learned.remove(&hash) {
+            slot.adopt(&directive, config.policy(slot.rule), now);
+        }
+        self.by_hash.insert(hash, id);
+        match position(id).and_then(|position| self.slots.get_mut(position)) {
+            Some(place) => *place = slot,
+            None => self.slots.push(slot),
+        }
+        id
+    }
+
+    pub(crate) fn adopt(&mut self, config: &Config, directives: &Directives, now: Instant) {
+        self.followed = true;
+        for directive in &directives.entries {
+            match self.by_hash.get(&directive.upstream) {
+                Some(id) => {
+                    let slot = self.slot_mut(*id);
+                    slot.adopt(directive, config.policy(slot.rule), now);
+                }
+                None if directive.upstream == self.overflow.hash => {
+                    self.overflow
+                        .adopt(directive, config.policy(self.overflow.rule), now);
+                }
+                None if self.learned.len()
+                    < usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX) =>
+                {
+                    self.learned.insert(directive.upstream, *directive);
+                }
+                None => {}
+            }
+        }
+    }
+
+    pub(crate) fn follow_config(&mut self, config: &Config) {
+        for (_, slot) in self.slots_mut() {
+            slot.rule = rule(config, &slot.key);
+            slot.follow_policy(config.policy(slot.rule));
+        }
+    }
+
+    fn free_id(&self) -> Option<UpstreamId> {
+        u32::try_from(self.slots.len())
+            .ok()?
+            .checked_add(1)
+            .map(UpstreamId)
+    }
+
+    /// Frees the place of the upstream that was idle longest, if it was idle long enough.
+    fn evict(&mut self, now: Instant) -> Option<UpstreamId> {
+        let (id, slot) = self
+            .slots()
+            .skip(1)
+            .filter(|(_, slot)| {
+                slot.is_idle() && now.saturating_since(slot.last_used) >= EVICTABLE_AFTER
+            })
+            .min_by_key(|(_, slot)| slot.last_used)?;
+        let hash = slot.hash;
+        self.by_hash.remove(&hash);
+        Some(id)
+    }
+}
+
+fn position(id: UpstreamId) -> Option<usize> {
+    id.index().checked_sub(1)
+}
+
+fn rule(config: &Config, key: &UpstreamKey) -> RuleIndex {
+    let service = ServiceName::parse(&key.cluster).host;
+    config
+        .policy_for(&UpstreamName {
+            service,
+            cluster: &key.cluster,
+            route: key.route.as_deref(),
+        })
+        .0
+}
+
+fn new_slot(config: &Config, cluster: &str, route: Option<&str>, now: Instant) -> Slot {
+    let key = UpstreamKey {
+        cluster: cluster.to_owned(),
+        route: route.map(str::to_owned),
+    };
+    let hash = UpstreamKey::hash(cluster, route);
+    let rule = rule(config, &key);
+    Slot::new(key, hash, rule, config.policy(rule), now)
+}

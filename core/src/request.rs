@@ -1,0 +1,59 @@
+//! What the engine may ask of a request.
+//!
+//! Every answer costs the filter a host call of some 11,000 instructions, so nothing is read up front: the
+//! engine asks only when the answer can change the decision, which is under pressure.
+
+use crate::criticality::Criticality;
+
+/// A request that waits for a decision. The answers must not change while it does.
+pub trait Request {
+    /// How much the request matters.
+    fn criticality(&mut self) -> Criticality;
+
+    /// Whether some proxy on the way already tried it (`x-envoy-attempt-count` above 1).
+    fn is_retry(&mut self) -> bool;
+
+    /// Whether a health checker sent it. Such a request is never shed: shedding it could take a healthy
+    /// endpoint out of rotation.
+    fn is_health_check(&mut self) -> bool;
+
+    /// A stable hash of the caller, so that the same callers are served while others are shed; `None` when
+    /// callers are not told apart.
+    fn cohort(&mut self) -> Option<u32>;
+}
+
+/// A request of given properties, for tests, simulators and callers that know everything beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// See [`Request::criticality`].
+    pub criticality: Criticality,
+    /// See [`Request::is_retry`].
+    pub retry: bool,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            criticality: Criticality::Critical,
+            retry: false,
+        }
+    }
+}
+
+impl Request for Known {
+    fn criticality(&mut self) -> Criticality {
+        self.criticality
+    }
+
+    fn is_retry(&mut self) -> bool {
+        self.retry
+    }
+
+    fn is_health_check(&mut self) -> bool {
+        false
+    }
+
+    fn cohort(&mut self) -> Option<u32> {
+        None
+    }
+}

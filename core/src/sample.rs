@@ -1,0 +1,101 @@
+//! One interval of one upstream, as all workers together saw it.
+
+use core::time::Duration;
+
+use crate::breaker::Loads;
+use crate::tally::{Count, Tally};
+use crate::time::Instant;
+
+/// What happened between two rounds of the control laws.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    /// How long the interval was; never zero.
+    pub(crate) span: Duration,
+    /// What was counted in it.
+    pub(crate) tally: Tally,
+    /// In flight at its end.
+    pub(crate) in_flight: u32,
+    /// Of these, waiting far beyond the latency target.
+    pub(crate) overdue: u32,
+    /// The most in flight that an arrival met.
+    pub(crate) peak: u32,
+    /// When an answer last came.
+    pub(crate) last_response: Instant,
+    /// Endpoints behind the upstream, 0 when unknown.
+    pub(crate) endpoints: u32,
+    /// The longest Retry-After.
+    pub(crate) retry_after: Duration,
+    /// Workers that serve this upstream.
+    pub(crate) workers: u16,
+}
+
+impl Sample {
+    /// An interval of `span` in which nothing happened yet.
+    pub(crate) fn empty(span: Duration) -> Self {
+        Self {
+            span: span.max(Duration::from_micros(1)),
+            tally: Tally::default(),
+            in_flight: 0,
+            overdue: 0,
+            peak: 0,
+            last_response: Instant::ZERO,
+            endpoints: 0,
+            retry_after: Duration::ZERO,
+            workers: 0,
+        }
+    }
+
+    /// A count as a number to calculate with.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of one interval stay far below 2^53"
+    )]
+    pub(crate) fn count(&self, count: Count) -> f64 {
+        self.tally.get(count) as f64
+    }
+
+    /// Answers a second that were no failures: the throughput of which latencies are known.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of one interval stay far below 2^53"
+    )]
+    pub(crate) fn throughput(&self) -> f64 {
+        self.tally.latency.len() as f64 / self.span.as_secs_f64()
+    }
+
+    /// Mean in-flight over the interval.
+    pub(crate) fn mean_in_flight(&self) -> f64 {
+        self.count(Count::InFlightMicros) / (self.span.as_secs_f64() * 1e6)
+    }
+
+    /// The loads at which requests that succeeded were admitted.
+    pub(crate) fn success_loads(&self) -> Loads {
+        Loads {
+            n: self.count(Count::Successes),
+            sum: self.count(Count::SuccessLoad),
+            squares: self.count(Count::SuccessLoadSquares),
+        }
+    }
+
+    /// The loads at which requests that failed, or were answered "too busy", were admitted.
+    pub(crate) fn failure_loads(&self) -> Loads {
+        Loads {
+            n: self.count(Count::Failures) + self.count(Count::Overloads),
+            sum: self.count(Count::FailureLoad),
+            squares: self.count(Count::FailureLoadSquares),
+        }
+    }
+
+    /// Joins the interval that followed this one.
+    pub(crate) fn extend(&mut self, later: &Self) {
+        self.span += later.span;
+        self.tally.merge(&later.tally);
+        self.in_flight = later.in_flight;
+        self.overdue = later.overdue;
+        self.peak = self.peak.max(later.peak);
+        self.last_response = self.last_response.max(later.last_response);
+        self.endpoints = later.endpoints;
+        self.retry_after = self.retry_after.max(later.retry_after);
+        self.workers = self.workers.max(later.workers);
+    }
+}

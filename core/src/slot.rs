@@ -1,0 +1,328 @@
+//! What one worker keeps for one upstream.
+
+use core::time::Duration;
+
+use crate::ages::Ages;
+use crate::breaker::{Gate, Thresholds, TripReason};
+use crate::config::{Policy, RuleIndex};
+use crate::exchange::{Directive, Report};
+use crate::ladder::Ladder;
+use crate::level::Level;
+use crate::limit::Learned;
+use crate::outcome::{Failure, Outcome};
+use crate::permit::{Permit, Phase, Purpose};
+use crate::tally::{Count, Tally};
+use crate::time::Instant;
+use crate::upstream::{UpstreamId, UpstreamKey};
+
+/// After this long without an end, a request whose headers came is a stream: a websocket, server-sent events, a
+/// gRPC stream, a large download. It no longer counts as in flight, because it says nothing about load.
+pub const STREAM_AFTER: Duration = Duration::from_secs(5);
+/// Ages are told apart up to this many times the time after which a request hangs.
+const AGE_HORIZON: u32 = 2;
+
+/// Worker-side state of one upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) key: UpstreamKey,
+    pub(crate) hash: u64,
+    /// The configuration's rule that applies.
+    pub(crate) rule: RuleIndex,
+    pub(crate) gate: Gate,
+    pub(crate) ladder: Ladder,
+    pub(crate) learned: Learned,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) workers: u16,
+    pub(crate) tally: Tally,
+    pub(crate) in_flight: u32,
+    pub(crate) waiting: Ages,
+    pub(crate) answering: Ages,
+    /// Requests that became streams.
+    pub(crate) streams: u32,
+    /// Whether the proxy-wide count of requests in flight includes this worker's.
+    pub(crate) shared: bool,
+    pub(crate) hang_after: Duration,
+    pub(crate) last_response: Instant,
+    pub(crate) last_used: Instant,
+    pub(crate) endpoints: u32,
+    peak: Recent,
+    retry_after_ms: Recent,
+    /// Refusals and arrivals since the tick, for the cap on the share shed.
+    pub(crate) refused_share: Share,
+    integrated_at: Instant,
+    /// Probes sent, counted by this worker alone.
+    pub(crate) probes_sent: u64,
+    /// Probes beyond this ceiling were refused: no need to ask the shared count again.
+    pub(crate) exhausted: Option<u64>,
+}
+
+/// The greatest of this tick and the one before, so that a report that is overwritten loses nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    this: u32,
+    before: u32,
+}
+
+/// How many of how many.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    pub(crate) part: u32,
+    pub(crate) whole: u32,
+}
+
+impl Slot {
+    pub(crate) fn new(
+        key: UpstreamKey,
+        hash: u64,
+        rule: RuleIndex,
+        policy: &Policy,
+        now: Instant,
+    ) -> Self {
+        let initial = policy.limit().initial().saturating_mul(2);
+        let hang_after = policy.slo().latency_target();
+        Self {
+            key,
+            hash,
+            rule,
+            gate: Gate::default(),
+            ladder: Ladder::new(Level::LOWEST, initial, initial),
+            learned: Learned::default(),
+            thresholds: Thresholds::new(0.0, 0.0, policy.breaker().trip_ratio().as_f64()),
+            workers: 1,
+            tally: Tally::default(),
+            in_flight: 0,
+            waiting: Ages::new(hang_after * AGE_HORIZON),
+            answering: Ages::new(STREAM_AFTER),
+            streams: 0,
+            shared: false,
+            hang_after,
+            last_response: now,
+            last_used: now,
+            endpoints: 0,
+            peak: Recent::default(),
+            retry_after_ms: Recent::default(),
+            refused_share: Share::default(),
+            integrated_at: now,
+            probes_sent: 0,
+            exhausted: None,
+        }
+    }
+
+    /// Follows what the leader decided.
+    pub(crate) fn adopt(&mut self, directive: &Directive, policy: &Policy, now: Instant) {
+        self.gate.adopt(directive.breaker, directive.epoch, now);
+        self.ladder = Ladder::new(directive.marginal, directive.limit, directive.reserve);
+        self.learned = directive.learned;
+        self.workers = directive.workers.max(1);
+        self.follow_policy(policy);
+    }
+
+    /// What is in force.
+    pub(crate) fn directive(&self) -> Directive {
+        Directive {
+            upstream: self.hash,
+            epoch: self.gate.epoch(),
+            breaker: self.gate.state(),
+            limit: self.ladder.limit(),
+            reserve: self.ladder.reserve(),
+            marginal: self.ladder.marginal(),
+            workers: self.workers,
+            learned: self.learned,
+        }
+    }
+
+    /// A request asks for admission.
+    pub(crate) fn arrive(&mut self, now: Instant) {
+        self.last_used = now;
+        self.tally.add(Count::Arrivals, 1);
+        self.refused_share.whole = self.refused_share.whole.saturating_add(1);
+    }
+
+    /// A request is let in.
+    pub(crate) fn enter(
+        &mut self,
+        upstream: UpstreamId,
+        load: u32,
+        purpose: Purpose,
+        now: Instant,
+    ) -> Permit {
+        self.tally.add(Count::Admitted, 1);
+        self.count_in_flight(1, now);
+        Permit {
+            upstream,
+            admitted_at: now,
+            phase: Phase::Waiting,
+            place: self.waiting.enter(now),
+            load,
+            epoch: self.gate.epoch(),
+            purpose,
+            shared: self.shared,
+        }
+    }
+
+    /// A request ended. Says whether it still counted as in flight; a stream does not.
+    pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> bool {
+        let counted = match permit.phase {
+            Phase::Waiting => {
+                self.waiting.leave(permit.place);
+                true
+            }
+            Phase::Answered { .. } => self.answering.leave(permit.place),
+        };
+        if counted {
+            self.count_in_flight(-1, now);
+        } else {
+            self.streams = self.streams.saturating_sub(1);
+        }
+        counted
+    }
+
+    /// Learns how a request ended. Answers with a reason when that is enough to trip.
+    pub(crate) fn learn(
+        &mut self,
+        permit: &Permit,
+        outcome: Outcome,
+        policy: &Policy,
+        now: Instant,
+    ) -> Option<TripReason> {
+        if permit.purpose == Purpose::Exempt {
+            return None;
+        }
+        let answered = permit.is_answered();
+        let target = policy.slo().latency_target();
+        let age = now.saturating_since(permit.admitted_at);
+        if !matches!(
+            outcome,
+            Outcome::Cancelled | Outcome::Failure(Failure::Timeout)
+        ) {
+            self.last_response = self.last_response.max(now);
+        }
+        if permit.epoch != self.gate.epoch() {
+            self.tally.add(Count::Stale, 1);
+            return None;
+        }
+        match outcome {
+            Outcome::Success => {
+                let latency = permit.latency().unwrap_or(age);
+                self.tally.add(Count::Successes, 1);
+                self.tally
+                    .add_load(Count::SuccessLoad, Count::SuccessLoadSquares, permit.load);
+                self.tally.add_latency(latency);
+                self.tally.add(Count::Slow, u64::from(latency > target));
+            }
+            Outcome::Failure(_) => {
+                self.tally.add(Count::Failures, 1);
+                self.tally
+                    .add_load(Count::FailureLoad, Count::FailureLoadSquares, permit.load);
+            }
+            Outcome::Overload { retry_after } => {
+                self.tally.add(Count::Overloads, 1);
+                self.tally
+                    .add_load(Count::FailureLoad, Count::FailureLoadSquares, permit.load);
+                self.see_retry_after(retry_after.unwrap_or_default());
+            }
+            Outcome::Ignored => self.tally.add(Count::Ignored, 1),
+            Outcome::Cancelled => {
+                self.tally.add(Count::Cancelled, 1);
+                // The caller lost patience: the answer would have been slow, however slow.
+                self.tally
+                    .add(Count::Slow, u64::from(!answered && age > target));
+            }
+        }
+        if permit.purpose == Purpose::Probe {
+            match outcome {
+                Outcome::Success => self.tally.add(Count::ProbeSuccesses, 1),
+                // A client error is an answer all the same: whoever can refuse is alive.
+                Outcome::Ignored if answered => self.tally.add(Count::ProbeSuccesses, 1),
+                Outcome::Failure(_) | Outcome::Overload { .. } => {
+                    self.tally.add(Count::ProbeFailures, 1)
+                }
+                Outcome::Cancelled if age > target => self.tally.add(Count::ProbeFailures, 1),
+                Outcome::Ignored | Outcome::Cancelled => {}
+            }
+        }
+        self.gate
+            .hear(outcome, permit.purpose, permit.load, &self.thresholds)
+    }
+
+    /// What follows from the policy and from what was learned.
+    pub(crate) fn follow_policy(&mut self, policy: &Policy) {
+        let learned = &self.learned;
+        self.thresholds = Thresholds::new(
+            f64::from(learned.failure_rate),
+            f64::from(learned.rate),
+            policy.breaker().trip_ratio().as_f64(),
+        );
+        self.hang_after = crate::limit::Limiter::resume(learned).hang_after(policy.slo());
+        self.waiting
+            .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON));
+    }
+
+    /// One more in flight, or one less.
+    pub(crate) fn count_in_flight(&mut self, change: i32, now: Instant) {
+        self.integrate(now);
+        self.in_flight = self.in_flight.saturating_add_signed(change);
+    }
+
+    pub(crate) fn see_peak(&mut self, in_flight: u32) {
+        self.peak.see(in_flight);
+    }
+
+    pub(crate) fn see_retry_after(&mut self, wait: Duration) {
+        self.retry_after_ms
+            .see(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX));
+    }
+
+    fn integrate(&mut self, now: Instant) {
+        let span = now.saturating_since(self.integrated_at);
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        self.tally.add(
+            Count::InFlightMicros,
+            micros.saturating_mul(u64::from(self.in_flight)),
+        );
+        self.integrated_at = self.integrated_at.max(now);
+    }
+
+    /// The end of a tick.
+    pub(crate) fn roll(&mut self) {
+        self.peak.roll();
+        self.retry_after_ms.roll();
+        self.refused_share = Share::default();
+    }
+
+    /// What the leader needs to know.
+    pub(crate) fn report(&mut self, now: Instant) -> Report {
+        self.integrate(now);
+        Report {
+            upstream: self.key.clone(),
+            tally: self.tally.clone(),
+            in_flight: self.in_flight,
+            overdue: self.waiting.at_least(self.hang_after, now),
+            peak: self.peak.value(),
+            last_response: self.last_response,
+            endpoints: self.endpoints,
+            retry_after_ms: self.retry_after_ms.value(),
+            trip: self.gate.trip(),
+        }
+    }
+
+    /// Whether nothing would be lost if it were forgotten.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.streams == 0
+    }
+}
+
+impl Recent {
+    fn see(&mut self, value: u32) {
+        self.this = self.this.max(value);
+    }
+
+    const fn roll(&mut self) {
+        self.before = self.this;
+        self.this = 0;
+    }
+
+    fn value(self) -> u32 {
+        self.this.max(self.before)
+    }
+}

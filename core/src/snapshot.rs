@@ -1,0 +1,42 @@
+//! Values at one instant, for metrics, tests and whoever wants to know why.
+
+use core::time::Duration;
+
+use crate::breaker::Phase;
+use crate::limit::{Learned, LimitReason};
+use crate::tally::Tally;
+use crate::upstream::{UpstreamId, UpstreamKey};
+
+/// An engine at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Every upstream that has been used, in the order of its id; the first is the one that all beyond the cap share.
+    pub upstreams: Vec<UpstreamSnapshot>,
+    /// Requests whose upstream had to share the state of all beyond the cap.
+    pub overflowed: u64,
+}
+
+/// One upstream at one instant, as this worker sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamSnapshot {
+    /// Its handle.
+    pub id: UpstreamId,
+    /// Its name.
+    pub key: UpstreamKey,
+    /// The worker's own requests in flight.
+    pub in_flight: u32,
+    /// The worker's own streams.
+    pub streams: u32,
+    /// The concurrency limit of the proxy.
+    pub limit: u32,
+    /// Why it is that; only the leader knows.
+    pub limit_reason: Option<LimitReason>,
+    /// The breaker.
+    pub breaker: Phase,
+    /// The open interval in force; zero when closed.
+    pub open_interval: Duration,
+    /// What was learned.
+    pub learned: Learned,
+    /// What this worker counted.
+    pub tally: Tally,
+}
