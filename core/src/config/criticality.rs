@@ -1,0 +1,171 @@
+//! Where a request's criticality comes from.
+//!
+//! A header that the caller sent along wins, because it knows what the work is
+//! for; then the first rule whose every condition holds; then the default. The
+//! header must come from callers that are trusted: at the edge, strip it.
+//! Every input costs a call into the host, so [`CriticalityConfig::needs`]
+//! says which are used at all.
+
+use super::pattern::{Pattern, without_query};
+use super::reader::Section;
+use super::schema;
+use crate::criticality::Criticality;
+
+/// Longest header or method name, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// How requests get their class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CriticalityConfig {
+    header: Option<Box<str>>,
+    default: Criticality,
+    cohort_header: Option<Box<str>>,
+    rules: Vec<CriticalityRule>,
+}
+
+/// Which inputs the rules look at. What is `false` need not be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CriticalityNeeds {
+    /// The request's `:path`.
+    pub path: bool,
+    /// The request's `:method`.
+    pub method: bool,
+    /// The URI in the client's certificate.
+    pub client_identity: bool,
+}
+
+/// What the rules look at; `None` where it was not read or does not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CriticalityInputs<'a> {
+    /// The request's `:path`; a query is not looked at.
+    pub path: Option<&'a str>,
+    /// The request's `:method`.
+    pub method: Option<&'a str>,
+    /// The URI in the client's certificate, such as
+    /// `spiffe://cluster.local/ns/shop/sa/web`.
+    pub client_identity: Option<&'a str>,
+}
+
+impl CriticalityConfig {
+    /// Header with the class of a request, in lower case; `None`: not read.
+    #[must_use]
+    pub fn header(&self) -> Option<&str> {
+        self.header.as_deref()
+    }
+
+    /// Class of a request that nothing else tells about.
+    #[must_use]
+    pub const fn default_class(&self) -> Criticality {
+        self.default
+    }
+
+    /// Header whose value tells callers of the same class apart, in lower
+    /// case; `None`: not read.
+    #[must_use]
+    pub fn cohort_header(&self) -> Option<&str> {
+        self.cohort_header.as_deref()
+    }
+
+    /// What [`Self::by_rules`] looks at.
+    #[must_use]
+    pub fn needs(&self) -> CriticalityNeeds {
+        CriticalityNeeds {
+            path: self.rules.iter().any(|rule| rule.path.is_some()),
+            method: self.rules.iter().any(|rule| rule.method.is_some()),
+            client_identity: self.rules.iter().any(|rule| rule.client_identity.is_some()),
+        }
+    }
+
+    /// The class of a request, given the value of [`Self::header`] if there is
+    /// one. A caller that pays for reading the inputs asks
+    /// [`Criticality::from_header`] first, and [`Self::by_rules`] only after.
+    #[must_use]
+    pub fn classify(&self, header: Option<&str>, inputs: &CriticalityInputs<'_>) -> Criticality {
+        header
+            .filter(|_| self.header.is_some())
+            .and_then(Criticality::from_header)
+            .unwrap_or_else(|| self.by_rules(inputs))
+    }
+
+    /// The class by the first rule that holds, else the default.
+    #[must_use]
+    pub fn by_rules(&self, inputs: &CriticalityInputs<'_>) -> Criticality {
+        self.rules
+            .iter()
+            .find(|rule| rule.holds(inputs))
+            .map_or(self.default, |rule| rule.class)
+    }
+
+    pub(super) fn read(s: &mut Section<'_>) -> Self {
+        let (default_key, default) = schema::DEFAULT_CRITICALITY;
+        Self {
+            header: s.text("header", &schema::HEADER_EXPECTED, header_name),
+            default: s.choice(default_key).unwrap_or(default),
+            cohort_header: s.text("cohortHeader", &schema::HEADER_EXPECTED, header_name),
+            rules: s.objects("rules", schema::MAX_ENTRIES, CriticalityRule::read),
+        }
+    }
+}
+
+/// One entry of `criticality.rules`; all conditions set must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CriticalityRule {
+    path: Option<Pattern>,
+    method: Option<Box<str>>,
+    client_identity: Option<Pattern>,
+    class: Criticality,
+}
+
+impl CriticalityRule {
+    fn holds(&self, inputs: &CriticalityInputs<'_>) -> bool {
+        let path = inputs.path.map(without_query);
+        let is_method = |wanted: &str| inputs.method.is_some_and(|method| method == wanted);
+        is_match(self.path.as_ref(), path)
+            && self.method.as_deref().is_none_or(is_method)
+            && is_match(self.client_identity.as_ref(), inputs.client_identity)
+    }
+
+    fn read(s: &mut Section<'_>) -> Self {
+        let errors = s.error_count();
+        let path = s.text("path", &schema::PATH_EXPECTED, Pattern::path);
+        let method = s.text("method", &schema::METHOD_EXPECTED, method_name);
+        let client_identity = s.text("clientIdentity", &schema::NAME_EXPECTED, Pattern::any);
+        let has_condition = path.is_some() || method.is_some() || client_identity.is_some();
+        if !has_condition && errors == s.error_count() {
+            s.refuse_whole(
+                "no condition".to_owned(),
+                "at least one of path, method, clientIdentity".to_owned(),
+            );
+        }
+        let class = s.choice("criticality");
+        if class.is_none() && !s.has("criticality") {
+            s.require("criticality", &schema::OneOf(schema::names::<Criticality>));
+        }
+        Self {
+            path,
+            method,
+            client_identity,
+            class: class.unwrap_or(schema::DEFAULT_CRITICALITY.1),
+        }
+    }
+}
+
+fn is_match(pattern: Option<&Pattern>, value: Option<&str>) -> bool {
+    pattern.is_none_or(|pattern| value.is_some_and(|value| pattern.matches(value)))
+}
+
+/// A field name of RFC 9110, section 5.1, in the lower case that HTTP/2 asks for.
+fn header_name(text: &str) -> Option<Box<str>> {
+    let is_token =
+        |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&b);
+    name(text, is_token)
+}
+
+fn method_name(text: &str) -> Option<Box<str>> {
+    name(text, |b| b.is_ascii_uppercase() || b == b'-')
+}
+
+fn name(text: &str, is_allowed: impl Fn(u8) -> bool) -> Option<Box<str>> {
+    let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
+    (fits && text.bytes().all(is_allowed)).then(|| text.into())
+}

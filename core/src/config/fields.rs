@@ -1,0 +1,246 @@
+//! The rows of the reference: every field of the document with its meaning.
+//!
+//! Ranges and defaults come from the constants of [`super::schema`], which the
+//! reader uses; a test reads every default back through the reader.
+
+use super::policy::{Mode, Reply, Stance};
+use super::schema::{self, Field, Values, names};
+use crate::criticality::Criticality;
+
+/// Every field of the document, in the order of the reference.
+pub static FIELDS: &[Field] = &[
+    Field {
+        path: "enabled",
+        values: Values::Flag(schema::ENABLED),
+        is_per_upstream: false,
+        doc: "Kill switch: `false` passes every request untouched and counts nothing.",
+    },
+    Field {
+        path: "slo.latency.quantile",
+        values: Values::Fraction(schema::LATENCY_QUANTILE),
+        is_per_upstream: true,
+        doc: "Share of requests that must be answered within `slo.latency.target`.",
+    },
+    Field {
+        path: "slo.latency.target",
+        values: Values::Span(schema::LATENCY_TARGET),
+        is_per_upstream: true,
+        doc: "Time to the response headers that the quantile must keep.",
+    },
+    Field {
+        path: "slo.successRate",
+        values: Values::Fraction(schema::SUCCESS_RATE),
+        is_per_upstream: true,
+        doc: "Share of requests that must not fail.",
+    },
+    Field {
+        path: "mode",
+        values: Values::Choice {
+            names: names::<Mode>,
+            default: Some(schema::MODE.1.name()),
+        },
+        is_per_upstream: true,
+        doc: "`enforce` sheds; `observe` admits everything and counts what would have been shed.",
+    },
+    Field {
+        path: "enforcement",
+        values: Values::Fraction(schema::ENFORCEMENT),
+        is_per_upstream: true,
+        doc: "Share of the decisions to shed that are carried out in mode `enforce`; the others are counted only. For a careful start.",
+    },
+    Field {
+        path: "stance",
+        values: Values::Choice {
+            names: names::<Stance>,
+            default: Some(schema::STANCE.1.name()),
+        },
+        is_per_upstream: true,
+        doc: "`failFast`: stability first, the smallest limit that carries the throughput, early trips. `throughput`: up to the edge of the latency objective.",
+    },
+    Field {
+        path: "limit.min",
+        values: Values::Count(schema::LIMIT_MIN),
+        is_per_upstream: true,
+        doc: "Least concurrency limit, in requests in flight per endpoint.",
+    },
+    Field {
+        path: "limit.max",
+        values: Values::Count(schema::LIMIT_MAX),
+        is_per_upstream: true,
+        doc: "Greatest concurrency limit, in requests in flight per endpoint; at least `limit.min`.",
+    },
+    Field {
+        path: "limit.initial",
+        values: Values::Count(schema::LIMIT_INITIAL),
+        is_per_upstream: true,
+        doc: "Limit before anything was learned, per endpoint. Within `limit.min` and `limit.max`; where it is not set, it is moved into these bounds.",
+    },
+    Field {
+        path: "breaker.enabled",
+        values: Values::Flag(schema::BREAKER_ENABLED),
+        is_per_upstream: true,
+        doc: "`false` leaves the concurrency limit as the only guard.",
+    },
+    Field {
+        path: "breaker.tripRatio",
+        values: Values::Fraction(schema::TRIP_RATIO),
+        is_per_upstream: true,
+        doc: "Share of failures from which requests are better refused than sent.",
+    },
+    Field {
+        path: "breaker.minOpen",
+        values: Values::Span(schema::MIN_OPEN),
+        is_per_upstream: true,
+        doc: "Shortest open interval: the first one, before the recoveries of the upstream are known.",
+    },
+    Field {
+        path: "breaker.maxOpen",
+        values: Values::Span(schema::MAX_OPEN),
+        is_per_upstream: true,
+        doc: "Longest open interval; at least `breaker.minOpen`.",
+    },
+    Field {
+        path: "shed.reply",
+        values: Values::Choice {
+            names: names::<Reply>,
+            default: Some(schema::SHED_REPLY.1.name()),
+        },
+        is_per_upstream: true,
+        doc: "`stop` tells callers not to retry (`x-envoy-ratelimited`): the whole service is overloaded. `retryElsewhere` lets them try another endpoint.",
+    },
+    Field {
+        path: "shed.status",
+        values: Values::Count(schema::SHED_STATUS),
+        is_per_upstream: true,
+        doc: "HTTP status of the reply to a shed request; gRPC callers get RESOURCE_EXHAUSTED.",
+    },
+    Field {
+        path: "shed.body",
+        values: Values::Text {
+            expected: schema::BODY_EXPECTED,
+            default: Some(""),
+        },
+        is_per_upstream: true,
+        doc: "Body of that reply.",
+    },
+    Field {
+        path: "shed.maxShare",
+        values: Values::Fraction(schema::MAX_SHARE),
+        is_per_upstream: true,
+        doc: "Greatest share of an upstream's requests that is ever shed.",
+    },
+    Field {
+        path: "criticality.header",
+        values: Values::Text {
+            expected: schema::HEADER_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Request header with the class of the request. It wins over the rules, so take it from trusted callers only; any other value counts as absent. Not set: no header is read.",
+    },
+    Field {
+        path: "criticality.default",
+        values: Values::Choice {
+            names: names::<Criticality>,
+            default: Some(schema::DEFAULT_CRITICALITY.1.name()),
+        },
+        is_per_upstream: false,
+        doc: "Class of requests that neither header nor rule tells about.",
+    },
+    Field {
+        path: "criticality.cohortHeader",
+        values: Values::Text {
+            expected: schema::HEADER_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Request header that tells callers of one class apart (a user, a tenant): under overload the same ones are served throughout. Not set: no cohorts.",
+    },
+    Field {
+        path: "criticality.rules[].path",
+        values: Values::Text {
+            expected: schema::PATH_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Condition: the path, without its query.",
+    },
+    Field {
+        path: "criticality.rules[].method",
+        values: Values::Text {
+            expected: schema::METHOD_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Condition: the method.",
+    },
+    Field {
+        path: "criticality.rules[].clientIdentity",
+        values: Values::Text {
+            expected: schema::NAME_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Condition: the URI in the client's certificate, such as `spiffe://cluster.local/ns/shop/sa/*`.",
+    },
+    Field {
+        path: "criticality.rules[].criticality",
+        values: Values::Choice {
+            names: names::<Criticality>,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Class of the requests for which every condition of this rule holds. Required in a rule.",
+    },
+    Field {
+        path: "ignore.paths[]",
+        values: Values::Texts {
+            expected: schema::PATH_EXPECTED,
+            default: &[],
+        },
+        is_per_upstream: false,
+        doc: "Paths that are never shed and whose outcomes do not count: health checks.",
+    },
+    Field {
+        path: "ignore.userAgents[]",
+        values: Values::Texts {
+            expected: schema::AGENT_EXPECTED,
+            default: schema::DEFAULT_USER_AGENTS,
+        },
+        is_per_upstream: false,
+        doc: "The same for user-agents that start so. An empty list saves reading the header.",
+    },
+    Field {
+        path: "maxUpstreams",
+        values: Values::Count(schema::MAX_UPSTREAMS),
+        is_per_upstream: false,
+        doc: "Most upstreams with a state and metrics of their own; the least recently used goes, those without one share a state.",
+    },
+    Field {
+        path: "upstreams[].match.service",
+        values: Values::Text {
+            expected: schema::HOST_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Condition: the host of the service.",
+    },
+    Field {
+        path: "upstreams[].match.cluster",
+        values: Values::Text {
+            expected: schema::NAME_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Condition: the name of the Envoy cluster.",
+    },
+    Field {
+        path: "upstreams[].match.route",
+        values: Values::Text {
+            expected: schema::NAME_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Condition: the name of the Envoy route.",
+    },
+];

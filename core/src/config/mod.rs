@@ -1,0 +1,145 @@
+//! The configuration: one JSON document, checked as a whole.
+//!
+//! The document says what is wanted (an objective), not how to get there, and
+//! only the objective has no default. Reading goes from bytes to a tree
+//! ([`document`]), from the tree to checked types (the other files), and
+//! collects every error on the way ([`errors`]): a configuration is either
+//! complete and consistent, or refused with the full list. Ranges and defaults
+//! stand in one table ([`schema`]), from which the reference is generated
+//! ([`reference`]).
+//!
+//! Edges: no bytes make it panic; size, depth, number of values, of rules and
+//! of errors are bounded.
+
+mod criticality;
+mod document;
+mod duration;
+mod errors;
+mod fields;
+mod ignore;
+mod pattern;
+mod policy;
+mod reader;
+pub mod reference;
+pub mod schema;
+mod upstreams;
+
+pub use criticality::{CriticalityConfig, CriticalityInputs, CriticalityNeeds};
+pub use document::MAX_DOCUMENT_BYTES;
+pub use duration::{Readable, parse_duration};
+pub use errors::{ConfigError, ConfigErrors};
+pub use ignore::Ignore;
+pub use pattern::Pattern;
+pub use policy::{BreakerConfig, LimitConfig, Mode, Policy, Reply, ShedConfig, Slo, Stance};
+pub use upstreams::{Rule, RuleIndex, UpstreamMatch, UpstreamName};
+
+use document::Node;
+use reader::{Path, Section};
+
+/// The smallest document that is a configuration.
+pub const MINIMAL_EXAMPLE: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
+
+/// A configuration: complete, consistent, immutable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    enabled: bool,
+    policy: Policy,
+    rules: Vec<Rule>,
+    criticality: CriticalityConfig,
+    ignore: Ignore,
+    max_upstreams: u32,
+}
+
+impl Config {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Everything wrong with it, each with path, value and what was expected.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, ConfigErrors> {
+        let root = Node::parse(bytes)?;
+        let mut errors = ConfigErrors::default();
+        let config = Section::read(Some(&root), Path::ROOT, &mut errors, Self::read);
+        if errors.total() == 0 {
+            Ok(config)
+        } else {
+            Err(errors)
+        }
+    }
+
+    fn read(s: &mut Section<'_>) -> Self {
+        let enabled = s.flag(schema::ENABLED, None);
+        let policy = Policy::read(s, None);
+        Self {
+            enabled,
+            rules: Rule::read_all(s, &policy),
+            policy,
+            criticality: s.object("criticality", CriticalityConfig::read),
+            ignore: s.object("ignore", Ignore::read),
+            max_upstreams: s.count(schema::MAX_UPSTREAMS, None),
+        }
+    }
+
+    /// The kill switch: `false` passes every request and counts nothing.
+    #[must_use]
+    pub const fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// The policy of upstreams that no rule matches.
+    #[must_use]
+    pub const fn default_policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The rules, in the order in which they are tried.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Where a request's criticality comes from.
+    #[must_use]
+    pub const fn criticality(&self) -> &CriticalityConfig {
+        &self.criticality
+    }
+
+    /// Which requests are passed by.
+    #[must_use]
+    pub const fn ignore(&self) -> &Ignore {
+        &self.ignore
+    }
+
+    /// Most upstreams with a state of their own, `1..=10_000`.
+    #[must_use]
+    pub const fn max_upstreams(&self) -> u32 {
+        self.max_upstreams
+    }
+
+    /// The policy of an upstream and where it stands: the first rule that
+    /// matches, else the top level. Linear in the number of rules.
+    #[must_use]
+    pub fn policy_for(&self, upstream: &UpstreamName<'_>) -> (RuleIndex, &Policy) {
+        let mut rules = self.rules.iter().enumerate();
+        rules
+            .find(|(_, rule)| rule.upstream().matches(upstream))
+            .map_or((RuleIndex::TopLevel, &self.policy), |(index, rule)| {
+                (RuleIndex::Rule(index), rule.policy())
+            })
+    }
+
+    /// The policy at a place that [`Self::policy_for`] gave; the top level's
+    /// for a place that this configuration does not have.
+    #[must_use]
+    pub fn policy(&self, index: RuleIndex) -> &Policy {
+        match index {
+            RuleIndex::TopLevel => &self.policy,
+            RuleIndex::Rule(index) => self.rules.get(index).map_or(&self.policy, Rule::policy),
+        }
+    }
+
+    /// Whether any rule looks at the route's name: else it need not be read.
+    #[must_use]
+    pub fn needs_route(&self) -> bool {
+        self.rules.iter().any(|rule| rule.upstream().needs_route())
+    }
+}

@@ -1,0 +1,171 @@
+//! The configuration reference, generated from the schema.
+//!
+//! Written by hand it would drift from the code with the first change of a
+//! default. `cargo run -p tidegate-core --example reference -- configuration`
+//! prints it; a test compares that with `docs/configuration.md`.
+
+use std::fmt;
+
+use super::MAX_DOCUMENT_BYTES;
+use super::duration::Readable;
+use super::schema::{FIELDS, Field, MAX_ENTRIES, MAX_RULES, OneOf, Values};
+
+/// A document that uses every part; shown in the reference, and a test reads it.
+pub const FULL_EXAMPLE: &str = r#"{
+  "slo": {"latency": {"quantile": 0.99, "target": "250ms"}, "successRate": 0.999},
+  "mode": "enforce",
+  "stance": "failFast",
+  "limit": {"min": 1, "max": 1000, "initial": 20},
+  "breaker": {"tripRatio": 0.5, "minOpen": "1s", "maxOpen": "1m"},
+  "shed": {"reply": "stop", "status": 503},
+  "criticality": {
+    "header": "x-criticality",
+    "default": "critical",
+    "rules": [
+      {"path": "/checkout/*", "method": "POST", "criticality": "critical_plus"},
+      {"clientIdentity": "spiffe://cluster.local/ns/batch/sa/*", "criticality": "sheddable_plus"}
+    ]
+  },
+  "ignore": {"paths": ["/healthz", "/livez"]},
+  "upstreams": [
+    {
+      "match": {"service": "payments.*"},
+      "slo": {"latency": {"target": "80ms"}},
+      "limit": {"max": 200}
+    },
+    {
+      "match": {"service": "*.reports", "route": "nightly-*"},
+      "stance": "throughput",
+      "mode": "observe"
+    }
+  ]
+}"#;
+
+/// The reference as Markdown.
+#[must_use]
+pub fn markdown() -> String {
+    let rows: String = FIELDS.iter().map(|field| Row(field).to_string()).collect();
+    format!(
+        "\
+# Configuration
+
+<!-- Generated from core/src/config. Do not edit; refresh with
+     cargo run -p tidegate-core --example reference -- configuration > docs/configuration.md -->
+
+The filter's configuration is one JSON document. Keys are camelCase, durations are strings such as
+`\"250ms\"`, `\"1.5s\"` or `\"1m30s\"` (units `h`, `m`, `s`, `ms`, `us`; the larger first), ratios are
+numbers from 0 to 1, never percent. Everything has a default but the objective, so this is enough:
+
+```json
+{minimal}
+```
+
+A document with an unknown key, a key that stands twice, a value out of range or a contradiction is
+refused as a whole, with every error at once (`limit.max: found 10, expected at least limit.min (20)`),
+and the configuration before it stays in force. So is one above {kib} KiB.
+
+## Fields
+
+*Per upstream* fields may also be set in a rule under `upstreams`. Lists take at most {entries} entries,
+`upstreams` at most {rules}.
+
+| field | takes | default | per upstream | meaning |
+|---|---|---|---|---|
+{rows}
+## Rules for upstreams
+
+`upstreams` is a list of rules. Each has a `match` with at least one of `service`, `cluster` and `route`
+(all that are set must match) and any of the fields marked *per upstream*. The first rule that matches an
+upstream wins, and only that one: what it does not set comes from the top level, field by field, not from
+a later rule. So put the special rules first. Two rules with the same `match` are refused.
+
+In a pattern `*` stands for any text, also none, dots and slashes included; every other character stands
+for itself, and there is no escape. A pattern without `*` must match the whole name. Case counts.
+
+- `service` is the host of the service: in a mesh from the cluster's name
+  (`outbound|9080|v2|reviews.shop.svc.cluster.local`). A Kubernetes service also goes by
+  `reviews.shop` and `reviews.shop.svc`, so `reviews.shop` is that one service, `reviews.*` the service of
+  that name in every namespace, and `*.shop` every service in the namespace `shop`. A bare `reviews`
+  matches only a host that is called just so, outside Kubernetes.
+- `cluster` is the name of the Envoy cluster as it is, such as `outbound|9080||*`.
+- `route` is the name of the Envoy route. A rule with it costs one more look-up for each request.
+
+## Criticality
+
+The classes, from the first shed to the last, are `sheddable`, `sheddable_plus`, `critical` and
+`critical_plus`. The header wins, then the first rule whose every condition holds (at least one is needed),
+then the default. Only the inputs that are configured are read.
+
+## Example
+
+```json
+{full}
+```
+",
+        minimal = super::MINIMAL_EXAMPLE,
+        kib = MAX_DOCUMENT_BYTES / 1024,
+        entries = MAX_ENTRIES,
+        rules = MAX_RULES,
+        full = FULL_EXAMPLE,
+    )
+}
+
+struct Row<'a>(&'a Field);
+
+impl fmt::Display for Row<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (takes, default) = takes_and_default(&self.0.values);
+        writeln!(
+            f,
+            "| `{}` | {} | {} | {} | {} |",
+            self.0.path,
+            takes,
+            default,
+            if self.0.is_per_upstream { "yes" } else { "" },
+            self.0.doc
+        )
+    }
+}
+
+/// The two middle columns. Expected values show as in error messages.
+fn takes_and_default(values: &Values) -> (String, String) {
+    match values {
+        Values::Flag(flag) => ("true or false".to_owned(), code(&flag.default)),
+        Values::Choice { names, default } => (OneOf(*names).to_string(), quoted_or_none(*default)),
+        Values::Fraction(fraction) => (
+            fraction.to_string(),
+            fraction.default.map_or_else(required, |value| code(&value)),
+        ),
+        Values::Count(count) => (count.to_string(), code(&count.default)),
+        Values::Span(span) => (
+            span.to_string(),
+            span.default.map_or_else(required, |value| {
+                quoted_or_none(Some(&Readable(value).to_string()))
+            }),
+        ),
+        Values::Text { expected, default } => ((*expected).to_owned(), quoted_or_none(*default)),
+        Values::Texts { expected, default } => (
+            format!("each {expected}"),
+            match default {
+                [] => "none".to_owned(),
+                texts => {
+                    let shown: Vec<String> =
+                        texts.iter().map(|t| quoted_or_none(Some(t))).collect();
+                    shown.join(", ")
+                }
+            },
+        ),
+    }
+}
+
+fn required() -> String {
+    "**required**".to_owned()
+}
+
+fn code(value: &dyn fmt::Display) -> String {
+    format!("`{value}`")
+}
+
+fn quoted_or_none(text: Option<&str>) -> String {
+    text.map_or_else(String::new, |text| format!("`\"{text}\"`"))
+}

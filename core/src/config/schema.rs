@@ -1,0 +1,346 @@
+//! Every field once: key, range and default.
+//!
+//! The constants are what the reader checks against, and the rows of
+//! [`FIELDS`] are built from the same constants, so that the generated
+//! reference cannot say anything else than the code does. The prose lives in
+//! the rows alone, which the filter never touches: it is not in its module.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::document::Node;
+use super::duration::{Readable, parse_duration};
+use super::policy::{Mode, Reply, Stance};
+use super::reader::Section;
+use crate::criticality::Criticality;
+use crate::ratio::Ratio;
+
+pub use super::fields::FIELDS;
+
+/// A row of the reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Where it stands from the top of the document; `[]` marks list entries.
+    pub path: &'static str,
+    /// What it takes.
+    pub values: Values,
+    /// Whether a rule under `upstreams` may set it too.
+    pub is_per_upstream: bool,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// What a field takes and what it is when absent.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// `true` or `false`.
+    Flag(Flag),
+    /// One of some names.
+    Choice {
+        /// The names.
+        names: fn() -> Vec<&'static str>,
+        /// The name taken when absent; `None`: the field is required where it stands.
+        default: Option<&'static str>,
+    },
+    /// A fraction.
+    Fraction(Fraction),
+    /// A whole number.
+    Count(Count),
+    /// A duration.
+    Span(Span),
+    /// A text.
+    Text {
+        /// What it must be.
+        expected: &'static str,
+        /// `None`: not set.
+        default: Option<&'static str>,
+    },
+    /// A list of texts.
+    Texts {
+        /// What an entry must be.
+        expected: &'static str,
+        /// The list when absent.
+        default: &'static [&'static str],
+    },
+}
+
+/// A switch.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    pub(super) key: &'static str,
+    /// When absent.
+    pub default: bool,
+}
+
+/// An integer and its range, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub struct Count {
+    pub(super) key: &'static str,
+    /// Least.
+    pub min: u32,
+    /// Greatest.
+    pub max: u32,
+    /// When absent.
+    pub default: u32,
+}
+
+/// A ratio and its range, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub struct Fraction {
+    pub(super) key: &'static str,
+    /// Least.
+    pub min: Ratio,
+    /// Greatest.
+    pub max: Ratio,
+    /// When absent; `None`: required.
+    pub default: Option<Ratio>,
+}
+
+/// A duration and its range, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub(super) key: &'static str,
+    /// Shortest.
+    pub min: Duration,
+    /// Longest.
+    pub max: Duration,
+    /// When absent; `None`: required.
+    pub default: Option<Duration>,
+}
+
+/// A closed set of names.
+pub(super) trait Choice: Copy + 'static {
+    const ALL: &'static [Self];
+    fn name(self) -> &'static str;
+}
+
+/// The names of a choice.
+pub(super) fn names<T: Choice>() -> Vec<&'static str> {
+    T::ALL.iter().map(|choice| choice.name()).collect()
+}
+
+impl Choice for Criticality {
+    const ALL: &'static [Self] = &Self::ALL;
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
+const MAX_PER_ENDPOINT: u32 = 100_000;
+const MINUTE: Duration = Duration::from_secs(60);
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A literal of this file; a test holds every row to `min <= default <= max`.
+const fn ratio(value: f64) -> Ratio {
+    match Ratio::new(value) {
+        Some(ratio) => ratio,
+        None => Ratio::ZERO,
+    }
+}
+
+const fn count(key: &'static str, min: u32, max: u32, default: u32) -> Count {
+    Count {
+        key,
+        min,
+        max,
+        default,
+    }
+}
+
+const fn share(key: &'static str, min: f64, max: f64, default: Option<Ratio>) -> Fraction {
+    Fraction {
+        key,
+        min: ratio(min),
+        max: ratio(max),
+        default,
+    }
+}
+
+pub(super) const ENABLED: Flag = Flag {
+    key: "enabled",
+    default: true,
+};
+pub(super) const MODE: (&str, Mode) = ("mode", Mode::Enforce);
+pub(super) const ENFORCEMENT: Fraction = share("enforcement", 0.0, 1.0, Some(Ratio::ONE));
+pub(super) const STANCE: (&str, Stance) = ("stance", Stance::FailFast);
+pub(super) const LATENCY_QUANTILE: Fraction = share("quantile", 0.5, 0.999, None);
+pub(super) const LATENCY_TARGET: Span = Span {
+    key: "target",
+    min: Duration::from_millis(1),
+    max: TEN_MINUTES,
+    default: None,
+};
+pub(super) const SUCCESS_RATE: Fraction = share("successRate", 0.5, 0.99999, Some(ratio(0.999)));
+pub(super) const LIMIT_MIN: Count = count("min", 1, MAX_PER_ENDPOINT, 1);
+pub(super) const LIMIT_MAX: Count = count("max", 1, MAX_PER_ENDPOINT, 1_000);
+pub(super) const LIMIT_INITIAL: Count = count("initial", 1, MAX_PER_ENDPOINT, 20);
+pub(super) const BREAKER_ENABLED: Flag = Flag {
+    key: "enabled",
+    default: true,
+};
+pub(super) const TRIP_RATIO: Fraction = share("tripRatio", 0.05, 1.0, Some(ratio(0.5)));
+pub(super) const MIN_OPEN: Span = Span {
+    key: "minOpen",
+    min: Duration::from_millis(50),
+    max: TEN_MINUTES,
+    default: Some(Duration::from_secs(1)),
+};
+pub(super) const MAX_OPEN: Span = Span {
+    key: "maxOpen",
+    min: Duration::from_millis(50),
+    max: HOUR,
+    default: Some(MINUTE),
+};
+pub(super) const SHED_REPLY: (&str, Reply) = ("reply", Reply::Stop);
+pub(super) const SHED_STATUS: Count = count("status", 400, 599, 503);
+pub(super) const MAX_BODY_BYTES: usize = 4_096;
+pub(super) const BODY_EXPECTED: &str = "a text of at most 4096 bytes";
+pub(super) const MAX_SHARE: Fraction = share("maxShare", 0.0, 1.0, Some(Ratio::ONE));
+pub(super) const DEFAULT_CRITICALITY: (&str, Criticality) = ("default", Criticality::Critical);
+pub(super) const HEADER_EXPECTED: &str = "a header name in lower case";
+pub(super) const METHOD_EXPECTED: &str = "an HTTP method in capitals such as \"GET\"";
+pub(super) const PATH_EXPECTED: &str =
+    "a path without query, from / or *, with * for any text, at most 512 bytes";
+pub(super) const HOST_EXPECTED: &str =
+    "a host in lower case with * for any text, at most 512 bytes";
+pub(super) const NAME_EXPECTED: &str = "a name with * for any text, at most 512 bytes";
+pub(super) const AGENT_EXPECTED: &str = "the start of a user-agent, 1 to 128 bytes";
+pub(super) const DEFAULT_USER_AGENTS: &[&str] =
+    &["kube-probe/", "Envoy/HC", "ELB-HealthChecker/", "GoogleHC/"];
+pub(super) const MAX_UPSTREAMS: Count = count("maxUpstreams", 1, 10_000, 1_000);
+/// Most rules under `upstreams`.
+pub(super) const MAX_RULES: usize = 1_000;
+/// Most entries in any other list: each may be looked at for every request.
+pub(super) const MAX_ENTRIES: usize = 100;
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from {} to {}", self.min, self.max)
+    }
+}
+
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a number from {} to {}", self.min, self.max)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a duration from {} to {} such as \"250ms\"",
+            Readable(self.min),
+            Readable(self.max)
+        )
+    }
+}
+
+/// `"a", "b" or "c"`.
+pub(super) struct OneOf(pub(super) fn() -> Vec<&'static str>);
+
+impl fmt::Display for OneOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = (self.0)();
+        for (position, name) in names.iter().enumerate() {
+            let lead = match names.len().saturating_sub(position) {
+                _ if position == 0 => "",
+                1 => " or ",
+                _ => ", ",
+            };
+            write!(f, "{lead}\"{name}\"")?;
+        }
+        Ok(())
+    }
+}
+
+/// An expected value that must not be left out.
+struct Required<'a>(&'a dyn fmt::Display);
+
+impl fmt::Display for Required<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (the objective has no default)", self.0)
+    }
+}
+
+/// Reads by schema: `inherited` wins over the default when the key is absent.
+impl Section<'_> {
+    pub(super) fn flag(&mut self, flag: Flag, inherited: Option<bool>) -> bool {
+        self.value(flag.key, &"true or false", |node| match node {
+            Node::Bool(value) => Some(*value),
+            _ => None,
+        })
+        .or(inherited)
+        .unwrap_or(flag.default)
+    }
+
+    pub(super) fn count(&mut self, count: Count, inherited: Option<u32>) -> u32 {
+        self.value(count.key, &count, |node| {
+            whole(node).filter(|value| (count.min..=count.max).contains(value))
+        })
+        .or(inherited)
+        .unwrap_or(count.default)
+    }
+
+    pub(super) fn fraction(&mut self, fraction: Fraction, inherited: Option<Ratio>) -> Ratio {
+        let read = self.value(fraction.key, &fraction, |node| {
+            number(node)
+                .and_then(Ratio::new)
+                .filter(|value| (fraction.min..=fraction.max).contains(value))
+        });
+        let fallback = inherited.or(fraction.default);
+        if fallback.is_none() && !self.has(fraction.key) {
+            self.require(fraction.key, &Required(&fraction));
+        }
+        read.or(fallback).unwrap_or(fraction.min)
+    }
+
+    pub(super) fn span(&mut self, span: Span, inherited: Option<Duration>) -> Duration {
+        let read = self.text(span.key, &span, |text| {
+            parse_duration(text).filter(|value| (span.min..=span.max).contains(value))
+        });
+        let fallback = inherited.or(span.default);
+        if fallback.is_none() && !self.has(span.key) {
+            self.require(span.key, &Required(&span));
+        }
+        read.or(fallback).unwrap_or(span.min)
+    }
+
+    pub(super) fn choice<T: Choice>(&mut self, key: &'static str) -> Option<T> {
+        self.text(key, &OneOf(names::<T>), |text| {
+            T::ALL.iter().copied().find(|choice| choice.name() == text)
+        })
+    }
+}
+
+fn number(node: &Node) -> Option<f64> {
+    match node {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "every range ends far below 2^53, where the cast is exact"
+        )]
+        Node::Whole(value) => Some(*value as f64),
+        Node::Number(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// An integer, also written `20.0` or `2e1`: a protobuf `Struct`, which control
+/// planes carry this document in, knows no other numbers than doubles.
+fn whole(node: &Node) -> Option<u32> {
+    match node {
+        Node::Whole(value) => u32::try_from(*value).ok(),
+        Node::Number(value)
+            if value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(value) =>
+        {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the guard keeps to integers from 0 to u32::MAX"
+            )]
+            Some(*value as u32)
+        }
+        _ => None,
+    }
+}
