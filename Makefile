@@ -13,6 +13,9 @@ override DEMO_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS
 SCENARIOS ?= all
 VARIANTS ?= all
 REPEAT ?= 1
+# More options for the binaries behind demo, bench and bench-cost: ARGS=--help lists them.
+ARGS ?=
+# The cargo profile of those binaries.
 PROFILE ?= release
 
 CARGO := cargo
@@ -25,13 +28,13 @@ help: ## List the targets
 ## See it work
 .PHONY: demo bench bench-cost
 demo: filter tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
-	@$(TESTBED) demo -- --seconds $(DEMO_SECONDS)
+	@$(TESTBED) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
 
 bench: filter tools ## Score scenarios on real sockets (SCENARIOS=a,b VARIANTS=c,d REPEAT=3)
-	@$(TESTBED) bench -- --scenarios $(SCENARIOS) --variants $(VARIANTS) --repeat $(REPEAT) --out out/bench
+	@$(TESTBED) bench -- --scenarios $(SCENARIOS) --variants $(VARIANTS) --repeat $(REPEAT) --out out/bench $(ARGS)
 
 bench-cost: filter tools ## Measure instructions per request against no filter
-	@$(TESTBED) cost --
+	@$(TESTBED) cost -- $(ARGS)
 
 ## Build
 .PHONY: filter tools rust size
@@ -56,7 +59,7 @@ e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked -p tidegate-testbed --tests -- $(TESTS)
 
 ## Check
-.PHONY: check fmt fmt-check lint layers docs docs-check deny
+.PHONY: check fmt fmt-check lint layers docs docs-check deny advisories
 check: fmt-check lint layers docs-check filter ## All checks but the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
@@ -80,8 +83,11 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/generate.sh --check
 	@ci/docs.py
 
-deny: rust ## Check licences, advisories and banned crates (builds cargo-deny once)
+deny: rust ## Check licences, sources and banned crates (builds cargo-deny once)
 	@ci/deny.sh
+
+advisories: rust ## Check dependencies against the advisory database; needs the network
+	@ci/deny.sh advisories
 
 ## Tidy up
 .PHONY: clean

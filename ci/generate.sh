@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Writes the references in docs/ that are made from the code; with --check only compares them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/say.sh
+
+# file: the room whose example `reference` prints it, and the name it is asked for
+generated=(
+    "docs/configuration.md: tidegate-core configuration"
+)
+
+check=${1-}
+[ -z "$check" ] || [ "$check" = --check ] || fail "unknown option $check" "usage: ci/generate.sh [--check]"
+fresh=$(mktemp)
+trap 'rm -f "$fresh"' EXIT
+
+stale=0
+for entry in "${generated[@]}"; do
+    file=${entry%%:*}
+    read -r room name <<<"${entry#*: }"
+    cargo run --locked --quiet -p "$room" --example reference -- "$name" >"$fresh"
+    if [ -z "$check" ]; then
+        cmp -s "$fresh" "$file" || { cat "$fresh" >"$file" && say "wrote $file"; }
+    elif ! diff -u --label "$file" --label "as the code says" "$file" "$fresh" >&2; then
+        stale=1
+    fi
+done
+[ "$stale" = 0 ] || fail "generated files are out of date" "make docs writes them anew"
+[ -z "$check" ] || say "${#generated[@]} generated files are up to date"

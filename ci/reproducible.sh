@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds the module in two folders with two caches of crates' sources, and compares the bytes.
+#
+# Whoever is given dist/tidegate.wasm can so check that it comes from these sources. Works on what is
+# committed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/say.sh
+
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+trap 'exit 130' INT TERM HUP
+
+for clone in "$place/one" "$place/a second/place"; do
+    mkdir -p "$clone"
+    git archive HEAD | tar -x -C "$clone"
+    CARGO_TARGET_DIR="$clone/target" "$clone/ci/rust.sh"
+    CARGO_HOME="$clone/cargo-home" CARGO_TARGET_DIR="$clone/target" "$clone/ci/filter.sh" >&2
+done
+cmp "$place/one/dist/tidegate.wasm" "$place/a second/place/dist/tidegate.wasm" ||
+    fail "the same sources gave two modules"
+say "the same bytes from two folders: $(sha256sum <"$place/one/dist/tidegate.wasm" | cut -c1-64)"
