@@ -129,7 +129,7 @@ impl CriticalityRule {
         let errors = s.error_count();
         let path = s.text("path", &schema::PATH_EXPECTED, Pattern::path);
         let method = s.text("method", &schema::METHOD_EXPECTED, method_name);
-        let client_identity = s.text("clientIdentity", &schema::NAME_EXPECTED, Pattern::any);
+        let client_identity = s.text("clientIdentity", &schema::NAME_EXPECTED, Pattern::parse);
         let has_condition = path.is_some() || method.is_some() || client_identity.is_some();
         if !has_condition && errors == s.error_count() {
             s.refuse_whole(

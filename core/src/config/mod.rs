@@ -31,6 +31,7 @@ pub use errors::{ConfigError, ConfigErrors};
 pub use ignore::Ignore;
 pub use pattern::Pattern;
 pub use policy::{BreakerConfig, LimitConfig, Mode, Policy, Reply, ShedConfig, Slo, Stance};
+pub use reference::FULL_EXAMPLE;
 pub use upstreams::{Rule, RuleIndex, UpstreamMatch, UpstreamName};
 
 use document::Node;

@@ -16,8 +16,9 @@ const MAX_PATTERN_BYTES: usize = 512;
 pub struct Pattern(Box<str>);
 
 impl Pattern {
-    /// Any printable text of 1 to 512 bytes.
-    pub(super) fn any(text: &str) -> Option<Self> {
+    /// A pattern of 1 to 512 bytes without control characters, else `None`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let fits = !text.is_empty() && text.len() <= MAX_PATTERN_BYTES;
         (fits && !text.chars().any(char::is_control)).then(|| Self(text.into()))
     }
@@ -26,13 +27,13 @@ impl Pattern {
     pub(super) fn host(text: &str) -> Option<Self> {
         let is_host_byte =
             |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'*');
-        Self::any(text).filter(|_| text.bytes().all(is_host_byte))
+        Self::parse(text).filter(|_| text.bytes().all(is_host_byte))
     }
 
     /// A path without its query: starts with `/` or `*`.
     pub(super) fn path(text: &str) -> Option<Self> {
         let is_path = text.starts_with(['/', '*']) && !text.contains(['?', '#', ' ']);
-        Self::any(text).filter(|_| is_path)
+        Self::parse(text).filter(|_| is_path)
     }
 
     /// Whether `name` matches; time linear in both lengths, nothing allocated.
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, name: &str) -> bool {
-        Pattern::any(pattern).unwrap().matches(name)
+        Pattern::parse(pattern).unwrap().matches(name)
     }
 
     #[test]

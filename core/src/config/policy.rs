@@ -282,12 +282,10 @@ impl ShedConfig {
     }
 
     fn read(s: &mut Section<'_>, parent: Option<&Self>) -> Self {
-        let status = s.count(
-            schema::SHED_STATUS,
-            parent.map(|shed| u32::from(shed.status)),
-        );
+        let reply = read_choice(s, schema::SHED_REPLY, parent.map(Self::reply));
+        let status = s.count(schema::SHED_STATUS, parent.map(|shed| shed.status.into()));
         Self {
-            reply: read_choice(s, schema::SHED_REPLY, parent.map(Self::reply)),
+            reply,
             // The range of the schema ends at 599.
             status: u16::try_from(status).unwrap_or(u16::MAX),
             body: s

@@ -294,13 +294,10 @@ impl<'a> Section<'a> {
                 self.errors.omit();
                 continue;
             }
-            let expected = match closest(key, &self.asked) {
-                Some(known) => format!(
-                    "\"{known}\", perhaps; known here: {}",
-                    self.asked.join(", ")
-                ),
-                None => format!("one of {}", self.asked.join(", ")),
-            };
+            let mut expected = format!("one of {}", self.asked.join(", "));
+            if let Some(known) = closest(key, &self.asked) {
+                let _ = write!(expected, " (did you mean \"{known}\"?)");
+            }
             self.report(key, "an unknown key".to_owned(), expected);
         }
     }

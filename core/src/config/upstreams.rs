@@ -108,8 +108,8 @@ impl UpstreamMatch {
         let errors = s.error_count();
         let read = Self {
             service: s.text("service", &schema::HOST_EXPECTED, Pattern::host),
-            cluster: s.text("cluster", &schema::NAME_EXPECTED, Pattern::any),
-            route: s.text("route", &schema::NAME_EXPECTED, Pattern::any),
+            cluster: s.text("cluster", &schema::NAME_EXPECTED, Pattern::parse),
+            route: s.text("route", &schema::NAME_EXPECTED, Pattern::parse),
         };
         let is_empty = read.service.is_none() && read.cluster.is_none() && read.route.is_none();
         if errors != s.error_count() {

@@ -1,0 +1,373 @@
+//! What a good configuration means: defaults, inheritance, first match.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "the lints know tests by their attribute and miss the functions that tests share"
+)]
+
+use std::time::Duration;
+
+use tidegate_core::Criticality;
+use tidegate_core::config::schema::{FIELDS, Values};
+use tidegate_core::config::{
+    Config, CriticalityInputs, MINIMAL_EXAMPLE, Mode, Readable, Reply, RuleIndex, Stance,
+    UpstreamName, reference,
+};
+
+/// A configuration of `members` behind the minimal objective.
+fn config(members: &str) -> Config {
+    let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},{members}}}"#);
+    Config::from_json(text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+const fn cluster(name: &str) -> UpstreamName<'_> {
+    UpstreamName {
+        service: None,
+        cluster: name,
+        route: None,
+    }
+}
+
+#[test]
+fn everything_but_the_objective_has_a_default() {
+    let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+    let policy = config.default_policy();
+
+    assert!(config.enabled());
+    assert_eq!(config.max_upstreams(), 1000);
+    assert!(config.rules().is_empty());
+    assert!(!config.needs_route());
+    assert!((policy.slo().latency_quantile().as_f64() - 0.99).abs() < f64::EPSILON);
+    assert_eq!(policy.slo().latency_target(), Duration::from_millis(300));
+    assert!((policy.slo().success_rate().as_f64() - 0.999).abs() < f64::EPSILON);
+    assert_eq!(policy.mode(), Mode::Enforce);
+    assert!((policy.enforcement().as_f64() - 1.0).abs() < f64::EPSILON);
+    assert_eq!(policy.stance(), Stance::FailFast);
+    assert_eq!(policy.limit().min(), 1);
+    assert_eq!(policy.limit().max(), 1000);
+    assert_eq!(policy.limit().initial(), 20);
+    assert!(policy.breaker().enabled());
+    assert!((policy.breaker().trip_ratio().as_f64() - 0.5).abs() < f64::EPSILON);
+    assert_eq!(policy.breaker().min_open(), Duration::from_secs(1));
+    assert_eq!(policy.breaker().max_open(), Duration::from_secs(60));
+    assert_eq!(policy.shed().reply(), Reply::Stop);
+    assert_eq!(policy.shed().status(), 503);
+    assert_eq!(policy.shed().body(), "");
+    assert!((policy.shed().max_share().as_f64() - 1.0).abs() < f64::EPSILON);
+    assert_eq!(config.criticality().header(), None);
+    assert_eq!(config.criticality().cohort_header(), None);
+    assert_eq!(config.criticality().default_class(), Criticality::Critical);
+    assert!(config.ignore().needs_user_agent());
+    assert!(!config.ignore().needs_path());
+}
+
+/// The default in a row of the reference, as it would be written.
+fn written_default(values: &Values) -> Option<String> {
+    match values {
+        Values::Flag(flag) => Some(flag.default.to_string()),
+        Values::Choice { default, .. } => default.map(|name| format!("\"{name}\"")),
+        Values::Fraction(fraction) => fraction.default.map(|ratio| ratio.to_string()),
+        Values::Count(count) => Some(count.default.to_string()),
+        Values::Span(span) => span.default.map(|d| format!("\"{}\"", Readable(d))),
+        Values::Text { default, .. } => default.map(|text| format!("\"{text}\"")),
+        Values::Texts { default, .. } => Some(format!("{default:?}")),
+    }
+}
+
+#[test]
+fn every_default_of_the_reference_is_what_an_absent_field_means() {
+    let minimal = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+    let mut checked = 0;
+    for field in FIELDS {
+        let Some(default) = written_default(&field.values) else {
+            continue;
+        };
+        let text = if field.path == "slo.successRate" {
+            format!(
+                r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}},"successRate":{default}}}}}"#
+            )
+        } else {
+            let path = field.path.trim_end_matches("[]");
+            let nested = path.rsplit('.').fold(default.clone(), |inner, key| {
+                format!("{{\"{key}\":{inner}}}")
+            });
+            let members = nested
+                .strip_prefix('{')
+                .and_then(|rest| rest.strip_suffix('}'))
+                .unwrap();
+            format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},{members}}}"#)
+        };
+
+        let explicit = Config::from_json(text.as_bytes())
+            .unwrap_or_else(|errors| panic!("{}: {errors}", field.path));
+
+        assert_eq!(explicit, minimal, "{}", field.path);
+        checked += 1;
+    }
+    assert!(checked >= 20, "only {checked} fields have a default");
+}
+
+#[test]
+fn every_range_of_the_reference_holds_its_default_and_ends_where_it_says() {
+    for field in FIELDS {
+        match field.values {
+            Values::Count(range) => {
+                assert!(
+                    (range.min..=range.max).contains(&range.default),
+                    "{field:?}"
+                );
+            }
+            Values::Fraction(range) => {
+                assert!(range.min < range.max, "{field:?}");
+                let default = range.default.unwrap_or(range.min);
+                assert!((range.min..=range.max).contains(&default), "{field:?}");
+            }
+            Values::Span(range) => {
+                let default = range.default.unwrap_or(range.min);
+                assert!((range.min..=range.max).contains(&default), "{field:?}");
+            }
+            Values::Flag(_)
+            | Values::Choice { .. }
+            | Values::Text { .. }
+            | Values::Texts { .. } => {}
+        }
+    }
+}
+
+/// The keys that the reader knows, found by asking it for one it cannot know.
+fn known_keys(document: &str, path: &str) -> Vec<String> {
+    let errors = Config::from_json(document.as_bytes()).unwrap_err();
+    let lines = errors.to_string();
+    let lead = format!("{path}: found an unknown key, expected one of ");
+    let keys = lines.lines().find_map(|line| line.strip_prefix(&lead));
+    keys.unwrap_or_else(|| panic!("{path} in {lines}"))
+        .split(", ")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_reference_names_every_key_that_the_reader_knows() {
+    // A key that the reader knows but the table does not would go undocumented.
+    let sections = [
+        (r#"{"zzzzzz":1}"#, ""),
+        (r#"{"slo":{"zzzzzz":1}}"#, "slo."),
+        (r#"{"slo":{"latency":{"zzzzzz":1}}}"#, "slo.latency."),
+        (r#"{"limit":{"zzzzzz":1}}"#, "limit."),
+        (r#"{"breaker":{"zzzzzz":1}}"#, "breaker."),
+        (r#"{"shed":{"zzzzzz":1}}"#, "shed."),
+        (r#"{"criticality":{"zzzzzz":1}}"#, "criticality."),
+        (
+            r#"{"criticality":{"rules":[{"zzzzzz":1}]}}"#,
+            "criticality.rules[].",
+        ),
+        (r#"{"ignore":{"zzzzzz":1}}"#, "ignore."),
+        (
+            r#"{"upstreams":[{"match":{"zzzzzz":1}}]}"#,
+            "upstreams[].match.",
+        ),
+    ];
+    for (document, section) in sections {
+        let path = format!("{section}zzzzzz").replace("[]", "[0]");
+        for key in known_keys(document, &path) {
+            let path = format!("{section}{key}");
+            let is_documented = FIELDS.iter().any(|field| {
+                field
+                    .path
+                    .strip_prefix(&path)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            });
+            assert!(is_documented, "{path}");
+        }
+    }
+}
+
+#[test]
+fn fields_marked_per_upstream_are_those_that_a_rule_takes() {
+    let document = r#"{"upstreams":[{"zzzzzz":1}]}"#;
+    let mut taken = known_keys(document, "upstreams[0].zzzzzz");
+    taken.retain(|key| key != "match");
+    let mut documented: Vec<String> = FIELDS
+        .iter()
+        .filter(|field| field.is_per_upstream)
+        .filter_map(|field| field.path.split('.').next())
+        .map(str::to_owned)
+        .collect();
+    documented.dedup();
+
+    assert_eq!(taken, documented);
+}
+
+#[test]
+fn a_rule_inherits_every_field_that_it_does_not_set() {
+    let config = config(
+        r#""mode":"observe","limit":{"min":3,"max":30,"initial":30},"shed":{"status":429,"body":"busy"},
+           "upstreams":[{"match":{"cluster":"a"},"limit":{"max":20},"slo":{"latency":{"target":"80ms"}}}]"#,
+    );
+
+    let (index, policy) = config.policy_for(&cluster("a"));
+
+    assert_eq!(index, RuleIndex::Rule(0));
+    assert_eq!(policy.slo().latency_target(), Duration::from_millis(80));
+    assert_eq!(
+        policy.slo().latency_quantile(),
+        config.default_policy().slo().latency_quantile()
+    );
+    assert_eq!(policy.mode(), Mode::Observe);
+    assert_eq!(policy.limit().min(), 3);
+    assert_eq!(policy.limit().max(), 20);
+    assert_eq!(policy.limit().initial(), 20, "moved into the rule's bounds");
+    assert_eq!(policy.shed(), config.default_policy().shed());
+}
+
+#[test]
+fn an_initial_limit_that_is_not_written_follows_the_bounds() {
+    assert_eq!(
+        config(r#""limit":{"max":10}"#)
+            .default_policy()
+            .limit()
+            .initial(),
+        10
+    );
+    assert_eq!(
+        config(r#""limit":{"min":50}"#)
+            .default_policy()
+            .limit()
+            .initial(),
+        50
+    );
+}
+
+#[test]
+fn the_first_matching_rule_wins() {
+    let config = config(
+        r#""upstreams":[
+            {"match":{"service":"payments.*","route":"vip-*"}},
+            {"match":{"service":"payments.*"}},
+            {"match":{"cluster":"outbound|80||*"}}]"#,
+    );
+    let name = |service, route| UpstreamName {
+        service,
+        cluster: "outbound|80||x",
+        route,
+    };
+    let payments = Some("payments.shop.svc.cluster.local");
+
+    for (upstream, index) in [
+        (name(payments, Some("vip-1")), RuleIndex::Rule(0)),
+        (name(payments, Some("other")), RuleIndex::Rule(1)),
+        (name(payments, None), RuleIndex::Rule(1)),
+        (
+            name(Some("web.shop.svc.cluster.local"), None),
+            RuleIndex::Rule(2),
+        ),
+        (name(None, Some("vip-1")), RuleIndex::Rule(2)),
+        (cluster("web"), RuleIndex::TopLevel),
+        (cluster(""), RuleIndex::TopLevel),
+    ] {
+        let (found, policy) = config.policy_for(&upstream);
+        assert_eq!(found, index, "{upstream:?}");
+        assert_eq!(config.policy(found), policy);
+    }
+    assert!(config.needs_route());
+}
+
+#[test]
+fn a_place_that_is_gone_gives_the_top_level() {
+    let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+
+    assert_eq!(config.policy(RuleIndex::Rule(7)), config.default_policy());
+}
+
+#[test]
+fn integers_may_come_as_doubles() {
+    // A protobuf Struct knows no other numbers.
+    let doubles = config(r#""limit":{"min":2.0,"max":3e2},"shed":{"status":503.0}"#);
+
+    assert_eq!(
+        doubles,
+        config(r#""limit":{"min":2,"max":300},"shed":{"status":503}"#)
+    );
+}
+
+#[test]
+fn criticality_comes_from_the_header_then_the_rules_then_the_default() {
+    let config = config(
+        r#""criticality":{"header":"x-criticality","default":"sheddable_plus","rules":[
+            {"path":"/pay/*","method":"POST","criticality":"critical_plus"},
+            {"clientIdentity":"spiffe://*/sa/batch","criticality":"sheddable"}]}"#,
+    );
+    let criticality = config.criticality();
+    let pay = CriticalityInputs {
+        path: Some("/pay/now?really=yes"),
+        method: Some("POST"),
+        client_identity: Some("spiffe://cluster.local/ns/shop/sa/batch"),
+    };
+    let get = CriticalityInputs {
+        method: Some("GET"),
+        ..pay
+    };
+    let needs = criticality.needs();
+
+    assert!(needs.path && needs.method && needs.client_identity);
+    assert_eq!(
+        criticality.classify(Some("critical"), &pay),
+        Criticality::Critical
+    );
+    assert_eq!(
+        criticality.classify(Some("vital"), &pay),
+        Criticality::CriticalPlus
+    );
+    assert_eq!(criticality.classify(None, &pay), Criticality::CriticalPlus);
+    assert_eq!(criticality.classify(None, &get), Criticality::Sheddable);
+    assert_eq!(
+        criticality.classify(None, &CriticalityInputs::default()),
+        Criticality::SheddablePlus
+    );
+}
+
+#[test]
+fn a_header_counts_only_where_it_is_configured() {
+    let config = config(r#""criticality":{"default":"sheddable"}"#);
+    let none = CriticalityInputs::default();
+
+    assert_eq!(
+        config.criticality().classify(Some("critical_plus"), &none),
+        Criticality::Sheddable
+    );
+    assert_eq!(
+        config.criticality().needs(),
+        tidegate_core::config::CriticalityNeeds::default()
+    );
+}
+
+#[test]
+fn health_checks_are_recognised_by_agent_or_path() {
+    let defaults = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+    let own =
+        config(r#""ignore":{"paths":["/healthz","/grpc.health.v1.Health/*"],"userAgents":[]}"#);
+
+    assert!(defaults.ignore().matches(None, Some("kube-probe/1.30")));
+    assert!(defaults.ignore().matches(None, Some("Envoy/HC")));
+    assert!(!defaults.ignore().matches(Some("/healthz"), Some("curl/8")));
+    assert!(own.ignore().matches(Some("/healthz?full"), None));
+    assert!(
+        own.ignore()
+            .matches(Some("/grpc.health.v1.Health/Check"), None)
+    );
+    assert!(
+        !own.ignore()
+            .matches(Some("/healthzz"), Some("kube-probe/1.30"))
+    );
+    assert!(!own.ignore().needs_user_agent());
+}
+
+#[test]
+fn the_examples_of_the_reference_are_configurations() {
+    for example in [MINIMAL_EXAMPLE, reference::FULL_EXAMPLE] {
+        if let Err(errors) = Config::from_json(example.as_bytes()) {
+            panic!("{errors}\n{example}");
+        }
+    }
+}
