@@ -1,0 +1,215 @@
+//! When requests arrive, drawn beforehand.
+//!
+//! An open-loop client does not wait for answers before it sends the next
+//! request, so its arrivals can be drawn before the run: the same seed gives the
+//! same arrivals to every contender, and the oracle judges by the very same list.
+//!
+//! Poisson arrivals with a rate that changes over time come from time warping:
+//! unit exponential gaps are laid along the integral of the rate.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rand_distr::{Distribution, Exp1};
+
+use crate::number;
+use crate::scenario::{Arrivals, ClientProfile, Scenario};
+
+/// One request to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it is sent, from the start of the run.
+    pub at: Duration,
+    /// Index of the client in the scenario.
+    pub client: usize,
+    /// Path that is asked for.
+    pub path: String,
+    /// Value of the criticality header, if it is sent.
+    pub criticality: Option<String>,
+}
+
+/// The rate is taken as constant within steps of this length.
+const STEP: Duration = Duration::from_millis(1);
+
+/// All requests of a scenario in order of time; the same seed gives the same list.
+#[must_use]
+pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    for (index, client) in scenario.clients.iter().enumerate() {
+        let salt = u64::try_from(index).unwrap_or(u64::MAX);
+        let mut rng =
+            StdRng::seed_from_u64(scenario.seed.wrapping_mul(0x9e37_79b9).wrapping_add(salt));
+        let capacity = scenario.capacity_for(client);
+        for at in times(client, capacity, scenario.duration, &mut rng) {
+            arrivals.push(Arrival {
+                at,
+                client: index,
+                path: draw(&client.paths, &mut rng).unwrap_or_else(|| "/".to_owned()),
+                criticality: draw(&client.criticality, &mut rng),
+            });
+        }
+    }
+    arrivals.sort_by_key(|arrival| arrival.at);
+    arrivals
+}
+
+/// Requests a second that `client` sends at time `at`; `capacity` is that of its upstream at the start.
+#[must_use]
+pub fn rate_at(client: &ClientProfile, capacity: f64, at: Duration) -> f64 {
+    if let Some(bursts) = client.bursts {
+        let phase = at.as_nanos() % bursts.every.as_nanos().max(1);
+        if phase < bursts.length.as_nanos() {
+            return bursts.x * capacity;
+        }
+    }
+    let rate =
+        |x: Option<f64>, rps: Option<f64>| rps.unwrap_or_else(|| x.unwrap_or(0.0) * capacity);
+    let next = client.load.partition_point(|point| point.at <= at);
+    let Some(current) = next.checked_sub(1).and_then(|index| client.load.get(index)) else {
+        return 0.0;
+    };
+    let from = rate(current.x, current.rps);
+    match client.load.get(next) {
+        Some(point) if point.ramp => {
+            let length = (point.at - current.at).as_secs_f64();
+            let share = (at - current.at).as_secs_f64() / length;
+            from + (rate(point.x, point.rps) - from) * share
+        }
+        _ => from,
+    }
+}
+
+fn times(
+    client: &ClientProfile,
+    capacity: f64,
+    duration: Duration,
+    rng: &mut StdRng,
+) -> Vec<Duration> {
+    let mut times = Vec::new();
+    let gap = |rng: &mut StdRng| -> f64 {
+        match client.arrivals {
+            Arrivals::Poisson => Exp1.sample(rng),
+            Arrivals::Constant => 1.0,
+        }
+    };
+    let mut until_next = gap(rng);
+    let mut start = Duration::ZERO;
+    while start < duration {
+        let mut left = rate_at(client, capacity, start) * STEP.as_secs_f64();
+        let whole = left;
+        while whole > 0.0 && until_next <= left {
+            left -= until_next;
+            times.push(start + STEP.mul_f64(((whole - left) / whole).clamp(0.0, 1.0)));
+            until_next = gap(rng);
+        }
+        until_next -= left;
+        start += STEP;
+    }
+    times
+}
+
+/// Draws a key by its share.
+fn draw(shares: &BTreeMap<String, f64>, rng: &mut StdRng) -> Option<String> {
+    let mut point: f64 = rng.random();
+    for (key, share) in shares {
+        point -= share;
+        if point < 0.0 {
+            return Some(key.clone());
+        }
+    }
+    shares.keys().next_back().cloned()
+}
+
+/// Arrivals a second in windows of `window`, for charts.
+#[must_use]
+pub fn offered(arrivals: &[Arrival], window: Duration, duration: Duration) -> Vec<f64> {
+    let windows = number::floor((duration.as_secs_f64() / window.as_secs_f64()).ceil());
+    let mut counts = vec![0_u32; windows];
+    for arrival in arrivals {
+        let index = number::floor(arrival.at.as_secs_f64() / window.as_secs_f64());
+        if let Some(count) = counts.get_mut(index) {
+            *count += 1;
+        }
+    }
+    counts
+        .into_iter()
+        .map(|count| f64::from(count) / window.as_secs_f64())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(clients: &str) -> Scenario {
+        let head = "name='t'\ntitle='t'\nprose='p'\nseed=11\nduration='20s'\n";
+        Scenario::parse(&format!("{head}{clients}"), "test").unwrap()
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_and_the_spread() {
+        let arrivals = schedule(&scenario("[[clients]]\nload=[{at='0s', rps=400.0}]"));
+        // 8,000 expected, standard deviation 89.
+        assert!(
+            (7_700..8_300).contains(&arrivals.len()),
+            "{}",
+            arrivals.len()
+        );
+        let gaps: Vec<f64> = arrivals
+            .windows(2)
+            .map(|pair| (pair[1].at - pair[0].at).as_secs_f64())
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / number::float_len(gaps.len());
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>()
+            / number::float_len(gaps.len());
+        let variation = variance.sqrt() / mean;
+        assert!(
+            (0.93..1.07).contains(&variation),
+            "coefficient of variation of Poisson gaps is 1, found {variation}"
+        );
+    }
+
+    #[test]
+    fn constant_arrivals_keep_their_distance() {
+        let arrivals = schedule(&scenario(
+            "[[clients]]\narrivals='constant'\nload=[{at='0s', rps=100.0}]",
+        ));
+        assert!(
+            (1_999..=2_000).contains(&arrivals.len()),
+            "{}",
+            arrivals.len()
+        );
+    }
+
+    #[test]
+    fn same_seed_gives_the_same_list() {
+        let scenario = scenario(
+            "[[clients]]\nload=[{at='0s', x=1.0}]\ncriticality={critical=0.1, sheddable=0.9}",
+        );
+        assert_eq!(schedule(&scenario), schedule(&scenario));
+    }
+
+    #[test]
+    fn ramp_grows_evenly_and_step_does_not() {
+        let s = scenario(
+            "[[clients]]\nload=[{at='0s', x=0.0}, {at='10s', x=2.0, ramp=true}, {at='15s', x=0.5}]",
+        );
+        let at = |t: u64| rate_at(&s.clients[0], 400.0, Duration::from_secs(t));
+        assert!((at(5) - 400.0).abs() < 1e-6);
+        assert!((at(12) - 800.0).abs() < 1e-6);
+        assert!((at(16) - 200.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn burst_replaces_the_base_rate() {
+        let s = scenario(
+            "[[clients]]\nload=[{at='0s', x=0.05}]\nbursts={every='500ms', length='50ms', x=6.0}",
+        );
+        assert!((rate_at(&s.clients[0], 400.0, Duration::from_millis(510)) - 2_400.0).abs() < 1e-6);
+        assert!((rate_at(&s.clients[0], 400.0, Duration::from_millis(560)) - 20.0).abs() < 1e-6);
+        let mean = number::float_len(schedule(&s).len()) / 20.0 / 400.0;
+        assert!((mean - 0.645).abs() < 0.03, "{mean}");
+    }
+}

@@ -1,0 +1,151 @@
+//! One connection of a caller.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper::upgrade::Upgraded;
+use hyper::{Request, Response, Uri, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::CallError;
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+#[derive(Debug)]
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+/// A connection; it is closed when the last handle is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    sender: Sender,
+    driver: Arc<Driver>,
+}
+
+/// The task that reads and writes; it ends with its handle.
+#[derive(Debug)]
+struct Driver(JoinHandle<()>);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Connection {
+    pub(super) async fn open(addr: SocketAddr, protocol: Protocol) -> Result<Self, CallError> {
+        let connect = |source| CallError::Connect { addr, source };
+        let stream = TcpStream::connect(addr).await.map_err(connect)?;
+        stream.set_nodelay(true).map_err(connect)?;
+        let io = TokioIo::new(stream);
+        let (sender, driver) = match protocol {
+            Protocol::Http1 => {
+                let (sender, connection) = http1::handshake(io).await?;
+                // How a connection ends is seen by the calls on it.
+                let driver =
+                    tokio::spawn(
+                        async move { connection.with_upgrades().await.unwrap_or_default() },
+                    );
+                (Sender::Http1(sender), driver)
+            }
+            Protocol::Http2 => {
+                let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+                (
+                    Sender::Http2(sender),
+                    tokio::spawn(async move { connection.await.unwrap_or_default() }),
+                )
+            }
+        };
+        Ok(Self {
+            sender,
+            driver: Arc::new(Driver(driver)),
+        })
+    }
+
+    /// Whether another request can be sent on it.
+    pub(super) fn is_usable(&self) -> bool {
+        match &self.sender {
+            Sender::Http1(sender) => sender.is_ready(),
+            Sender::Http2(sender) => !sender.is_closed(),
+        }
+    }
+
+    /// A second handle, where several requests can be under way at once.
+    pub(super) fn shared(&self) -> Option<Self> {
+        match &self.sender {
+            Sender::Http1(_) => None,
+            Sender::Http2(sender) => Some(Self {
+                sender: Sender::Http2(sender.clone()),
+                driver: Arc::clone(&self.driver),
+            }),
+        }
+    }
+
+    pub(super) async fn send(
+        &mut self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, CallError> {
+        match &mut self.sender {
+            Sender::Http1(sender) => {
+                // HTTP/1.1 names the host in a header and only the path in the first line.
+                if let Some(host) = request
+                    .uri()
+                    .authority()
+                    .and_then(|a| a.as_str().parse().ok())
+                {
+                    request.headers_mut().insert("host", host);
+                }
+                if let Some(path) = request.uri().path_and_query().cloned() {
+                    *request.uri_mut() = Uri::from(path);
+                }
+                Ok(sender.send_request(request).await?)
+            }
+            Sender::Http2(sender) => {
+                *request.version_mut() = Version::HTTP_2;
+                sender.ready().await?;
+                Ok(sender.send_request(request).await?)
+            }
+        }
+    }
+}
+
+/// The bytes of an upgraded connection.
+#[derive(Debug)]
+pub struct Tunnel {
+    io: TokioIo<Upgraded>,
+    _connection: Connection,
+}
+
+impl Tunnel {
+    pub(super) fn new(upgraded: Upgraded, connection: Connection) -> Self {
+        Self {
+            io: TokioIo::new(upgraded),
+            _connection: connection,
+        }
+    }
+
+    /// Sends bytes and waits until as many have come back.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn echo(&mut self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+        self.io.write_all(bytes).await?;
+        let mut back = vec![0; bytes.len()];
+        self.io.read_exact(&mut back).await?;
+        Ok(back)
+    }
+}

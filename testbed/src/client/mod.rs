@@ -1,0 +1,98 @@
+//! Callers: single requests for tests, and an open loop for load.
+//!
+//! A [`Caller`] sends requests to one address over kept-alive connections, HTTP/1.1
+//! or HTTP/2. Dropping a call before it ends closes its connection (HTTP/2: resets
+//! its stream), as a caller does that gives up. [`open_loop`] replays a schedule.
+
+mod call;
+mod connection;
+pub mod open_loop;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use connection::{Connection, Protocol};
+
+pub use call::{Call, CallError, Exchange, Reply};
+pub use connection::Tunnel;
+
+/// Sends requests to one address; clones share its connections.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    addr: SocketAddr,
+    protocol: Protocol,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Caller {
+    /// A caller that speaks HTTP/1.1, one request at a time on each connection.
+    #[must_use]
+    pub fn http1(addr: SocketAddr) -> Self {
+        Self {
+            addr,
+            protocol: Protocol::Http1,
+            idle: Arc::default(),
+        }
+    }
+
+    /// A caller that speaks HTTP/2 with prior knowledge, all requests on one connection.
+    #[must_use]
+    pub fn http2(addr: SocketAddr) -> Self {
+        Self {
+            addr,
+            protocol: Protocol::Http2,
+            idle: Arc::default(),
+        }
+    }
+
+    /// Sends a request and waits for the whole answer.
+    ///
+    /// # Errors
+    /// When the connection fails before the answer is complete.
+    pub async fn call(&self, call: &Call) -> Result<Reply, CallError> {
+        self.start(call).await?.finish().await
+    }
+
+    /// `GET path` and the whole answer.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn get(&self, path: &str) -> Result<Reply, CallError> {
+        self.call(&Call::get(path)).await
+    }
+
+    /// Sends a request and waits for the head of the answer only.
+    ///
+    /// # Errors
+    /// When the connection fails before the head is there.
+    pub async fn start(&self, call: &Call) -> Result<Exchange, CallError> {
+        let mut connection = match self.take() {
+            Some(connection) => connection,
+            None => Connection::open(self.addr, self.protocol).await?,
+        };
+        if let Some(shared) = connection.shared() {
+            self.give_back(shared);
+        }
+        let response = connection.send(call.request(self.addr)?).await?;
+        Ok(Exchange::new(response, connection, self.clone()))
+    }
+
+    fn take(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(connection) = idle.pop() {
+            if connection.is_usable() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    fn give_back(&self, connection: Connection) {
+        if connection.is_usable() {
+            self.idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(connection);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Envoy's bootstrap document.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{EnvoyBuilder, Route, access_log};
+
+/// File name of the access log in Envoy's folder.
+pub(super) const ACCESS_LOG: &str = "access.log";
+
+/// Header in which Envoy's own replies say why; see [`crate::client`].
+pub(crate) const DETAILS_HEADER: &str = "x-response-code-details";
+
+/// A duration as protobuf's JSON wants it.
+pub(super) fn duration(value: Duration) -> String {
+    format!("{:.6}s", value.as_secs_f64())
+}
+
+/// The bootstrap for what `builder` describes.
+pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
+    let any_port = json!({"socket_address": {"address": "127.0.0.1", "port_value": 0}});
+    let manager = json!({
+        "name": "envoy.filters.network.http_connection_manager",
+        "typed_config": connection_manager(builder, folder),
+    });
+    json!({
+        "node": {"id": "tidegate-testbed", "cluster": "tidegate-testbed"},
+        "admin": {"address": any_port},
+        "stats_flush_interval": "1s",
+        "static_resources": {
+            "listeners": [{
+                "name": "listener",
+                "address": any_port,
+                "traffic_direction": "OUTBOUND",
+                "filter_chains": [{"filters": [manager]}],
+            }],
+            "clusters": builder.clusters.iter().map(super::Cluster::json).collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn connection_manager(builder: &EnvoyBuilder, folder: &Path) -> Value {
+    let mut filters = builder.filters.clone();
+    filters.extend(
+        builder
+            .plugin
+            .as_ref()
+            .map(|plugin| plugin.http_filter(folder)),
+    );
+    filters.push(json!({
+        "name": "envoy.filters.http.router",
+        "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
+    }));
+    json!({
+        "@type":
+            "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "ingress",
+        "codec_type": "AUTO",
+        // Callers on this machine count as internal: their x-envoy-attempt-count stays.
+        "use_remote_address": true,
+        "internal_address_config": {"cidr_ranges": [{"address_prefix": "127.0.0.0", "prefix_len": 8}]},
+        "generate_request_id": false,
+        "http_filters": filters,
+        "access_log": [access_log::json(&folder.join(ACCESS_LOG))],
+        "local_reply_config": {"mappers": [local_reply_details()]},
+        "route_config": {"name": "routes", "virtual_hosts": [virtual_host(builder)]},
+    })
+}
+
+/// Envoy's own replies carry their response code details, so that a client can tell sheds from failures.
+fn local_reply_details() -> Value {
+    let any_error = json!({"status_code_filter": {
+        "comparison": {"op": "GE", "value": {"default_value": 200, "runtime_key": "none"}},
+    }});
+    json!({
+        "filter": any_error,
+        "headers_to_add": [{
+            "header": {"key": DETAILS_HEADER, "value": "%RESPONSE_CODE_DETAILS%"},
+            "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+        }],
+    })
+}
+
+fn virtual_host(builder: &EnvoyBuilder) -> Value {
+    let timeout = duration(builder.route_timeout);
+    let mut routes: Vec<Value> = builder
+        .routes
+        .iter()
+        .map(|route| route.json(&timeout))
+        .collect();
+    if let Some(first) = builder.clusters.first().filter(|_| routes.is_empty()) {
+        routes.push(Route::prefix("/").to(first.name()).json(&timeout));
+    }
+    json!({"name": "all", "domains": ["*"], "routes": routes})
+}

@@ -1,0 +1,193 @@
+//! Upstream clusters in Envoy's configuration.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::bootstrap::duration;
+
+/// An upstream cluster with fixed endpoints.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    name: String,
+    endpoints: Vec<SocketAddr>,
+    http2: bool,
+    thresholds: Thresholds,
+    outlier: Option<Outlier>,
+    connect_timeout: Duration,
+}
+
+/// Envoy's static circuit breaker of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Most connections (HTTP/1.1) of the cluster.
+    pub max_connections: u32,
+    /// Most requests that wait for a connection.
+    pub max_pending_requests: u32,
+    /// Most requests in flight.
+    pub max_requests: u32,
+}
+
+impl Thresholds {
+    /// Envoy's defaults: 1,024 of each.
+    #[must_use]
+    pub const fn envoy_default() -> Self {
+        Self {
+            max_connections: 1_024,
+            max_pending_requests: 1_024,
+            max_requests: 1_024,
+        }
+    }
+
+    /// As good as none.
+    #[must_use]
+    pub const fn unlimited() -> Self {
+        Self {
+            max_connections: 1_000_000,
+            max_pending_requests: 1_000_000,
+            max_requests: 1_000_000,
+        }
+    }
+
+    /// At most `requests` in flight, none waiting: what somebody sets who knows the capacity.
+    #[must_use]
+    pub const fn tuned(requests: u32) -> Self {
+        // A pending request is one without a connection yet: with HTTP/1.1 new connections pass
+        // through there, so that 0 would refuse even the first request.
+        Self {
+            max_connections: requests,
+            max_pending_requests: requests,
+            max_requests: requests,
+        }
+    }
+}
+
+/// Outlier detection of a cluster: hosts that fail are left out for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlier {
+    /// Failures in a row that eject a host.
+    pub consecutive_5xx: u32,
+    /// Distance between two looks at ejected hosts.
+    pub interval: Duration,
+    /// First time out; grows with each further one.
+    pub base_ejection_time: Duration,
+    /// Greatest share of hosts that may be out, in percent.
+    pub max_ejection_percent: u32,
+}
+
+impl Outlier {
+    /// Envoy's defaults, except that a single host may be ejected.
+    #[must_use]
+    pub const fn envoy_default() -> Self {
+        Self {
+            consecutive_5xx: 5,
+            interval: Duration::from_secs(10),
+            base_ejection_time: Duration::from_secs(30),
+            max_ejection_percent: 100,
+        }
+    }
+}
+
+impl Cluster {
+    /// A cluster with one endpoint, HTTP/1.1, without any breaker of Envoy's own.
+    #[must_use]
+    pub fn new(name: &str, endpoint: SocketAddr) -> Self {
+        Self {
+            name: name.to_owned(),
+            endpoints: vec![endpoint],
+            http2: false,
+            thresholds: Thresholds::unlimited(),
+            outlier: None,
+            connect_timeout: Duration::from_secs(1),
+        }
+    }
+
+    /// A cluster without any endpoint: Envoy answers `no_healthy_upstream`.
+    #[must_use]
+    pub fn without_endpoints(name: &str) -> Self {
+        Self {
+            endpoints: Vec::new(),
+            ..Self::new(name, SocketAddr::from(([127, 0, 0, 1], 1)))
+        }
+    }
+
+    /// Adds an endpoint.
+    #[must_use]
+    pub fn endpoint(mut self, endpoint: SocketAddr) -> Self {
+        self.endpoints.push(endpoint);
+        self
+    }
+
+    /// Speaks HTTP/2 to the endpoints (gRPC needs it).
+    #[must_use]
+    pub const fn http2(mut self) -> Self {
+        self.http2 = true;
+        self
+    }
+
+    /// Sets Envoy's own static breaker.
+    #[must_use]
+    pub const fn thresholds(mut self, thresholds: Thresholds) -> Self {
+        self.thresholds = thresholds;
+        self
+    }
+
+    /// Turns outlier detection on.
+    #[must_use]
+    pub const fn outlier(mut self, outlier: Outlier) -> Self {
+        self.outlier = Some(outlier);
+        self
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let endpoints: Vec<Value> = self
+            .endpoints
+            .iter()
+            .map(|addr| {
+                let socket = json!({"address": addr.ip().to_string(), "port_value": addr.port()});
+                json!({"endpoint": {"address": {"socket_address": socket}}})
+            })
+            .collect();
+        let limits = json!({
+            "max_connections": self.thresholds.max_connections,
+            "max_pending_requests": self.thresholds.max_pending_requests,
+            "max_requests": self.thresholds.max_requests,
+        });
+        let protocol = if self.http2 {
+            "http2_protocol_options"
+        } else {
+            "http_protocol_options"
+        };
+        let mut cluster = json!({
+            "name": self.name,
+            "type": "STATIC",
+            "connect_timeout": duration(self.connect_timeout),
+            "load_assignment": {"cluster_name": self.name, "endpoints": [{"lb_endpoints": endpoints}]},
+            "circuit_breakers": {"thresholds": [limits]},
+            "typed_extension_protocol_options": {
+                "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                    "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                    "explicit_http_config": {protocol: {}},
+                },
+            },
+        });
+        if let (Some(outlier), Some(fields)) = (self.outlier, cluster.as_object_mut()) {
+            let detection = json!({
+                "consecutive_5xx": outlier.consecutive_5xx,
+                "interval": duration(outlier.interval),
+                "base_ejection_time": duration(outlier.base_ejection_time),
+                "max_ejection_percent": outlier.max_ejection_percent,
+            });
+            fields.insert("outlier_detection".to_owned(), detection);
+            // Without this Envoy goes on sending to the only host there is (panic threshold 50 %).
+            let balance = json!({"healthy_panic_threshold": {"value": 0.0}});
+            fields.insert("common_lb_config".to_owned(), balance);
+        }
+        cluster
+    }
+}

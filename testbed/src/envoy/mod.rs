@@ -1,0 +1,355 @@
+//! A real Envoy process, started and stopped from Rust.
+//!
+//! [`Envoy::builder`] describes clusters, routes and filters; [`EnvoyBuilder::start`]
+//! writes the bootstrap into a temporary folder, starts the binary with every port
+//! chosen by the kernel, and waits until it is ready. The process is killed when the
+//! handle is dropped, and by the kernel when this process dies first.
+//!
+//! The binary is `.tools/bin/envoy` of the repository (`make tools` puts it there),
+//! or what the environment variable `TIDEGATE_ENVOY` names.
+
+mod access_log;
+mod admin;
+mod bootstrap;
+mod cluster;
+mod metrics;
+mod plugin;
+mod process;
+mod route;
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub use access_log::AccessLine;
+pub use admin::{Admin, AdminError};
+pub(crate) use bootstrap::DETAILS_HEADER;
+pub use cluster::{Cluster, Outlier, Thresholds};
+pub use metrics::{Metrics, TidegateMetric};
+pub use plugin::{FailurePolicy, Plugin, PushOutcome, release_module, test_module};
+pub use route::Route;
+
+use process::Process;
+
+/// Why an Envoy could not be started or asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvoyError {
+    /// Files for it could not be written, or the binary not be run.
+    #[error("{action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The process ended by itself.
+    #[error("envoy ended ({status}); the end of its log:\n{log}")]
+    Ended {
+        /// Exit status or signal.
+        status: String,
+        /// Last lines of the log.
+        log: String,
+    },
+    /// It did not become ready in time.
+    #[error("envoy was not ready after {waited:?}; the end of its log:\n{log}")]
+    NotReady {
+        /// How long was waited.
+        waited: Duration,
+        /// Last lines of the log.
+        log: String,
+    },
+    /// The admin interface did not answer as expected.
+    #[error("ask envoy's admin interface")]
+    Admin(#[from] AdminError),
+    /// A configuration push was neither accepted nor refused in time.
+    #[error(
+        "envoy has not taken note of the configuration after {waited:?}; the end of its log:\n{log}"
+    )]
+    PushUnnoticed {
+        /// How long was waited.
+        waited: Duration,
+        /// Last lines of the log.
+        log: String,
+    },
+    /// A push was asked for, but the plugin's configuration is inline or there is no plugin.
+    #[error("this envoy has no plugin whose configuration can be pushed")]
+    NoPush,
+}
+
+/// Name of the environment variable that names another Envoy binary.
+pub const ENVOY_VARIABLE: &str = "TIDEGATE_ENVOY";
+
+/// The root of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder.parent().unwrap_or(crate_folder).to_owned()
+}
+
+/// The Envoy binary that is used.
+#[must_use]
+pub fn binary() -> PathBuf {
+    std::env::var_os(ENVOY_VARIABLE)
+        .map_or_else(|| repository().join(".tools/bin/envoy"), PathBuf::from)
+}
+
+/// What an Envoy is to be; see the module.
+#[derive(Debug, Clone)]
+pub struct EnvoyBuilder {
+    concurrency: u32,
+    clusters: Vec<Cluster>,
+    routes: Vec<Route>,
+    filters: Vec<Value>,
+    plugin: Option<Plugin>,
+    route_timeout: Duration,
+    log_level: String,
+    ready_within: Duration,
+}
+
+impl EnvoyBuilder {
+    /// Number of worker threads (default 2).
+    #[must_use]
+    pub const fn concurrency(mut self, workers: u32) -> Self {
+        self.concurrency = workers;
+        self
+    }
+
+    /// Adds an upstream cluster.
+    #[must_use]
+    pub fn cluster(mut self, cluster: Cluster) -> Self {
+        self.clusters.push(cluster);
+        self
+    }
+
+    /// Adds a route; the first that matches wins. Without any, everything goes to the first cluster.
+    #[must_use]
+    pub fn route(mut self, route: Route) -> Self {
+        self.routes.push(route);
+        self
+    }
+
+    /// Adds an HTTP filter (name and `typed_config`) in front of the plugin and the router.
+    #[must_use]
+    pub fn filter(mut self, filter: Value) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    /// Puts the Tidegate plugin in front of the router.
+    #[must_use]
+    pub fn plugin(mut self, plugin: Plugin) -> Self {
+        self.plugin = Some(plugin);
+        self
+    }
+
+    /// Time after which Envoy itself gives up a request (default 15 s, as Envoy's; zero: never).
+    #[must_use]
+    pub const fn route_timeout(mut self, timeout: Duration) -> Self {
+        self.route_timeout = timeout;
+        self
+    }
+
+    /// Envoy's log level (default `warning`; `wasm:debug` style component levels are not taken).
+    #[must_use]
+    pub fn log_level(mut self, level: &str) -> Self {
+        level.clone_into(&mut self.log_level);
+        self
+    }
+
+    /// How long to wait for readiness (default 30 s).
+    #[must_use]
+    pub const fn ready_within(mut self, bound: Duration) -> Self {
+        self.ready_within = bound;
+        self
+    }
+
+    /// Starts the process and waits until it is ready.
+    ///
+    /// # Errors
+    /// When files cannot be written, the binary is missing, or Envoy refuses its configuration
+    /// (the end of its log is in the error).
+    pub async fn start(self) -> Result<Envoy, EnvoyError> {
+        let folder = tempfile::Builder::new()
+            .prefix("tidegate-envoy-")
+            .tempdir()
+            .map_err(|source| EnvoyError::Io {
+                action: "make a folder in",
+                path: std::env::temp_dir(),
+                source,
+            })?;
+        if let Some(plugin) = self.plugin.as_ref().filter(|plugin| plugin.is_pushed()) {
+            plugin.write_discovery(folder.path(), 1)?;
+        }
+        let bootstrap = folder.path().join("envoy.json");
+        let text = bootstrap::bootstrap(&self, folder.path()).to_string();
+        fs::write(&bootstrap, text).map_err(|source| EnvoyError::Io {
+            action: "write",
+            path: bootstrap.clone(),
+            source,
+        })?;
+        let mut process =
+            Process::start(&binary(), folder.path(), self.concurrency, &self.log_level)?;
+        let deadline = Instant::now() + self.ready_within;
+        let (admin, listener) = match wait_ready(&mut process, folder.path(), deadline).await? {
+            Some(addresses) => addresses,
+            None => {
+                return Err(EnvoyError::NotReady {
+                    waited: self.ready_within,
+                    log: process.log_tail(),
+                });
+            }
+        };
+        Ok(Envoy {
+            process,
+            admin,
+            listener,
+            plugin: self.plugin,
+            pushes: 1,
+            folder,
+        })
+    }
+}
+
+/// A running Envoy; dropping it ends the process.
+#[derive(Debug)]
+pub struct Envoy {
+    process: Process,
+    admin: Admin,
+    listener: SocketAddr,
+    plugin: Option<Plugin>,
+    pushes: u64,
+    folder: TempDir,
+}
+
+impl Envoy {
+    /// Describes an Envoy to be started.
+    #[must_use]
+    pub fn builder() -> EnvoyBuilder {
+        EnvoyBuilder {
+            concurrency: 2,
+            clusters: Vec::new(),
+            routes: Vec::new(),
+            filters: Vec::new(),
+            plugin: None,
+            route_timeout: Duration::from_secs(15),
+            log_level: "warning".to_owned(),
+            ready_within: Duration::from_secs(30),
+        }
+    }
+
+    /// Where requests are to be sent.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.listener
+    }
+
+    /// The admin interface.
+    #[must_use]
+    pub const fn admin(&self) -> &Admin {
+        &self.admin
+    }
+
+    /// Process id, for `/proc`.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Whether the process still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    /// Everything Envoy has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Resident memory of the process in bytes, or `None` when it cannot be read.
+    #[must_use]
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.process.resident_bytes()
+    }
+
+    /// CPU time the process has used so far, or `None` when it cannot be read.
+    #[must_use]
+    pub fn cpu_time(&self) -> Option<Duration> {
+        self.process.cpu_time()
+    }
+
+    /// The requests that have ended, from the access log (Envoy writes it out about once a second).
+    #[must_use]
+    pub fn access_log(&self) -> Vec<AccessLine> {
+        access_log::read(&self.folder.path().join(bootstrap::ACCESS_LOG))
+    }
+
+    /// Replaces the plugin's configuration on the running Envoy and waits for its verdict.
+    ///
+    /// `config` is the plugin's document as text, so that a test can push one that is no JSON.
+    ///
+    /// # Errors
+    /// When the plugin was not made with [`Plugin::pushed`], the file cannot be written, or Envoy
+    /// takes no note of it within 20 s.
+    pub async fn push(&mut self, config: &str) -> Result<PushOutcome, EnvoyError> {
+        let plugin = self
+            .plugin
+            .as_mut()
+            .filter(|plugin| plugin.is_pushed())
+            .ok_or(EnvoyError::NoPush)?;
+        let before = plugin::Verdicts::read(&self.admin).await?;
+        self.pushes += 1;
+        plugin.set_config(config);
+        plugin.write_discovery(self.folder.path(), self.pushes)?;
+        let started = Instant::now();
+        while started.elapsed() < PUSH_BOUND {
+            if let Some(outcome) = plugin::Verdicts::read(&self.admin).await?.since(before) {
+                return Ok(outcome);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Err(EnvoyError::PushUnnoticed {
+            waited: started.elapsed(),
+            log: self.process.log_tail(),
+        })
+    }
+}
+
+/// Distance between two looks at something that is waited for.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Envoy takes note of a changed file at once; this bounds a machine that is very busy.
+const PUSH_BOUND: Duration = Duration::from_secs(20);
+
+async fn wait_ready(
+    process: &mut Process,
+    folder: &Path,
+    deadline: Instant,
+) -> Result<Option<(Admin, SocketAddr)>, EnvoyError> {
+    while Instant::now() < deadline {
+        if let Some(status) = process.ended() {
+            return Err(EnvoyError::Ended {
+                status,
+                log: process.log_tail(),
+            });
+        }
+        let address = fs::read_to_string(folder.join(process::ADMIN_ADDRESS)).unwrap_or_default();
+        if let Ok(address) = address.trim().parse() {
+            let admin = Admin::new(address);
+            if admin.is_ready().await
+                && let Some(listener) = admin.listener().await?
+            {
+                return Ok(Some((admin, listener)));
+            }
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(None)
+}

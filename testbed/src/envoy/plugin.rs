@@ -1,0 +1,221 @@
+//! The Tidegate plugin in Envoy's configuration: inline, or pushed through a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::bootstrap::duration;
+use super::{Admin, AdminError, EnvoyError, repository};
+
+/// What happens when the plugin's VM has crashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// A fresh VM after a back-off.
+    Reload,
+    /// Requests pass without the plugin.
+    Open,
+    /// Requests fail.
+    Closed,
+}
+
+/// The plugin: module, identity, configuration, and how the configuration gets to Envoy.
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    config: String,
+    module: PathBuf,
+    vm_id: String,
+    root_id: String,
+    failure_policy: FailurePolicy,
+    reload_backoff: Duration,
+    is_pushed: bool,
+}
+
+/// What Envoy made of a pushed configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushOutcome {
+    /// It is in force.
+    Accepted,
+    /// It was refused; the old one stays in force.
+    Refused,
+}
+
+const WASM_TYPE: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
+const DISCOVERY_FILE: &str = "plugin.json";
+
+impl Plugin {
+    /// The release module with this configuration document, inline in the bootstrap.
+    #[must_use]
+    pub fn tidegate(config: &Value) -> Self {
+        Self::with_text(&config.to_string())
+    }
+
+    /// The same with a document as text, which may be anything.
+    #[must_use]
+    pub fn with_text(config: &str) -> Self {
+        Self {
+            config: config.to_owned(),
+            module: release_module(),
+            vm_id: "tidegate".to_owned(),
+            root_id: "tidegate".to_owned(),
+            failure_policy: FailurePolicy::Reload,
+            reload_backoff: Duration::from_secs(1),
+            is_pushed: false,
+        }
+    }
+
+    /// The configuration comes by extension discovery from a file, so that [`super::Envoy::push`] can replace it.
+    #[must_use]
+    pub const fn pushed(mut self) -> Self {
+        self.is_pushed = true;
+        self
+    }
+
+    /// Another module (for example the one with test hooks).
+    #[must_use]
+    pub fn module(mut self, module: PathBuf) -> Self {
+        self.module = module;
+        self
+    }
+
+    /// Another VM id: plugins with the same id share a VM per worker.
+    #[must_use]
+    pub fn vm_id(mut self, vm_id: &str) -> Self {
+        vm_id.clone_into(&mut self.vm_id);
+        self
+    }
+
+    /// What happens after a crash (default: reload with a back-off of 1 s).
+    #[must_use]
+    pub const fn failure_policy(mut self, policy: FailurePolicy, reload_backoff: Duration) -> Self {
+        self.failure_policy = policy;
+        self.reload_backoff = reload_backoff;
+        self
+    }
+
+    pub(super) const fn is_pushed(&self) -> bool {
+        self.is_pushed
+    }
+
+    pub(super) fn set_config(&mut self, config: &str) {
+        config.clone_into(&mut self.config);
+    }
+
+    /// The entry in the connection manager's list of filters.
+    pub(super) fn http_filter(&self, folder: &Path) -> Value {
+        if !self.is_pushed {
+            return json!({"name": "tidegate", "typed_config": self.typed_config()});
+        }
+        let source = json!({
+            "path": folder.join(DISCOVERY_FILE),
+            "watched_directory": {"path": folder},
+        });
+        json!({
+            "name": "tidegate",
+            "config_discovery": {
+                "config_source": {"path_config_source": source, "resource_api_version": "V3"},
+                "type_urls": [WASM_TYPE],
+            },
+        })
+    }
+
+    /// Puts the discovery file into Envoy's folder, in one step: written beside it, then renamed.
+    pub(super) fn write_discovery(&self, folder: &Path, version: u64) -> Result<(), EnvoyError> {
+        let response = json!({
+            "version_info": version.to_string(),
+            "resources": [{
+                "@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
+                "name": "tidegate",
+                "typed_config": self.typed_config(),
+            }],
+        });
+        let (path, new) = (folder.join(DISCOVERY_FILE), folder.join("plugin.new"));
+        let io = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| EnvoyError::Io {
+                action,
+                path,
+                source,
+            }
+        };
+        fs::write(&new, response.to_string()).map_err(io("write", &new))?;
+        fs::rename(&new, &path).map_err(io("rename to", &path))
+    }
+
+    fn typed_config(&self) -> Value {
+        let policy = match self.failure_policy {
+            FailurePolicy::Reload => "FAIL_RELOAD",
+            FailurePolicy::Open => "FAIL_OPEN",
+            FailurePolicy::Closed => "FAIL_CLOSED",
+        };
+        json!({
+            "@type": WASM_TYPE,
+            "config": {
+                "name": "tidegate",
+                "root_id": self.root_id,
+                "failure_policy": policy,
+                "reload_config": {"backoff": {
+                    "base_interval": duration(self.reload_backoff),
+                    "max_interval": duration(self.reload_backoff * 10),
+                }},
+                "vm_config": {
+                    "vm_id": self.vm_id,
+                    "runtime": "envoy.wasm.runtime.v8",
+                    "code": {"local": {"filename": self.module}},
+                },
+                "configuration": {
+                    "@type": "type.googleapis.com/google.protobuf.StringValue",
+                    "value": self.config,
+                },
+            },
+        })
+    }
+}
+
+/// The module that `make filter` leaves.
+#[must_use]
+pub fn release_module() -> PathBuf {
+    repository().join("dist/tidegate.wasm")
+}
+
+/// The module with hooks that only tests may use.
+#[must_use]
+pub fn test_module() -> PathBuf {
+    repository().join("dist/tidegate-test.wasm")
+}
+
+/// How many configurations Envoy has accepted and refused.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Verdicts {
+    accepted: u64,
+    refused: u64,
+}
+
+impl Verdicts {
+    pub(super) async fn read(admin: &Admin) -> Result<Self, AdminError> {
+        let stats = admin.stats("extension_config_discovery").await?;
+        let sum = |suffixes: &[&str]| {
+            let hit = |name: &str| suffixes.iter().any(|suffix| name.ends_with(suffix));
+            stats
+                .iter()
+                .filter(|(name, _)| hit(name))
+                .map(|(_, value)| *value)
+                .sum()
+        };
+        Ok(Self {
+            accepted: sum(&[".config_reload"]),
+            refused: sum(&[".config_fail", ".update_rejected"]),
+        })
+    }
+
+    pub(super) const fn since(self, before: Self) -> Option<PushOutcome> {
+        if self.refused > before.refused {
+            Some(PushOutcome::Refused)
+        } else if self.accepted > before.accepted {
+            Some(PushOutcome::Accepted)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The Envoy process itself: started so that it can not outlive us, its log kept.
+//!
+//! The kernel is asked to kill the child when its parent dies (`PR_SET_PDEATHSIG`).
+//! "Parent" means the *thread* that started it, so that all processes are started by
+//! one thread that lives as long as this program: a runtime that ends one of its
+//! threads must not take an Envoy with it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::EnvoyError;
+
+/// File into which Envoy writes the address of its admin interface.
+pub(super) const ADMIN_ADDRESS: &str = "admin-address";
+
+const LOG: &str = "envoy.log";
+
+/// So many lines of the log are shown in errors.
+const TAIL_LINES: usize = 25;
+
+/// A running Envoy binary.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `binary` on `folder/envoy.json`.
+    pub(super) fn start(
+        binary: &Path,
+        folder: &Path,
+        workers: u32,
+        level: &str,
+    ) -> Result<Self, EnvoyError> {
+        let log = folder.join(LOG);
+        let file = File::create(&log).map_err(|source| EnvoyError::Io {
+            action: "create",
+            path: log.clone(),
+            source,
+        })?;
+        let mut command = Command::new(binary);
+        command
+            .arg("--config-path")
+            .arg(folder.join("envoy.json"))
+            .arg("--admin-address-path")
+            .arg(folder.join(ADMIN_ADDRESS))
+            .args([
+                "--concurrency",
+                &workers.to_string(),
+                "--log-level",
+                level,
+                "--disable-hot-restart",
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(file);
+        let child = spawn(command).map_err(|source| EnvoyError::Io {
+            action: "run",
+            path: binary.to_owned(),
+            source,
+        })?;
+        Ok(Self { child, log })
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How the process ended, if it did.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        self.child
+            .try_wait()
+            .ok()
+            .flatten()
+            .map(|status| status.to_string())
+    }
+
+    pub(super) fn is_running(&mut self) -> bool {
+        self.ended().is_none()
+    }
+
+    pub(super) fn log(&self) -> String {
+        fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn log_tail(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines
+            .get(lines.len().saturating_sub(TAIL_LINES)..)
+            .unwrap_or_default()
+            .join("\n")
+    }
+
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib * 1_024)
+    }
+
+    pub(super) fn cpu_time(&self) -> Option<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).ok()?;
+        // The name, field 2, may hold blanks; user and system time are fields 14 and 15.
+        let after_name = stat.rsplit_once(')')?.1;
+        let mut fields = after_name.split_whitespace().skip(11);
+        let user: u64 = fields.next()?.parse().ok()?;
+        let system: u64 = fields.next()?.parse().ok()?;
+        let ticks = rustix::param::clock_ticks_per_second();
+        Some(Duration::from_millis(
+            (user + system) * 1_000 / ticks.max(1),
+        ))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+type Order = (Command, mpsc::Sender<io::Result<Child>>);
+
+/// Starts a process from the one thread that lives as long as the program.
+fn spawn(command: Command) -> io::Result<Child> {
+    static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (sender, orders) = mpsc::channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, reply) in orders {
+                let _ = reply.send(spawn_bound_to_this_thread(&mut command));
+            }
+        });
+        sender
+    });
+    let (reply, answer) = mpsc::channel();
+    let gone = |_| io::Error::other("the thread that starts processes is gone");
+    starter
+        .send((command, reply))
+        .map_err(|_| gone(mpsc::RecvError))?;
+    answer.recv().map_err(gone)?
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the only way to run code between fork and exec; it makes one system call"
+)]
+fn spawn_bound_to_this_thread(command: &mut Command) -> io::Result<Child> {
+    // SAFETY: the closure only calls prctl, which is safe between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+                .map_err(io::Error::from)
+        });
+    }
+    command.spawn()
+}

@@ -1,0 +1,227 @@
+//! How an upstream behaves, as plain data.
+//!
+//! A [`Behaviour`] is what an upstream does at one moment: how many requests it
+//! serves at once, how long each takes, which share fails. A [`Change`] names the
+//! fields that become different at some time. Neither knows of sockets: the
+//! server in [`crate::upstream`] acts it out, the oracle in [`crate::oracle`]
+//! computes with it.
+
+mod service;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use service::ServiceTime;
+
+/// What an upstream does with requests at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Behaviour {
+    /// Requests served at the same time; the others wait in order of arrival.
+    pub slots: u32,
+    /// How long a request holds its slot.
+    pub service: ServiceTime,
+    /// Service times of single paths, in place of `service`.
+    pub paths: BTreeMap<String, ServiceTime>,
+    /// Bound of the waiting line; none: it grows without end.
+    pub queue: Option<QueueBound>,
+    /// Whether it answers at all.
+    pub mode: Mode,
+    /// Failures that do not depend on load.
+    pub errors: Option<Errors>,
+    /// Answers that arrive late without holding a slot (a slow neighbour downstream of the service).
+    pub delay: Option<Delay>,
+    /// What happens to the work of a caller that went away.
+    pub abandoned: Abandoned,
+}
+
+/// The standard upstream: 16 slots, 40 ms on average, 400 requests a second.
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            slots: 16,
+            service: ServiceTime::Lognormal {
+                mean: Duration::from_millis(40),
+                sigma: 0.5,
+            },
+            paths: BTreeMap::new(),
+            queue: None,
+            mode: Mode::Serve,
+            errors: None,
+            delay: None,
+            abandoned: Abandoned::Finish,
+        }
+    }
+}
+
+/// Whether and how an upstream answers at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Serves as described.
+    Serve,
+    /// Answers every request at once with 500 (gRPC: UNAVAILABLE).
+    Fail,
+    /// Accepts requests and never answers; the callers have to give up.
+    Hang,
+    /// Refuses connections and closes those there are.
+    Refuse,
+    /// Accepts a request, then closes its connection.
+    Reset,
+}
+
+impl Mode {
+    /// Whether an answer is to be had at all.
+    #[must_use]
+    pub const fn is_up(self) -> bool {
+        matches!(self, Self::Serve)
+    }
+}
+
+/// Bound of the waiting line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueBound {
+    /// Most requests that wait; one more is answered with `status` at once.
+    pub max: u32,
+    /// Status of that answer.
+    #[serde(default = "unavailable")]
+    pub status: u16,
+    /// Value of its `retry-after` header in seconds, where it has one.
+    #[serde(default)]
+    pub retry_after: Option<u32>,
+}
+
+const fn unavailable() -> u16 {
+    503
+}
+
+const fn internal_error() -> u16 {
+    500
+}
+
+/// Failures that do not depend on load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Errors {
+    /// Share of requests that fail, 0..=1.
+    pub share: f64,
+    /// Status of the failures.
+    #[serde(default = "internal_error")]
+    pub status: u16,
+}
+
+/// Answers that come late.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delay {
+    /// Share of requests that are late, 0..=1.
+    pub share: f64,
+    /// By how much.
+    #[serde(with = "humantime_serde")]
+    pub by: Duration,
+}
+
+/// What happens to the work of a caller that went away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Abandoned {
+    /// The work is done all the same, as in most servers with a pool of threads.
+    Finish,
+    /// The request leaves the line or its slot at once.
+    Skip,
+}
+
+/// The fields of a [`Behaviour`] that become different; the others stay.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Change {
+    /// New number of slots.
+    pub slots: Option<u32>,
+    /// New service time.
+    pub service: Option<ServiceTime>,
+    /// New mode.
+    pub mode: Option<Mode>,
+    /// New share of errors; a share of 0 ends them.
+    pub errors: Option<Errors>,
+    /// New delay; a share of 0 ends it.
+    pub delay: Option<Delay>,
+    /// New bound of the waiting line.
+    pub queue: Option<QueueBound>,
+}
+
+impl Change {
+    /// A change of the mode alone.
+    #[must_use]
+    pub fn mode(mode: Mode) -> Self {
+        Self {
+            mode: Some(mode),
+            ..Self::default()
+        }
+    }
+
+    /// A change of the number of slots alone.
+    #[must_use]
+    pub fn slots(slots: u32) -> Self {
+        Self {
+            slots: Some(slots),
+            ..Self::default()
+        }
+    }
+}
+
+impl Behaviour {
+    /// How long a request for `path` holds its slot.
+    #[must_use]
+    pub fn service_for(&self, path: &str) -> &ServiceTime {
+        self.paths.get(path).unwrap_or(&self.service)
+    }
+
+    /// Takes over the fields that `change` names.
+    pub fn apply(&mut self, change: &Change) {
+        let Change {
+            slots,
+            service,
+            mode,
+            errors,
+            delay,
+            queue,
+        } = change.clone();
+        self.slots = slots.unwrap_or(self.slots);
+        self.mode = mode.unwrap_or(self.mode);
+        self.errors = errors.or(self.errors);
+        self.delay = delay.or(self.delay);
+        self.queue = queue.or(self.queue);
+        if let Some(service) = service {
+            self.service = service;
+        }
+    }
+
+    /// Requests a second that all slots together serve, for the plain service time.
+    #[must_use]
+    pub fn capacity(&self) -> f64 {
+        f64::from(self.slots) / self.service.mean().as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_upstream_serves_400_a_second() {
+        assert!((Behaviour::default().capacity() - 400.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn change_leaves_what_it_does_not_name() {
+        let mut behaviour = Behaviour::default();
+        behaviour.apply(&Change::slots(8));
+        behaviour.apply(&Change::mode(Mode::Hang));
+        assert_eq!(behaviour.slots, 8);
+        assert_eq!(behaviour.mode, Mode::Hang);
+        assert_eq!(behaviour.service, Behaviour::default().service);
+    }
+}

@@ -1,0 +1,358 @@
+//! What `bench` writes: a table of medians and a page with every run over time.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::chart::{Band, Chart, Level, Line, Stroke};
+use super::page::Page;
+use super::table;
+use crate::number;
+use crate::profile::Mode;
+use crate::run::Outcome;
+use crate::scenario::{Measure, Scenario};
+use crate::variant::Variant;
+
+/// Columns of the table.
+const COLUMNS: [(&str, Measure); 7] = [
+    ("score", Measure::Score),
+    ("p99 ms", Measure::AdmittedP99Ms),
+    ("shed %", Measure::ShedRatio),
+    ("false shed %", Measure::FalseShedRatio),
+    ("settle s", Measure::SettleS),
+    ("recovery s", Measure::RecoveryS),
+    ("reached while down %", Measure::ReachedWhileDownRatio),
+];
+
+/// A missed expectation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Miss {
+    /// Scenario.
+    pub scenario: String,
+    /// Figure.
+    pub measure: Measure,
+    /// Found, and expected.
+    pub text: String,
+}
+
+/// The median of a figure over the repetitions of one scenario with one contender.
+#[must_use]
+pub fn median(outcomes: &[&Outcome], measure: Measure) -> Option<f64> {
+    let mut values: Vec<f64> = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.figures.measure(measure))
+        .collect();
+    values.sort_by(f64::total_cmp);
+    number::quantile(&values, 0.5)
+}
+
+/// The expectations that the Tidegate runs of `scenario` miss, by the median.
+#[must_use]
+pub fn misses(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Miss> {
+    let ours = of(outcomes, &scenario.name, Variant::Tidegate);
+    if ours.is_empty() {
+        return Vec::new();
+    }
+    let check = |(measure, range): (&Measure, &crate::scenario::Range)| {
+        let found = median(&ours, *measure);
+        let is_met = found.is_some_and(|value| range.contains(value));
+        let found = found.map_or_else(|| "nothing".to_owned(), |value| format!("{value:.4}"));
+        (!is_met).then(|| Miss {
+            scenario: scenario.name.clone(),
+            measure: *measure,
+            text: format!(
+                "{}: {measure}: found {found}, expected {range}",
+                scenario.name
+            ),
+        })
+    };
+    scenario.expect.iter().filter_map(check).collect()
+}
+
+/// All outcomes of one scenario with one contender.
+fn of<'a>(outcomes: &'a [Outcome], scenario: &str, variant: Variant) -> Vec<&'a Outcome> {
+    outcomes
+        .iter()
+        .filter(|outcome| outcome.scenario == scenario && outcome.variant == variant)
+        .collect()
+}
+
+fn variants_of(outcomes: &[Outcome]) -> Vec<Variant> {
+    Variant::ALL
+        .into_iter()
+        .filter(|variant| outcomes.iter().any(|o| o.variant == *variant))
+        .collect()
+}
+
+fn shown(measure: Measure, value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return "-".to_owned();
+    };
+    match measure {
+        _ if value.is_infinite() => "never".to_owned(),
+        Measure::AdmittedP99Ms => format!("{value:.0}"),
+        Measure::SettleS | Measure::RecoveryS => format!("{value:.2}"),
+        Measure::ShedRatio | Measure::FalseShedRatio | Measure::ReachedWhileDownRatio => {
+            format!("{:.1}", value * 100.0)
+        }
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn rows(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    variants_of(outcomes)
+        .into_iter()
+        .filter_map(|variant| {
+            let runs = of(outcomes, &scenario.name, variant);
+            if runs.is_empty() {
+                return None;
+            }
+            let figures = COLUMNS
+                .iter()
+                .map(|(_, measure)| shown(*measure, median(&runs, *measure)));
+            let critical = shown(
+                Measure::CriticalSuccess,
+                median(&runs, Measure::CriticalSuccess),
+            );
+            let name = std::iter::once(variant.name().to_owned());
+            Some(
+                name.chain(figures)
+                    .chain(std::iter::once(critical))
+                    .collect(),
+            )
+        })
+        .collect()
+}
+
+fn head() -> Vec<&'static str> {
+    let figures = COLUMNS.iter().map(|(name, _)| *name);
+    std::iter::once("variant")
+        .chain(figures)
+        .chain(std::iter::once("critical"))
+        .collect()
+}
+
+/// The tables of medians for a terminal.
+#[must_use]
+pub fn tables(scenarios: &[Scenario], outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    for scenario in scenarios {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "\n{} ({})\n{}",
+            scenario.title,
+            scenario.name,
+            table::text(&head(), &rows(scenario, outcomes))
+        );
+    }
+    text
+}
+
+/// The page: scores of all, then each scenario with its charts.
+#[must_use]
+pub fn page(
+    scenarios: &[Scenario],
+    outcomes: &[Outcome],
+    metadata: &BTreeMap<String, String>,
+) -> String {
+    let variants = variants_of(outcomes);
+    let mut page = Page::new("Tidegate on real sockets");
+    page.paragraph(
+        "Each scenario is run on a real Envoy with each contender, one after the other, with the same arrivals. \
+         The score is the number of good answers (200, within the objective's latency, as the caller sees it) \
+         divided by what an oracle that knows the capacity would have got out of the same arrivals.",
+    );
+    let head: Vec<&str> = std::iter::once("scenario")
+        .chain(variants.iter().map(|variant| variant.name()))
+        .collect();
+    let scores: Vec<Vec<String>> = scenarios
+        .iter()
+        .map(|scenario| {
+            let cells = variants.iter().map(|variant| {
+                let runs = of(outcomes, &scenario.name, *variant);
+                let score = shown(Measure::Score, median(&runs, Measure::Score));
+                if *variant == Variant::Tidegate {
+                    format!("*{score}")
+                } else {
+                    score
+                }
+            });
+            std::iter::once(scenario.title.clone())
+                .chain(cells)
+                .collect()
+        })
+        .collect();
+    page.table(&head, &scores);
+    let facts: Vec<String> = metadata
+        .iter()
+        .map(|(key, value)| format!("{key}: {value}"))
+        .collect();
+    page.note(&facts.join(" · "));
+    for scenario in scenarios {
+        page.heading(&scenario.title)
+            .paragraph(scenario.prose.trim());
+        page.table(&self::head(), &rows(scenario, outcomes));
+        for chart in charts(scenario, outcomes) {
+            page.chart(&chart.svg());
+        }
+    }
+    page.html()
+}
+
+const fn class(variant: Variant) -> &'static str {
+    match variant {
+        Variant::Tidegate => "c-tidegate",
+        Variant::None => "c-none",
+        Variant::StaticDefault => "c-offered",
+        Variant::StaticTuned => "c-shed",
+        Variant::Outlier => "c-oracle",
+        Variant::AdaptiveConcurrency => "c-blue",
+        Variant::AdmissionControl => "c-pink",
+        Variant::Both => "c-violet",
+    }
+}
+
+fn charts(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Chart> {
+    let firsts: Vec<&Outcome> = variants_of(outcomes)
+        .into_iter()
+        .filter_map(|variant| of(outcomes, &scenario.name, variant).first().copied())
+        .collect();
+    let Some(any) = firsts.first() else {
+        return Vec::new();
+    };
+    let seconds = scenario.duration.as_secs_f64();
+    let new = |title: &str, unit: &str| Chart {
+        bands: bands(scenario),
+        ..Chart::new(title, unit, seconds)
+    };
+
+    let mut goodput = new("Goodput", "good answers a second, by time of arrival");
+    let capacity = any.windows.iter().map(|w| w.oracle).fold(1.0, f64::max);
+    goodput.top = Some(capacity * 1.25);
+    let line = |name: &str, class, stroke, points| Line {
+        name: name.to_owned(),
+        class,
+        points,
+        stroke,
+    };
+    let oracle = any
+        .windows
+        .iter()
+        .map(|w| (w.at_s, Some(w.oracle)))
+        .collect();
+    goodput
+        .lines
+        .push(line("oracle", "c-oracle", Stroke::Dashed, oracle));
+    let mut latency = new("99th percentile of answers 200", "ms");
+    latency.top = Some(1_050.0);
+    latency.levels.push(Level {
+        value: number::millis(scenario.slo.latency),
+        label: "objective".to_owned(),
+    });
+    let mut shed = new("Shed", "requests a second");
+    let offered = any
+        .windows
+        .iter()
+        .map(|w| (w.at_s, Some(w.offered)))
+        .collect();
+    shed.lines
+        .push(line("offered", "c-offered", Stroke::Dashed, offered));
+    // Ours is drawn last, above the others.
+    for outcome in firsts.iter().rev() {
+        let (name, class) = (outcome.variant.name(), class(outcome.variant));
+        let points = |value: fn(&crate::series::Window) -> Option<f64>| {
+            outcome.windows.iter().map(|w| (w.at_s, value(w))).collect()
+        };
+        goodput
+            .lines
+            .push(line(name, class, Stroke::Solid, points(|w| Some(w.good))));
+        latency
+            .lines
+            .push(line(name, class, Stroke::Solid, points(|w| w.p99_ms)));
+        if outcome.figures.shed > 0 {
+            shed.lines
+                .push(line(name, class, Stroke::Solid, points(|w| Some(w.shed))));
+        }
+    }
+    let mut charts = vec![goodput, latency];
+    if shed.lines.len() > 1 {
+        charts.push(shed);
+    }
+    let ours = firsts
+        .iter()
+        .find(|outcome| outcome.variant == Variant::Tidegate);
+    charts.extend(ours.map(|outcome| {
+        inside(
+            outcome,
+            new(
+                "Inside the filter",
+                "requests; shaded while the breaker is not closed",
+            ),
+        )
+    }));
+    charts
+}
+
+/// Limit, in flight and breaker of the filter.
+fn inside(outcome: &Outcome, mut chart: Chart) -> Chart {
+    let mut line = |name: &str, class, stroke, value: fn(&crate::series::Sample) -> Option<u64>| {
+        let points = outcome
+            .samples
+            .iter()
+            .map(|s| (s.at_s, value(s).map(number::float)))
+            .collect();
+        chart.lines.push(Line {
+            name: name.to_owned(),
+            class,
+            points,
+            stroke,
+        });
+    };
+    line("in flight", "c-blue", Stroke::Solid, |s| s.in_flight);
+    line("limit", "c-tidegate", Stroke::Steps, |s| s.limit);
+    let pairs = outcome.samples.windows(2).filter_map(|pair| match pair {
+        [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
+        _ => None,
+    });
+    chart.bands = pairs
+        .map(|(from, to)| Band {
+            from,
+            to,
+            label: String::new(),
+            is_trouble: true,
+        })
+        .collect();
+    chart
+}
+
+/// Stretches in which an upstream is not itself.
+fn bands(scenario: &Scenario) -> Vec<Band> {
+    let mut bands = Vec::new();
+    for profile in &scenario.upstreams {
+        let stages = profile.stages();
+        let ends = stages
+            .iter()
+            .skip(1)
+            .map(|(at, _)| *at)
+            .chain(std::iter::once(scenario.duration));
+        for ((from, behaviour), to) in stages.iter().zip(ends) {
+            let label = match behaviour.mode {
+                Mode::Serve if behaviour.slots < profile.behaviour.slots => "fewer slots",
+                Mode::Serve if behaviour.errors.is_some_and(|e| e.share > 0.0) => "partly broken",
+                Mode::Serve => continue,
+                Mode::Fail => "fails at once",
+                Mode::Hang => "hangs",
+                Mode::Refuse => "refuses connections",
+                Mode::Reset => "resets connections",
+            };
+            let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+            bands.push(Band {
+                from,
+                to,
+                label: label.to_owned(),
+                is_trouble: true,
+            });
+        }
+    }
+    bands
+}

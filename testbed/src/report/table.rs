@@ -1,0 +1,47 @@
+//! Plain tables for a terminal.
+
+/// Lays out rows under a head; the first column to the left, the others to the right.
+#[must_use]
+pub fn text(head: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |cells: &mut dyn Iterator<Item = &str>| -> String {
+        let cells: Vec<String> = cells
+            .zip(&widths)
+            .enumerate()
+            .map(|(index, (cell, width))| {
+                if index == 0 {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                }
+            })
+            .collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+    let mut lines = vec![
+        line(&mut head.iter().copied()),
+        line(&mut rule.iter().map(String::as_str)),
+    ];
+    lines.extend(
+        rows.iter()
+            .map(|row| line(&mut row.iter().map(String::as_str))),
+    );
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let table = text(&["name", "n"], &[vec!["a".to_owned(), "100".to_owned()]]);
+        assert_eq!(table, "name    n\n----  ---\na     100\n");
+    }
+}

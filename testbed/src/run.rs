@@ -1,0 +1,265 @@
+//! One scenario on one contender, with real sockets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::arrivals;
+use crate::client::open_loop;
+use crate::envoy::{Admin, Cluster, Envoy, EnvoyError, Metrics, Route};
+use crate::record::Record;
+use crate::scenario::Scenario;
+use crate::score::{Figures, Reached};
+use crate::series::{self, Sample, Window};
+use crate::upstream::Upstream;
+use crate::variant::Variant;
+
+/// Why a run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// No upstream.
+    #[error("start upstream {name}")]
+    Upstream {
+        /// Its name.
+        name: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// No Envoy.
+    #[error("run envoy with variant {variant}")]
+    Envoy {
+        /// The contender.
+        variant: Variant,
+        /// The cause.
+        source: EnvoyError,
+    },
+}
+
+/// What a run left behind.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The contender.
+    pub variant: Variant,
+    /// The figures.
+    pub figures: Figures,
+    /// CPU time of the Envoy process, in seconds.
+    pub envoy_cpu_s: f64,
+    /// Resident memory of the Envoy process at the end, in bytes.
+    pub envoy_resident_bytes: u64,
+    /// Good answers, sheds and so on over time.
+    pub windows: Vec<Window>,
+    /// Upstreams and plugin over time.
+    pub samples: Vec<Sample>,
+}
+
+/// Distance between two looks at upstreams and plugin.
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+
+/// Connections are opened and the plugin is started before the first arrival is due.
+const HEAD_START: Duration = Duration::from_millis(200);
+
+/// Lets this process, and those it starts, open as many files as the system allows.
+///
+/// Overload without protection holds thousands of connections.
+pub fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // When it is refused, the lower limit stays and shows as failed connections.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    );
+}
+
+/// Runs `scenario` on `variant`; `progress` hears the seconds passed.
+///
+/// # Errors
+/// When upstreams or Envoy cannot be started or asked.
+pub async fn run(
+    scenario: &Scenario,
+    variant: Variant,
+    progress: impl Fn(Duration) + Send + Sync + 'static,
+) -> Result<Outcome, RunError> {
+    let envoy_error = |source| RunError::Envoy { variant, source };
+    let mut upstreams = Vec::new();
+    for (seed, profile) in (scenario.seed..).zip(&scenario.upstreams) {
+        let builder = Upstream::builder(&profile.name)
+            .behaviour(profile.behaviour.clone())
+            .seed(seed);
+        let started = builder.start().await;
+        upstreams.push(started.map_err(|source| RunError::Upstream {
+            name: profile.name.clone(),
+            source,
+        })?);
+    }
+    let upstreams = Arc::new(upstreams);
+    let envoy = start_envoy(scenario, variant, &upstreams)
+        .await
+        .map_err(envoy_error)?;
+
+    let start = Instant::now() + HEAD_START;
+    let timelines = follow_timelines(scenario, &upstreams, start);
+    let sampler = Sampler {
+        upstreams: Arc::clone(&upstreams),
+        admin: envoy.admin().clone(),
+        start,
+        variant,
+    };
+    let (stop, stopped) = oneshot::channel();
+    let sampling = tokio::spawn(sampler.sample(stopped, progress));
+    let arrivals = Arc::new(arrivals::schedule(scenario));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    open_loop::replay(
+        Arc::new(scenario.clone()),
+        arrivals,
+        envoy.addr(),
+        start,
+        sender,
+    )
+    .await;
+    let mut records: Vec<Record> = Vec::new();
+    while let Ok(record) = receiver.try_recv() {
+        records.push(record);
+    }
+    drop(stop);
+    timelines.iter().for_each(JoinHandle::abort);
+
+    let counts = upstreams.iter().map(Upstream::counts);
+    let reached = counts.fold(Reached::default(), |sum, counts| Reached {
+        received: sum.received + counts.received,
+        received_while_down: sum.received_while_down + counts.received_while_down,
+    });
+    let samples = sampling.await.unwrap_or_default();
+    let mut figures = Figures::of(scenario, &records, reached);
+    if variant == Variant::Tidegate {
+        let metrics = envoy
+            .admin()
+            .tidegate()
+            .await
+            .map_err(|e| envoy_error(e.into()))?;
+        figures.breaker_opened = Some(opened(&metrics));
+    }
+    Ok(Outcome {
+        scenario: scenario.name.clone(),
+        variant,
+        figures,
+        envoy_cpu_s: envoy.cpu_time().map_or(0.0, |time| time.as_secs_f64()),
+        envoy_resident_bytes: envoy.resident_bytes().unwrap_or(0),
+        windows: series::windows(scenario, &records),
+        samples,
+    })
+}
+
+/// How often a breaker opened, over all upstreams.
+fn opened(metrics: &Metrics) -> u64 {
+    metrics
+        .iter()
+        .filter(|metric| metric.name == "breaker_transitions_total")
+        .filter(|metric| metric.labels.get("to").is_some_and(|to| to == "open"))
+        .map(|metric| metric.value)
+        .sum()
+}
+
+async fn start_envoy(
+    scenario: &Scenario,
+    variant: Variant,
+    upstreams: &[Upstream],
+) -> Result<Envoy, EnvoyError> {
+    let mut builder = Envoy::builder().concurrency(scenario.workers);
+    for (profile, upstream) in scenario.upstreams.iter().zip(upstreams) {
+        builder = builder
+            .cluster(variant.cluster(Cluster::new(&profile.name, upstream.addr())))
+            .route(Route::host(&profile.name).to(&profile.name));
+    }
+    variant.envoy(builder, scenario).start().await
+}
+
+fn follow_timelines(
+    scenario: &Scenario,
+    upstreams: &Arc<Vec<Upstream>>,
+    start: Instant,
+) -> Vec<JoinHandle<()>> {
+    let timelines = scenario
+        .upstreams
+        .iter()
+        .map(|profile| profile.timeline.clone());
+    timelines
+        .enumerate()
+        .map(|(index, timeline)| {
+            let upstreams = Arc::clone(upstreams);
+            tokio::spawn(async move {
+                if let Some(upstream) = upstreams.get(index) {
+                    upstream.follow(&timeline, start).await;
+                }
+            })
+        })
+        .collect()
+}
+
+struct Sampler {
+    upstreams: Arc<Vec<Upstream>>,
+    admin: Admin,
+    start: Instant,
+    variant: Variant,
+}
+
+impl Sampler {
+    /// Looks at everything at regular distances until `stopped`.
+    async fn sample(
+        self,
+        mut stopped: oneshot::Receiver<()>,
+        progress: impl Fn(Duration),
+    ) -> Vec<Sample> {
+        let mut ticks = interval_at(self.start, SAMPLE_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut samples = Vec::new();
+        loop {
+            tokio::select! {
+                _ = &mut stopped => return samples,
+                _ = ticks.tick() => {}
+            }
+            progress(self.start.elapsed());
+            let plugin = match self.variant {
+                // A look that fails leaves a gap in a chart.
+                Variant::Tidegate => self.admin.tidegate().await.ok(),
+                _ => None,
+            };
+            samples.push(sample(
+                &self.upstreams,
+                plugin.as_ref(),
+                self.start.elapsed(),
+            ));
+        }
+    }
+}
+
+/// One look at upstreams and plugin.
+fn sample(upstreams: &[Upstream], plugin: Option<&Metrics>, at: Duration) -> Sample {
+    let mut sample = Sample {
+        at_s: at.as_secs_f64(),
+        ..Sample::default()
+    };
+    for counts in upstreams.iter().map(Upstream::counts) {
+        sample.received += counts.received;
+        sample.in_service += counts.in_service;
+        sample.waiting += counts.waiting;
+    }
+    if let Some(metrics) = plugin.filter(|metrics| !metrics.is_empty()) {
+        sample.limit = Some(metrics.sum("limit", ""));
+        sample.in_flight = Some(metrics.sum("in_flight", ""));
+        let states = metrics
+            .iter()
+            .filter(|metric| metric.name == "breaker_state");
+        sample.breaker = states.map(|metric| metric.value).max();
+    }
+    sample
+}

@@ -1,0 +1,143 @@
+//! What can be wrong with a scenario that parses.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{ClientProfile, Scenario, UpstreamProfile};
+use crate::profile::Behaviour;
+
+impl Scenario {
+    /// Every fault as `path: what is wrong`; empty when the scenario makes sense.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.duration < Duration::from_secs(1) {
+            faults.push(format!(
+                "duration: found {:?}, expected >= 1s",
+                self.duration
+            ));
+        }
+        if self.warmup >= self.duration {
+            faults.push(format!(
+                "warmup: found {:?}, expected < duration",
+                self.warmup
+            ));
+        }
+        if !(1..=64).contains(&self.workers) {
+            faults.push(format!("workers: found {}, expected 1..=64", self.workers));
+        }
+        if !(self.slo.quantile > 0.0 && self.slo.quantile < 1.0) {
+            faults.push(format!(
+                "slo.quantile: found {}, expected a number in (0, 1)",
+                self.slo.quantile
+            ));
+        }
+        if self.slo.latency.is_zero() {
+            faults.push("slo.latency: found 0, expected > 0".to_owned());
+        }
+        if self.clients.is_empty() {
+            faults.push("clients: found none, expected at least one".to_owned());
+        }
+        for (index, client) in self.clients.iter().enumerate() {
+            self.client_faults(&format!("clients[{index}]"), client, &mut faults);
+        }
+        for (index, upstream) in self.upstreams.iter().enumerate() {
+            upstream_faults(&format!("upstreams[{index}]"), upstream, &mut faults);
+        }
+        for (index, mark) in self.marks.iter().enumerate() {
+            if mark.at >= self.duration {
+                faults.push(format!(
+                    "marks[{index}].at: found {:?}, expected < duration",
+                    mark.at
+                ));
+            }
+        }
+        faults
+    }
+
+    fn client_faults(&self, path: &str, client: &ClientProfile, faults: &mut Vec<String>) {
+        if self.upstream(&client.upstream).is_none() {
+            faults.push(format!(
+                "{path}.upstream: found {}, expected the name of an upstream",
+                client.upstream
+            ));
+        }
+        if client.deadline.is_zero() {
+            faults.push(format!("{path}.deadline: found 0, expected > 0"));
+        }
+        if client.load.is_empty() {
+            faults.push(format!(
+                "{path}.load: found nothing, expected at least one point"
+            ));
+        }
+        for (index, point) in client.load.iter().enumerate() {
+            match (point.x, point.rps) {
+                (Some(rate), None) | (None, Some(rate)) if rate.is_finite() && rate >= 0.0 => {}
+                (Some(_), None) | (None, Some(_)) => {
+                    faults.push(format!(
+                        "{path}.load[{index}]: the rate must be a number >= 0"
+                    ));
+                }
+                _ => faults.push(format!("{path}.load[{index}]: expected either x or rps")),
+            }
+        }
+        if !client.load.is_sorted_by_key(|point| point.at) {
+            faults.push(format!("{path}.load: expected points in order of time"));
+        }
+        if let Some(bursts) = client.bursts
+            && (bursts.length.is_zero() || bursts.length > bursts.every || !(bursts.x >= 0.0))
+        {
+            faults.push(format!(
+                "{path}.bursts: expected 0 < length <= every and x >= 0"
+            ));
+        }
+        share_faults(&format!("{path}.criticality"), &client.criticality, faults);
+        share_faults(&format!("{path}.paths"), &client.paths, faults);
+    }
+}
+
+fn share_faults(path: &str, shares: &BTreeMap<String, f64>, faults: &mut Vec<String>) {
+    let sum: f64 = shares.values().sum();
+    let in_range = shares.values().all(|share| (0.0..=1.0).contains(share));
+    if !shares.is_empty() && (!in_range || (sum - 1.0).abs() > 1e-6) {
+        faults.push(format!(
+            "{path}: found shares with the sum {sum}, expected shares in 0..=1 with the sum 1"
+        ));
+    }
+}
+
+fn upstream_faults(path: &str, upstream: &UpstreamProfile, faults: &mut Vec<String>) {
+    if !upstream.timeline.is_sorted_by_key(|change| change.at) {
+        faults.push(format!(
+            "{path}.timeline: expected changes in order of time"
+        ));
+    }
+    for (at, behaviour) in upstream.stages() {
+        behaviour_faults(&format!("{path} from {at:?}"), &behaviour, faults);
+    }
+}
+
+fn behaviour_faults(path: &str, behaviour: &Behaviour, faults: &mut Vec<String>) {
+    if behaviour.slots == 0 {
+        faults.push(format!(
+            "{path}: slots: found 0, expected > 0 (use mode to stop it)"
+        ));
+    }
+    let laws = std::iter::once(&behaviour.service).chain(behaviour.paths.values());
+    faults.extend(
+        laws.filter_map(|law| law.fault())
+            .map(|fault| format!("{path}: service: {fault}")),
+    );
+    let shares = [
+        behaviour.errors.map(|e| e.share),
+        behaviour.delay.map(|d| d.share),
+    ];
+    for share in shares
+        .into_iter()
+        .flatten()
+        .filter(|share| !(0.0..=1.0).contains(share))
+    {
+        faults.push(format!(
+            "{path}: share: found {share}, expected a number in 0..=1"
+        ));
+    }
+}

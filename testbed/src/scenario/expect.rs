@@ -1,0 +1,114 @@
+//! Figures of a run and the ranges in which they must lie.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A figure of a run that a scenario can expect something of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Good answers / oracle's good answers, over all upstreams.
+    Score,
+    /// The lowest score of a single upstream that the oracle could serve at all.
+    ScoreWorstUpstream,
+    /// Share of the most critical class that got a good answer.
+    CriticalSuccess,
+    /// Share of offered requests that were shed.
+    ShedRatio,
+    /// Sheds beyond those that an oracle would have made, as a share of the offered requests.
+    FalseShedRatio,
+    /// 99th percentile of the latency of admitted and answered requests, in milliseconds.
+    AdmittedP99Ms,
+    /// Longest settle time after a step, in seconds.
+    SettleS,
+    /// Longest recovery time after an outage, in seconds.
+    RecoveryS,
+    /// Share of the requests offered while an upstream was down that reached it.
+    ReachedWhileDownRatio,
+    /// Attempts that reached the upstreams over what they can serve at the start in that time.
+    ReachedOverCapacity,
+    /// How often a breaker opened.
+    BreakerOpened,
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Score => "score",
+            Self::ScoreWorstUpstream => "score_worst_upstream",
+            Self::CriticalSuccess => "critical_success",
+            Self::ShedRatio => "shed_ratio",
+            Self::FalseShedRatio => "false_shed_ratio",
+            Self::AdmittedP99Ms => "admitted_p99_ms",
+            Self::SettleS => "settle_s",
+            Self::RecoveryS => "recovery_s",
+            Self::ReachedWhileDownRatio => "reached_while_down_ratio",
+            Self::ReachedOverCapacity => "reached_over_capacity",
+            Self::BreakerOpened => "breaker_opened",
+        })
+    }
+}
+
+/// A closed range; a missing bound does not bind.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// Smallest value that is as expected.
+    #[serde(default)]
+    pub min: Option<f64>,
+    /// Greatest value that is as expected.
+    #[serde(default)]
+    pub max: Option<f64>,
+}
+
+impl Range {
+    /// Whether `value` lies in the range; NaN never does.
+    #[must_use]
+    pub fn contains(&self, value: f64) -> bool {
+        !value.is_nan()
+            && self.min.is_none_or(|min| value >= min)
+            && self.max.is_none_or(|max| value <= max)
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) => write!(f, "{min}..={max}"),
+            (Some(min), None) => write!(f, ">= {min}"),
+            (None, Some(max)) => write!(f, "<= {max}"),
+            (None, None) => f.write_str("anything"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nan_is_never_as_expected() {
+        assert!(
+            !Range {
+                min: None,
+                max: None
+            }
+            .contains(f64::NAN)
+        );
+        assert!(
+            Range {
+                min: Some(0.95),
+                max: None
+            }
+            .contains(0.95)
+        );
+        assert!(
+            !Range {
+                min: Some(0.95),
+                max: None
+            }
+            .contains(0.94)
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! What an upstream sends back.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use tokio::sync::mpsc;
+
+use super::RequestHead;
+
+/// A body of any kind.
+pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// How one request is answered when a test says so itself; slots and waiting line do not apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Script {
+    /// A plain answer.
+    Status {
+        /// HTTP status.
+        status: u16,
+        /// Headers.
+        headers: Vec<(String, String)>,
+        /// Time until it is sent.
+        after: Duration,
+    },
+    /// A gRPC answer: one empty message, and the status in trailers.
+    Grpc {
+        /// gRPC status.
+        status: u32,
+        /// Time until it is sent.
+        after: Duration,
+    },
+    /// A gRPC answer without a message: the status in the headers.
+    GrpcTrailersOnly {
+        /// gRPC status.
+        status: u32,
+        /// Time until it is sent.
+        after: Duration,
+    },
+    /// Headers at once, then pieces of a body at regular distances (a server stream, or server-sent events).
+    Stream {
+        /// Number of pieces.
+        chunks: u32,
+        /// Distance between two pieces.
+        every: Duration,
+    },
+    /// Nothing, ever.
+    Hang,
+    /// The connection (HTTP/2: the stream) is closed without an answer.
+    Reset,
+}
+
+impl Script {
+    /// A plain answer at once.
+    #[must_use]
+    pub const fn status(status: u16) -> Self {
+        Self::Status {
+            status,
+            headers: Vec::new(),
+            after: Duration::ZERO,
+        }
+    }
+
+    /// 200 after some time.
+    #[must_use]
+    pub const fn after(after: Duration) -> Self {
+        Self::Status {
+            status: 200,
+            headers: Vec::new(),
+            after,
+        }
+    }
+
+    /// A gRPC answer at once, with the status in trailers.
+    #[must_use]
+    pub const fn grpc(status: u32) -> Self {
+        Self::Grpc {
+            status,
+            after: Duration::ZERO,
+        }
+    }
+
+    /// Adds a header to a plain answer; the other kinds stay as they are.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        if let Self::Status { headers, .. } = &mut self {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+}
+
+type ScriptFn = dyn Fn(&RequestHead) -> Option<Script> + Send + Sync;
+
+/// A test's own answers.
+#[derive(Clone)]
+pub(super) struct ScriptFor(Arc<ScriptFn>);
+
+impl ScriptFor {
+    pub(super) fn new(
+        script: impl Fn(&RequestHead) -> Option<Script> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(script))
+    }
+
+    pub(super) fn answer(&self, head: &RequestHead) -> Option<Script> {
+        (self.0)(head)
+    }
+}
+
+impl fmt::Debug for ScriptFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ScriptFor")
+    }
+}
+
+pub(super) fn plain(status: u16, headers: &[(String, String)], text: &str) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from(text.to_owned())).boxed_unsync());
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in headers {
+        set(response.headers_mut(), name, value);
+    }
+    response
+}
+
+/// One empty message, then the status in trailers.
+pub(super) fn grpc(status: u32) -> Response<Body> {
+    let mut trailers = HeaderMap::new();
+    set(&mut trailers, "grpc-status", &status.to_string());
+    let message = Full::new(Bytes::from_static(&[0, 0, 0, 0, 0]));
+    let mut response = Response::new(
+        message
+            .with_trailers(async move { Some(Ok(trailers)) })
+            .boxed_unsync(),
+    );
+    set(response.headers_mut(), "content-type", "application/grpc");
+    response
+}
+
+pub(super) fn grpc_trailers_only(status: u32) -> Response<Body> {
+    let mut response = plain(200, &[], "");
+    set(response.headers_mut(), "content-type", "application/grpc");
+    set(response.headers_mut(), "grpc-status", &status.to_string());
+    response
+}
+
+/// Pieces of a body at regular distances; gRPC callers get messages and a status.
+pub(super) fn stream(chunks: u32, every: Duration, is_grpc: bool) -> Response<Body> {
+    let (sender, receiver) = mpsc::channel::<Result<Frame<Bytes>, Infallible>>(1);
+    tokio::spawn(async move {
+        for number in 0..chunks {
+            tokio::time::sleep(every).await;
+            let data = if is_grpc {
+                Bytes::from_static(&[0, 0, 0, 0, 0])
+            } else {
+                format!("{number}\n").into()
+            };
+            if sender.send(Ok(Frame::data(data))).await.is_err() {
+                return;
+            }
+        }
+        if is_grpc {
+            let mut trailers = HeaderMap::new();
+            set(&mut trailers, "grpc-status", "0");
+            // The caller may be gone, which is its right.
+            let _ = sender.send(Ok(Frame::trailers(trailers))).await;
+        }
+    });
+    let mut response = Response::new(StreamBody::new(Frames(receiver)).boxed_unsync());
+    let kind = if is_grpc {
+        "application/grpc"
+    } else {
+        "text/event-stream"
+    };
+    set(response.headers_mut(), "content-type", kind);
+    response
+}
+
+pub(super) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+        headers.insert(name, value);
+    }
+}
+
+/// A channel as a stream.
+struct Frames(mpsc::Receiver<Result<Frame<Bytes>, Infallible>>);
+
+impl futures_core::Stream for Frames {
+    type Item = Result<Frame<Bytes>, Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(context)
+    }
+}

@@ -1,0 +1,72 @@
+//! The port of an upstream: accepts, refuses, closes.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::handler::{Door, Service};
+
+/// Pause before a port is tried again that somebody else holds for a moment.
+const BIND_PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) async fn listen(service: Arc<Service>) -> io::Result<(SocketAddr, JoinHandle<()>)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let addr = listener.local_addr()?;
+    Ok((addr, tokio::spawn(keep_port(listener, addr, service))))
+}
+
+/// Serves while the door is open; while it refuses, the port is closed.
+async fn keep_port(first: TcpListener, addr: SocketAddr, service: Arc<Service>) {
+    let mut door = service.door();
+    let mut listener = Some(first);
+    loop {
+        let state = *door.borrow_and_update();
+        match state {
+            Door::Gone => return,
+            Door::Refusing => {
+                listener = None;
+                if door.changed().await.is_err() {
+                    return;
+                }
+            }
+            Door::Open => match &listener {
+                None => match TcpListener::bind(addr).await {
+                    Ok(bound) => listener = Some(bound),
+                    Err(_) => sleep(BIND_PAUSE).await,
+                },
+                Some(open) => tokio::select! {
+                    accepted = open.accept() => if let Ok((stream, _)) = accepted {
+                        tokio::spawn(serve(stream, Arc::clone(&service)));
+                    },
+                    changed = door.changed() => if changed.is_err() { return },
+                },
+            },
+        }
+    }
+}
+
+/// Serves one connection until it ends or the door is no longer open.
+async fn serve(stream: TcpStream, service: Arc<Service>) {
+    let mut door = service.door();
+    // Without it small answers would wait for acknowledgements; a socket that is gone fails below.
+    let _ = stream.set_nodelay(true);
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let handle = service_fn(move |request| {
+        let service = Arc::clone(&service);
+        async move { service.handle(request).await }
+    });
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handle);
+    tokio::select! {
+        // Callers that go away, and resets on purpose, end a connection with an error.
+        _ = connection => {}
+        _ = door.wait_for(|state| *state != Door::Open) => {}
+    }
+}

@@ -1,0 +1,189 @@
+//! Who competes: Tidegate, Envoy's own means, and nothing at all.
+//!
+//! Envoy's filters run with the settings of their documentation. Two contenders
+//! know the capacity, which nobody does outside a benchmark: `static-tuned`
+//! (32 requests in flight: twice the slots) marks what can be had by tuning.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::client::open_loop::CRITICALITY_HEADER;
+use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
+use crate::scenario::Scenario;
+
+/// A contender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// No protection at all: Envoy's thresholds out of reach.
+    None,
+    /// This project's filter.
+    Tidegate,
+    /// Envoy's circuit breaker as it is out of the box (1,024 of everything).
+    StaticDefault,
+    /// Envoy's circuit breaker, set by somebody who knows the capacity.
+    StaticTuned,
+    /// Outlier detection with Envoy's defaults.
+    Outlier,
+    /// The filter `adaptive_concurrency`.
+    AdaptiveConcurrency,
+    /// The filter `admission_control`.
+    AdmissionControl,
+    /// `admission_control` and `adaptive_concurrency`.
+    Both,
+}
+
+/// Requests in flight that `static-tuned` allows: the slots of the standard upstream and as many waiting.
+const TUNED_REQUESTS: u32 = 32;
+
+impl Variant {
+    /// Every contender, ours first.
+    pub const ALL: [Self; 8] = [
+        Self::Tidegate,
+        Self::None,
+        Self::StaticDefault,
+        Self::StaticTuned,
+        Self::Outlier,
+        Self::AdaptiveConcurrency,
+        Self::AdmissionControl,
+        Self::Both,
+    ];
+
+    /// Its name on the command line and in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Tidegate => "tidegate",
+            Self::StaticDefault => "static-default",
+            Self::StaticTuned => "static-tuned",
+            Self::Outlier => "outlier",
+            Self::AdaptiveConcurrency => "adaptive-concurrency",
+            Self::AdmissionControl => "admission-control",
+            Self::Both => "both",
+        }
+    }
+
+    /// Whether everything it needs is there (Tidegate needs `make filter`).
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        self != Self::Tidegate || release_module().exists()
+    }
+
+    /// Adds the contender's settings to a cluster.
+    #[must_use]
+    pub const fn cluster(self, cluster: Cluster) -> Cluster {
+        match self {
+            Self::StaticDefault => cluster.thresholds(Thresholds::envoy_default()),
+            Self::StaticTuned => cluster.thresholds(Thresholds::tuned(TUNED_REQUESTS)),
+            Self::Outlier => cluster.outlier(Outlier::envoy_default()),
+            _ => cluster,
+        }
+    }
+
+    /// Adds the contender's filters to an Envoy.
+    #[must_use]
+    pub fn envoy(self, envoy: EnvoyBuilder, scenario: &Scenario) -> EnvoyBuilder {
+        match self {
+            Self::None | Self::StaticDefault | Self::StaticTuned | Self::Outlier => envoy,
+            Self::Tidegate => envoy.plugin(Plugin::tidegate(&tidegate_config(scenario))),
+            Self::AdaptiveConcurrency => envoy.filter(adaptive_concurrency()),
+            Self::AdmissionControl => envoy.filter(admission_control()),
+            Self::Both => envoy
+                .filter(admission_control())
+                .filter(adaptive_concurrency()),
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// There is no contender of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("variant: found {0}, expected one of: {known}", known = Variant::ALL.map(Variant::name).join(", "))]
+pub struct UnknownVariant(String);
+
+impl FromStr for Variant {
+    type Err = UnknownVariant;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|variant| variant.name() == name);
+        found.ok_or_else(|| UnknownVariant(name.to_owned()))
+    }
+}
+
+/// What a user would tell Tidegate about a scenario: the objective, and where criticality is to be read.
+#[must_use]
+pub fn tidegate_config(scenario: &Scenario) -> Value {
+    let target = format!("{}ms", scenario.slo.latency.as_millis());
+    let mut config =
+        json!({"slo": {"latency": {"quantile": scenario.slo.quantile, "target": target}}});
+    let is_classed = scenario
+        .clients
+        .iter()
+        .any(|client| !client.criticality.is_empty());
+    if let Some(fields) = config.as_object_mut().filter(|_| is_classed) {
+        fields.insert(
+            "criticality".to_owned(),
+            json!({"header": CRITICALITY_HEADER}),
+        );
+    }
+    config
+}
+
+/// The settings of Envoy's documentation.
+fn adaptive_concurrency() -> Value {
+    json!({
+        "name": "envoy.filters.http.adaptive_concurrency",
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency",
+            "gradient_controller_config": {
+                "sample_aggregate_percentile": {"value": 90.0},
+                "concurrency_limit_params": {"concurrency_update_interval": "0.1s"},
+                "min_rtt_calc_params": {"jitter": {"value": 10.0}, "interval": "60s", "request_count": 50},
+            },
+            "enabled": {"default_value": true, "runtime_key": "adaptive_concurrency.enabled"},
+        },
+    })
+}
+
+/// The filter's defaults: 95 % success over 30 s, aggression 1, at most 80 % rejected.
+fn admission_control() -> Value {
+    json!({
+        "name": "envoy.filters.http.admission_control",
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.admission_control.v3.AdmissionControl",
+            "enabled": {"default_value": true, "runtime_key": "admission_control.enabled"},
+            "success_criteria": {
+                "http_criteria": {"http_success_status": [{"start": 100, "end": 500}]},
+                "grpc_criteria": {"grpc_success_status": [0]},
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_back() {
+        for variant in Variant::ALL {
+            assert_eq!(variant.name().parse::<Variant>().unwrap(), variant);
+        }
+        assert!(
+            "tidgate"
+                .parse::<Variant>()
+                .unwrap_err()
+                .to_string()
+                .contains("static-tuned")
+        );
+    }
+}
