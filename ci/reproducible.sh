@@ -14,7 +14,7 @@ trap 'exit 130' INT TERM HUP
 for clone in "$place/one" "$place/a second/place"; do
     mkdir -p "$clone"
     git archive HEAD | tar -x -C "$clone"
-    CARGO_TARGET_DIR="$clone/target" "$clone/ci/rust.sh"
+    "$clone/ci/rust.sh"
     CARGO_HOME="$clone/cargo-home" CARGO_TARGET_DIR="$clone/target" "$clone/ci/filter.sh" >&2
 done
 cmp "$place/one/dist/tidegate.wasm" "$place/a second/place/dist/tidegate.wasm" ||

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 named=out/tidegate-names.wasm
 mkdir -p out
-cargo run --locked --quiet -p tidegate-pack -- \
+"${CARGO_TARGET_DIR:-target}/debug/tidegate-pack" \
     "${CARGO_TARGET_DIR:-target}/wasm32-wasip1/wasm/tidegate_filter.wasm" "$named" \
     --keep ci/wasm-exports.keep --names >/dev/null
 ci/size.py dist/tidegate.wasm "$named"
