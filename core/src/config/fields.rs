@@ -3,7 +3,7 @@
 //! Ranges and defaults come from the constants of [`super::schema`], which the
 //! reader uses; a test reads every default back through the reader.
 
-use super::policy::{Mode, Reply, Stance};
+use super::choices::{Mode, Reply, Stance};
 use super::schema::{self, Field, Values, names};
 use crate::criticality::Criticality;
 

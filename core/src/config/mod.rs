@@ -2,8 +2,8 @@
 //!
 //! The document says what is wanted (an objective), not how to get there, and
 //! only the objective has no default. Reading goes from bytes to a tree
-//! ([`document`]), from the tree to checked types (the other files), and
-//! collects every error on the way ([`errors`]): a configuration is either
+//! (`document`), from the tree to checked types (the other files), and
+//! collects every error on the way (`errors`): a configuration is either
 //! complete and consistent, or refused with the full list. Ranges and defaults
 //! stand in one table ([`schema`]), from which the reference is generated
 //! ([`reference`]).
@@ -11,31 +11,41 @@
 //! Edges: no bytes make it panic; size, depth, number of values, of rules and
 //! of errors are bounded.
 
+mod choices;
 mod criticality;
 mod document;
 mod duration;
 mod errors;
 mod fields;
+mod guards;
 mod ignore;
+mod path;
 mod pattern;
 mod policy;
 mod reader;
 pub mod reference;
 pub mod schema;
+mod shed;
+mod typed;
+mod typo;
 mod upstreams;
 
+pub use choices::{Mode, Reply, Stance};
 pub use criticality::{CriticalityConfig, CriticalityInputs, CriticalityNeeds};
 pub use document::MAX_DOCUMENT_BYTES;
 pub use duration::{Readable, parse_duration};
 pub use errors::{ConfigError, ConfigErrors};
+pub use guards::{BreakerConfig, LimitConfig};
 pub use ignore::Ignore;
 pub use pattern::Pattern;
-pub use policy::{BreakerConfig, LimitConfig, Mode, Policy, Reply, ShedConfig, Slo, Stance};
+pub use policy::{Policy, Slo};
 pub use reference::FULL_EXAMPLE;
+pub use shed::ShedConfig;
 pub use upstreams::{Rule, RuleIndex, UpstreamMatch, UpstreamName};
 
 use document::Node;
-use reader::{Path, Section};
+use path::Path;
+use reader::Section;
 
 /// The smallest document that is a configuration.
 pub const MINIMAL_EXAMPLE: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;

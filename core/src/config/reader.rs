@@ -13,67 +13,9 @@
 use std::fmt::{self, Write as _};
 
 use super::document::Node;
-use super::errors::{ConfigError, ConfigErrors, found, quoted};
-
-/// Keys farther apart than this are not offered as "did you mean".
-const MAX_TYPOS: usize = 2;
-
-/// Longer keys are no misspelling of ours.
-const MAX_KEY_CHARS: usize = 40;
-
-/// Where a value stands, as a list towards the root.
-#[derive(Clone, Copy)]
-pub(super) struct Path<'a> {
-    parent: Option<&'a Self>,
-    step: Step<'a>,
-}
-
-#[derive(Clone, Copy)]
-enum Step<'a> {
-    Root,
-    Key(&'a str),
-    Index(usize),
-}
-
-impl Path<'_> {
-    pub(super) const ROOT: Path<'static> = Path {
-        parent: None,
-        step: Step::Root,
-    };
-
-    const fn child<'a>(&'a self, step: Step<'a>) -> Path<'a> {
-        Path {
-            parent: Some(self),
-            step,
-        }
-    }
-}
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(parent) = self.parent {
-            fmt::Display::fmt(parent, f)?;
-        }
-        match self.step {
-            Step::Root => Ok(()),
-            Step::Index(index) => write!(f, "[{index}]"),
-            Step::Key(key) if is_plain(key) => {
-                if self.parent.is_some_and(|p| !matches!(p.step, Step::Root)) {
-                    f.write_char('.')?;
-                }
-                f.write_str(key)
-            }
-            Step::Key(key) => write!(f, "[{}]", quoted(key)),
-        }
-    }
-}
-
-fn is_plain(key: &str) -> bool {
-    (1..=MAX_KEY_CHARS).contains(&key.len())
-        && key
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-}
+use super::errors::{ConfigError, ConfigErrors, found};
+use super::path::{Path, Step};
+use super::typo::closest;
 
 /// One JSON object being read.
 pub(super) struct Section<'a> {
@@ -300,82 +242,5 @@ impl<'a> Section<'a> {
             }
             self.report(key, "an unknown key".to_owned(), expected);
         }
-    }
-}
-
-/// The known key that `key` is most likely a misspelling of.
-fn closest(key: &str, known: &[&'static str]) -> Option<&'static str> {
-    if key.len() > MAX_KEY_CHARS {
-        return None;
-    }
-    known
-        .iter()
-        .map(|known| (distance(key, known), *known))
-        // A key must keep more than it loses: `a` is not `min`.
-        .filter(|(typos, known)| *typos <= MAX_TYPOS && typos.saturating_mul(2) <= known.len())
-        .min_by_key(|(typos, _)| *typos)
-        .map(|(_, known)| known)
-}
-
-/// Levenshtein distance of two short keys, blind to the case of ASCII letters.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (above, a_byte) in a.bytes().enumerate() {
-        let mut diagonal = above;
-        let mut left = above.saturating_add(1);
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (cell, b_byte) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let replaced =
-                diagonal.saturating_add(usize::from(!a_byte.eq_ignore_ascii_case(&b_byte)));
-            diagonal = *cell;
-            left = replaced.min(left.min(*cell).saturating_add(1));
-            *cell = left;
-        }
-    }
-    row.last().copied().unwrap_or(usize::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distance_counts_edits_but_not_case() {
-        for (a, b, typos) in [
-            ("min", "min", 0),
-            ("MIN", "min", 0),
-            ("mni", "min", 2),
-            ("trip_ratio", "tripRatio", 1),
-            ("", "min", 3),
-            ("kitten", "sitting", 3),
-        ] {
-            assert_eq!(distance(a, b), typos, "{a} {b}");
-        }
-    }
-
-    #[test]
-    fn only_likely_misspellings_are_offered() {
-        let known = ["min", "max", "initial"];
-
-        assert_eq!(closest("Max", &known), Some("max"));
-        assert_eq!(closest("intial", &known), Some("initial"));
-        assert_eq!(closest("a", &known), None);
-        assert_eq!(closest("minimum", &known), None);
-        assert_eq!(closest(&"min".repeat(1000), &known), None);
-    }
-
-    #[test]
-    fn paths_read_like_the_document() {
-        let upstreams = Path::ROOT.child(Step::Key("upstreams"));
-        let rule = upstreams.child(Step::Index(2));
-        let odd = rule.child(Step::Key("a b\n"));
-
-        assert_eq!(
-            rule.child(Step::Key("limit")).to_string(),
-            "upstreams[2].limit"
-        );
-        assert_eq!(odd.to_string(), r#"upstreams[2]["a b\n"]"#);
     }
 }

@@ -8,10 +8,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::document::Node;
-use super::duration::{Readable, parse_duration};
-use super::policy::{Mode, Reply, Stance};
-use super::reader::Section;
+use super::choices::{Mode, Reply, Stance};
+use super::duration::Readable;
 use crate::criticality::Criticality;
 use crate::ratio::Ratio;
 
@@ -252,95 +250,5 @@ impl fmt::Display for OneOf {
             write!(f, "{lead}\"{name}\"")?;
         }
         Ok(())
-    }
-}
-
-/// An expected value that must not be left out.
-struct Required<'a>(&'a dyn fmt::Display);
-
-impl fmt::Display for Required<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (the objective has no default)", self.0)
-    }
-}
-
-/// Reads by schema: `inherited` wins over the default when the key is absent.
-impl Section<'_> {
-    pub(super) fn flag(&mut self, flag: Flag, inherited: Option<bool>) -> bool {
-        self.value(flag.key, &"true or false", |node| match node {
-            Node::Bool(value) => Some(*value),
-            _ => None,
-        })
-        .or(inherited)
-        .unwrap_or(flag.default)
-    }
-
-    pub(super) fn count(&mut self, count: Count, inherited: Option<u32>) -> u32 {
-        self.value(count.key, &count, |node| {
-            whole(node).filter(|value| (count.min..=count.max).contains(value))
-        })
-        .or(inherited)
-        .unwrap_or(count.default)
-    }
-
-    pub(super) fn fraction(&mut self, fraction: Fraction, inherited: Option<Ratio>) -> Ratio {
-        let read = self.value(fraction.key, &fraction, |node| {
-            number(node)
-                .and_then(Ratio::new)
-                .filter(|value| (fraction.min..=fraction.max).contains(value))
-        });
-        let fallback = inherited.or(fraction.default);
-        if fallback.is_none() && !self.has(fraction.key) {
-            self.require(fraction.key, &Required(&fraction));
-        }
-        read.or(fallback).unwrap_or(fraction.min)
-    }
-
-    pub(super) fn span(&mut self, span: Span, inherited: Option<Duration>) -> Duration {
-        let read = self.text(span.key, &span, |text| {
-            parse_duration(text).filter(|value| (span.min..=span.max).contains(value))
-        });
-        let fallback = inherited.or(span.default);
-        if fallback.is_none() && !self.has(span.key) {
-            self.require(span.key, &Required(&span));
-        }
-        read.or(fallback).unwrap_or(span.min)
-    }
-
-    pub(super) fn choice<T: Choice>(&mut self, key: &'static str) -> Option<T> {
-        self.text(key, &OneOf(names::<T>), |text| {
-            T::ALL.iter().copied().find(|choice| choice.name() == text)
-        })
-    }
-}
-
-fn number(node: &Node) -> Option<f64> {
-    match node {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "every range ends far below 2^53, where the cast is exact"
-        )]
-        Node::Whole(value) => Some(*value as f64),
-        Node::Number(value) => Some(*value),
-        _ => None,
-    }
-}
-
-/// An integer, also written `20.0` or `2e1`: a protobuf `Struct`, which control
-/// planes carry this document in, knows no other numbers than doubles.
-fn whole(node: &Node) -> Option<u32> {
-    match node {
-        Node::Whole(value) => u32::try_from(*value).ok(),
-        Node::Number(value)
-            if value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(value) =>
-        {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "the guard keeps to integers from 0 to u32::MAX"
-            )]
-            Some(*value as u32)
-        }
-        _ => None,
     }
 }

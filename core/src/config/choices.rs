@@ -1,0 +1,113 @@
+//! The choices a policy is made of, each a closed set of names.
+
+use std::fmt;
+
+use super::schema::Choice;
+
+/// Whether decisions are carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Count what would have been shed, admit everything.
+    Observe,
+    /// Shed.
+    Enforce,
+}
+
+/// What wins when stability and throughput are at odds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stance {
+    /// Stability: the smallest limit that carries the throughput, early trips.
+    FailFast,
+    /// Throughput: up to the edge of the objective's latency.
+    Throughput,
+}
+
+/// What the caller is told to do about a shed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reply {
+    /// The whole service is overloaded: do not retry.
+    Stop,
+    /// This endpoint is: another may answer.
+    RetryElsewhere,
+}
+
+impl Mode {
+    /// Every value.
+    pub const ALL: [Self; 2] = [Self::Observe, Self::Enforce];
+
+    /// As written in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::Enforce => "enforce",
+        }
+    }
+}
+
+impl Choice for Mode {
+    const ALL: &'static [Self] = &Self::ALL;
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Stance {
+    /// Every value.
+    pub const ALL: [Self; 2] = [Self::FailFast, Self::Throughput];
+
+    /// As written in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FailFast => "failFast",
+            Self::Throughput => "throughput",
+        }
+    }
+}
+
+impl Choice for Stance {
+    const ALL: &'static [Self] = &Self::ALL;
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Reply {
+    /// Every value.
+    pub const ALL: [Self; 2] = [Self::Stop, Self::RetryElsewhere];
+
+    /// As written in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::RetryElsewhere => "retryElsewhere",
+        }
+    }
+}
+
+impl Choice for Reply {
+    const ALL: &'static [Self] = &Self::ALL;
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Stance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,82 @@
+//! Where a value stands: `upstreams[2].limit.max`.
+//!
+//! Kept as a list on the stack while reading; only an error makes it a text.
+
+use std::fmt::{self, Write as _};
+
+use super::errors::quoted;
+
+/// Longer keys are quoted and shortened in paths.
+const MAX_PLAIN_CHARS: usize = 40;
+
+/// Where a value stands, as a list towards the root.
+#[derive(Clone, Copy)]
+pub(super) struct Path<'a> {
+    parent: Option<&'a Self>,
+    pub(super) step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Step<'a> {
+    Root,
+    Key(&'a str),
+    Index(usize),
+}
+
+impl Path<'_> {
+    pub(super) const ROOT: Path<'static> = Path {
+        parent: None,
+        step: Step::Root,
+    };
+
+    pub(super) const fn child<'a>(&'a self, step: Step<'a>) -> Path<'a> {
+        Path {
+            parent: Some(self),
+            step,
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            fmt::Display::fmt(parent, f)?;
+        }
+        match self.step {
+            Step::Root => Ok(()),
+            Step::Index(index) => write!(f, "[{index}]"),
+            Step::Key(key) if is_plain(key) => {
+                if self.parent.is_some_and(|p| !matches!(p.step, Step::Root)) {
+                    f.write_char('.')?;
+                }
+                f.write_str(key)
+            }
+            Step::Key(key) => write!(f, "[{}]", quoted(key)),
+        }
+    }
+}
+
+fn is_plain(key: &str) -> bool {
+    (1..=MAX_PLAIN_CHARS).contains(&key.len())
+        && key
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_read_like_the_document() {
+        let upstreams = Path::ROOT.child(Step::Key("upstreams"));
+        let rule = upstreams.child(Step::Index(2));
+        let odd = rule.child(Step::Key("a b\n"));
+
+        assert_eq!(
+            rule.child(Step::Key("limit")).to_string(),
+            "upstreams[2].limit"
+        );
+        assert_eq!(odd.to_string(), r#"upstreams[2]["a b\n"]"#);
+    }
+}

@@ -1,0 +1,112 @@
+//! Reading by schema: one method for each kind of field.
+//!
+//! Where the key is absent, what a rule inherits wins over the default; a
+//! required field has neither, and is missed.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::document::Node;
+use super::duration::parse_duration;
+use super::reader::Section;
+use super::schema::{Choice, Count, Flag, Fraction, OneOf, Span, names};
+use crate::ratio::Ratio;
+
+/// An expected value that must not be left out.
+struct Required<'a>(&'a dyn fmt::Display);
+
+impl fmt::Display for Required<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (the objective has no default)", self.0)
+    }
+}
+
+impl Section<'_> {
+    pub(super) fn flag(&mut self, flag: Flag, inherited: Option<bool>) -> bool {
+        self.value(flag.key, &"true or false", |node| match node {
+            Node::Bool(value) => Some(*value),
+            _ => None,
+        })
+        .or(inherited)
+        .unwrap_or(flag.default)
+    }
+
+    pub(super) fn count(&mut self, count: Count, inherited: Option<u32>) -> u32 {
+        self.value(count.key, &count, |node| {
+            whole(node).filter(|value| (count.min..=count.max).contains(value))
+        })
+        .or(inherited)
+        .unwrap_or(count.default)
+    }
+
+    pub(super) fn fraction(&mut self, fraction: Fraction, inherited: Option<Ratio>) -> Ratio {
+        let read = self.value(fraction.key, &fraction, |node| {
+            number(node)
+                .and_then(Ratio::new)
+                .filter(|value| (fraction.min..=fraction.max).contains(value))
+        });
+        let fallback = inherited.or(fraction.default);
+        if fallback.is_none() && !self.has(fraction.key) {
+            self.require(fraction.key, &Required(&fraction));
+        }
+        read.or(fallback).unwrap_or(fraction.min)
+    }
+
+    pub(super) fn span(&mut self, span: Span, inherited: Option<Duration>) -> Duration {
+        let read = self.text(span.key, &span, |text| {
+            parse_duration(text).filter(|value| (span.min..=span.max).contains(value))
+        });
+        let fallback = inherited.or(span.default);
+        if fallback.is_none() && !self.has(span.key) {
+            self.require(span.key, &Required(&span));
+        }
+        read.or(fallback).unwrap_or(span.min)
+    }
+
+    /// Like [`Self::choice`], with a default.
+    pub(super) fn choice_or<T: Choice>(
+        &mut self,
+        (key, default): (&'static str, T),
+        inherited: Option<T>,
+    ) -> T {
+        self.choice(key).or(inherited).unwrap_or(default)
+    }
+
+    /// `None` when absent or wrong.
+    pub(super) fn choice<T: Choice>(&mut self, key: &'static str) -> Option<T> {
+        self.text(key, &OneOf(names::<T>), |text| {
+            T::ALL.iter().copied().find(|choice| choice.name() == text)
+        })
+    }
+}
+
+fn number(node: &Node) -> Option<f64> {
+    match node {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "every range ends far below 2^53, where the cast is exact"
+        )]
+        Node::Whole(value) => Some(*value as f64),
+        Node::Number(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// An integer, also written `20.0` or `2e1`: a protobuf `Struct`, which control
+/// planes carry this document in, knows no other numbers than doubles.
+fn whole(node: &Node) -> Option<u32> {
+    match node {
+        Node::Whole(value) => u32::try_from(*value).ok(),
+        Node::Number(value)
+            if value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(value) =>
+        {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the guard keeps to integers from 0 to u32::MAX"
+            )]
+            Some(*value as u32)
+        }
+        _ => None,
+    }
+}
