@@ -6,7 +6,7 @@
 //! collects every error on the way (`errors`): a configuration is either
 //! complete and consistent, or refused with the full list. Ranges and defaults
 //! stand in one table ([`schema`]), from which the reference is generated
-//! ([`reference`]).
+//! ([`mod@reference`]).
 //!
 //! Edges: no bytes make it panic; size, depth, number of values, of rules and
 //! of errors are bounded.
