@@ -20,7 +20,7 @@ use crate::registry::Registry;
 use crate::request::Request;
 use crate::shed::Shed;
 use crate::slot::Slot;
-use crate::snapshot::{Snapshot, UpstreamSnapshot};
+use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
@@ -294,6 +294,32 @@ impl Engine {
     pub fn reconfigure(&mut self, config: Config, _now: Instant) {
         self.config = config;
         self.registry.follow_config(&self.config);
+    }
+
+    /// [`crate::UpstreamKey::hash`] of an upstream's name. A handle passes from one upstream to another when the
+    /// cap makes one go; this tells.
+    #[must_use]
+    pub fn hash(&self, upstream: UpstreamId) -> u64 {
+        self.registry.slot(upstream).hash
+    }
+
+    /// Requests whose upstream had to share the state of all beyond the cap.
+    #[must_use]
+    pub const fn overflowed(&self) -> u64 {
+        self.registry.overflowed()
+    }
+
+    /// Every upstream as it is now, in the order of its id, without copies: for metrics, on every tick.
+    pub fn views(&self, now: Instant) -> impl Iterator<Item = UpstreamView<'_>> {
+        self.registry.slots().map(move |(id, slot)| UpstreamView {
+            id,
+            key: &slot.key,
+            hash: slot.hash,
+            limit: slot.ladder.limit(),
+            breaker: slot.gate.state().phase(now),
+            learned: &slot.learned,
+            tally: &slot.tally,
+        })
     }
 
     /// Values at this instant.

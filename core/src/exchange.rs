@@ -38,7 +38,9 @@ pub struct Report {
     pub tally: Tally,
     /// Requests it has in flight now.
     pub in_flight: u32,
-    /// Of these, how many wait for response headers far beyond the latency target.
+    /// Requests of its own that became streams.
+    pub streams: u32,
+    /// Of those in flight, how many wait for response headers far beyond the latency target.
     pub overdue: u32,
     /// The most requests in flight, in the whole proxy, that an arrival met since the last report but one.
     pub peak: u32,

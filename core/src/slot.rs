@@ -297,6 +297,7 @@ impl Slot {
             upstream: self.key.clone(),
             tally: self.tally.clone(),
             in_flight: self.in_flight,
+            streams: self.streams,
             overdue: self.waiting.at_least(self.hang_after, now),
             peak: self.peak.value(),
             last_response: self.last_response,

@@ -16,6 +16,25 @@ pub struct Snapshot {
     pub overflowed: u64,
 }
 
+/// One upstream at one instant, as this worker sees it, without a copy of anything large.
+#[derive(Clone, Copy, Debug)]
+pub struct UpstreamView<'a> {
+    /// Its handle.
+    pub id: UpstreamId,
+    /// Its name.
+    pub key: &'a UpstreamKey,
+    /// [`UpstreamKey::hash`] of the name.
+    pub hash: u64,
+    /// The concurrency limit of the proxy.
+    pub limit: u32,
+    /// The breaker.
+    pub breaker: Phase,
+    /// What was learned.
+    pub learned: &'a Learned,
+    /// What this worker counted.
+    pub tally: &'a Tally,
+}
+
 /// One upstream at one instant, as this worker sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamSnapshot {
