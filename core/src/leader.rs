@@ -12,6 +12,7 @@ use crate::breaker::{BreakerState, Findings, Judge, Transition};
 use crate::config::Policy;
 use crate::exchange::{Directive, LocalTrip, Report, Slice};
 use crate::ladder::Demand;
+use crate::level::Level;
 use crate::limit::{Learned, LimitReason, Limiter, Terms};
 use crate::sample::Sample;
 use crate::tally::Tally;
@@ -265,6 +266,13 @@ impl Controller {
         } else {
             0.0
         };
+        let marginal = self.demand.marginal(capacity);
+        // Where all can be served, nobody needs a reserve.
+        let reserve = if marginal == Level::LOWEST {
+            limit
+        } else {
+            reserve
+        };
         let mut learned = Learned::default();
         self.limiter.teach(&mut learned);
         self.judge.teach(&mut learned);
@@ -274,7 +282,7 @@ impl Controller {
             breaker: self.judge.state(),
             limit,
             reserve,
-            marginal: self.demand.marginal(capacity),
+            marginal,
             workers: sample.workers.max(1),
             learned,
         };

@@ -13,6 +13,10 @@
 //!
 //! With hardly any failures before, eight in a row trip at 300 requests a second, six at 10.
 //!
+//! A failure at a load that nobody has survived lately says little about death: a full queue refuses at once what a
+//! shorter one would have served. It weighs a quarter. In a real outage the load falls by itself, as nothing takes
+//! time any more, and failures soon weigh in full.
+//!
 //! Failures that come *because of* load must lower the limit, not open the breaker. They betray themselves: the
 //! failed requests were admitted at higher load than the successful ones (a full queue refuses, a short one does
 //! not), while a dead upstream fails at any load.
@@ -25,16 +29,26 @@ const MIN_USUAL_FAILURE_RATE: f64 = 0.1;
 const USUAL_MARGIN: f64 = 1.5;
 /// "Usual" stays below the trip ratio, else nothing would ever be unusual.
 const MAX_USUAL_OF_TRIP_RATIO: f64 = 0.8;
+/// An outage shows hardly any success. A sum that got high with more of them is a matter of the success rate.
+const MIN_OUTAGE_SHARE: f64 = 0.8;
 /// False alarms are counted per day.
 const SECONDS_PER_DAY: f64 = 86_400.0;
 /// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice.
 const RAMP_ODDS: f64 = 50.0;
+/// Whatever upstream it is, one request at a time it must bear, and one more that came just then.
+const SURELY_SURVIVED: f32 = 2.0;
+/// What a failure at a load that nobody survived weighs.
+const UNSURVIVED_WEIGHT: f32 = 0.25;
+/// How fast the survived load is forgotten, by success.
+const SURVIVED_MEMORY: f32 = 0.99;
+/// Near the highest load survived, luck decides; well below it, a failure needs another reason.
+const SAFELY: f64 = 0.75;
 /// Too few of either kind tell nothing about load.
 const MIN_PER_SIDE: f64 = 5.0;
 /// How many standard errors apart the loads must be (one-sided, 1 in 740 by chance).
 const LOAD_SIGNIFICANCE: f64 = 3.0;
 /// And how much apart, for a difference that matters.
-const MIN_LOAD_RATIO: f64 = 1.1;
+const MIN_LOAD_RATIO: f64 = 1.03;
 
 /// What one outcome weighs, and how much is enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,11 +141,24 @@ pub(crate) fn is_caused_by_load(failures: &Loads, successes: &Loads) -> bool {
 }
 
 /// The sum of evidence for an outage, and the loads behind it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Evidence {
     score: f32,
+    /// The highest load at which requests succeeded lately.
+    survived: f32,
     failures: Loads,
     successes: Loads,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self {
+            score: 0.0,
+            survived: SURELY_SURVIVED,
+            failures: Loads::default(),
+            successes: Loads::default(),
+        }
+    }
 }
 
 /// What the evidence says.
@@ -148,12 +175,13 @@ pub(crate) enum Finding {
 impl Evidence {
     /// A success: speaks against an outage.
     pub(crate) fn success(&mut self, load: u32, thresholds: &Thresholds) {
+        self.survive(f64::from(load), 1);
         if self.score <= 0.0 {
             return;
         }
         self.score += thresholds.per_success;
         if self.score <= 0.0 {
-            *self = Self::default();
+            self.forget();
         } else {
             self.successes.add(load);
         }
@@ -162,7 +190,7 @@ impl Evidence {
     /// A failure: speaks for one. Whatever is decided, the evidence starts anew.
     pub(crate) fn failure(&mut self, load: u32, thresholds: &Thresholds) -> Finding {
         self.failures.add(load);
-        self.score += thresholds.per_failure;
+        self.score += thresholds.per_failure * self.weight(f64::from(load));
         if self.score < thresholds.trip {
             return Finding::Undecided;
         }
@@ -177,11 +205,20 @@ impl Evidence {
         failures: Loads,
         thresholds: &Thresholds,
     ) -> Finding {
-        let weight = failures.n * f64::from(thresholds.per_failure)
-            + successes.n * f64::from(thresholds.per_success);
+        if successes.n > 0.0 {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a small count"
+            )]
+            // Only sums are known: the mean stands for what is surely survived.
+            self.survive(successes.mean(), successes.n.min(1e6) as u32);
+        }
+        let failure_weight = f64::from(thresholds.per_failure * self.weight(failures.mean()));
+        let weight = failures.n * failure_weight + successes.n * f64::from(thresholds.per_success);
         let score = f64::from(self.score) + weight;
         if score <= 0.0 {
-            *self = Self::default();
+            self.forget();
             return Finding::Undecided;
         }
         self.successes.merge(&successes);
@@ -199,13 +236,40 @@ impl Evidence {
     }
 
     fn decide(&mut self) -> Finding {
+        if self.failures.n < MIN_OUTAGE_SHARE * (self.failures.n + self.successes.n) {
+            self.forget();
+            return Finding::Undecided;
+        }
         let finding = if is_caused_by_load(&self.failures, &self.successes) {
             Finding::LoadCaused
         } else {
             Finding::Outage
         };
-        *self = Self::default();
+        self.forget();
         finding
+    }
+
+    /// The evidence starts anew; what was survived stays true.
+    pub(super) fn forget(&mut self) {
+        *self = Self {
+            survived: self.survived,
+            ..Self::default()
+        };
+    }
+
+    fn survive(&mut self, load: f64, successes: u32) {
+        #[expect(clippy::cast_possible_truncation, reason = "six digits are plenty")]
+        let load = load as f32;
+        let memory = SURVIVED_MEMORY.powi(i32::try_from(successes).unwrap_or(i32::MAX));
+        self.survived = load.max(self.survived * memory).max(SURELY_SURVIVED);
+    }
+
+    fn weight(&self, load: f64) -> f32 {
+        if load > f64::from(self.survived) * SAFELY {
+            UNSURVIVED_WEIGHT
+        } else {
+            1.0
+        }
     }
 }
 

@@ -134,7 +134,7 @@ impl Gate {
 
     fn enter(&mut self, state: BreakerState, epoch: u32) {
         if epoch != self.epoch {
-            self.evidence = Evidence::default();
+            self.evidence.forget();
         }
         self.state = state;
         self.epoch = epoch;

@@ -8,14 +8,14 @@
 
 use core::time::Duration;
 
-/// How late a recovery may be noticed, as a fraction of the outage: 15 % of 10 s is 1.5 s.
-const LATENESS: f64 = 0.15;
+/// How late a recovery may be noticed, as a fraction of the outage: 10 % of 10 s is 1 s.
+const LATENESS: f64 = 0.1;
 /// Before this fraction of the usual recovery time, probes are rare.
 const EARLY: f64 = 0.5;
 /// And this fraction of it apart.
 const EARLY_STEP: f64 = 0.25;
 /// The random part, so that many proxies do not probe at once. It only ever lengthens.
-const JITTER: f64 = 0.2;
+const JITTER: f64 = 0.15;
 /// How much the newest recovery weighs in the usual one.
 const LEARNING: f64 = 0.3;
 

@@ -31,8 +31,10 @@ const RATE_SECONDS: f64 = 10.0;
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// A trip this soon after a reset continues the outage before it.
 const RELAPSE: Duration = Duration::from_secs(10);
-/// The ramp starts here and doubles at every tick.
-const FIRST_RAMP_LIMIT: u32 = 2;
+/// The ramp starts with this part of the limit and doubles at every tick: three steps to go.
+const FIRST_RAMP_STEP: u32 = 4;
+/// A success rate too low must stay so for this long: failures that load causes stop when the limit has followed.
+const LOW_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the judge is told about one interval.
 pub(crate) struct Findings<'a> {
@@ -76,6 +78,7 @@ pub(crate) struct Judge {
     reset_at: Option<Instant>,
     usual_recovery: f64,
     slow_since: Option<Instant>,
+    low_since: Option<Instant>,
     /// A probe is under way since.
     probing_since: Option<Instant>,
     interval: Duration,
@@ -179,7 +182,13 @@ impl Judge {
                 Loads::default()
             };
             if self.evidence.window(successes, judged, &thresholds) == Finding::Outage {
-                return Some(TripReason::ConsecutiveFailures);
+                {
+                    eprintln!(
+                        "LEADER trip {:?} {:?} {:?}",
+                        successes, failures, thresholds
+                    );
+                    return Some(TripReason::ConsecutiveFailures);
+                }
             }
         }
         let trip_ratio = config.trip_ratio().as_f64();
@@ -191,7 +200,13 @@ impl Judge {
             .window
             .recent(FRESH_BUCKETS, findings.now)
             .fail_at_least(trip_ratio, MIN_REQUESTS / 2);
-        if whole && fresh && !is_caused_by_load(&failures, &successes) {
+        if !(whole && fresh) || is_caused_by_load(&failures, &successes) {
+            self.low_since = None;
+        } else if findings
+            .now
+            .saturating_since(*self.low_since.get_or_insert(findings.now))
+            >= LOW_PATIENCE
+        {
             return Some(TripReason::LowSuccessRate);
         }
         let silent = findings.now.saturating_since(sample.last_response) >= findings.hang_after;
@@ -270,14 +285,15 @@ impl Judge {
     fn enter(&mut self, transition: Transition, findings: &Findings<'_>, config: &BreakerConfig) {
         let now = findings.now;
         self.epoch = self.epoch.wrapping_add(1);
-        self.evidence = Evidence::default();
+        self.evidence.forget();
         self.window.clear();
-        self.probing_since = None;
+        let probing_since = self.probing_since.take();
         self.slow_since = None;
+        self.low_since = None;
         self.state = match transition {
-            Transition::Trip(_) => self.open(findings, config),
+            Transition::Trip(_) => self.open(findings, config, probing_since),
             Transition::Ramp => BreakerState::Ramp {
-                limit: FIRST_RAMP_LIMIT,
+                limit: (findings.limit / FIRST_RAMP_STEP).max(1),
             },
             Transition::Reset => {
                 if let Some(since) = self.outage_since {
@@ -291,7 +307,12 @@ impl Judge {
         };
     }
 
-    fn open(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> BreakerState {
+    fn open(
+        &mut self,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+        probing_since: Option<Instant>,
+    ) -> BreakerState {
         let now = findings.now;
         let relapse = self
             .reset_at
@@ -314,8 +335,10 @@ impl Judge {
             findings.sample.retry_after,
             findings.dice,
         );
+        // A probe that hangs has used up part of the wait already.
+        let until = (probing_since.unwrap_or(now) + self.interval).max(now);
         BreakerState::Open {
-            until: now + self.interval,
+            until,
             probes: findings.probes.saturating_add(1),
         }
     }

@@ -1,9 +1,12 @@
 //! A ceiling from failures that load causes.
 //!
 //! An upstream that refuses when its queue is full, or breaks under load, says where its bound is: failed
-//! requests were admitted at higher load than successful ones. "Too busy" answers (429, RESOURCE_EXHAUSTED) say
-//! it outright. The ceiling goes just below that load and rises again slowly, as TCP does after a loss; failures
-//! that do not depend on load leave it alone, because shedding would not help.
+//! requests were admitted at higher load than successful ones. The ceiling goes just below that load and rises
+//! again slowly, as TCP does after a loss. "Too busy" answers (429, RESOURCE_EXHAUSTED) say it outright.
+//!
+//! A correlation can be chance, or a load that rose while something else broke. So it must show twice in a row,
+//! and the ceiling is on trial: unless failures become rarer under it, it goes, and the next suspicion has to wait.
+//! Shedding must help, or not be.
 
 use core::time::Duration;
 
@@ -18,59 +21,65 @@ const BELOW_FAILURES: f64 = 0.9;
 const BELOW_OVERLOAD: f64 = 0.8;
 /// Overload signals below this share of the answers are a few unlucky callers.
 const OVERLOAD_SHARE: f64 = 0.02;
-/// A cut needs a round trip to show; no second one before.
-const SETTLE: Duration = Duration::from_millis(300);
+/// Windows in a row that must show the correlation.
+const CONFIRMATIONS: u32 = 2;
+/// One window of evidence; also the time a cut gets to show.
+const WINDOW: Duration = Duration::from_millis(300);
+/// A cut helps when failures become rarer by this factor.
+const HELPED: f64 = 0.7;
 /// After so long without load-caused failures the ceiling rises.
 const QUIET: Duration = Duration::from_secs(1);
 /// How fast, a second.
 const RISE: f64 = 0.1;
-/// Evidence is kept for so long.
-const MEMORY: Duration = Duration::from_secs(1);
+/// How long a refuted suspicion keeps the next one away, at first and at most.
+const FIRST_DOUBT: Duration = Duration::from_secs(5);
+const LONGEST_DOUBT: Duration = Duration::from_secs(60);
 
-/// The ceiling, while there is one.
+/// The ceiling, while there is one, and the evidence of the window under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ceiling {
     value: Option<f64>,
-    cut_at: Instant,
+    /// The share of failures before the cut that has yet to prove itself.
+    trial: Option<f64>,
     failed_at: Instant,
+    evidence: Evidence,
+    confirmations: u32,
+    doubted_until: Instant,
+    doubt: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Evidence {
+    since: Option<Instant>,
     successes: Loads,
     failures: Loads,
     overloads: f64,
-    since: Instant,
+}
+
+impl Evidence {
+    fn failure_share(&self) -> f64 {
+        let total = self.failures.n + self.successes.n;
+        if total > 0.0 {
+            self.failures.n / total
+        } else {
+            0.0
+        }
+    }
 }
 
 impl Ceiling {
     /// One round. `wanted` is the limit without a ceiling.
     pub(crate) fn update(&mut self, sample: &Sample, wanted: f64, now: Instant) {
-        if now.saturating_since(self.since) >= MEMORY {
-            self.forget(now);
+        let evidence = &mut self.evidence;
+        let since = *evidence.since.get_or_insert(now);
+        evidence.successes.merge(&sample.success_loads());
+        evidence.failures.merge(&sample.failure_loads());
+        evidence.overloads += sample.count(Count::Overloads);
+        if now.saturating_since(since) >= WINDOW {
+            let evidence = core::mem::take(&mut self.evidence);
+            self.judge(&evidence, now);
         }
-        self.successes.merge(&sample.success_loads());
-        self.failures.merge(&sample.failure_loads());
-        self.overloads += sample.count(Count::Overloads);
-        let by_load = is_caused_by_load(&self.failures, &self.successes);
-        let too_busy = self.overloads > 1.0 + OVERLOAD_SHARE * self.successes.n;
-        if by_load || too_busy {
-            self.failed_at = now;
-            if now.saturating_since(self.cut_at) >= SETTLE || self.value.is_none() {
-                let factor = if by_load {
-                    BELOW_FAILURES
-                } else {
-                    BELOW_OVERLOAD
-                };
-                let load = self.failures.mean() * factor;
-                self.value = Some(self.value.map_or(load, |value| load.min(value)).max(1.0));
-                self.cut_at = now;
-                self.forget(now);
-            }
-            return;
-        }
-        if let Some(value) = self.value
-            && now.saturating_since(self.failed_at) >= QUIET
-        {
-            let risen = value + (value * RISE).max(1.0) * sample.span.as_secs_f64();
-            self.value = (risen < wanted).then_some(risen);
-        }
+        self.rise(sample, wanted, now);
     }
 
     /// `limit`, held below the ceiling.
@@ -82,10 +91,41 @@ impl Ceiling {
         self.value = self.value.map(|value| value * factor);
     }
 
-    fn forget(&mut self, now: Instant) {
-        self.successes = Loads::default();
-        self.failures = Loads::default();
-        self.overloads = 0.0;
-        self.since = now;
+    fn judge(&mut self, evidence: &Evidence, now: Instant) {
+        if evidence.overloads > 1.0 + OVERLOAD_SHARE * evidence.successes.n {
+            self.cut(evidence.failures.mean() * BELOW_OVERLOAD, now);
+            return;
+        }
+        if let Some(before) = self.trial.take()
+            && evidence.failure_share() > before * HELPED
+        {
+            self.value = None;
+            self.doubt = (self.doubt * 2).clamp(FIRST_DOUBT, LONGEST_DOUBT);
+            self.doubted_until = now + self.doubt;
+        }
+        if now < self.doubted_until || !is_caused_by_load(&evidence.failures, &evidence.successes) {
+            self.confirmations = 0;
+            return;
+        }
+        self.confirmations += 1;
+        if self.confirmations >= CONFIRMATIONS || self.value.is_some() {
+            self.trial = Some(evidence.failure_share());
+            self.cut(evidence.failures.mean() * BELOW_FAILURES, now);
+        }
+    }
+
+    fn cut(&mut self, load: f64, now: Instant) {
+        self.failed_at = now;
+        self.confirmations = 0;
+        self.value = Some(self.value.map_or(load, |value| load.min(value)).max(1.0));
+    }
+
+    fn rise(&mut self, sample: &Sample, wanted: f64, now: Instant) {
+        if let Some(value) = self.value
+            && now.saturating_since(self.failed_at) >= QUIET
+        {
+            let risen = value + (value * RISE).max(1.0) * sample.span.as_secs_f64();
+            self.value = (risen < wanted).then_some(risen);
+        }
     }
 }

@@ -22,8 +22,12 @@ const TOO_LITTLE: f64 = 0.5;
 /// One step down, one step up.
 const STEP_DOWN: f64 = 0.75;
 const STEP_UP: f64 = 1.1;
+/// One step up towards what Little's law promises.
+const LEAP_UP: f64 = 1.5;
 /// Throughput that falls with more than this power of in-flight was not held up by a queue.
 const NO_QUEUE: f64 = 0.6;
+/// While seeking the cuts are deeper, the measurements surer, and one cut too many is expensive.
+const NO_QUEUE_SEEKING: f64 = 0.4;
 /// A cut says something when in-flight followed it this far.
 const TELLING_CUT: f64 = 0.9;
 /// Answers that make one measurement; after [`PATIENCE`] fewer must do.
@@ -33,13 +37,29 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What a measurement says about the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A cut that brings latency below this share of the baseline shows that the baseline had a queue in it.
+const STILL_QUEUED: f64 = 0.75;
+/// One step down while the baseline is in doubt: larger, as every step is one more measurement.
+const SEEK_DOWN: f64 = 0.6;
+
+/// What a measurement says about the baseline.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// There is one, or nothing speaks against it.
-    Queue,
-    /// There is none: the latency without load has changed.
-    BaselineMoved,
+    /// Nothing new.
+    Nothing,
+    /// There is no queue, the latency without load is what was measured now.
+    BaselineMoved(Box<Histogram>),
+    /// There still was a queue in what was taken for the baseline: lower.
+    BaselineLower(Box<Histogram>),
+}
+
+/// What the cuts are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// The baseline is trusted: hold, and try it from time to time.
+    Hold,
+    /// It is not: go down until throughput is lost.
+    Seek,
 }
 
 /// In-flight and throughput before a cut.
@@ -53,6 +73,9 @@ struct Before {
 #[derive(Clone, Debug)]
 pub(crate) struct Knee {
     value: f64,
+    mode: Mode,
+    /// The greatest throughput while seeking.
+    peak: f64,
     before: Option<Before>,
     measured: Option<Sample>,
     settling: bool,
@@ -67,6 +90,8 @@ impl Knee {
     pub(crate) const fn at(value: f64) -> Self {
         Self {
             value,
+            mode: Mode::Hold,
+            peak: 0.0,
             before: None,
             measured: None,
             settling: false,
@@ -94,6 +119,7 @@ impl Knee {
     /// A queue stands: from what was in flight down to the model.
     pub(crate) fn enter(&mut self, model: f64, in_flight: f64, throughput: f64, now: Instant) {
         self.value = model;
+        self.mode = Mode::Hold;
         self.pause = FIRST_PAUSE;
         self.cut(
             Before {
@@ -104,6 +130,22 @@ impl Knee {
         );
     }
 
+    /// More is refused than let in before anything is known of the latency without load: find it from above.
+    pub(crate) fn seek(&mut self, in_flight: f64, now: Instant) {
+        self.value = in_flight;
+        self.mode = Mode::Seek;
+        self.peak = 0.0;
+        self.before = None;
+        self.measured = None;
+        self.settling = true;
+        self.held_since = now;
+    }
+
+    /// Whether the baseline is in doubt.
+    pub(crate) fn is_seeking(&self) -> bool {
+        self.mode == Mode::Seek
+    }
+
     /// One window while a queue stands.
     pub(crate) fn update(
         &mut self,
@@ -112,9 +154,10 @@ impl Knee {
         model: f64,
         now: Instant,
     ) -> Verdict {
-        if core::mem::take(&mut self.settling) {
-            // What completes right after a step was admitted before it.
-            return Verdict::Queue;
+        if self.settling {
+            // What completes right after a step was admitted before it, and a queue takes its time to drain.
+            self.settling = f64::from(window.in_flight) > self.value + 1.0;
+            return Verdict::Nothing;
         }
         let measured = match self.measured.take() {
             Some(mut measured) => {
@@ -125,7 +168,7 @@ impl Knee {
         };
         if measured.tally.latency.len() < MEASURED && measured.span < PATIENCE {
             self.measured = Some(measured);
-            return Verdict::Queue;
+            return Verdict::Nothing;
         }
         self.step(&measured, baseline_low, model, now)
     }
@@ -137,19 +180,46 @@ impl Knee {
         };
         let delay = low(&measured.tally.latency).map_or(0.0, |low| (low - baseline_low).max(0.0));
         if let Some(before) = self.before.take() {
-            if lost_throughput(&before, &now_at) {
-                // Below the knee: go back. If latency is up all the same, it is not for a queue.
-                self.value = before.in_flight.max(self.value) + 1.0;
-                self.settling = true;
-                self.hold(now, FIRST_PAUSE);
-                let queue_claimed = now_at.throughput * delay > Self::MIN_HEADROOM;
-                return if queue_claimed {
-                    Verdict::BaselineMoved
-                } else {
-                    Verdict::Queue
-                };
+            let lost = lost_throughput(&before, &now_at, self.mode);
+            self.peak = self.peak.max(now_at.throughput).max(before.throughput);
+            let lower =
+                low(&measured.tally.latency).is_some_and(|low| low < baseline_low * STILL_QUEUED);
+            match (self.mode, lost) {
+                (_, true) => {
+                    // Below the knee: go back. If latency is up all the same, it is not for a queue.
+                    let was_seeking = core::mem::replace(&mut self.mode, Mode::Hold) == Mode::Seek;
+                    self.value = if was_seeking {
+                        Self::model(self.peak, measured.tally.latency.mean().unwrap_or_default())
+                    } else {
+                        before.in_flight.max(self.value) + 1.0
+                    };
+                    self.settling = true;
+                    self.hold(now, FIRST_PAUSE);
+                    let claimed = now_at.throughput * delay > Self::MIN_HEADROOM;
+                    return if was_seeking || claimed {
+                        Verdict::BaselineMoved(Box::new(measured.tally.latency.clone()))
+                    } else {
+                        Verdict::Nothing
+                    };
+                }
+                (Mode::Seek, false) => {
+                    self.value *= SEEK_DOWN;
+                    self.cut(now_at, now);
+                    return Verdict::BaselineLower(Box::new(measured.tally.latency.clone()));
+                }
+                (Mode::Hold, false) if lower => {
+                    self.mode = Mode::Seek;
+                    self.peak = now_at.throughput.max(before.throughput);
+                    self.value *= SEEK_DOWN;
+                    self.cut(now_at, now);
+                    return Verdict::BaselineLower(Box::new(measured.tally.latency.clone()));
+                }
+                (Mode::Hold, false) => self.pause = (self.pause * 2).min(LONGEST_PAUSE),
             }
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        } else if self.mode == Mode::Seek {
+            self.value *= SEEK_DOWN;
+            self.cut(now_at, now);
+            return Verdict::Nothing;
         }
         let queue = now_at.throughput * delay;
         let room = headroom(model);
@@ -157,7 +227,8 @@ impl Knee {
             self.value = (self.value * STEP_DOWN).max(model);
             self.cut(now_at, now);
         } else if queue < TOO_LITTLE * room && measured.tally.refused_for_load() > 0 {
-            self.value = (self.value * STEP_UP).max(self.value + 1.0);
+            let step = (self.value * STEP_UP).max(self.value + 1.0);
+            self.value = model.min(self.value * LEAP_UP).max(step);
             self.settling = true;
         } else if now.saturating_since(self.held_since) >= self.pause
             && measured.tally.refused_for_load() > 0
@@ -165,7 +236,7 @@ impl Knee {
             self.value *= STEP_DOWN;
             self.cut(now_at, now);
         }
-        Verdict::Queue
+        Verdict::Nothing
     }
 
     fn cut(&mut self, before: Before, now: Instant) {
@@ -191,7 +262,7 @@ fn low(latency: &Histogram) -> Option<f64> {
 }
 
 /// Whether throughput went down with in-flight.
-fn lost_throughput(before: &Before, after: &Before) -> bool {
+fn lost_throughput(before: &Before, after: &Before, mode: Mode) -> bool {
     let in_flight = after.in_flight / before.in_flight;
     let throughput = after.throughput / before.throughput;
     if !(in_flight.is_finite() && throughput.is_finite())
@@ -200,5 +271,11 @@ fn lost_throughput(before: &Before, after: &Before) -> bool {
     {
         return false;
     }
-    throughput <= 0.0 || throughput.ln() / in_flight.ln() > NO_QUEUE
+    throughput <= 0.0
+        || throughput.ln() / in_flight.ln()
+            > if mode == Mode::Seek {
+                NO_QUEUE_SEEKING
+            } else {
+                NO_QUEUE
+            }
 }

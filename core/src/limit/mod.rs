@@ -41,7 +41,7 @@ const MIN_BUSY_DELAY: f64 = 0.001;
 const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Share of the SLO's latency that bursts may use; the rest is for what we do not see, the way to the caller.
-const SLO_USED: f64 = 0.9;
+const SLO_USED: f64 = 0.95;
 /// Bursts may queue for this fraction of the target however long the tail without a queue is: a tail that
 /// shedding cannot shorten is no reason to shed.
 const MIN_BURST_OF_TARGET: f64 = 0.5;
@@ -59,6 +59,10 @@ const GUARD_SAMPLES: f64 = 50.0;
 const GUARD_CUT: f64 = 0.8;
 const MIN_GUARD: f64 = 0.2;
 const GUARD_STEP: f64 = 0.05;
+/// So many answers without a refusal make a baseline that is trusted.
+const PROVEN: u64 = 100;
+/// When more than this share is refused before the baseline is trusted, it has to be found from above.
+const SEEK_SHARE: f64 = 0.2;
 /// Congestion is over when in-flight stays below this share of the knee.
 const RELIEF: f64 = 0.9;
 
@@ -132,6 +136,11 @@ pub(crate) struct Limiter {
     ceiling: Ceiling,
     busy_since: Option<Instant>,
     congested: bool,
+    /// Whether more than the no-load in-flight was in flight at the end of the window before.
+    full: bool,
+    /// Answers that came while nothing was refused: the baseline is trusted from [`PROVEN`] on.
+    proof: u64,
+    refusing_since: Option<Instant>,
     guard: Guard,
     window: Option<Sample>,
     sample_low: f64,
@@ -153,9 +162,11 @@ struct Guard {
 struct Figures {
     throughput: f64,
     in_flight: f64,
-    low: f64,
+    in_flight_at_end: f64,
     delay: f64,
     refused: u64,
+    /// Of the arrivals, 0..=1.
+    refused_share: f64,
 }
 
 impl Limiter {
@@ -174,6 +185,13 @@ impl Limiter {
             ceiling: Ceiling::default(),
             busy_since: None,
             congested: learned.congested,
+            full: false,
+            proof: if learned.baseline_mean > 0.0 {
+                PROVEN
+            } else {
+                0
+            },
+            refusing_since: None,
             guard: Guard {
                 factor: 1.0,
                 answers: 0.0,
@@ -249,7 +267,8 @@ impl Limiter {
             f64::from(terms.limit.max()) * endpoints,
         );
         let initial = f64::from(terms.limit.initial()) * endpoints;
-        let burst = if self.burst > 0.0 {
+        let trusted = self.proof >= PROVEN || self.refusing_since.is_none();
+        let burst = if self.burst > 0.0 && trusted {
             self.burst
         } else {
             initial * COLD_FACTOR
@@ -314,12 +333,19 @@ impl Limiter {
         {
             self.baseline.learn(latency, quantile);
         }
+        let refused = window.tally.refused_for_load();
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts of one window stay far below 2^53"
+        )]
+        let refused_f64 = refused as f64;
         let figures = Figures {
             throughput: window.throughput(),
             in_flight: window.mean_in_flight(),
-            low,
+            in_flight_at_end: f64::from(window.in_flight),
             delay: (low - self.baseline.low).max(0.0),
-            refused: window.tally.refused_for_load(),
+            refused,
+            refused_share: refused_f64 / window.count(Count::Arrivals).max(1.0),
         };
         let busy = figures.delay > (self.baseline.mean * BUSY_DELAY).max(MIN_BUSY_DELAY);
         self.learn_capacity(&figures, busy);
@@ -327,25 +353,34 @@ impl Limiter {
             self.baseline.learn(latency, quantile);
         }
         self.find_standing_queue(&figures, busy, now);
+        self.prove_baseline(&figures, latency.len(), now);
         self.guard_slo(window, terms.slo, busy);
         self.set_burst(&figures, terms, busy);
         if self.congested {
             let model = Knee::model(self.capacity, self.baseline.mean);
             match self.knee.update(window, self.baseline.low, model, now) {
-                Verdict::Queue => {}
-                Verdict::BaselineMoved => self.baseline.restart(latency, quantile),
+                Verdict::Nothing => {}
+                Verdict::BaselineLower(measured) => self.baseline.restart(&measured, quantile),
+                Verdict::BaselineMoved(measured) => {
+                    self.baseline.restart(&measured, quantile);
+                    self.proof = PROVEN;
+                }
             }
-            if figures.refused == 0 {
+            if figures.refused == 0 && figures.in_flight_at_end < self.knee.value() {
                 self.relieve(figures.in_flight);
             }
         }
     }
 
     fn learn_capacity(&mut self, figures: &Figures, busy: bool) {
-        if busy && self.capacity > 0.0 {
+        // A window in which the queue ran empty shows less than the upstream can do, a full one shows just that.
+        let carried = figures.throughput * self.baseline.mean;
+        let full = figures.in_flight_at_end > carried;
+        let full_throughout = core::mem::replace(&mut self.full, full) && full;
+        if busy && self.capacity > 0.0 && (full_throughout || figures.throughput > self.capacity) {
             self.capacity += (figures.throughput - self.capacity) * CAPACITY_WEIGHT;
             self.throughput = self.capacity;
-        } else {
+        } else if !busy || self.capacity <= 0.0 {
             let weight = if self.throughput > 0.0 {
                 THROUGHPUT_WEIGHT
             } else {
@@ -374,6 +409,20 @@ impl Limiter {
                 figures.throughput,
                 now,
             );
+        }
+    }
+
+    /// A baseline learned while requests had to be refused may have a queue in it.
+    fn prove_baseline(&mut self, figures: &Figures, answers: u64, now: Instant) {
+        if figures.refused == 0 {
+            self.proof = self.proof.saturating_add(answers);
+            self.refusing_since = None;
+        } else if self.proof < PROVEN && !self.congested && figures.refused_share > SEEK_SHARE {
+            let since = *self.refusing_since.get_or_insert(now);
+            if now.saturating_since(since) >= STANDING_AFTER {
+                self.congested = true;
+                self.knee.seek(figures.in_flight_at_end, now);
+            }
         }
     }
 
@@ -406,8 +455,11 @@ impl Limiter {
 
     fn set_burst(&mut self, figures: &Figures, terms: Terms<'_>, busy: bool) {
         let target = terms.slo.latency_target().as_secs_f64();
-        let affordable = (target * SLO_USED - self.baseline.tail).max(target * MIN_BURST_OF_TARGET)
-            * self.guard.factor;
+        // Half of those at the end of the queue take less than the mean, and few the tail: the middle is where
+        // serving one more wins as often as it loses.
+        let service = (self.baseline.mean + self.baseline.tail) / 2.0;
+        let affordable =
+            (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET) * self.guard.factor;
         let modelled = Knee::model(self.capacity, self.baseline.mean) + self.capacity * affordable;
         self.burst = if figures.refused > 0 && !busy {
             modelled.max(self.burst * GROWTH)
