@@ -243,7 +243,7 @@ impl Sampler {
 }
 
 /// One look at upstreams and plugin.
-fn sample(upstreams: &[Upstream], plugin: Option<&Metrics>, at: Duration) -> Sample {
+pub(crate) fn sample(upstreams: &[Upstream], plugin: Option<&Metrics>, at: Duration) -> Sample {
     let mut sample = Sample {
         at_s: at.as_secs_f64(),
         ..Sample::default()

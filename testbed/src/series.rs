@@ -53,6 +53,16 @@ pub const WINDOW: Duration = Duration::from_millis(500);
 /// Sorts the records of a run into windows.
 #[must_use]
 pub fn windows(scenario: &Scenario, records: &[Record]) -> Vec<Window> {
+    windows_with(scenario, records, |_| scenario.slo.latency)
+}
+
+/// The same with a latency target that changes over time.
+#[must_use]
+pub fn windows_with(
+    scenario: &Scenario,
+    records: &[Record],
+    objective_at: impl Fn(Duration) -> Duration,
+) -> Vec<Window> {
     let mut records: Vec<&Record> = records.iter().collect();
     records.sort_by_key(|record| record.arrival.at);
     let arrivals: Vec<_> = records
@@ -80,7 +90,7 @@ pub fn windows(scenario: &Scenario, records: &[Record]) -> Vec<Window> {
         };
         window.offered += 1.0 / length;
         window.oracle += verdict.good / length;
-        if record.is_good(scenario.slo.latency) {
+        if record.is_good(objective_at(record.arrival.at)) {
             window.good += 1.0 / length;
         }
         match record.answer {

@@ -197,14 +197,12 @@ impl EnvoyBuilder {
         let mut process =
             Process::start(&binary(), folder.path(), self.concurrency, &self.log_level)?;
         let deadline = Instant::now() + self.ready_within;
-        let (admin, listener) = match wait_ready(&mut process, folder.path(), deadline).await? {
-            Some(addresses) => addresses,
-            None => {
-                return Err(EnvoyError::NotReady {
-                    waited: self.ready_within,
-                    log: process.log_tail(),
-                });
-            }
+        let Some((admin, listener)) = wait_ready(&mut process, folder.path(), deadline).await?
+        else {
+            return Err(EnvoyError::NotReady {
+                waited: self.ready_within,
+                log: process.log_tail(),
+            });
         };
         Ok(Envoy {
             process,

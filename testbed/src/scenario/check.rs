@@ -84,7 +84,10 @@ impl Scenario {
             faults.push(format!("{path}.load: expected points in order of time"));
         }
         if let Some(bursts) = client.bursts
-            && (bursts.length.is_zero() || bursts.length > bursts.every || !(bursts.x >= 0.0))
+            && (bursts.length.is_zero()
+                || bursts.length > bursts.every
+                || bursts.x.is_nan()
+                || bursts.x < 0.0)
         {
             faults.push(format!(
                 "{path}.bursts: expected 0 < length <= every and x >= 0"

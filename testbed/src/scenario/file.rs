@@ -45,9 +45,17 @@ impl Scenario {
             origin: origin.to_owned(),
             message: e.to_string(),
         })?;
-        let faults = scenario.faults();
+        scenario.checked(origin)
+    }
+
+    /// Passes a scenario on that makes sense; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// With all faults of a scenario that makes no sense.
+    pub fn checked(self, origin: &str) -> Result<Self, ScenarioError> {
+        let faults = self.faults();
         if faults.is_empty() {
-            Ok(scenario)
+            Ok(self)
         } else {
             Err(ScenarioError::Refused {
                 origin: origin.to_owned(),

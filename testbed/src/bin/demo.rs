@@ -1,0 +1,125 @@
+//! The demo: the same load on an Envoy with the filter and on one without.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use tidegate_testbed::demo::{self, Story, Told, phases, report};
+use tidegate_testbed::report::table;
+use tidegate_testbed::{about, envoy, run};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Tells one story on real sockets: steady, overload, outage, recovery, a pushed configuration.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Length of the story in seconds, 10 to 600.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=600))]
+    seconds: u64,
+    /// Fail unless the side with the filter does what it promises.
+    #[arg(long)]
+    check: bool,
+    /// Folder for `report.html`.
+    #[arg(long, default_value = "out/demo")]
+    out: PathBuf,
+    /// Also write the main chart as an SVG file.
+    #[arg(long)]
+    chart: Option<PathBuf>,
+}
+
+/// Exit code of a program that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    // What is dropped here, when a signal comes first, ends both Envoys.
+    let told = tokio::select! {
+        told = tell(&options) => told,
+        () = interrupted() => {
+            eprintln!("\ndemo: interrupted; nothing is left running");
+            return ExitCode::from(INTERRUPTED);
+        }
+    };
+    match told.and_then(|told| finish(&options, &told)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("demo: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn interrupted() {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        // Without handlers the signals end the process, and the kernel both Envoys.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+async fn tell(options: &Options) -> Result<Told> {
+    for (file, target) in [
+        (envoy::binary(), "make tools"),
+        (envoy::release_module(), "make filter"),
+    ] {
+        if !file.exists() {
+            bail!("{} is missing: run `{target}`", file.display());
+        }
+    }
+    run::raise_file_limit();
+    let story = Story::told_in(Duration::from_secs(options.seconds))?;
+    println!(
+        "One story of {} seconds on two Envoys: one with Tidegate, one without; each in front of a service for {:.0} requests a second.\n",
+        options.seconds,
+        story.capacity()
+    );
+    Ok(demo::tell(story).await?)
+}
+
+/// Prints the table and writes the files; false when `--check` found a fault.
+fn finish(options: &Options, told: &Told) -> Result<bool> {
+    let (head, rows) = told.table();
+    let plain = |cell: &String| cell.trim_start_matches('*').to_owned();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(plain).collect())
+        .collect();
+    println!("\n{}", table::text(&head, &rows));
+    println!(
+        "good answers in all: {:.0} with Tidegate, {:.0} without",
+        told.good(&told.with),
+        told.good(&told.without)
+    );
+    fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
+    let report = options.out.join("report.html");
+    fs::write(&report, report::page(told, &about::metadata()))
+        .with_context(|| format!("write {}", report.display()))?;
+    if let Some(chart) = &options.chart {
+        fs::write(chart, report::main_chart(told).file())
+            .with_context(|| format!("write {}", chart.display()))?;
+        println!("chart:  {}", chart.display());
+    }
+    println!(
+        "report: {}",
+        fs::canonicalize(&report).unwrap_or(report).display()
+    );
+    let (with, without) = told.figures();
+    let faults = phases::faults(&with, &without);
+    faults
+        .iter()
+        .for_each(|fault| println!("not as promised: {fault}"));
+    // What was printed must be out before an exit code says the end.
+    let _ = std::io::stdout().flush();
+    Ok(faults.is_empty() || !options.check)
+}

@@ -1,0 +1,125 @@
+//! The last second of one side, for people who watch.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::number;
+use crate::record::{Answer, Record};
+
+/// Figures of one side over the last second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct View {
+    /// Good answers a second.
+    pub good: u64,
+    /// Sheds a second.
+    pub shed: u64,
+    /// Other failures a second, given up ones included.
+    pub failed: u64,
+    /// 99th percentile of all answers 200 and of given up requests, in milliseconds; none without any.
+    pub p99_ms: Option<f64>,
+}
+
+/// Keeps what ended within the last second.
+#[derive(Debug, Default)]
+pub struct Live {
+    ended: VecDeque<Ended>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    at: Duration,
+    kind: Kind,
+    latency: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Good,
+    Late,
+    Shed,
+    Failed,
+    GaveUp,
+}
+
+const SPAN: Duration = Duration::from_secs(1);
+
+impl Live {
+    /// Takes note of a request that ended; `objective` is the latency target of its time.
+    pub fn note(&mut self, record: &Record, objective: Duration) {
+        let kind = match record.answer {
+            Answer::Ok if record.is_good(objective) => Kind::Good,
+            Answer::Ok => Kind::Late,
+            Answer::Shed(_) => Kind::Shed,
+            Answer::GaveUp => Kind::GaveUp,
+            Answer::Failed(_) | Answer::Broken => Kind::Failed,
+        };
+        let at = record.arrival.at + record.latency;
+        self.ended.push_back(Ended {
+            at,
+            kind,
+            latency: record.latency,
+        });
+    }
+
+    /// Figures of the second before `now`; what is older is forgotten.
+    pub fn view(&mut self, now: Duration) -> View {
+        let since = now.saturating_sub(SPAN);
+        self.ended.retain(|ended| ended.at >= since);
+        let count = |wanted: &[Kind]| {
+            let count = self
+                .ended
+                .iter()
+                .filter(|ended| wanted.contains(&ended.kind))
+                .count();
+            u64::try_from(count).unwrap_or(u64::MAX)
+        };
+        let waited = [Kind::Good, Kind::Late, Kind::GaveUp];
+        let mut latencies: Vec<Duration> = self
+            .ended
+            .iter()
+            .filter(|ended| waited.contains(&ended.kind))
+            .map(|ended| ended.latency)
+            .collect();
+        latencies.sort_unstable();
+        View {
+            good: count(&[Kind::Good]),
+            shed: count(&[Kind::Shed]),
+            failed: count(&[Kind::Late, Kind::Failed, Kind::GaveUp]),
+            p99_ms: number::quantile(&latencies, 0.99).map(number::millis),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrivals::Arrival;
+
+    fn record(at_ms: u64, latency_ms: u64, answer: Answer) -> Record {
+        let at = Duration::from_millis(at_ms);
+        let arrival = Arrival {
+            at,
+            client: 0,
+            path: "/".to_owned(),
+            criticality: None,
+        };
+        Record {
+            arrival,
+            answer,
+            latency: Duration::from_millis(latency_ms),
+            attempts: 1,
+            sheds: 0,
+        }
+    }
+
+    #[test]
+    fn what_ended_more_than_a_second_ago_is_forgotten() {
+        let mut live = Live::default();
+        let objective = Duration::from_millis(300);
+        live.note(&record(0, 100, Answer::Ok), objective);
+        live.note(&record(900, 100, Answer::Ok), objective);
+        live.note(&record(900, 400, Answer::Ok), objective);
+        let view = live.view(Duration::from_millis(1_500));
+        assert_eq!((view.good, view.failed), (1, 1));
+    }
+}

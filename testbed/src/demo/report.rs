@@ -1,0 +1,323 @@
+//! The demo's report: what one sees, in prose, figures and charts.
+
+use std::collections::BTreeMap;
+
+use super::{SideRecord, Told};
+use crate::envoy::PushOutcome;
+use crate::number;
+use crate::report::chart::{Band, Chart, Level, Line, Stroke};
+use crate::report::page::Page;
+use crate::series::{self, Sample, Window};
+
+/// The report as one page.
+#[must_use]
+pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> String {
+    let story = &told.story;
+    let mut page = Page::new("Tidegate: the same load with and without");
+    page.paragraph(story.scenario.prose.trim());
+    page.raw(&cards(told));
+    page.chart(&main_chart(told).svg());
+    page.paragraph(
+        "A good answer is a 200 within the objective's latency, counted from the moment the request was due. \
+         Callers do not wait for one another and give up after one second. \
+         The dashed line is what an oracle that knows the capacity would have got out of the same arrivals.",
+    );
+    for chart in [latency(told), bad(told), reached(told), inside(told)] {
+        page.chart(&chart.svg());
+    }
+    page.heading("What happened");
+    for phase in &story.phases {
+        page.raw(&format!(
+            "<h3>{}</h3>",
+            crate::report::chart::escape(&phase.title)
+        ));
+        page.paragraph(phase.prose.trim());
+    }
+    for (push, outcome) in story.pushes.iter().zip(&told.pushes) {
+        let verdict = match outcome {
+            Some(PushOutcome::Accepted) => "accepted",
+            Some(PushOutcome::Refused) => "refused",
+            None => "not noticed",
+        };
+        page.note(&format!(
+            "Configuration push after {:.1} s: latency target {} ms, {verdict} by the running Envoy.",
+            push.at.as_secs_f64(),
+            push.latency.as_millis()
+        ));
+    }
+    let (head, rows) = told.table();
+    page.heading("Phase by phase");
+    page.note("Per second; stressed: with the filter. Late answers count as errors.");
+    page.table(&head, &rows);
+    let facts: Vec<String> = metadata
+        .iter()
+        .map(|(key, value)| format!("{key}: {value}"))
+        .collect();
+    page.note(&format!(
+        "{} · CPU time of Envoy: {:.1} s with, {:.1} s without",
+        facts.join(" · "),
+        told.with.envoy_cpu_s,
+        told.without.envoy_cpu_s
+    ));
+    page.html()
+}
+
+/// Goodput of both sides over time: the picture of the effect.
+#[must_use]
+pub fn main_chart(told: &Told) -> Chart {
+    let mut chart = with_phases(told, "Goodput", "good answers a second", true);
+    chart.height = 320.0;
+    chart.top = Some(told.story.capacity() * 1.35);
+    let windows = windows(told, &told.with);
+    chart.lines.push(line(
+        "what an oracle gets",
+        "c-oracle",
+        Stroke::Dashed,
+        &windows,
+        |w| Some(w.oracle),
+    ));
+    chart.lines.push(line(
+        "without",
+        "c-none",
+        Stroke::Area,
+        &self::windows(told, &told.without),
+        |w| Some(w.good),
+    ));
+    chart.lines.push(line(
+        "with Tidegate",
+        "c-tidegate",
+        Stroke::Area,
+        &windows,
+        |w| Some(w.good),
+    ));
+    chart
+}
+
+fn cards(told: &Told) -> String {
+    let (with, without) = told.figures();
+    let of = |name: &str| {
+        let find =
+            |side: &[super::phases::PhaseFigures]| side.iter().find(|p| p.phase == name).cloned();
+        (
+            find(&with).unwrap_or_default(),
+            find(&without).unwrap_or_default(),
+        )
+    };
+    let (overload, overload_without) = of("overload");
+    let outage = |side: &[super::phases::PhaseFigures]| {
+        let hit: Vec<_> = side
+            .iter()
+            .filter(|p| p.phase == "errors" || p.phase == "hang")
+            .collect();
+        hit.iter().map(|p| p.reached).sum::<f64>() / number::float_len(hit.len()).max(1.0)
+    };
+    let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"));
+    let (hang, hang_without) = of("hang");
+    let card = |title: &str, with: String, without: String, what: &str| {
+        format!(
+            "<div class=\"card\"><b>{title}</b><span class=\"big with\">{with}</span> \
+             <small>with</small><br><span class=\"big without\">{without}</span> <small>without</small>\
+             <br><small>{what}</small></div>"
+        )
+    };
+    let cards = [
+        card(
+            "Goodput at 3 x capacity",
+            format!("{:.0}/s", overload.good),
+            format!("{:.0}/s", overload_without.good),
+            &format!("of {:.0}/s that the service can do", told.story.capacity()),
+        ),
+        card(
+            "p99 at 3 x capacity",
+            ms(overload.p99_ms),
+            ms(overload_without.p99_ms),
+            "of the answers 200",
+        ),
+        card(
+            "Reached the dead service",
+            format!("{:.0}/s", outage(&with)),
+            format!("{:.0}/s", outage(&without)),
+            "requests during the outage",
+        ),
+        card(
+            "Wait while it hangs",
+            ms(hang.p50_any_ms),
+            ms(hang_without.p50_any_ms),
+            "until a caller knows, median",
+        ),
+    ];
+    format!("<div class=\"cards\">{}</div>", cards.join(""))
+}
+
+fn latency(told: &Told) -> Chart {
+    let mut chart = with_phases(told, "99th percentile", "ms, answers 200", false);
+    chart.top = Some(1_080.0);
+    let end = told.story.scenario.duration.as_secs_f64();
+    let mut points = vec![(0.0, Some(number::millis(told.story.scenario.slo.latency)))];
+    points.extend(
+        told.story
+            .pushes
+            .iter()
+            .map(|push| (push.at.as_secs_f64(), Some(number::millis(push.latency)))),
+    );
+    points.push((end, points.last().and_then(|(_, value)| *value)));
+    chart.lines.push(Line {
+        name: "objective".to_owned(),
+        class: "c-offered",
+        points,
+        stroke: Stroke::Steps,
+    });
+    chart.lines.push(line(
+        "without",
+        "c-none",
+        Stroke::Solid,
+        &windows(told, &told.without),
+        |w| w.p99_ms,
+    ));
+    chart.lines.push(line(
+        "with Tidegate",
+        "c-tidegate",
+        Stroke::Solid,
+        &windows(told, &told.with),
+        |w| w.p99_ms,
+    ));
+    chart
+}
+
+fn bad(told: &Told) -> Chart {
+    let mut chart = with_phases(told, "Not answered", "requests a second", false);
+    let (with, without) = (windows(told, &told.with), windows(told, &told.without));
+    chart.lines.push(line(
+        "without: errors and given up",
+        "c-none",
+        Stroke::Solid,
+        &without,
+        |w| Some(w.failed),
+    ));
+    chart.lines.push(line(
+        "with: shed, told at once",
+        "c-shed",
+        Stroke::Solid,
+        &with,
+        |w| Some(w.shed),
+    ));
+    chart.lines.push(line(
+        "with: errors and given up",
+        "c-tidegate",
+        Stroke::Solid,
+        &with,
+        |w| Some(w.failed),
+    ));
+    chart
+}
+
+fn reached(told: &Told) -> Chart {
+    let mut chart = with_phases(told, "What reaches the service", "requests a second", false);
+    let lines = [
+        ("without", "c-none", &told.without.samples),
+        ("with Tidegate", "c-tidegate", &told.with.samples),
+    ];
+    for (name, class, samples) in lines {
+        let points = samples
+            .windows(5)
+            .step_by(2)
+            .filter_map(|around| match around {
+                [a, .., b] => {
+                    let rate = number::float(b.received - a.received) / (b.at_s - a.at_s).max(1e-3);
+                    Some((f64::midpoint(a.at_s, b.at_s), Some(rate)))
+                }
+                _ => None,
+            });
+        let points = points.collect();
+        chart.lines.push(Line {
+            name: name.to_owned(),
+            class,
+            points,
+            stroke: Stroke::Solid,
+        });
+    }
+    chart.levels.push(Level {
+        value: told.story.capacity(),
+        label: "capacity".to_owned(),
+    });
+    chart
+}
+
+fn inside(told: &Told) -> Chart {
+    let unit = "requests; shaded: breaker open or half-open";
+    let mut chart = with_phases(
+        told,
+        "Inside the filter: limit and requests in flight",
+        unit,
+        false,
+    );
+    let samples = &told.with.samples;
+    let mut push = |name: &str, class, stroke, value: fn(&Sample) -> Option<u64>| {
+        let points = samples
+            .iter()
+            .map(|s| (s.at_s, value(s).map(number::float)))
+            .collect();
+        chart.lines.push(Line {
+            name: name.to_owned(),
+            class,
+            points,
+            stroke,
+        });
+    };
+    push("in flight", "c-blue", Stroke::Solid, |s| s.in_flight);
+    push("limit", "c-tidegate", Stroke::Steps, |s| s.limit);
+    let not_closed = samples.windows(2).filter_map(|pair| match pair {
+        [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
+        _ => None,
+    });
+    chart.bands = not_closed
+        .map(|(from, to)| Band {
+            from,
+            to,
+            label: String::new(),
+            is_trouble: true,
+        })
+        .collect();
+    chart
+}
+
+fn with_phases(told: &Told, title: &str, unit: &str, is_named: bool) -> Chart {
+    let mut chart = Chart::new(title, unit, told.story.scenario.duration.as_secs_f64());
+    let band = |(phase, end): (&super::Phase, std::time::Duration)| Band {
+        from: phase.at.as_secs_f64(),
+        to: end.as_secs_f64(),
+        label: if is_named {
+            phase.name.clone()
+        } else {
+            String::new()
+        },
+        is_trouble: ["overload", "errors", "hang", "tighter"].contains(&phase.name.as_str()),
+    };
+    chart.bands = told.story.stretches().map(band).collect();
+    chart
+}
+
+/// Windows with goodput by the objective of their time.
+fn windows(told: &Told, side: &SideRecord) -> Vec<Window> {
+    let story = &told.story;
+    series::windows_with(&story.scenario, &side.records, |at| story.objective_at(at))
+}
+
+fn line(
+    name: &str,
+    class: &'static str,
+    stroke: Stroke,
+    windows: &[Window],
+    value: fn(&Window) -> Option<f64>,
+) -> Line {
+    let points = windows
+        .iter()
+        .map(|window| (window.at_s, value(window)))
+        .collect();
+    Line {
+        name: name.to_owned(),
+        class,
+        points,
+        stroke,
+    }
+}

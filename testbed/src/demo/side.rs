@@ -1,0 +1,194 @@
+//! One side of the demo: an upstream of its own behind an Envoy of its own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::dashboard::Half;
+use super::live::Live;
+use super::story::Story;
+use crate::arrivals::Arrival;
+use crate::client::open_loop;
+use crate::envoy::{Cluster, Envoy, EnvoyError, Plugin, PushOutcome};
+use crate::number;
+use crate::record::Record;
+use crate::run::{self, RunError};
+use crate::series::Sample;
+use crate::upstream::Upstream;
+use crate::variant::{Variant, tidegate_config};
+
+/// A side that is ready to be driven.
+#[derive(Debug)]
+pub(super) struct Side {
+    envoy: Envoy,
+    upstream: Arc<Upstream>,
+    is_filtered: bool,
+    ended: Arc<Mutex<Ended>>,
+    samples: Vec<Sample>,
+}
+
+/// What has come back so far.
+#[derive(Debug, Default)]
+struct Ended {
+    records: Vec<Record>,
+    live: Live,
+}
+
+impl Side {
+    /// Starts upstream and Envoy; the story's objective goes into the filter's configuration.
+    pub(super) async fn start(story: &Story, is_filtered: bool) -> Result<Self, RunError> {
+        let variant = if is_filtered {
+            Variant::Tidegate
+        } else {
+            Variant::None
+        };
+        let profile = story.scenario.upstreams.first();
+        let behaviour = profile
+            .map(|profile| profile.behaviour.clone())
+            .unwrap_or_default();
+        let builder = Upstream::builder("main")
+            .behaviour(behaviour)
+            .seed(story.scenario.seed);
+        let started = builder.start().await;
+        let upstream = started.map_err(|source| RunError::Upstream {
+            name: "main".to_owned(),
+            source,
+        })?;
+        let mut envoy = Envoy::builder()
+            .concurrency(story.scenario.workers)
+            .cluster(Cluster::new("main", upstream.addr()));
+        if is_filtered {
+            envoy = envoy.plugin(Plugin::tidegate(&tidegate_config(&story.scenario)).pushed());
+        }
+        let envoy = envoy
+            .start()
+            .await
+            .map_err(|source| RunError::Envoy { variant, source })?;
+        let upstream = Arc::new(upstream);
+        Ok(Self {
+            envoy,
+            upstream,
+            is_filtered,
+            ended: Arc::default(),
+            samples: Vec::new(),
+        })
+    }
+
+    /// Begins to send the arrivals and to act out the upstream's part.
+    pub(super) fn drive(
+        &self,
+        story: &Arc<Story>,
+        arrivals: &Arc<Vec<Arrival>>,
+        start: Instant,
+    ) -> Drive {
+        let (sender, mut receiver) = mpsc::unbounded_channel::<Record>();
+        let (ended, told) = (Arc::clone(&self.ended), Arc::clone(story));
+        let collect = tokio::spawn(async move {
+            while let Some(record) = receiver.recv().await {
+                let mut ended = lock(&ended);
+                ended
+                    .live
+                    .note(&record, told.objective_at(record.arrival.at));
+                ended.records.push(record);
+            }
+        });
+        let scenario = Arc::new(story.scenario.clone());
+        let replay = tokio::spawn(open_loop::replay(
+            scenario,
+            Arc::clone(arrivals),
+            self.envoy.addr(),
+            start,
+            sender,
+        ));
+        let (upstream, story) = (Arc::clone(&self.upstream), Arc::clone(story));
+        let acting = tokio::spawn(async move {
+            for profile in &story.scenario.upstreams {
+                upstream.follow(&profile.timeline, start).await;
+            }
+        });
+        Drive {
+            replay,
+            collect,
+            acting,
+        }
+    }
+
+    /// Looks at upstream and filter, keeps the sample, and tells the last second.
+    pub(super) async fn look(&mut self, passed: Duration) -> Half {
+        // A look that fails leaves a gap in a chart.
+        let plugin = if self.is_filtered {
+            self.envoy.admin().tidegate().await.ok()
+        } else {
+            None
+        };
+        let sample = run::sample(
+            std::slice::from_ref(&*self.upstream),
+            plugin.as_ref(),
+            passed,
+        );
+        self.samples.push(sample);
+        Half {
+            view: lock(&self.ended).live.view(passed),
+            in_upstream: self.upstream.counts().concurrent,
+            limit: sample.limit,
+            in_flight: sample.in_flight,
+            breaker: sample.breaker,
+        }
+    }
+
+    /// Pushes a new objective to the filter of the running Envoy; nothing to do on the side without.
+    pub(super) async fn push(
+        &mut self,
+        story: &Story,
+        latency: Duration,
+    ) -> Result<Option<PushOutcome>, EnvoyError> {
+        if !self.is_filtered {
+            return Ok(None);
+        }
+        let mut scenario = story.scenario.clone();
+        scenario.slo.latency = latency;
+        self.envoy
+            .push(&tidegate_config(&scenario).to_string())
+            .await
+            .map(Some)
+    }
+
+    /// Stops, and hands over what was recorded.
+    pub(super) fn finish(self) -> (Vec<Record>, Vec<Sample>, f64) {
+        let cpu = self
+            .envoy
+            .cpu_time()
+            .map_or(0.0, |time| number::millis(time) / 1_000.0);
+        let records = std::mem::take(&mut lock(&self.ended).records);
+        (records, self.samples, cpu)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The tasks that drive a side; they end with the handle.
+#[derive(Debug)]
+pub(super) struct Drive {
+    replay: JoinHandle<()>,
+    collect: JoinHandle<()>,
+    acting: JoinHandle<()>,
+}
+
+impl Drive {
+    pub(super) fn is_finished(&self) -> bool {
+        self.replay.is_finished() && self.collect.is_finished()
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        self.replay.abort();
+        self.collect.abort();
+        self.acting.abort();
+    }
+}
