@@ -8,7 +8,7 @@
 use core::time::Duration;
 
 use crate::admission::{self, Answer, Enforcement};
-use crate::breaker::{BreakerState, Transition, TripReason};
+use crate::breaker::{BreakerState, Transition};
 use crate::config::{Config, Policy};
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
@@ -19,7 +19,6 @@ use crate::permit::{Permit, Phase, Purpose};
 use crate::registry::Registry;
 use crate::request::Request;
 use crate::shed::Shed;
-use crate::slot::Slot;
 use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -168,7 +167,16 @@ impl Engine {
             return;
         };
         if policy.breaker().enabled() {
-            trip_locally(slot, permit.upstream, policy, reason, counters, now);
+            // Closes the worker's own gate until the leader has heard of it.
+            let sent = counters
+                .value(permit.upstream, Counter::Probes)
+                .unwrap_or_default();
+            let until = now + policy.breaker().min_open();
+            let state = BreakerState::Open {
+                until,
+                probes: sent.saturating_add(1),
+            };
+            slot.gate.trip_locally(reason, state, now);
         }
     }
 
@@ -229,7 +237,10 @@ impl Engine {
             .take()
             .unwrap_or_else(|| Leader::new(now, took_over));
         let registry = &self.registry;
-        let rounds = leader.merge(slices, |hash| registry.directive(hash), now);
+        let cap = usize::try_from(self.config.max_upstreams())
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        let rounds = leader.merge(slices, cap, |hash| registry.directive(hash), now);
         let mut events = Events::new();
         for (hash, round) in rounds.iter().flatten() {
             let upstream = self.registry.upstream(
@@ -345,25 +356,6 @@ impl Engine {
             overflowed: self.registry.overflowed(),
         }
     }
-}
-
-/// Closes the worker's own gate until the leader has heard of it.
-fn trip_locally(
-    slot: &mut Slot,
-    upstream: UpstreamId,
-    policy: &Policy,
-    reason: TripReason,
-    counters: &mut impl Counters,
-    now: Instant,
-) {
-    let sent = counters
-        .value(upstream, Counter::Probes)
-        .unwrap_or_default();
-    let state = BreakerState::Open {
-        until: now + policy.breaker().min_open(),
-        probes: sent.saturating_add(1),
-    };
-    slot.gate.trip_locally(reason, state, now);
 }
 
 const fn event(upstream: UpstreamId, transition: Transition) -> Event {

@@ -14,7 +14,7 @@ const SUB_BITS: u32 = 2;
 /// Latencies below 64 us share the first bucket.
 const LOWEST_BITS: u32 = 6;
 /// 18 octaves of four: up to 16.8 s; what is slower shares the last bucket.
-pub const BUCKETS: usize = 72;
+pub(crate) const BUCKETS: usize = 72;
 
 /// Counts of latencies by bucket; every count wraps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ fn lower_bound(index: usize) -> f64 {
     let sub = 1 << SUB_BITS;
     let octave = i32::try_from(index / sub).unwrap_or(i32::MAX);
     #[expect(clippy::cast_precision_loss, reason = "an index below 73")]
-    let fraction = 1.0 + (index % sub) as f64 / f64::from(sub as u8);
+    let fraction = 1.0 + (index % sub) as f64 / sub as f64;
     64e-6 * fraction * 2.0_f64.powi(octave)
 }
 

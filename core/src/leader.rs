@@ -14,6 +14,7 @@ use crate::exchange::{Directive, LocalTrip, Report, Slice};
 use crate::ladder::Demand;
 use crate::level::Level;
 use crate::limit::{Learned, LimitReason, Limiter, Terms};
+use crate::registry::EVICTABLE_AFTER;
 use crate::sample::Sample;
 use crate::tally::Tally;
 use crate::time::Instant;
@@ -81,10 +82,11 @@ impl Leader {
     }
 
     /// Merges a round of slices; `None` while workers are still to report.
-    /// `known` gives what was in force for an upstream that this leader meets for the first time.
+    /// At most `cap` upstreams are kept; `known` gives what was in force for an upstream that this leader meets for the first time.
     pub(crate) fn merge(
         &mut self,
         slices: &[Slice],
+        cap: usize,
         known: impl Fn(u64) -> Option<Directive>,
         now: Instant,
     ) -> Option<Vec<(u64, Round)>> {
@@ -114,6 +116,9 @@ impl Leader {
             for report in &slice.reports {
                 let hash =
                     UpstreamKey::hash(&report.upstream.cluster, report.upstream.route.as_deref());
+                if !self.controllers.contains_key(&hash) && !self.make_room(cap, now) {
+                    continue;
+                }
                 let controller = self
                     .controllers
                     .entry(hash)
@@ -177,9 +182,19 @@ impl Leader {
             .map(|controller| controller.limiter.reason())
     }
 
-    /// Forgets an upstream.
-    pub(crate) fn forget(&mut self, hash: u64) {
-        self.controllers.remove(&hash);
+    /// Makes room for one more upstream; the one that was idle longest goes, if it was idle long enough.
+    fn make_room(&mut self, cap: usize, now: Instant) -> bool {
+        if self.controllers.len() < cap {
+            return true;
+        }
+        let idlest = self
+            .controllers
+            .iter()
+            .min_by_key(|(_, controller)| controller.active_at);
+        let evicted = idlest
+            .filter(|(_, controller)| now.saturating_since(controller.active_at) >= EVICTABLE_AFTER)
+            .map(|(hash, _)| *hash);
+        evicted.is_some_and(|hash| self.controllers.remove(&hash).is_some())
     }
 }
 

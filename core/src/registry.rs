@@ -15,7 +15,7 @@ use crate::time::Instant;
 use crate::upstream::{ServiceName, UpstreamId, UpstreamKey};
 
 /// An upstream may make room for another one when it was idle for so long.
-const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
 /// The name of the state that all upstreams beyond the cap share.
 pub const OVERFLOW: &str = "_overflow";
 

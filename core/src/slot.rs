@@ -50,8 +50,7 @@ pub(crate) struct Slot {
     /// Refusals and arrivals since the tick, for the cap on the share shed.
     pub(crate) refused_share: Share,
     integrated_at: Instant,
-    /// Probes sent, counted by this worker alone.
-    pub(crate) probes_sent: u64,
+
     /// Probes beyond this ceiling were refused: no need to ask the shared count again.
     pub(crate) exhausted: Option<u64>,
 }
@@ -103,7 +102,7 @@ impl Slot {
             retry_after_ms: Recent::default(),
             refused_share: Share::default(),
             integrated_at: now,
-            probes_sent: 0,
+
             exhausted: None,
         }
     }

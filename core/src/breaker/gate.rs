@@ -121,8 +121,7 @@ impl Gate {
     pub(crate) fn adopt(&mut self, state: BreakerState, epoch: u32, now: Instant) {
         if let (Some(since), Some(trip)) = (self.unheard_since, self.trip) {
             let ahead = epoch.wrapping_sub(trip.epoch);
-            let heard = ahead >= 1
-                && ahead < u32::MAX / 2
+            let heard = (1..u32::MAX / 2).contains(&ahead)
                 && (matches!(state, BreakerState::Open { .. }) || ahead >= 2);
             if !heard && now.saturating_since(since) < HEARING {
                 return;

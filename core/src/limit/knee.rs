@@ -141,11 +141,6 @@ impl Knee {
         self.held_since = now;
     }
 
-    /// Whether the baseline is in doubt.
-    pub(crate) fn is_seeking(&self) -> bool {
-        self.mode == Mode::Seek
-    }
-
     /// One window while a queue stands.
     pub(crate) fn update(
         &mut self,
