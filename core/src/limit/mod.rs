@@ -63,6 +63,8 @@ const GUARD_STEP: f64 = 0.05;
 const PROVEN: u64 = 100;
 /// When more than this share is refused before the baseline is trusted, it has to be found from above.
 const SEEK_SHARE: f64 = 0.2;
+/// What one queue teaches about the next.
+const NERVE_STEP: f64 = 0.25;
 /// Congestion is over when in-flight stays below this share of the knee.
 const RELIEF: f64 = 0.9;
 
@@ -135,6 +137,9 @@ pub(crate) struct Limiter {
     knee: Knee,
     ceiling: Ceiling,
     busy_since: Option<Instant>,
+    refused_while_busy: bool,
+    /// How much of the tail a burst may risk, 0..=1: more after bursts that drained, less after queues that stood.
+    nerve: f64,
     congested: bool,
     /// Whether more than the no-load in-flight was in flight at the end of the window before.
     full: bool,
@@ -184,6 +189,8 @@ impl Limiter {
             knee: Knee::at(f64::from(learned.knee)),
             ceiling: Ceiling::default(),
             busy_since: None,
+            refused_while_busy: false,
+            nerve: 0.5,
             congested: learned.congested,
             full: false,
             proof: if learned.baseline_mean > 0.0 {
@@ -393,9 +400,12 @@ impl Limiter {
 
     fn find_standing_queue(&mut self, figures: &Figures, busy: bool, now: Instant) {
         if !busy {
-            self.busy_since = None;
+            if self.busy_since.take().is_some() && core::mem::take(&mut self.refused_while_busy) {
+                self.nerve = (self.nerve + NERVE_STEP).min(1.0);
+            }
             return;
         }
+        self.refused_while_busy |= figures.refused > 0;
         let since = *self.busy_since.get_or_insert(now);
         let queue = figures.throughput * figures.delay;
         let patience = STANDING_AFTER
@@ -403,6 +413,8 @@ impl Limiter {
         if !self.congested && queue >= Knee::MIN_HEADROOM && now.saturating_since(since) >= patience
         {
             self.congested = true;
+            self.nerve = (self.nerve - NERVE_STEP).max(0.0);
+            self.refused_while_busy = false;
             self.knee.enter(
                 Knee::model(self.capacity, self.baseline.mean),
                 figures.in_flight,
@@ -455,9 +467,9 @@ impl Limiter {
 
     fn set_burst(&mut self, figures: &Figures, terms: Terms<'_>, busy: bool) {
         let target = terms.slo.latency_target().as_secs_f64();
-        // Half of those at the end of the queue take less than the mean, and few the tail: the middle is where
-        // serving one more wins as often as it loses.
-        let service = (self.baseline.mean + self.baseline.tail) / 2.0;
+        // Whoever waits at the end of the queue is served within the mean as often as not, within the tail nearly
+        // always. How much to dare is learned from how earlier queues ended.
+        let service = self.baseline.tail + (self.baseline.mean - self.baseline.tail) * self.nerve;
         let affordable =
             (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET) * self.guard.factor;
         let modelled = Knee::model(self.capacity, self.baseline.mean) + self.capacity * affordable;
