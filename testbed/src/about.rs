@@ -62,7 +62,10 @@ pub fn metadata() -> BTreeMap<String, String> {
 
 /// `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL` -> `1.40.0`.
 fn version_of(text: &str) -> String {
-    text.split('/').nth(1).unwrap_or(text).to_owned()
+    let version = text
+        .rsplit_once("version: ")
+        .map_or(text, |(_, version)| version);
+    version.split('/').nth(1).unwrap_or(version).to_owned()
 }
 
 fn processor() -> Option<String> {
@@ -78,7 +81,7 @@ mod tests {
     #[test]
     fn version_is_picked_out() {
         assert_eq!(
-            version_of("envoy  version: 9e55/1.40.0/Clean/RELEASE/BoringSSL"),
+            version_of("/opt/bin/envoy  version: 9e55/1.40.0/Clean/RELEASE/BoringSSL"),
             "1.40.0"
         );
     }

@@ -95,7 +95,10 @@ fn finish(options: &Options, told: &Told) -> Result<bool> {
         .iter()
         .map(|row| row.iter().map(plain).collect())
         .collect();
-    println!("\n{}", table::text(&head, &rows));
+    println!(
+        "\nRates are per second.\n{}",
+        table::grouped(&demo::GROUPS, &head, &rows)
+    );
     println!(
         "good answers in all: {:.0} with Tidegate, {:.0} without",
         told.good(&told.with),

@@ -7,6 +7,8 @@
 mod call;
 mod connection;
 pub mod open_loop;
+#[cfg(test)]
+mod socket_tests;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -140,40 +140,40 @@ fn moment(story: &Story, passed: Duration) -> Moment {
     }
 }
 
+/// Headings above the columns of [`Told::table`], each with the number of columns below it.
+pub const GROUPS: [(&str, u32); 6] = [
+    ("", 2),
+    ("goodput", 2),
+    ("p99 ms", 2),
+    ("shed", 2),
+    ("errors, late", 2),
+    ("reached service", 2),
+];
+
 impl Told {
-    /// The table by phase, head and rows.
+    /// The table by phase: head and rows, rates per second, `with` and `without` side by side.
     #[must_use]
     pub fn table(&self) -> (Vec<&'static str>, Vec<Vec<String>>) {
-        let head = vec![
-            "phase",
-            "offered/s",
-            "goodput/s",
-            "without",
-            "p99 ms",
-            "without",
-            "shed/s",
-            "errors, late/s",
-            "without",
-            "reached upstream/s",
-            "without",
-        ];
+        let mut head = vec!["phase", "offered"];
+        head.extend(["with", "without"].repeat(GROUPS.len() - 1));
         let whole = |value: f64| format!("{:.0}", value.max(0.0));
         let known = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), whole);
         let (with, without) = self.figures();
         let rows = with.iter().zip(&without).map(|(with, without)| {
-            vec![
-                with.phase.clone(),
-                whole(with.offered),
-                format!("*{}", whole(with.good)),
-                whole(without.good),
-                format!("*{}", known(with.p99_ms)),
-                known(without.p99_ms),
-                whole(with.shed),
-                format!("*{}", whole(with.failed)),
-                whole(without.failed),
-                format!("*{}", whole(with.reached)),
-                whole(without.reached),
-            ]
+            let mut row = vec![with.phase.clone(), whole(with.offered)];
+            let pairs = [
+                (whole(with.good), whole(without.good)),
+                (known(with.p99_ms), known(without.p99_ms)),
+                (whole(with.shed), whole(without.shed)),
+                (whole(with.failed), whole(without.failed)),
+                (whole(with.reached), whole(without.reached)),
+            ];
+            row.extend(
+                pairs
+                    .into_iter()
+                    .flat_map(|(with, without)| [format!("*{with}"), without]),
+            );
+            row
         });
         (head, rows.collect())
     }

@@ -47,8 +47,8 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> String {
     }
     let (head, rows) = told.table();
     page.heading("Phase by phase");
-    page.note("Per second; stressed: with the filter. Late answers count as errors.");
-    page.table(&head, &rows);
+    page.note("Rates are per second. Late answers count as errors.");
+    page.grouped_table(&super::GROUPS, &head, &rows);
     let facts: Vec<String> = metadata
         .iter()
         .map(|(key, value)| format!("{key}: {value}"))
@@ -217,8 +217,15 @@ fn reached(told: &Told) -> Chart {
         ("without", "c-none", &told.without.samples),
         ("with Tidegate", "c-tidegate", &told.with.samples),
     ];
+    let end = told.story.scenario.duration.as_secs_f64();
     for (name, class, samples) in lines {
+        let told = samples
+            .iter()
+            .take_while(|sample| sample.at_s <= end)
+            .count();
         let points = samples
+            .get(..told)
+            .unwrap_or_default()
             .windows(5)
             .step_by(2)
             .filter_map(|around| match around {

@@ -31,7 +31,9 @@ pub use admin::{Admin, AdminError};
 pub(crate) use bootstrap::DETAILS_HEADER;
 pub use cluster::{Cluster, Outlier, Thresholds};
 pub use metrics::{Metrics, TidegateMetric};
-pub use plugin::{FailurePolicy, Plugin, PushOutcome, release_module, test_module};
+pub use plugin::{
+    FailurePolicy, MODULE_VARIABLE, Plugin, PushOutcome, release_module, test_module,
+};
 pub use route::Route;
 
 use process::Process;

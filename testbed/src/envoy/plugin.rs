@@ -173,10 +173,14 @@ impl Plugin {
     }
 }
 
-/// The module that `make filter` leaves.
+/// Name of the environment variable that names another release module.
+pub const MODULE_VARIABLE: &str = "TIDEGATE_MODULE";
+
+/// The module that `make filter` leaves, or what the environment variable `TIDEGATE_MODULE` names.
 #[must_use]
 pub fn release_module() -> PathBuf {
-    repository().join("dist/tidegate.wasm")
+    std::env::var_os(MODULE_VARIABLE)
+        .map_or_else(|| repository().join("dist/tidegate.wasm"), PathBuf::from)
 }
 
 /// The module with hooks that only tests may use.

@@ -51,21 +51,38 @@ impl Page {
 
     /// A table; cells that begin with `*` are stressed.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> &mut Self {
+        self.grouped_table(&[], head, rows)
+    }
+
+    /// A table whose columns have common headings: each with the number of columns below it.
+    pub fn grouped_table(
+        &mut self,
+        groups: &[(&str, u32)],
+        head: &[&str],
+        rows: &[Vec<String>],
+    ) -> &mut Self {
+        let groups: String = groups
+            .iter()
+            .map(|(name, columns)| {
+                format!(
+                    "<th class=\"group\" colspan=\"{columns}\">{}</th>",
+                    escape(name)
+                )
+            })
+            .collect();
         let head: String = head
             .iter()
             .map(|cell| format!("<th>{}</th>", escape(cell)))
             .collect();
-        let rows: String = rows
-            .iter()
-            .map(|row| {
-                format!(
-                    "<tr>{}</tr>",
-                    row.iter().map(|c| cell(c)).collect::<String>()
-                )
-            })
-            .collect();
+        let row = |row: &Vec<String>| {
+            format!(
+                "<tr>{}</tr>",
+                row.iter().map(|text| cell(text)).collect::<String>()
+            )
+        };
+        let rows: String = rows.iter().map(row).collect();
         self.body += &format!(
-            "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+            "<div class=\"wide\"><table><thead><tr>{groups}</tr><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         );
         self
     }
@@ -97,12 +114,12 @@ const PAGE: &str = "\
 @media(prefers-color-scheme:dark){:root{--ink:#e8ecf2;--soft:#98a2b3;--ground:#0c0f14;--card:#12161d;--rule:#262d38;--accent:#3fd0c9;--bad:#ff8a70}}\
 *{box-sizing:border-box}body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',sans-serif}\
 main{max-width:920px;margin:0 auto;padding:40px 20px 64px}h1{font-size:28px;line-height:1.2;margin:0 0 8px}\
-h2{font-size:20px;margin:40px 0 8px}p{margin:8px 0 14px;max-width:72ch}.note{color:var(--soft);font-size:13.5px}\
+h2{font-size:20px;margin:40px 0 8px}h3{font-size:15.5px;margin:22px 0 0}h3+p{margin-top:3px}p{margin:8px 0 14px;max-width:80ch}.note{color:var(--soft);font-size:13.5px}\
 figure{margin:14px 0;background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:10px 8px 4px}\
 .chart{display:block;width:100%;height:auto}.wide{overflow-x:auto}\
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums;background:var(--card);border:1px solid var(--rule);border-radius:10px;overflow:hidden}\
 th,td{padding:7px 10px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}th{font-weight:600;color:var(--soft)}\
-th:first-child,td:first-child{text-align:left}tbody tr:last-child td{border-bottom:0}strong{color:var(--accent)}\
+th.group{text-align:center;border-bottom:0;padding-bottom:0}th:first-child,td:first-child{text-align:left}tbody tr:last-child td{border-bottom:0}strong{color:var(--accent)}\
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px;margin:18px 0}\
 .card{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:14px 16px}\
 .card b{display:block;font-size:13px;font-weight:600;color:var(--soft)}\

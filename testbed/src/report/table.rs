@@ -1,5 +1,21 @@
 //! Plain tables for a terminal.
 
+/// The same with common headings above columns, each with the number of columns below it.
+#[must_use]
+pub fn grouped(groups: &[(&str, u32)], head: &[&str], rows: &[Vec<String>]) -> String {
+    let table = text(head, rows);
+    let rule = table.lines().nth(1).unwrap_or_default();
+    let mut widths = rule.split("  ").map(|dashes| dashes.chars().count());
+    let mut line = String::new();
+    for (name, columns) in groups {
+        let columns = usize::try_from(*columns).unwrap_or(1);
+        let width: usize =
+            widths.by_ref().take(columns).sum::<usize>() + 2 * columns.saturating_sub(1);
+        line += &format!("{name:^width$}  ");
+    }
+    format!("{}\n{table}", line.trim_end())
+}
+
 /// Lays out rows under a head; the first column to the left, the others to the right.
 #[must_use]
 pub fn text(head: &[&str], rows: &[Vec<String>]) -> String {
@@ -38,6 +54,13 @@ pub fn text(head: &[&str], rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headings_stand_above_the_middle_of_their_columns() {
+        let row = vec!["a".to_owned(), "1".to_owned(), "2".to_owned()];
+        let table = grouped(&[("", 1), ("good", 2)], &["name", "with", "less"], &[row]);
+        assert_eq!(table.lines().next(), Some("         good"));
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

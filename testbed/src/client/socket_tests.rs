@@ -1,0 +1,216 @@
+//! Callers and upstreams against each other, without a proxy between them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::{Call, Caller, open_loop};
+use crate::arrivals;
+use crate::profile::{Behaviour, Change, Errors, Mode, QueueBound, ServiceTime};
+use crate::record::Answer;
+use crate::scenario::Scenario;
+use crate::upstream::{Script, Upstream};
+
+/// No test waits longer than this for anything.
+const BOUND: Duration = Duration::from_secs(20);
+
+async fn quick() -> Upstream {
+    Upstream::constant("main", 4, Duration::from_millis(1))
+        .await
+        .unwrap()
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    assert!(timeout(BOUND, wait).await.is_ok(), "{what}");
+}
+
+#[tokio::test]
+async fn counts_are_exact_over_both_protocols() {
+    let upstream = quick().await;
+    for caller in [
+        Caller::http1(upstream.addr()),
+        Caller::http2(upstream.addr()),
+    ] {
+        for _ in 0..5 {
+            let reply = caller.get("/a").await.unwrap();
+            assert_eq!(
+                (reply.status, reply.header("x-upstream")),
+                (200, Some("main"))
+            );
+        }
+    }
+    let counts = upstream.counts();
+    assert_eq!(
+        (counts.received, counts.served, counts.max_concurrent),
+        (10, 10, 1)
+    );
+    assert_eq!(upstream.received_for("/a"), 10);
+}
+
+#[tokio::test]
+async fn full_line_is_refused_at_once_with_retry_after() {
+    let queue = Some(QueueBound {
+        max: 0,
+        status: 429,
+        retry_after: Some(7),
+    });
+    let service = ServiceTime::constant(Duration::from_secs(60));
+    let behaviour = Behaviour {
+        slots: 1,
+        service,
+        queue,
+        ..Behaviour::default()
+    };
+    let upstream = Upstream::builder("main")
+        .behaviour(behaviour)
+        .start()
+        .await
+        .unwrap();
+    let caller = Caller::http1(upstream.addr());
+    let first = tokio::spawn({
+        let caller = caller.clone();
+        async move { caller.get("/").await }
+    });
+    until("the first request holds the slot", || {
+        upstream.counts().in_service == 1
+    })
+    .await;
+    let reply = caller.get("/").await.unwrap();
+    assert_eq!(
+        (reply.status, reply.header("retry-after")),
+        (429, Some("7"))
+    );
+    first.abort();
+}
+
+#[tokio::test]
+async fn caller_that_goes_away_is_no_longer_under_way() {
+    let upstream = quick().await;
+    upstream.change(&Change::mode(Mode::Hang));
+    for caller in [
+        Caller::http1(upstream.addr()),
+        Caller::http2(upstream.addr()),
+    ] {
+        let call = tokio::spawn(async move { caller.get("/").await });
+        until("the request is there", || upstream.counts().concurrent == 1).await;
+        call.abort();
+        until("the request is gone", || upstream.counts().concurrent == 0).await;
+    }
+    assert_eq!(upstream.counts().received_while_down, 2);
+}
+
+#[tokio::test]
+async fn modes_are_told_apart_by_the_caller() {
+    let upstream = quick().await;
+    let caller = Caller::http1(upstream.addr());
+    upstream.change(&Change::mode(Mode::Fail));
+    assert_eq!(caller.get("/").await.unwrap().status, 500);
+    upstream.change(&Change::mode(Mode::Reset));
+    assert!(caller.get("/").await.is_err());
+    upstream.change(&Change::mode(Mode::Refuse));
+    let refused = async {
+        while tokio::net::TcpStream::connect(upstream.addr())
+            .await
+            .is_ok()
+        {}
+    };
+    timeout(BOUND, refused).await.unwrap();
+    upstream.change(&Change::mode(Mode::Serve));
+    let back = async { while caller.get("/").await.is_err() {} };
+    timeout(BOUND, back).await.unwrap();
+    upstream.change(&Change {
+        errors: Some(Errors {
+            share: 1.0,
+            status: 502,
+        }),
+        ..Change::default()
+    });
+    assert_eq!(caller.get("/").await.unwrap().status, 502);
+}
+
+#[tokio::test]
+async fn grpc_status_comes_in_trailers_or_headers() {
+    let script = |head: &crate::upstream::RequestHead| match head.path.as_str() {
+        "/s/Trailers" => Some(Script::grpc(13)),
+        "/s/Headers" => Some(Script::GrpcTrailersOnly {
+            status: 8,
+            after: Duration::ZERO,
+        }),
+        "/s/Stream" => Some(Script::Stream {
+            chunks: 3,
+            every: Duration::from_millis(1),
+        }),
+        _ => None,
+    };
+    let upstream = Upstream::builder("main")
+        .script(script)
+        .start()
+        .await
+        .unwrap();
+    let caller = Caller::http2(upstream.addr());
+    for (path, status, messages) in [
+        ("Trailers", 13, 1),
+        ("Headers", 8, 0),
+        ("Stream", 0, 3),
+        ("Plain", 0, 1),
+    ] {
+        let reply = caller
+            .call(&Call::grpc(&format!("/s/{path}")))
+            .await
+            .unwrap();
+        assert_eq!(
+            (reply.status, reply.grpc_status()),
+            (200, Some(status)),
+            "{path}"
+        );
+        assert_eq!(reply.body.len(), messages * 5, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn websocket_bytes_come_back() {
+    let upstream = quick().await;
+    let caller = Caller::http1(upstream.addr());
+    let exchange = caller.start(&Call::websocket("/ws")).await.unwrap();
+    assert_eq!(exchange.status(), 101);
+    let mut tunnel = exchange.tunnel().await.unwrap();
+    assert_eq!(tunnel.echo(b"hello").await.unwrap(), b"hello");
+}
+
+#[tokio::test]
+async fn every_arrival_of_an_open_loop_is_recorded_once() {
+    let text = "name='t'\ntitle='t'\nprose='p'\nseed=5\nduration='1s'\n[[clients]]\nload=[{at='0s', rps=200.0}]\n\
+                criticality={critical=0.5, sheddable=0.5}\nretries={max=1, backoff='1ms'}";
+    let scenario = Scenario::parse(text, "test").unwrap();
+    let upstream = Upstream::constant("main", 64, Duration::from_millis(1))
+        .await
+        .unwrap();
+    upstream.change(&Change::mode(Mode::Fail));
+    let arrivals = Arc::new(arrivals::schedule(&scenario));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let replay = open_loop::replay(
+        Arc::new(scenario),
+        Arc::clone(&arrivals),
+        upstream.addr(),
+        Instant::now(),
+        sender,
+    );
+    timeout(BOUND, replay).await.unwrap();
+    let mut recorded = 0;
+    while let Ok(record) = receiver.try_recv() {
+        recorded += 1;
+        assert_eq!((record.answer, record.attempts), (Answer::Failed(500), 2));
+    }
+    assert_eq!(recorded, arrivals.len());
+    assert_eq!(
+        upstream.counts().received,
+        2 * u64::try_from(recorded).unwrap()
+    );
+}

@@ -1,0 +1,79 @@
+//! The load: a closed loop over kept-alive connections.
+//!
+//! Every connection always has a request under way; the answers are taken in turn, each
+//! followed by the next request. One thread and no timer: the load generator costs the
+//! machine as little as possible, and the number of requests is exact.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use super::CostError;
+use super::http::{Connection, Request};
+
+/// Answers by status.
+pub type Answers = BTreeMap<u16, u64>;
+
+/// A closed loop.
+#[derive(Debug)]
+pub struct Loop {
+    connections: Vec<Connection>,
+}
+
+impl Loop {
+    /// Opens `connections` connections to `peer`.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub fn open(peer: SocketAddr, connections: usize) -> Result<Self, CostError> {
+        let connections = (0..connections).map(|_| Connection::open(peer));
+        Ok(Self {
+            connections: connections.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Sends `request` `total` times and waits for every answer.
+    ///
+    /// # Errors
+    /// When a connection breaks or an answer does not come.
+    pub fn run(&mut self, request: &Request, total: u64) -> Result<Answers, CostError> {
+        let mut answers = Answers::new();
+        let (mut sent, mut received) = (0, 0);
+        for connection in &mut self.connections {
+            if sent < total {
+                connection.send(request)?;
+                sent += 1;
+            }
+        }
+        while received < total {
+            for connection in &mut self.connections {
+                if received == total {
+                    break;
+                }
+                *answers.entry(connection.receive()?.status).or_default() += 1;
+                received += 1;
+                if sent < total {
+                    connection.send(request)?;
+                    sent += 1;
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Sends each of `requests` once over every connection.
+    ///
+    /// # Errors
+    /// When a connection breaks or an answer does not come.
+    pub fn run_each(&mut self, requests: &[Request]) -> Result<Answers, CostError> {
+        let mut answers = Answers::new();
+        for request in requests {
+            for connection in &mut self.connections {
+                connection.send(request)?;
+            }
+            for connection in &mut self.connections {
+                *answers.entry(connection.receive()?.status).or_default() += 1;
+            }
+        }
+        Ok(answers)
+    }
+}

@@ -1,0 +1,30 @@
+//! What the filter costs: instructions per request, memory per worker, size of the module.
+//!
+//! Latency and throughput of a machine that does other things as well tell little about a
+//! cost of a few microseconds. Instructions do: the same work takes the same number of
+//! them, within a fraction of a percent, on any day. So the measured Envoys do the same
+//! work, a request proxied through a second listener of the same process, and differ only
+//! in their filters; a closed loop of a few kept-alive connections drives them from
+//! another process, and the instructions are counted from outside ([`counter`]).
+//!
+//! - [`subject`]: which Envoys are compared;
+//! - [`process`], [`http`], [`load`]: start one, ask it, drive it;
+//! - [`counter`]: count with `perf`, with `valgrind`, or fall back on CPU time;
+//! - [`requests`], [`memory`]: the two experiments;
+//! - [`report`]: figures beside their targets, as JSON and as a table.
+//!
+//! What goes on in a process without any request (timers, the plugin's tick) is measured
+//! right after each round and subtracted by time, so that a counter that slows Envoy down
+//! does not charge requests for ticks; it is reported on its own.
+
+pub mod counter;
+mod error;
+pub mod http;
+pub mod load;
+pub mod memory;
+pub mod process;
+pub mod report;
+pub mod requests;
+pub mod subject;
+
+pub use error::CostError;
