@@ -19,7 +19,8 @@ ARGS ?=
 PROFILE ?= release
 
 CARGO := cargo
-TESTBED = $(CARGO) run --locked --profile $(PROFILE) -p tidegate-testbed --bin
+# Without -p, so that dependencies have the features that the tests compiled them with.
+RUN = $(CARGO) run --locked --profile $(PROFILE) --bin
 
 .PHONY: help
 help: ## List the targets
@@ -27,19 +28,22 @@ help: ## List the targets
 
 ## See it work
 .PHONY: demo bench bench-cost
-demo: filter tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
-	@$(TESTBED) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
+demo: module tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
+	@$(RUN) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
 
-bench: filter tools ## Score scenarios on real sockets (SCENARIOS=a,b VARIANTS=c,d REPEAT=3)
-	@$(TESTBED) bench -- --scenarios $(SCENARIOS) --variants $(VARIANTS) --repeat $(REPEAT) --out out/bench $(ARGS)
+bench: module tools ## Score scenarios on real sockets (SCENARIOS=a,b VARIANTS=c,d REPEAT=3)
+	@$(RUN) bench -- --scenarios $(SCENARIOS) --variants $(VARIANTS) --repeat $(REPEAT) --out out/bench $(ARGS)
 
-bench-cost: filter tools ## Measure instructions per request against no filter
-	@$(TESTBED) cost -- $(ARGS)
+bench-cost: module tools ## Measure instructions per request against no filter
+	@$(RUN) cost -- $(ARGS)
 
 ## Build
-.PHONY: filter tools rust size
+.PHONY: filter module tools rust size
 filter: rust ## Build dist/tidegate.wasm, and dist/tidegate-test.wasm for the tests
 	@ci/filter.sh
+
+module: rust ## Build only dist/tidegate.wasm
+	@ci/filter.sh release
 
 tools: rust ## Install Envoy as .tools/bin/envoy, from the cache if it is there
 	@ci/tools.sh
@@ -47,7 +51,7 @@ tools: rust ## Install Envoy as .tools/bin/envoy, from the cache if it is there
 rust: ## Install the pinned Rust toolchain and its targets, if missing
 	@ci/rust.sh
 
-size: filter ## Show what takes the room in dist/tidegate.wasm
+size: module ## Show what takes the room in dist/tidegate.wasm
 	@ci/size.sh
 
 ## Test
@@ -60,7 +64,7 @@ e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 
 ## Check
 .PHONY: check fmt fmt-check lint layers docs docs-check deny advisories
-check: fmt-check lint layers docs-check filter ## All checks but the tests and `make deny`; needs no network
+check: fmt-check lint layers docs-check module ## All checks but the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
 fmt: rust ## Format the code

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the filter and packs it: dist/tidegate.wasm for use, dist/tidegate-test.wasm for the tests.
+# Builds the filter and packs it: ci/filter.sh [release] [test], both if none is named.
 #
-# The second has the hooks that let a test crash the VM, and the names of its functions. It has its own
-# target folder, because both modules have one file name there and would replace each other, to be
-# compiled anew by every call. The bytes depend on the sources and the pinned toolchain alone: the
-# folders of this machine are mapped away, so that a release can be built again and compared.
+# `release` is dist/tidegate.wasm, for use. `test` is dist/tidegate-test.wasm, for the tests: it has the
+# hooks that let a test crash the VM, and the names of its functions. It has its own target folder,
+# because both modules have one file name there and would replace each other, to be compiled anew by
+# every call. The bytes depend on the sources and the pinned toolchain alone: the folders of this
+# machine are mapped away, so that a release can be built again and compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
@@ -29,19 +30,29 @@ compile() {
 
 # pack TARGET_FOLDER OUT OPTIONS...
 pack() {
+    local path
     "$folder/debug/tidegate-pack" "$1/$target/wasm/tidegate_filter.wasm" "$2" --keep ci/wasm-exports.keep \
         --imports ci/wasm-imports.allow --max-bytes "$max_bytes" "${@:3}"
+    for path in "$HOME" "$PWD"; do
+        # A home of / or a very short one says nothing.
+        [ ${#path} -lt 4 ] || ! grep -aqF -- "$path" "$2" || fail "$2 names a folder of this machine: $path"
+    done
 }
 
 mkdir -p dist
-cargo build --locked -p tidegate-pack --target-dir "$folder"
-compile "$folder"
-pack "$folder" dist/tidegate.wasm
-compile "$folder/test-hooks" --features test-hooks
-pack "$folder/test-hooks" dist/tidegate-test.wasm --names
-
-for path in "$HOME" "$PWD"; do
-    # A home of / or a very short one says nothing.
-    [ ${#path} -lt 4 ] || ! grep -aqF -- "$path" dist/tidegate.wasm ||
-        fail "dist/tidegate.wasm names a folder of this machine: $path"
+cargo build --locked --bin tidegate-pack --target-dir "$folder"
+[ $# -gt 0 ] || set -- release test
+for module; do
+    case $module in
+    release)
+        compile "$folder"
+        pack "$folder" dist/tidegate.wasm
+        ;;
+    test)
+        compile "$folder/test-hooks" --features test-hooks
+        pack "$folder/test-hooks" dist/tidegate-test.wasm --names
+        ;;
+    *) fail "unknown module $module" "usage: ci/filter.sh [release] [test]" ;;
+    esac
 done
+

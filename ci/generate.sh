@@ -4,9 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
 
-# file: the room whose example `reference` prints it, and the name it is asked for
+# file: the example that prints it, and what it is asked for
 generated=(
-    "docs/configuration.md: tidegate-core configuration"
+    "docs/configuration.md: reference configuration"
 )
 
 check=${1-}
@@ -17,8 +17,8 @@ trap 'rm -f "$fresh"' EXIT
 stale=0
 for entry in "${generated[@]}"; do
     file=${entry%%:*}
-    read -r room name <<<"${entry#*: }"
-    cargo run --locked --quiet -p "$room" --example reference -- "$name" >"$fresh"
+    read -ra words <<<"${entry#*: }"
+    cargo run --locked --quiet --example "${words[0]}" -- "${words[@]:1}" >"$fresh"
     if [ -z "$check" ]; then
         cmp -s "$fresh" "$file" || { cat "$fresh" >"$file" && say "wrote $file"; }
     elif ! diff -u --label "$file" --label "as the code says" "$file" "$fresh" >&2; then
