@@ -23,9 +23,10 @@ flags+=$separator--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
 flags+=$separator--remap-path-prefix=$sysroot/lib/rustlib/src/rust=/rustc/$commit
 
 # compile TARGET_FOLDER OPTIONS...
+# Only the cdylib: cargo leaves link-time optimisation out where an rlib is made beside it.
 compile() {
-    CARGO_ENCODED_RUSTFLAGS=$flags cargo build --locked --profile wasm --target "$target" \
-        -p tidegate-filter --target-dir "$@"
+    CARGO_ENCODED_RUSTFLAGS=$flags cargo rustc --locked --profile wasm --target "$target" \
+        -p tidegate-filter --lib --crate-type cdylib --target-dir "$@"
 }
 
 # pack TARGET_FOLDER OUT OPTIONS...
