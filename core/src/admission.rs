@@ -85,15 +85,20 @@ pub(crate) fn ask(
     }
     let level = Level::new(request.criticality(), request.is_retry());
     slot.tally.add_demand(level);
-    if load <= slot.ladder.limit_of(level) {
+    if load <= slot.ladder.limit_of(level, || request.cohort()) {
         return Answer::Admit {
             load,
             purpose: Purpose::Normal,
         };
     }
-    let reason = if level.is_retry() && load <= slot.ladder.limit_of(level.first_attempt()) {
+    let reason = if level.is_retry()
+        && load
+            <= slot
+                .ladder
+                .limit_of(level.first_attempt(), || request.cohort())
+    {
         ShedReason::Retry
-    } else if level < slot.ladder.marginal() {
+    } else if level < slot.ladder.margin().level {
         ShedReason::Criticality
     } else {
         ShedReason::Limit

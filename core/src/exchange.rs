@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::breaker::{BreakerState, TripReason};
-use crate::level::Level;
+use crate::ladder::Margin;
 use crate::limit::Learned;
 use crate::tally::Tally;
 use crate::time::Instant;
@@ -89,8 +89,8 @@ pub struct Directive {
     pub limit: u32,
     /// Most requests in flight for levels above it.
     pub reserve: u32,
-    /// The level at which demand reaches what the upstream can carry; lower ones are shed first.
-    pub marginal: Level,
+    /// Where demand crosses what the upstream can carry.
+    pub margin: Margin,
     /// Workers that serve this upstream, at least 1: who cannot see the shared count keeps to this share.
     pub workers: u16,
     /// All that the laws learned.
@@ -106,7 +106,7 @@ impl Directive {
             breaker: BreakerState::Closed,
             limit: 1,
             reserve: 1,
-            marginal: Level::LOWEST,
+            margin: Margin::NONE,
             workers: 1,
             learned: Learned::default(),
         }

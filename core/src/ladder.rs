@@ -6,6 +6,8 @@
 //! places beyond the limit, so that a wave of lesser requests never stands in their way; levels below it are
 //! served only from places that are left.
 
+use core::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
@@ -46,32 +48,58 @@ impl Demand {
     }
 
     /// The level at which demand from the top reaches `capacity` (requests a second, 0 when unknown).
-    pub(crate) fn marginal(&self, capacity: f64) -> Level {
+    pub(crate) fn margin(&self, capacity: f64) -> Margin {
         if capacity <= 0.0 {
-            return Level::LOWEST;
+            return Margin::NONE;
         }
+        let usable = capacity * USABLE_CAPACITY;
         let mut above = 0.0;
         for (level, demand) in Level::all().rev().zip(self.0.iter().rev()) {
-            above += demand;
-            if above > capacity * USABLE_CAPACITY {
-                return level;
+            if above + demand > usable {
+                #[expect(clippy::cast_possible_truncation, reason = "a share in 0..=1")]
+                let share = ((usable - above) / demand).clamp(0.0, 1.0) as f32;
+                return Margin { level, share };
             }
+            above += demand;
         }
-        Level::LOWEST
+        Margin::NONE
+    }
+}
+
+/// Where demand crosses what can be served.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Margin {
+    /// The level at which it does; lower ones are shed first.
+    pub level: Level,
+    /// The share of that level's demand that can be served, 0..=1.
+    pub share: f32,
+}
+
+impl Margin {
+    /// All can be served.
+    pub const NONE: Self = Self {
+        level: Level::LOWEST,
+        share: 1.0,
+    };
+
+    /// Whether a caller is among those of the marginal level that are served. Cohorts are served from the low end
+    /// of the hash, so the same callers are as long as the share holds, and nearly the same when it moves.
+    fn serves(&self, cohort: u32) -> bool {
+        f64::from(cohort) <= f64::from(self.share) * f64::from(u32::MAX)
     }
 }
 
 /// Most requests in flight, by level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ladder {
-    marginal: Level,
+    margin: Margin,
     leftover: u32,
     limit: u32,
     reserve: u32,
 }
 
 impl Ladder {
-    pub(crate) fn new(marginal: Level, limit: u32, reserve: u32) -> Self {
+    pub(crate) fn new(margin: Margin, limit: u32, reserve: u32) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -79,7 +107,7 @@ impl Ladder {
         )]
         let leftover = (f64::from(limit) * LEFTOVER).ceil() as u32;
         Self {
-            marginal,
+            margin,
             leftover: leftover.max(1),
             limit: limit.max(1),
             reserve: reserve.max(limit).max(1),
@@ -88,7 +116,7 @@ impl Ladder {
 
     /// Below this nobody needs to be asked how important it is.
     pub(crate) const fn free(&self) -> u32 {
-        if self.marginal.index() == Level::LOWEST.index() {
+        if self.margin.level.index() == Level::LOWEST.index() {
             self.limit
         } else {
             self.leftover
@@ -103,16 +131,20 @@ impl Ladder {
         self.reserve
     }
 
-    pub(crate) const fn marginal(&self) -> Level {
-        self.marginal
+    pub(crate) const fn margin(&self) -> Margin {
+        self.margin
     }
 
-    /// The limit for requests of `level`.
-    pub(crate) fn limit_of(&self, level: Level) -> u32 {
-        match level.cmp(&self.marginal) {
-            core::cmp::Ordering::Less => self.leftover,
-            core::cmp::Ordering::Equal => self.limit,
-            core::cmp::Ordering::Greater => self.reserve,
+    /// The limit for requests of `level`. `cohort` is asked for only where callers of one level are told apart.
+    pub(crate) fn limit_of(&self, level: Level, cohort: impl FnOnce() -> Option<u32>) -> u32 {
+        match level.cmp(&self.margin.level) {
+            Ordering::Less => self.leftover,
+            Ordering::Equal if self.margin == Margin::NONE => self.limit,
+            Ordering::Equal => match cohort() {
+                Some(cohort) if !self.margin.serves(cohort) => self.leftover,
+                _ => self.limit,
+            },
+            Ordering::Greater => self.reserve,
         }
     }
 }
@@ -142,17 +174,47 @@ mod tests {
     #[test]
     fn the_marginal_level_is_where_demand_reaches_capacity() {
         let demand = demand(&[(CRITICAL, 20), (SHEDDABLE, 180)]);
-        assert_eq!(demand.marginal(400.0), SHEDDABLE);
-        assert_eq!(demand.marginal(150.0), CRITICAL);
-        assert_eq!(demand.marginal(10_000.0), Level::LOWEST);
-        assert_eq!(demand.marginal(0.0), Level::LOWEST);
+        assert_eq!(demand.margin(400.0).level, SHEDDABLE);
+        assert_eq!(demand.margin(150.0).level, CRITICAL);
+        assert_eq!(demand.margin(10_000.0), Margin::NONE);
+        assert_eq!(demand.margin(0.0), Margin::NONE);
     }
 
     #[test]
     fn the_more_important_has_more_room() {
-        let ladder = Ladder::new(CRITICAL, 20, 30);
-        let room: Vec<u32> = Level::all().map(|level| ladder.limit_of(level)).collect();
+        let ladder = Ladder::new(
+            Margin {
+                level: CRITICAL,
+                share: 0.5,
+            },
+            20,
+            30,
+        );
+        let room: Vec<u32> = Level::all()
+            .map(|level| ladder.limit_of(level, || None))
+            .collect();
         assert_eq!(room, [12, 12, 12, 12, 12, 20, 30, 30]);
         assert_eq!(ladder.free(), 12);
+    }
+
+    #[test]
+    fn the_same_callers_are_served_as_long_as_the_share_holds() {
+        let ladder = |share| {
+            Ladder::new(
+                Margin {
+                    level: CRITICAL,
+                    share,
+                },
+                20,
+                30,
+            )
+        };
+        let served = |share, cohort| ladder(share).limit_of(CRITICAL, || Some(cohort)) == 20;
+        assert!(served(0.5, 1_000) && !served(0.5, u32::MAX - 1_000));
+        assert!(
+            served(0.6, 1_000),
+            "whoever was served stays so when more can be"
+        );
+        assert!(served(1.0, u32::MAX));
     }
 }

@@ -11,8 +11,8 @@ use core::time::Duration;
 use crate::breaker::{BreakerState, Findings, Judge, Transition};
 use crate::config::Policy;
 use crate::exchange::{Directive, LocalTrip, Report, Slice};
-use crate::ladder::Demand;
-use crate::level::Level;
+use crate::ladder::{Demand, Margin};
+
 use crate::limit::{Learned, LimitReason, Limiter, Terms};
 use crate::registry::EVICTABLE_AFTER;
 use crate::sample::Sample;
@@ -281,9 +281,9 @@ impl Controller {
         } else {
             0.0
         };
-        let marginal = self.demand.marginal(capacity);
+        let margin = self.demand.margin(capacity);
         // Where all can be served, nobody needs a reserve.
-        let reserve = if marginal == Level::LOWEST {
+        let reserve = if margin == Margin::NONE {
             limit
         } else {
             reserve
@@ -297,7 +297,7 @@ impl Controller {
             breaker: self.judge.state(),
             limit,
             reserve,
-            marginal,
+            margin,
             workers: sample.workers.max(1),
             learned,
         };

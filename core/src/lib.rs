@@ -43,6 +43,7 @@ pub use engine::{Decision, Engine};
 pub use event::{Event, Events};
 pub use exchange::{Directive, Directives, LocalTrip, Report, Slice, WIRE_VERSION, WireError};
 pub use histogram::Histogram;
+pub use ladder::Margin;
 pub use level::Level;
 pub use limit::{Learned, LimitReason, STANDING_AFTER};
 pub use outcome::{Failure, Outcome};

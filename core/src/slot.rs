@@ -6,8 +6,8 @@ use crate::ages::Ages;
 use crate::breaker::{Gate, Thresholds, TripReason};
 use crate::config::{Policy, RuleIndex};
 use crate::exchange::{Directive, Report};
-use crate::ladder::Ladder;
-use crate::level::Level;
+use crate::ladder::{Ladder, Margin};
+
 use crate::limit::Learned;
 use crate::outcome::{Failure, Outcome};
 use crate::permit::{Permit, Phase, Purpose};
@@ -84,7 +84,7 @@ impl Slot {
             hash,
             rule,
             gate: Gate::default(),
-            ladder: Ladder::new(Level::LOWEST, initial, initial),
+            ladder: Ladder::new(Margin::NONE, initial, initial),
             learned: Learned::default(),
             thresholds: Thresholds::new(0.0, 0.0, policy.breaker().trip_ratio().as_f64()),
             workers: 1,
@@ -110,7 +110,7 @@ impl Slot {
     /// Follows what the leader decided.
     pub(crate) fn adopt(&mut self, directive: &Directive, policy: &Policy, now: Instant) {
         self.gate.adopt(directive.breaker, directive.epoch, now);
-        self.ladder = Ladder::new(directive.marginal, directive.limit, directive.reserve);
+        self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);
         self.follow_policy(policy);
@@ -124,7 +124,7 @@ impl Slot {
             breaker: self.gate.state(),
             limit: self.ladder.limit(),
             reserve: self.ladder.reserve(),
-            marginal: self.ladder.marginal(),
+            margin: self.ladder.margin(),
             workers: self.workers,
             learned: self.learned,
         }

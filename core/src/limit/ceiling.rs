@@ -68,8 +68,9 @@ impl Evidence {
 }
 
 impl Ceiling {
-    /// One round. `wanted` is the limit without a ceiling.
-    pub(crate) fn update(&mut self, sample: &Sample, wanted: f64, now: Instant) {
+    /// One round. `wanted` is the limit without a ceiling; a share of failures up to `tolerated` is within the
+    /// objective and no reason to shed.
+    pub(crate) fn update(&mut self, sample: &Sample, wanted: f64, tolerated: f64, now: Instant) {
         let evidence = &mut self.evidence;
         let since = *evidence.since.get_or_insert(now);
         evidence.successes.merge(&sample.success_loads());
@@ -77,7 +78,7 @@ impl Ceiling {
         evidence.overloads += sample.count(Count::Overloads);
         if now.saturating_since(since) >= WINDOW {
             let evidence = core::mem::take(&mut self.evidence);
-            self.judge(&evidence, now);
+            self.judge(&evidence, tolerated, now);
         }
         self.rise(sample, wanted, now);
     }
@@ -91,7 +92,7 @@ impl Ceiling {
         self.value = self.value.map(|value| value * factor);
     }
 
-    fn judge(&mut self, evidence: &Evidence, now: Instant) {
+    fn judge(&mut self, evidence: &Evidence, tolerated: f64, now: Instant) {
         if evidence.overloads > 1.0 + OVERLOAD_SHARE * evidence.successes.n {
             self.cut(evidence.failures.mean() * BELOW_OVERLOAD, now);
             return;
@@ -103,7 +104,11 @@ impl Ceiling {
             self.doubt = (self.doubt * 2).clamp(FIRST_DOUBT, LONGEST_DOUBT);
             self.doubted_until = now + self.doubt;
         }
-        if now < self.doubted_until || !is_caused_by_load(&evidence.failures, &evidence.successes) {
+        let within_objective = evidence.failure_share() <= tolerated;
+        if now < self.doubted_until
+            || within_objective
+            || !is_caused_by_load(&evidence.failures, &evidence.successes)
+        {
             self.confirmations = 0;
             return;
         }

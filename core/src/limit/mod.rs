@@ -250,8 +250,9 @@ impl Limiter {
     /// One round with what happened since the last.
     pub(crate) fn update(&mut self, sample: &Sample, terms: Terms<'_>, now: Instant) {
         self.follow_endpoints(sample.endpoints);
+        let tolerated = terms.slo.success_rate().complement().as_f64();
         self.ceiling
-            .update(sample, self.burst.max(self.knee.value()), now);
+            .update(sample, self.burst.max(self.knee.value()), tolerated, now);
         let window = match self.window.take() {
             Some(mut window) => {
                 window.extend(sample);
