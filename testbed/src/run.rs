@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -78,6 +79,21 @@ pub fn raise_file_limit() {
             maximum: limit.maximum,
         },
     );
+}
+
+/// Returns when this process is asked to end (SIGINT, SIGTERM), so that what runs can be dropped in order.
+pub async fn interrupted() {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        // Without handlers the signals end the process, and the kernel every Envoy.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
 }
 
 /// Runs `scenario` on `variant`; `progress` hears the seconds passed.

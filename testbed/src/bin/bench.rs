@@ -45,9 +45,21 @@ struct Options {
     list: bool,
 }
 
+/// Exit code of a program that was interrupted.
+const INTERRUPTED: u8 = 130;
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    match bench(&Options::parse()).await {
+    let options = Options::parse();
+    // What is dropped here, when a signal comes first, ends the Envoy that runs.
+    let ended = tokio::select! {
+        ended = bench(&options) => ended,
+        () = run::interrupted() => {
+            eprintln!("\nbench: interrupted; nothing is left running");
+            return ExitCode::from(INTERRUPTED);
+        }
+    };
+    match ended {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

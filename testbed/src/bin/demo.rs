@@ -11,7 +11,6 @@ use clap::Parser;
 use tidegate_testbed::demo::{self, Story, Told, phases, report};
 use tidegate_testbed::report::table;
 use tidegate_testbed::{about, envoy, run};
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Tells one story on real sockets: steady, overload, outage, recovery, a pushed configuration.
 #[derive(Debug, Parser)]
@@ -39,7 +38,7 @@ async fn main() -> ExitCode {
     // What is dropped here, when a signal comes first, ends both Envoys.
     let told = tokio::select! {
         told = tell(&options) => told,
-        () = interrupted() => {
+        () = run::interrupted() => {
             eprintln!("\ndemo: interrupted; nothing is left running");
             return ExitCode::from(INTERRUPTED);
         }
@@ -51,20 +50,6 @@ async fn main() -> ExitCode {
             eprintln!("demo: {error:#}");
             ExitCode::from(2)
         }
-    }
-}
-
-async fn interrupted() {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) else {
-        // Without handlers the signals end the process, and the kernel both Envoys.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
     }
 }
 

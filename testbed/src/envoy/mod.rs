@@ -285,7 +285,7 @@ impl Envoy {
         self.process.cpu_time()
     }
 
-    /// The requests that have ended, from the access log (Envoy writes it out about once a second).
+    /// The requests that have ended, from the access log (written out every 100 ms: poll for what you expect).
     #[must_use]
     pub fn access_log(&self) -> Vec<AccessLine> {
         access_log::read(&self.folder.path().join(bootstrap::ACCESS_LOG))

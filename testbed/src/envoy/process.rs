@@ -23,6 +23,9 @@ pub(super) const ADMIN_ADDRESS: &str = "admin-address";
 
 const LOG: &str = "envoy.log";
 
+/// The access log is written out at this distance, so that tests need not wait for it (Envoy's default: 10 s).
+const ACCESS_LOG_FLUSH_MS: &str = "100";
+
 /// So many lines of the log are shown in errors.
 const TAIL_LINES: usize = 25;
 
@@ -59,6 +62,8 @@ impl Process {
                 "--log-level",
                 level,
                 "--disable-hot-restart",
+                "--file-flush-interval-msec",
+                ACCESS_LOG_FLUSH_MS,
             ])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,0 +1,178 @@
+//! How the work of a process is counted.
+//!
+//! | tool | counts | needs |
+//! |---|---|---|
+//! | `perf` | user-space instructions, by the processor's own counter | `perf`, and a machine that lends its counters (virtual ones often do not) |
+//! | `valgrind` | user-space instructions, by running them one by one | `valgrind`; everything is some fifty times slower |
+//! | `cpu` | CPU time, user and kernel, in nanoseconds | nothing |
+//!
+//! The first two agree within one percent. CPU time depends on everything else on the
+//! machine: only ratios of medians mean anything, and small differences nothing.
+
+mod callgrind;
+mod cpu;
+mod perf;
+
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use super::CostError;
+use super::process::Measured;
+
+/// A way to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// `perf stat -e instructions:u`.
+    Perf,
+    /// `valgrind --tool=callgrind`.
+    Valgrind,
+    /// `/proc/PID/task/*/schedstat`.
+    Cpu,
+}
+
+/// A count that has begun.
+#[derive(Debug)]
+pub struct Count(Running);
+
+#[derive(Debug)]
+enum Running {
+    Perf(perf::Stat),
+    Valgrind,
+    Cpu(u64),
+}
+
+impl Tool {
+    /// From the best to the one that always works.
+    pub const ALL: [Self; 3] = [Self::Perf, Self::Valgrind, Self::Cpu];
+
+    /// The best one that works here, and why the better ones do not.
+    #[must_use]
+    pub fn best() -> (Self, Vec<String>) {
+        let mut refusals = Vec::new();
+        for tool in Self::ALL {
+            match tool.refusal() {
+                None => return (tool, refusals),
+                Some(refusal) => refusals.push(refusal),
+            }
+        }
+        (Self::Cpu, refusals)
+    }
+
+    /// Why it can not be used on this machine; `None` when it can.
+    #[must_use]
+    pub fn refusal(self) -> Option<String> {
+        match self {
+            Self::Perf => perf::refusal(),
+            Self::Valgrind => callgrind::refusal(),
+            Self::Cpu => None,
+        }
+    }
+
+    /// As it is called on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Perf => "perf",
+            Self::Valgrind => "valgrind",
+            Self::Cpu => "cpu",
+        }
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Perf | Self::Valgrind => "user-space instructions",
+            Self::Cpu => "ns of CPU time",
+        }
+    }
+
+    /// Whether it counts instructions, for which there are targets.
+    #[must_use]
+    pub const fn counts_instructions(self) -> bool {
+        matches!(self, Self::Perf | Self::Valgrind)
+    }
+
+    /// Begins to count in `measured`.
+    ///
+    /// # Errors
+    /// When the counter does not work.
+    pub fn begin(self, measured: &Measured) -> Result<Count, CostError> {
+        Ok(Count(match self {
+            Self::Perf => Running::Perf(perf::Stat::attach(measured.pid())?),
+            Self::Valgrind => {
+                // A dump also sets the counters to zero.
+                callgrind::dump(measured)?;
+                Running::Valgrind
+            }
+            Self::Cpu => Running::Cpu(cpu::nanoseconds(measured.pid())?),
+        }))
+    }
+
+    /// The command that runs `binary` so that this tool can count in it.
+    pub(super) fn command(self, binary: &Path, folder: &Path) -> Command {
+        match self {
+            Self::Perf | Self::Cpu => Command::new(binary),
+            Self::Valgrind => callgrind::command(binary, folder),
+        }
+    }
+}
+
+impl Count {
+    /// Ends the count: what the process did since its begin.
+    ///
+    /// # Errors
+    /// When the counter does not work.
+    pub fn end(self, measured: &Measured) -> Result<u64, CostError> {
+        match self.0 {
+            Running::Perf(stat) => stat.stop(),
+            Running::Valgrind => callgrind::dump(measured),
+            Running::Cpu(before) => {
+                Ok(cpu::nanoseconds(measured.pid())?.saturating_sub(before))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that no tool has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("found {found}, expected perf, valgrind or cpu")]
+pub struct UnknownTool {
+    found: String,
+}
+
+impl FromStr for Tool {
+    type Err = UnknownTool;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = || UnknownTool {
+            found: text.to_owned(),
+        };
+        Self::ALL
+            .into_iter()
+            .find(|tool| tool.name() == text)
+            .ok_or_else(found)
+    }
+}
+
+/// What a program says when asked something short; `None` when it is not there or fails.
+fn said(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let both = [output.stdout, output.stderr].concat();
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&both).into_owned())
+}

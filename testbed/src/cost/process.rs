@@ -1,0 +1,232 @@
+//! A measured Envoy, plain or inside the counter.
+//!
+//! Unlike [`crate::envoy`] it has two listeners, no access log, and a command that may be
+//! another program's argument. The second listener's port must be known to the first one's
+//! cluster before Envoy starts: it is reserved by a socket that is bound and never
+//! listens, beside which Envoy may bind its own.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpSocket;
+
+use super::CostError;
+use super::counter::Tool;
+use super::http::{Connection, Request};
+use super::subject::{ENTRY, Subject, Surroundings, bootstrap};
+use crate::envoy;
+
+/// How long Envoy may take to start; inside valgrind and with a busy machine that is long.
+const READY_BOUND: Duration = Duration::from_secs(180);
+/// Distance between two looks at something that is waited for.
+const POLL: Duration = Duration::from_millis(20);
+/// So many bytes of the log are shown in errors.
+const TAIL: usize = 4_000;
+
+const LOG: &str = "envoy.log";
+const ADMIN_ADDRESS: &str = "admin-address";
+
+/// What an Envoy is started with besides its filter.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Number of worker threads.
+    pub workers: u32,
+    /// How many clusters there are to choose from; see [`super::subject::MANY`].
+    pub many: u32,
+}
+
+/// A running Envoy; dropping it ends the process.
+#[derive(Debug)]
+pub struct Measured {
+    child: Child,
+    subject: Subject,
+    entry: SocketAddr,
+    folder: TempDir,
+    // Held for as long as Envoy runs.
+    _answering: TcpSocket,
+    _hanging: TcpListener,
+}
+
+impl Measured {
+    /// Starts `subject` such that `tool` can count in it, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When Envoy is missing or refuses its configuration.
+    pub fn start(subject: &Subject, shape: Shape, tool: Tool) -> Result<Self, CostError> {
+        let folder = tempfile::Builder::new().prefix("tidegate-cost-").tempdir();
+        let folder = folder.map_err(CostError::io("make a folder in", std::env::temp_dir()))?;
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let reserve = || {
+            let socket = TcpSocket::new_v4()?;
+            socket.set_reuseport(true)?;
+            socket.bind(local)?;
+            let hanging = TcpListener::bind(local)?;
+            let around = Surroundings {
+                answering: socket.local_addr()?,
+                hanging: hanging.local_addr()?,
+                many: shape.many,
+            };
+            Ok((socket, hanging, around))
+        };
+        let (answering, hanging, around) =
+            reserve().map_err(CostError::io("reserve a port for", folder.path()))?;
+        let document = folder.path().join("envoy.json");
+        fs::write(&document, bootstrap(subject, &around).to_string())
+            .map_err(CostError::io("write", &document))?;
+        let child = spawn(folder.path(), shape.workers, tool)?;
+        let mut measured = Self {
+            child,
+            subject: subject.clone(),
+            entry: local,
+            folder,
+            _answering: answering,
+            _hanging: hanging,
+        };
+        measured.entry = measured.wait_ready()?;
+        Ok(measured)
+    }
+
+    /// Where requests are to be sent.
+    #[must_use]
+    pub const fn entry(&self) -> SocketAddr {
+        self.entry
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its folder, into which a counter may write.
+    #[must_use]
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Anonymous resident memory in bytes: without the pages of the binary, which are shared.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn anonymous_bytes(&self) -> Result<u64, CostError> {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = fs::read_to_string(&path).map_err(CostError::io("read", &path))?;
+        let kib = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"))
+            .and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        kib.map(|kib| kib * 1_024)
+            .ok_or_else(|| CostError::Counter {
+                tool: "/proc/PID/status",
+                found: status,
+                expected: "RssAnon in kB",
+            })
+    }
+
+    fn wait_ready(&mut self) -> Result<SocketAddr, CostError> {
+        let started = Instant::now();
+        while started.elapsed() < READY_BOUND {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(CostError::Ended {
+                    subject: self.subject.name().to_owned(),
+                    status: status.to_string(),
+                    log: self.log_tail(),
+                });
+            }
+            if let Some(entry) = self.admin_address().and_then(listening_entry) {
+                return Ok(entry);
+            }
+            thread::sleep(POLL);
+        }
+        Err(CostError::NotReady {
+            subject: self.subject.name().to_owned(),
+            log: self.log_tail(),
+        })
+    }
+
+    fn admin_address(&self) -> Option<SocketAddr> {
+        let text = fs::read_to_string(self.folder.path().join(ADMIN_ADDRESS)).ok()?;
+        text.trim().parse().ok()
+    }
+
+    fn log_tail(&self) -> String {
+        let log = fs::read(self.folder.path().join(LOG)).unwrap_or_default();
+        let tail = log
+            .get(log.len().saturating_sub(TAIL)..)
+            .unwrap_or_default();
+        String::from_utf8_lossy(tail).into_owned()
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address of the measured listener, once Envoy is live; its admin interface answers with `content-length`
+/// only when asked in HTTP/1.1 for something short.
+fn listening_entry(admin: SocketAddr) -> Option<SocketAddr> {
+    let ask = |path: &str| {
+        let mut connection = Connection::open(admin).ok()?;
+        connection.send(&Request::get(path, &[])).ok()?;
+        connection
+            .receive()
+            .ok()
+            .filter(|answer| answer.status == 200)
+    };
+    ask("/ready")?;
+    let listeners: Value =
+        serde_json::from_slice(&ask("/listeners?format=json")?.body).ok()?;
+    let statuses = listeners.get("listener_statuses")?.as_array()?;
+    let entry = statuses
+        .iter()
+        .find(|status| status.get("name").and_then(Value::as_str) == Some(ENTRY))?;
+    let address = entry.pointer("/local_address/socket_address")?;
+    let port = u16::try_from(address.get("port_value")?.as_u64()?).ok()?;
+    let ip = address.get("address")?.as_str()?.parse().ok()?;
+    (port != 0).then(|| SocketAddr::new(ip, port))
+}
+
+fn spawn(folder: &std::path::Path, workers: u32, tool: Tool) -> Result<Child, CostError> {
+    let log = folder.join(LOG);
+    let file = File::create(&log).map_err(CostError::io("create", &log))?;
+    let binary = envoy::binary();
+    let mut command = tool.command(&binary, folder);
+    command
+        .arg("--config-path")
+        .arg(folder.join("envoy.json"))
+        .arg("--admin-address-path")
+        .arg(folder.join(ADMIN_ADDRESS))
+        .args(["--concurrency", &workers.to_string()])
+        .args(["--log-level", "error", "--disable-hot-restart"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(file);
+    die_with_parent(&mut command);
+    command.spawn().map_err(CostError::io("run", binary))
+}
+
+/// Asks the kernel to kill the child when the thread that starts it ends, which here is the main thread.
+#[expect(
+    unsafe_code,
+    reason = "the only way to run code between fork and exec; it makes one system call"
+)]
+pub(super) fn die_with_parent(command: &mut Command) {
+    // SAFETY: the closure only calls prctl, which is safe between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+                .map_err(Into::into)
+        });
+    }
+}

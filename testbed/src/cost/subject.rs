@@ -1,0 +1,225 @@
+//! The Envoys that are compared, and their one bootstrap.
+//!
+//! A request enters the measured listener, goes to a cluster, and from there to a second
+//! listener of the same process, which answers by itself: two hops, one process to count,
+//! no upstream whose speed could matter. All subjects share everything but the filter.
+//!
+//! A second route, `/hang`, leads to a server that accepts and never answers. The plugin
+//! may have one request in flight there: with that one taken, every other is shed.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+/// Path that is answered by the second listener.
+pub const ANSWERED: &str = "/";
+/// Path whose requests never get an answer.
+pub const HANGING: &str = "/hang";
+/// Prefix of paths that go to the cluster that [`UPSTREAM_HEADER`] names.
+pub const MANY: &str = "/many";
+/// Request header that names the cluster on [`MANY`].
+pub const UPSTREAM_HEADER: &str = "x-upstream";
+/// Status of a shed request, unlike any that Envoy makes by itself.
+pub const SHED_STATUS: u16 = 529;
+
+/// Name of the measured listener.
+pub(super) const ENTRY: &str = "entry";
+
+/// Who is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// Envoy without any filter but the router.
+    NoFilter,
+    /// Envoy's own adaptive concurrency filter.
+    AdaptiveConcurrency,
+    /// A Wasm module in Tidegate's place.
+    Module(PathBuf),
+}
+
+impl Subject {
+    /// As it is called in tables and JSON.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::NoFilter => "no filter",
+            Self::AdaptiveConcurrency => "adaptive_concurrency",
+            Self::Module(_) => "tidegate",
+        }
+    }
+
+    fn filter(&self) -> Option<Value> {
+        match self {
+            Self::NoFilter => None,
+            Self::AdaptiveConcurrency => Some(adaptive_concurrency()),
+            Self::Module(path) => Some(module(path)),
+        }
+    }
+}
+
+/// What a bootstrap depends on besides the subject.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings {
+    /// Where the second listener is to listen.
+    pub answering: SocketAddr,
+    /// A server that never answers.
+    pub hanging: SocketAddr,
+    /// How many further clusters there are; see [`cluster_name`].
+    pub many: u32,
+}
+
+/// Name of the `index`th of many clusters, shaped like Istio's.
+#[must_use]
+pub fn cluster_name(index: u32) -> String {
+    format!("outbound|80||service-{index:04}.cost.svc.cluster.local")
+}
+
+pub(super) fn bootstrap(subject: &Subject, around: &Surroundings) -> Value {
+    let any_port = json!({"socket_address": {"address": "127.0.0.1", "port_value": 0}});
+    let many = (0..around.many).map(|index| cluster(&cluster_name(index), around.answering, 1));
+    let clusters: Vec<Value> = [
+        cluster("answered", around.answering, 0),
+        cluster("hanging", around.hanging, 0),
+    ]
+    .into_iter()
+    .chain(many)
+    .collect();
+    let answer = json!({"direct_response": {"status": 200, "body": {"inline_string": "ok"}}});
+    let to = |cluster: Value| json!({"route": cluster});
+    let routes = [
+        route(HANGING, &to(json!({"cluster": "hanging", "timeout": "0s"}))),
+        route(MANY, &to(json!({"cluster_header": UPSTREAM_HEADER}))),
+        route(ANSWERED, &to(json!({"cluster": "answered"}))),
+    ];
+    json!({
+        "node": {"id": "tidegate-cost", "cluster": "tidegate-cost"},
+        "admin": {"address": any_port},
+        "static_resources": {
+            "listeners": [
+                listener(ENTRY, &any_port, subject.filter(), &routes),
+                listener("answering", &address(around.answering), None, &[route("/", &answer)]),
+            ],
+            "clusters": clusters,
+        },
+    })
+}
+
+fn address(addr: SocketAddr) -> Value {
+    json!({"socket_address": {"address": addr.ip().to_string(), "port_value": addr.port()}})
+}
+
+fn route(prefix: &str, action: &Value) -> Value {
+    let mut route = action.clone();
+    if let Some(fields) = route.as_object_mut() {
+        fields.insert("match".to_owned(), json!({"prefix": prefix}));
+    }
+    route
+}
+
+fn listener(name: &str, address: &Value, filter: Option<Value>, routes: &[Value]) -> Value {
+    let router = json!({
+        "name": "envoy.filters.http.router",
+        "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
+    });
+    let filters: Vec<Value> = filter.into_iter().chain([router]).collect();
+    let host = json!({"name": "all", "domains": ["*"], "routes": routes});
+    json!({
+        "name": name,
+        "address": address,
+        // Connections are dealt out to the workers in turn: no worker stays without.
+        "connection_balance_config": {"exact_balance": {}},
+        "filter_chains": [{"filters": [{
+            "name": "envoy.filters.network.http_connection_manager",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+                "stat_prefix": name,
+                "http_filters": filters,
+                "route_config": {"name": name, "virtual_hosts": [host]},
+            },
+        }]}],
+    })
+}
+
+/// A cluster with one endpoint; 0 for `requests_per_connection` keeps connections for good.
+fn cluster(name: &str, endpoint: SocketAddr, requests_per_connection: u32) -> Value {
+    let most = 1_000_000;
+    let options = if requests_per_connection == 0 {
+        json!({})
+    } else {
+        json!({"max_requests_per_connection": requests_per_connection})
+    };
+    json!({
+        "name": name,
+        "type": "STATIC",
+        "load_assignment": {
+            "cluster_name": name,
+            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address(endpoint)}}]}],
+        },
+        "circuit_breakers": {"thresholds": [
+            {"max_connections": most, "max_pending_requests": most, "max_requests": most},
+        ]},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "common_http_protocol_options": options,
+                "explicit_http_config": {"http_protocol_options": {}},
+            },
+        },
+    })
+}
+
+/// The module with all its parts at work, and limits that this load does not reach, except on the hanging route.
+fn module(path: &Path) -> Value {
+    let roomy = json!({"min": 1_000, "max": 1_000, "initial": 1_000});
+    let single = json!({"min": 1, "max": 1, "initial": 1});
+    let config = json!({
+        "slo": {"latency": {"quantile": 0.99, "target": "10s"}},
+        "limit": roomy,
+        "shed": {"status": SHED_STATUS},
+        "upstreams": [{
+            "match": {"cluster": "hanging"},
+            "limit": single,
+            // One that hangs would open it: the same answers, but then and now a probe.
+            "breaker": {"enabled": false},
+        }],
+    });
+    json!({
+        "name": "tidegate",
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm",
+            "config": {
+                "name": "tidegate",
+                "root_id": "tidegate",
+                "failure_policy": "FAIL_RELOAD",
+                "reload_config": {"backoff": {"base_interval": "1s"}},
+                "vm_config": {
+                    "vm_id": "tidegate",
+                    "runtime": "envoy.wasm.runtime.v8",
+                    "code": {"local": {"filename": path}},
+                },
+                "configuration": {
+                    "@type": "type.googleapis.com/google.protobuf.StringValue",
+                    "value": config.to_string(),
+                },
+            },
+        },
+    })
+}
+
+/// Its smallest limit is above this load too, so that it admits everything.
+fn adaptive_concurrency() -> Value {
+    json!({
+        "name": "envoy.filters.http.adaptive_concurrency",
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency",
+            "gradient_controller_config": {
+                "sample_aggregate_percentile": {"value": 90.0},
+                "concurrency_limit_params": {"concurrency_update_interval": "0.1s"},
+                "min_rtt_calc_params": {
+                    "interval": "60s", "request_count": 50, "min_concurrency": 1_000,
+                },
+            },
+            "enabled": {"default_value": true, "runtime_key": "adaptive_concurrency.enabled"},
+        },
+    })
+}
