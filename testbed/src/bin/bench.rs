@@ -143,12 +143,8 @@ async fn run_all(
                 let head = format!("[{number}/{total}] {:<18} {variant:<20}", scenario.name);
                 let outcome =
                     run::run(scenario, variant, progress(&head, scenario.duration)).await?;
-                let figures = &outcome.figures;
                 clear_line();
-                println!(
-                    "{head} score {:.3}  p99 {:.0} ms  shed {}",
-                    figures.score, figures.admitted_p99_ms, figures.shed
-                );
+                println!("{head} {}", bench::summary(&outcome));
                 let line = json!({"metadata": metadata, "repetition": repetition, "seed": scenario.seed,
                     "workers": scenario.workers, "outcome": outcome});
                 writeln!(file, "{line}").with_context(|| format!("write {}", lines.display()))?;

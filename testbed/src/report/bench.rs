@@ -20,7 +20,7 @@ const COLUMNS: [(&str, Measure); 7] = [
     ("false shed %", Measure::FalseShedRatio),
     ("settle s", Measure::SettleS),
     ("recovery s", Measure::RecoveryS),
-    ("reached while down %", Measure::ReachedWhileDownRatio),
+    ("reached dead %", Measure::ReachedWhileDownRatio),
 ];
 
 /// A missed expectation.
@@ -131,18 +131,52 @@ fn head() -> Vec<&'static str> {
         .collect()
 }
 
+/// One run in one line.
+#[must_use]
+pub fn summary(outcome: &Outcome) -> String {
+    let of = |measure| shown(measure, outcome.figures.measure(measure));
+    let (score, p99, shed) = (
+        of(Measure::Score),
+        of(Measure::AdmittedP99Ms),
+        of(Measure::ShedRatio),
+    );
+    format!("score {score}  p99 {p99} ms  shed {shed} %")
+}
+
+/// Head and rows without the columns in which no contender has a figure.
+fn columns(scenario: &Scenario, outcomes: &[Outcome]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let (head, rows) = (head(), rows(scenario, outcomes));
+    let is_kept = |column: usize| {
+        rows.iter()
+            .any(|row| row.get(column).is_some_and(|cell| cell != "-"))
+    };
+    let kept: Vec<usize> = (0..head.len()).filter(|column| is_kept(*column)).collect();
+    let rows = rows.iter().map(|row| {
+        kept.iter()
+            .filter_map(|column| row.get(*column).cloned())
+            .collect()
+    });
+    (
+        kept.iter()
+            .filter_map(|column| head.get(*column).copied())
+            .collect(),
+        rows.collect(),
+    )
+}
+
 /// The tables of medians for a terminal.
 #[must_use]
 pub fn tables(scenarios: &[Scenario], outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     for scenario in scenarios {
+        let (head, rows) = columns(scenario, outcomes);
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
             "\n{} ({})\n{}",
             scenario.title,
             scenario.name,
-            table::text(&head(), &rows(scenario, outcomes))
+            table::text(&head, &rows)
         );
     }
     text
@@ -191,7 +225,8 @@ pub fn page(
     for scenario in scenarios {
         page.heading(&scenario.title)
             .paragraph(scenario.prose.trim());
-        page.table(&self::head(), &rows(scenario, outcomes));
+        let (head, rows) = columns(scenario, outcomes);
+        page.table(&head, &rows);
         for chart in charts(scenario, outcomes) {
             page.chart(&chart.svg());
         }

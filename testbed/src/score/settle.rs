@@ -6,38 +6,47 @@ use std::time::Duration;
 use super::Judged;
 use crate::number;
 
-/// Goodput is compared with the oracle's within windows of this length.
-const WINDOW: Duration = Duration::from_millis(250);
+/// Goodput is looked at in steps of this length.
+const STEP: Duration = Duration::from_millis(250);
 
 /// Share of the oracle's goodput at which the run has caught up.
 const CAUGHT_UP: f64 = 0.95;
 
-/// So many windows in a row must have caught up: a second of calm, not one lucky window.
-const CALM_WINDOWS: usize = 4;
+/// So many steps together must have caught up: a second, because in a single step of 250 ms chance alone
+/// moves goodput by 5 %.
+const STEPS: usize = 4;
 
-/// Time from `mark` to the first window from which goodput lasts; `None` when it never does.
+/// Time from `mark` to the first step from which a whole second has caught up; `None` when none ever does.
 ///
-/// Windows in which the oracle gets nothing neither help nor hurt.
+/// A first step that lags behind is never part of it: it has to have caught up by half at least. Steps in
+/// which the oracle gets nothing neither help nor hurt.
 #[must_use]
 pub fn time_until_settled(judged: &[Judged<'_>], mark: Duration) -> Option<Duration> {
-    let mut windows: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    let mut steps: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for j in judged {
         let Some(after) = j.record.arrival.at.checked_sub(mark) else {
             continue;
         };
-        let index = u32::try_from(number::floor(after.as_secs_f64() / WINDOW.as_secs_f64()))
+        let index = u32::try_from(number::floor(after.as_secs_f64() / STEP.as_secs_f64()))
             .unwrap_or(u32::MAX);
-        let window = windows.entry(index).or_default();
-        window.0 += f64::from(u8::from(j.good));
-        window.1 += j.verdict.good;
+        let step = steps.entry(index).or_default();
+        step.0 += f64::from(u8::from(j.good));
+        step.1 += j.verdict.good;
     }
-    let caught_up: Vec<(u32, bool)> = windows
+    let steps: Vec<(u32, f64, f64)> = steps
         .into_iter()
         .filter(|(_, (_, possible))| *possible > 0.0)
-        .map(|(index, (good, possible))| (index, good >= CAUGHT_UP * possible))
+        .map(|(i, (g, p))| (i, g, p))
         .collect();
-    let calm = caught_up
-        .windows(CALM_WINDOWS)
-        .find(|windows| windows.iter().all(|(_, caught_up)| *caught_up))?;
-    calm.first().map(|(index, _)| WINDOW * *index)
+    let has_caught_up = |second: &&[(u32, f64, f64)]| {
+        let (good, possible) = second
+            .iter()
+            .fold((0.0, 0.0), |sum, step| (sum.0 + step.1, sum.1 + step.2));
+        let is_begun = second
+            .first()
+            .is_some_and(|(_, good, possible)| *good >= 0.5 * possible);
+        is_begun && good >= CAUGHT_UP * possible
+    };
+    let second = steps.windows(STEPS).find(has_caught_up)?;
+    second.first().map(|(index, _, _)| STEP * *index)
 }
