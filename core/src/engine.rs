@@ -12,7 +12,7 @@ use crate::breaker::{BreakerState, Transition};
 use crate::config::{Config, Policy};
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, Slice};
+use crate::exchange::{self, Directives, Slice};
 use crate::leader::{Leader, Surroundings};
 use crate::outcome::Outcome;
 use crate::permit::{Permit, Phase, Purpose};
@@ -23,8 +23,6 @@ use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
-/// An upstream that was used this recently is reported to the leader.
-const REPORTED_FOR: Duration = Duration::from_secs(5);
 /// The random part of Retry-After: callers come back over so much of the wait, not all at once.
 const RETRY_AFTER_JITTER: f64 = 0.5;
 
@@ -206,21 +204,37 @@ impl Engine {
 
     /// What this worker saw of the upstreams in use.
     pub fn slice(&mut self, now: Instant) -> Slice {
-        let reports = self
+        let reported = self
             .registry
             .slots_mut()
-            .filter(|(_, slot)| {
-                !slot.is_idle()
-                    || now.saturating_since(slot.last_used) < REPORTED_FOR
-                    || slot.gate.state() != BreakerState::Closed
-            })
-            .map(|(_, slot)| slot.report(now))
+            .filter(|(_, slot)| slot.is_reported(now));
+        let reports = reported
+            .map(|(_, slot)| slot.report(now).to_owned())
             .collect();
         Slice {
             worker: self.worker,
             at: now,
             reports,
         }
+    }
+
+    /// The bytes of [`Engine::slice`], without the copies: what [`Slice::decode`] reads.
+    pub fn encode_slice(&mut self, now: Instant) -> Vec<u8> {
+        let count = self
+            .registry
+            .slots()
+            .filter(|(_, slot)| slot.is_reported(now))
+            .count();
+        let reported = self
+            .registry
+            .slots_mut()
+            .filter(|(_, slot)| slot.is_reported(now));
+        exchange::encode_slice(
+            self.worker,
+            now,
+            count,
+            reported.map(|(_, slot)| slot.report(now)),
+        )
     }
 
     /// Leads: merges the slices of all workers, runs the control laws, and says what all shall follow. `None`
@@ -363,5 +377,45 @@ const fn event(upstream: UpstreamId, transition: Transition) -> Event {
         Transition::Trip(reason) => Event::Tripped { upstream, reason },
         Transition::Ramp => Event::Ramping { upstream },
         Transition::Reset => Event::Reset { upstream },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::MINIMAL_EXAMPLE;
+    use crate::counters::Unshared;
+    use crate::request::Known;
+
+    #[test]
+    fn a_slice_is_the_same_with_and_without_copies() {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        let mut engine = Engine::of_many(config, Instant::ZERO, 7);
+        for name in ["a", "b"] {
+            let upstream = engine.upstream(name, None, Instant::ZERO);
+            let Decision::Admit(permit) = engine.admit(
+                upstream,
+                &mut Known::default(),
+                &mut Unshared,
+                Instant::ZERO,
+            ) else {
+                panic!("a fresh upstream admits");
+            };
+            engine.complete(
+                permit,
+                Outcome::Success,
+                &mut Unshared,
+                Instant::from_nanos(5),
+            );
+        }
+        let now = Instant::from_nanos(9);
+        let slice = engine.slice(now);
+        assert_eq!(
+            slice.reports.len(),
+            3,
+            "the shared upstream was used just now too"
+        );
+        assert_eq!(engine.encode_slice(now), slice.encode());
+        assert_eq!(Slice::decode(&slice.encode()), Ok(slice));
     }
 }

@@ -29,13 +29,13 @@ pub struct Slice {
     pub reports: Vec<Report>,
 }
 
-/// What one worker saw of one upstream.
+/// What one worker saw of one upstream. Borrowed on its way out, owned on its way in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct Report<K = UpstreamKey, T = Tally> {
     /// Which upstream.
-    pub upstream: UpstreamKey,
+    pub upstream: K,
     /// All it counted since its VM began.
-    pub tally: Tally,
+    pub tally: T,
     /// Requests it has in flight now.
     pub in_flight: u32,
     /// Requests of its own that became streams.
@@ -157,6 +157,37 @@ impl Directives {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         decode(bytes)
     }
+}
+
+impl Report<&UpstreamKey, &Tally> {
+    pub(crate) fn to_owned(&self) -> Report {
+        Report {
+            upstream: self.upstream.clone(),
+            tally: self.tally.clone(),
+            in_flight: self.in_flight,
+            streams: self.streams,
+            overdue: self.overdue,
+            peak: self.peak,
+            last_response: self.last_response,
+            endpoints: self.endpoints,
+            retry_after_ms: self.retry_after_ms,
+            trip: self.trip,
+        }
+    }
+}
+
+/// A slice's bytes without the slice: a thousand upstreams' tallies are not copied to be written.
+pub(crate) fn encode_slice<'a>(
+    worker: u64,
+    at: Instant,
+    count: usize,
+    reports: impl Iterator<Item = Report<&'a UpstreamKey, &'a Tally>>,
+) -> Vec<u8> {
+    let head = postcard::to_extend(&(worker, at, count), vec![WIRE_VERSION]);
+    reports
+        .take(count)
+        .fold(head, |bytes, report| postcard::to_extend(&report, bytes?))
+        .unwrap_or_default()
 }
 
 fn encode<T: Serialize>(value: &T) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::ages::Ages;
-use crate::breaker::{Gate, Thresholds, TripReason};
+use crate::breaker::{BreakerState, Gate, Thresholds, TripReason};
 use crate::config::{Policy, RuleIndex};
 use crate::exchange::{Directive, Report};
 use crate::ladder::{Ladder, Margin};
@@ -18,6 +18,8 @@ use crate::upstream::{UpstreamId, UpstreamKey};
 /// After this long without an end, a request whose headers came is a stream: a websocket, server-sent events, a
 /// gRPC stream, a large download. It no longer counts as in flight, because it says nothing about load.
 pub const STREAM_AFTER: Duration = Duration::from_secs(5);
+/// An upstream that was used this recently is reported to the leader.
+const REPORTED_FOR: Duration = Duration::from_secs(5);
 /// Ages are told apart up to this many times the time after which a request hangs.
 const AGE_HORIZON: u32 = 2;
 
@@ -290,20 +292,28 @@ impl Slot {
     }
 
     /// What the leader needs to know.
-    pub(crate) fn report(&mut self, now: Instant) -> Report {
+    pub(crate) fn report(&mut self, now: Instant) -> Report<&UpstreamKey, &Tally> {
         self.integrate(now);
+        let overdue = self.waiting.at_least(self.hang_after, now);
         Report {
-            upstream: self.key.clone(),
-            tally: self.tally.clone(),
+            upstream: &self.key,
+            tally: &self.tally,
             in_flight: self.in_flight,
             streams: self.streams,
-            overdue: self.waiting.at_least(self.hang_after, now),
+            overdue,
             peak: self.peak.value(),
             last_response: self.last_response,
             endpoints: self.endpoints,
             retry_after_ms: self.retry_after_ms.value(),
             trip: self.gate.trip(),
         }
+    }
+
+    /// Whether the leader should hear of it.
+    pub(crate) fn is_reported(&self, now: Instant) -> bool {
+        !self.is_idle()
+            || now.saturating_since(self.last_used) < REPORTED_FOR
+            || self.gate.state() != BreakerState::Closed
     }
 
     /// Whether nothing would be lost if it were forgotten.
