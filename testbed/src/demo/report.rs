@@ -111,7 +111,11 @@ fn cards(told: &Told) -> String {
             .collect();
         hit.iter().map(|p| p.reached).sum::<f64>() / number::float_len(hit.len()).max(1.0)
     };
-    let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"));
+    let ms = |value: Option<f64>| match value {
+        None => "-".to_owned(),
+        Some(ms) if ms >= 950.0 => format!("{:.1} s", ms / 1_000.0),
+        Some(ms) => format!("{ms:.0} ms"),
+    };
     let (hang, hang_without) = of("hang");
     let card = |title: &str, with: String, without: String, what: &str| {
         format!(
@@ -134,10 +138,10 @@ fn cards(told: &Told) -> String {
             "of the answers 200",
         ),
         card(
-            "Reached the dead service",
+            "Sent to the dead service",
             format!("{:.0}/s", outage(&with)),
             format!("{:.0}/s", outage(&without)),
-            "requests during the outage",
+            "requests, during the outage",
         ),
         card(
             "Wait while it hangs",

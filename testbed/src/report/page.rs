@@ -123,5 +123,5 @@ th.group{text-align:center;border-bottom:0;padding-bottom:0}th:first-child,td:fi
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px;margin:18px 0}\
 .card{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:14px 16px}\
 .card b{display:block;font-size:13px;font-weight:600;color:var(--soft)}\
-.card .big{font-size:26px;font-weight:650;line-height:1.25}.card .with{color:var(--accent)}.card .without{color:var(--bad)}\
+.card .big{font-size:25px;white-space:nowrap;font-weight:650;line-height:1.25}.card .with{color:var(--accent)}.card .without{color:var(--bad)}\
 .card small{color:var(--soft)}";
