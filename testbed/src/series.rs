@@ -53,14 +53,15 @@ pub const WINDOW: Duration = Duration::from_millis(500);
 /// Sorts the records of a run into windows.
 #[must_use]
 pub fn windows(scenario: &Scenario, records: &[Record]) -> Vec<Window> {
-    windows_with(scenario, records, |_| scenario.slo.latency)
+    windows_with(scenario, records, WINDOW, |_| scenario.slo.latency)
 }
 
-/// The same with a latency target that changes over time.
+/// The same with windows of another length and a latency target that changes over time.
 #[must_use]
 pub fn windows_with(
     scenario: &Scenario,
     records: &[Record],
+    length: Duration,
     objective_at: impl Fn(Duration) -> Duration,
 ) -> Vec<Window> {
     let mut records: Vec<&Record> = records.iter().collect();
@@ -70,7 +71,7 @@ pub fn windows_with(
         .map(|record| record.arrival.clone())
         .collect();
     let verdicts = oracle::judge(scenario, &arrivals);
-    let length = WINDOW.as_secs_f64();
+    let length = length.as_secs_f64();
     let count = number::floor((scenario.duration.as_secs_f64() / length).ceil());
     let mut windows: Vec<(Window, Vec<Duration>)> = (0..count)
         .map(|index| {

@@ -1,6 +1,7 @@
 //! The demo's report: what one sees, in prose, figures and charts.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{SideRecord, Told};
 use crate::envoy::PushOutcome;
@@ -79,7 +80,7 @@ pub fn main_chart(told: &Told) -> Chart {
     chart.lines.push(line(
         "without",
         "c-none",
-        Stroke::Area,
+        Stroke::Solid,
         &self::windows(told, &told.without),
         |w| Some(w.good),
     ));
@@ -262,7 +263,14 @@ fn inside(told: &Told) -> Chart {
         unit,
         false,
     );
-    let samples = &told.with.samples;
+    let end = told.story.scenario.duration.as_secs_f64();
+    let before_end = told
+        .with
+        .samples
+        .iter()
+        .take_while(|sample| sample.at_s <= end)
+        .count();
+    let samples = told.with.samples.get(..before_end).unwrap_or_default();
     let mut push = |name: &str, class, stroke, value: fn(&Sample) -> Option<u64>| {
         let points = samples
             .iter()
@@ -294,7 +302,7 @@ fn inside(told: &Told) -> Chart {
 
 fn with_phases(told: &Told, title: &str, unit: &str, is_named: bool) -> Chart {
     let mut chart = Chart::new(title, unit, told.story.scenario.duration.as_secs_f64());
-    let band = |(phase, end): (&super::Phase, std::time::Duration)| Band {
+    let band = |(phase, end): (&super::Phase, Duration)| Band {
         from: phase.at.as_secs_f64(),
         to: end.as_secs_f64(),
         label: if is_named {
@@ -302,17 +310,26 @@ fn with_phases(told: &Told, title: &str, unit: &str, is_named: bool) -> Chart {
         } else {
             String::new()
         },
-        is_trouble: ["overload", "errors", "hang", "tighter"].contains(&phase.name.as_str()),
+        is_trouble: ["overload", "errors", "hang", "spike", "tighter"]
+            .contains(&phase.name.as_str()),
     };
     chart.bands = told.story.stretches().map(band).collect();
     chart
 }
 
-/// Windows with goodput by the objective of their time.
+/// Windows with goodput by the objective of their time; a sixtieth of the story each.
 fn windows(told: &Told, side: &SideRecord) -> Vec<Window> {
     let story = &told.story;
-    series::windows_with(&story.scenario, &side.records, |at| story.objective_at(at))
+    let length = (story.scenario.duration / 60).clamp(SHORTEST_WINDOW, LONGEST_WINDOW);
+    series::windows_with(&story.scenario, &side.records, length, |at| {
+        story.objective_at(at)
+    })
 }
+
+/// Shorter windows show chance, not goodput.
+const SHORTEST_WINDOW: Duration = Duration::from_millis(250);
+/// Longer windows hide how fast something settles.
+const LONGEST_WINDOW: Duration = Duration::from_secs(1);
 
 fn line(
     name: &str,

@@ -119,12 +119,12 @@ mod tests {
             "overload"
         );
         assert_eq!(
-            story.objective_at(Duration::from_secs(26)),
+            story.objective_at(Duration::from_secs(25)),
             Duration::from_millis(300)
         );
         assert_eq!(
-            story.objective_at(Duration::from_secs(27)),
-            Duration::from_millis(140)
+            story.objective_at(Duration::from_secs(26)),
+            Duration::from_millis(200)
         );
         assert!((story.capacity() - 250.0).abs() < 1e-9);
     }
