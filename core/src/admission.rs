@@ -188,7 +188,7 @@ fn take_probe(
             slot.exhausted = Some(ceiling);
             false
         }
-        None => slot.gate.take_own_probe(),
+        None => slot.gate.take_own_probe(ceiling),
     };
     if granted {
         slot.tally.add(Count::ProbesSent, 1);

@@ -38,8 +38,8 @@ pub(crate) struct Gate {
     trips: u32,
     trip: Option<LocalTrip>,
     unheard_since: Option<Instant>,
-    /// Where the count of probes is not shared: the epoch in which this worker sent its probe.
-    probed: Option<u32>,
+    /// Where the count of probes is not shared: the epoch and ceiling under which this worker sent its probe.
+    probed: Option<(u32, u64)>,
 }
 
 impl Gate {
@@ -67,11 +67,10 @@ impl Gate {
         }
     }
 
-    /// Where probes are not counted together, every worker may send one in each epoch.
-    pub(crate) fn take_own_probe(&mut self) -> bool {
-        let first = self.probed != Some(self.epoch);
-        self.probed = Some(self.epoch);
-        first
+    /// Where probes are not counted together, every worker may send one under each ceiling of each epoch.
+    pub(crate) fn take_own_probe(&mut self, ceiling: u64) -> bool {
+        let grant = Some((self.epoch, ceiling));
+        core::mem::replace(&mut self.probed, grant) != grant
     }
 
     /// Hears how a request of `epoch`, admitted at `load`, ended. Answers with the reason when that trips.

@@ -10,7 +10,8 @@ use crate::config::BreakerConfig;
 use crate::exchange::LocalTrip;
 use crate::limit::Learned;
 use crate::sample::Sample;
-use crate::tally::Count;
+use crate::shed::ShedReason;
+use crate::tally::{Count, Tally};
 use crate::time::Instant;
 
 /// A success rate of fewer outcomes means nothing (Hystrix: 20 requests; Linkerd: 5 of one endpoint).
@@ -142,7 +143,15 @@ impl Judge {
                 self.learn_rates(findings);
                 reported.or_else(|| self.judge_closed(findings, config).map(Transition::Trip))
             }
-            BreakerState::Open { until, .. } if findings.now < until => None,
+            BreakerState::Open { until, probes } if findings.now < until => {
+                // The policy may have changed, and clocks jump back: no wait is longer than allowed now.
+                let latest = findings.now + config.max_open().max(config.min_open());
+                self.state = BreakerState::Open {
+                    until: until.min(latest),
+                    probes,
+                };
+                None
+            }
             BreakerState::Open { until, probes } => {
                 reported.or_else(|| self.judge_probe(findings, until, probes))
             }
@@ -182,13 +191,7 @@ impl Judge {
                 Loads::default()
             };
             if self.evidence.window(successes, judged, &thresholds) == Finding::Outage {
-                {
-                    eprintln!(
-                        "LEADER trip {:?} {:?} {:?}",
-                        successes, failures, thresholds
-                    );
-                    return Some(TripReason::ConsecutiveFailures);
-                }
+                return Some(TripReason::ConsecutiveFailures);
             }
         }
         let trip_ratio = config.trip_ratio().as_f64();
@@ -248,15 +251,20 @@ impl Judge {
         if tally.get(Count::ProbeSuccesses) > 0 {
             return Some(Transition::Ramp);
         }
-        if tally.get(Count::ProbesSent) > 0 {
+        // A probe may have been sent without a report of it: its worker is gone, or reported to another leader. Then
+        // others are refused, or the ceiling is reached.
+        if tally.get(Count::ProbesSent) > 0 || findings.probes >= probes || refuses_probes(tally) {
             self.probing_since.get_or_insert(findings.now);
         }
         let since = self.probing_since?;
         if findings.now.saturating_since(since) >= findings.hang_after {
             return Some(Transition::Trip(TripReason::ProbeFailed));
         }
-        if findings.sample.in_flight == 0 && tally.get(Count::ProbesSent) == 0 {
-            // The probe ended without a verdict, its caller gone: grant another.
+        if findings.sample.in_flight == 0
+            && tally.get(Count::ProbesSent) == 0
+            && since < findings.now
+        {
+            // The probe ended without a verdict, its caller gone, and every worker has reported since: grant another.
             self.probing_since = None;
             self.state = BreakerState::Open {
                 until,
@@ -293,7 +301,10 @@ impl Judge {
         self.state = match transition {
             Transition::Trip(_) => self.open(findings, config, probing_since),
             Transition::Ramp => BreakerState::Ramp {
-                limit: (findings.limit / FIRST_RAMP_STEP).max(1),
+                // Beside those that hang since before the trip, or they alone would fill the ramp.
+                limit: (findings.limit / FIRST_RAMP_STEP)
+                    .max(1)
+                    .saturating_add(findings.sample.overdue),
             },
             Transition::Reset => {
                 if let Some(since) = self.outage_since {
@@ -365,4 +376,11 @@ impl Judge {
             self.settling_rate = self.failure_rate;
         }
     }
+}
+
+/// Whether half-open refused anybody, in whatever mode.
+fn refuses_probes(tally: &Tally) -> bool {
+    tally.shed(ShedReason::BreakerHalfOpen) > 0
+        || tally.would_shed(ShedReason::BreakerHalfOpen) > 0
+        || tally.get(Count::Spared) > 0
 }
