@@ -12,13 +12,16 @@ use crate::time::Instant;
 
 /// Buckets in the ring; the oldest ages are told apart by 1/32 of the horizon.
 const BUCKETS: usize = 32;
+/// A horizon that moved by less than one part in so many is the same: the ring has room for it.
+const TOLERANCE: u64 = 2;
 
 /// Counts of requests by the time they entered.
 #[derive(Clone, Debug)]
 pub(crate) struct Ages {
     width_ns: u64,
-    /// Grows when the width changes: places handed out before then are in `beyond`.
+    /// Grows when the width changes: places handed out before then are in the bucket `carried`, or beyond.
     generation: u32,
+    carried: u64,
     newest: u64,
     ring: [u32; BUCKETS],
     beyond: u32,
@@ -30,20 +33,29 @@ impl Ages {
         Self {
             width_ns: width(horizon),
             generation: 0,
+            carried: 0,
             newest: 0,
             ring: [0; BUCKETS],
             beyond: 0,
         }
     }
 
-    /// Another horizon. What is in the ledger stays counted, as older than any horizon.
-    pub(crate) fn set_horizon(&mut self, horizon: Duration) {
-        if width(horizon) != self.width_ns {
-            self.beyond = self.total();
-            self.ring = [0; BUCKETS];
-            self.width_ns = width(horizon);
-            self.generation = self.generation.wrapping_add(1);
-            self.newest = 0;
+    /// Another horizon, if it differs enough to matter. What is in the ledger stays counted; its ages start anew, as
+    /// nobody must look older than it is.
+    pub(crate) fn set_horizon(&mut self, horizon: Duration, now: Instant) {
+        let wanted = width(horizon);
+        if wanted.abs_diff(self.width_ns) <= self.width_ns / TOLERANCE {
+            return;
+        }
+        self.roll(now);
+        let young = self.total().saturating_sub(self.beyond);
+        self.ring = [0; BUCKETS];
+        self.width_ns = wanted;
+        self.generation = self.generation.wrapping_add(1);
+        self.newest = now.as_nanos() / wanted;
+        self.carried = self.newest;
+        if let Some(count) = self.ring.get_mut(slot(self.carried)) {
+            *count = young;
         }
     }
 
@@ -63,16 +75,24 @@ impl Ages {
 
     /// Takes one out. False when it was not in the ledger any more (see [`Ages::take_beyond`]).
     pub(crate) fn leave(&mut self, place: Place) -> bool {
-        let in_ring = place.generation == self.generation
-            && self.newest.saturating_sub(place.bucket) < BUCKETS as u64;
-        let count = if in_ring {
-            self.ring.get_mut(slot(place.bucket))
+        let bucket = if place.generation == self.generation {
+            place.bucket
         } else {
-            Some(&mut self.beyond)
+            self.carried
         };
-        let Some(count) = count.filter(|count| **count > 0) else {
+        let in_ring = self.newest.saturating_sub(bucket) < BUCKETS as u64;
+        let from_ring = in_ring
+            .then(|| self.ring.get_mut(slot(bucket)))
+            .flatten()
+            .filter(|count| **count > 0);
+        // Of those carried over some were beyond already; which ones is not known, only how many.
+        let count = match from_ring {
+            Some(count) => count,
+            None => &mut self.beyond,
+        };
+        if *count == 0 {
             return false;
-        };
+        }
         *count -= 1;
         true
     }
@@ -167,11 +187,24 @@ mod tests {
     #[test]
     fn a_new_horizon_keeps_the_count() {
         let mut ages = Ages::new(HORIZON);
-        let place = ages.enter(at(50));
-        ages.set_horizon(Duration::from_secs(30));
-        assert_eq!(ages.total(), 1);
-        assert!(ages.leave(place));
+        let places = [ages.enter(at(50)), ages.enter(at(9_000))];
+        ages.set_horizon(Duration::from_secs(30), at(9_000));
+        let later = ages.enter(at(9_000));
+        assert_eq!(ages.total(), 3);
+        assert!(places.into_iter().all(|place| ages.leave(place)));
+        assert!(ages.leave(later));
         assert_eq!(ages.total(), 0);
+    }
+
+    #[test]
+    fn a_new_horizon_makes_nobody_overdue() {
+        // It did: a slow upstream's horizon moves with every window, and five young requests looked like a hang.
+        let mut ages = Ages::new(HORIZON);
+        let place = ages.enter(at(1_000));
+        ages.set_horizon(Duration::from_secs(30), at(1_100));
+        assert_eq!(ages.at_least(Duration::from_millis(300), at(1_200)), 0);
+        assert_eq!(ages.at_least(Duration::from_secs(15), at(31_000)), 1);
+        assert!(ages.leave(place));
     }
 
     #[test]

@@ -245,11 +245,7 @@ impl Engine {
         counters: &mut impl Counters,
         now: Instant,
     ) -> Option<(Directives, Events)> {
-        let took_over = self.registry.has_followed();
-        let mut leader = self
-            .leader
-            .take()
-            .unwrap_or_else(|| Leader::new(now, took_over));
+        let mut leader = self.leader.take().unwrap_or_else(|| Leader::new(now));
         let registry = &self.registry;
         let cap = usize::try_from(self.config.max_upstreams())
             .unwrap_or(usize::MAX)
@@ -263,6 +259,9 @@ impl Engine {
                 round.key.route.as_deref(),
                 now,
             );
+            if round.is_active() {
+                self.registry.slot_mut(upstream).last_led = now;
+            }
             let around = Surroundings {
                 policy: self.config.policy(self.registry.slot(upstream).rule),
                 probes: counters
@@ -316,9 +315,9 @@ impl Engine {
     }
 
     /// Another configuration. What was learned stays, as do requests in flight and open breakers.
-    pub fn reconfigure(&mut self, config: Config, _now: Instant) {
+    pub fn reconfigure(&mut self, config: Config, now: Instant) {
         self.config = config;
-        self.registry.follow_config(&self.config);
+        self.registry.follow_config(&self.config, now);
     }
 
     /// [`crate::UpstreamKey::hash`] of an upstream's name. A handle passes from one upstream to another when the

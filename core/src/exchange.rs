@@ -34,7 +34,9 @@ pub struct Slice {
 pub struct Report<K = UpstreamKey, T = Tally> {
     /// Which upstream.
     pub upstream: K,
-    /// All it counted since its VM began.
+    /// When it began to count: with its VM, or later when the upstream came (back) into its registry.
+    pub began: Instant,
+    /// All it counted since.
     pub tally: T,
     /// Requests it has in flight now.
     pub in_flight: u32,
@@ -163,6 +165,7 @@ impl Report<&UpstreamKey, &Tally> {
     pub(crate) fn to_owned(&self) -> Report {
         Report {
             upstream: self.upstream.clone(),
+            began: self.began,
             tally: self.tally.clone(),
             in_flight: self.in_flight,
             streams: self.streams,

@@ -3,6 +3,9 @@
 //! Reports hold growing counts; the leader takes differences per worker and adds them up, so the order of the
 //! workers does not matter, a report read twice counts once, and one that was overwritten is not lost. A round
 //! waits until every live worker has reported anew, because half a report is half the throughput.
+//!
+//! What a worker counted before this leader first heard of it is history, not news: an hour's requests would look
+//! like a tenth of a second's. Only counts that began a moment ago are taken whole.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +15,6 @@ use crate::breaker::{BreakerState, Findings, Judge, Transition};
 use crate::config::Policy;
 use crate::exchange::{Directive, LocalTrip, Report, Slice};
 use crate::ladder::{Demand, Margin};
-
 use crate::limit::{Learned, LimitReason, Limiter, Terms};
 use crate::registry::EVICTABLE_AFTER;
 use crate::sample::Sample;
@@ -26,16 +28,14 @@ const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
 const ROUND_PATIENCE: Duration = Duration::from_millis(250);
 /// Rounds closer together than this measure nothing.
 const MIN_ROUND: Duration = Duration::from_millis(10);
-/// A new leader does not take what workers counted before its time for news.
-const TAKEOVER: Duration = Duration::from_secs(2);
+/// Counts that began less than this before their first report are news as a whole.
+const YOUNG: Duration = Duration::from_secs(1);
 /// Directives of upstreams that were idle for so long need not be repeated.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
 
 /// The leader's state for all upstreams.
 #[derive(Debug)]
 pub(crate) struct Leader {
-    began_at: Instant,
-    took_over: bool,
     round_at: Instant,
     workers: BTreeMap<u64, Instant>,
     controllers: BTreeMap<u64, Controller>,
@@ -47,10 +47,19 @@ struct Controller {
     limiter: Limiter,
     judge: Judge,
     demand: Demand,
-    seen: BTreeMap<u64, Tally>,
-    heard: BTreeMap<u64, u32>,
+    /// By worker. Boxed, because a map's node has room for eleven.
+    seen: BTreeMap<u64, Box<Seen>>,
     active_at: Instant,
     directive: Directive,
+}
+
+/// What was last heard of one worker's counts.
+#[derive(Debug)]
+struct Seen {
+    began: Instant,
+    tally: Tally,
+    /// The sequence of the last trip heard.
+    trip: Option<u32>,
 }
 
 /// One upstream's merged reports of a round.
@@ -58,6 +67,13 @@ pub(crate) struct Round {
     pub(crate) key: UpstreamKey,
     sample: Sample,
     trips: Vec<LocalTrip>,
+}
+
+impl Round {
+    /// Whether any worker had a request for it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.sample.tally.get(crate::tally::Count::Arrivals) > 0 || self.sample.in_flight > 0
+    }
 }
 
 /// What a controller needs from outside for one round.
@@ -70,11 +86,9 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Leader {
-    /// A leader from now on. `took_over` when workers had another leader before.
-    pub(crate) const fn new(now: Instant, took_over: bool) -> Self {
+    /// A leader from now on.
+    pub(crate) const fn new(now: Instant) -> Self {
         Self {
-            began_at: now,
-            took_over,
             round_at: now,
             workers: BTreeMap::new(),
             controllers: BTreeMap::new(),
@@ -90,29 +104,35 @@ impl Leader {
         known: impl Fn(u64) -> Option<Directive>,
         now: Instant,
     ) -> Option<Vec<(u64, Round)>> {
-        let live = || {
-            slices
-                .iter()
-                .filter(|slice| now.saturating_since(slice.at) < WORKER_TIMEOUT)
-        };
-        let fresh = |slice: &&Slice| {
+        // One slice of each worker, the newest, in the workers' order: whatever order they came in.
+        let mut live = BTreeMap::new();
+        for slice in slices {
+            let is_newest = live
+                .get(&slice.worker)
+                .is_none_or(|other: &&Slice| slice.at > other.at);
+            if is_newest && now.saturating_since(slice.at) < WORKER_TIMEOUT {
+                live.insert(slice.worker, slice);
+            }
+        }
+        let fresh = |slice: &&&Slice| {
             self.workers
                 .get(&slice.worker)
                 .is_none_or(|seen| slice.at > *seen)
         };
+        // After a jump backwards the rounds go on from there.
+        self.round_at = self.round_at.min(now);
         let waited = now.saturating_since(self.round_at);
         if waited < MIN_ROUND
-            || live().count() == 0
-            || (!live().all(|slice| fresh(&slice)) && waited < ROUND_PATIENCE)
+            || live.is_empty()
+            || (!live.values().all(|slice| fresh(&slice)) && waited < ROUND_PATIENCE)
         {
             return None;
         }
-        let span = self.span(live().filter(fresh), waited);
+        let span = self.span(live.values().filter(fresh).copied(), waited);
         self.round_at = now;
-        let newcomers_are_news = !self.took_over || now.saturating_since(self.began_at) >= TAKEOVER;
         let mut rounds = BTreeMap::new();
-        for slice in live() {
-            let new_worker = self.workers.insert(slice.worker, slice.at).is_none();
+        for slice in live.into_values() {
+            self.workers.insert(slice.worker, slice.at);
             for report in &slice.reports {
                 let hash =
                     UpstreamKey::hash(&report.upstream.cluster, report.upstream.route.as_deref());
@@ -128,17 +148,25 @@ impl Leader {
                     sample: Sample::empty(span),
                     trips: Vec::new(),
                 });
-                controller.hear(
-                    slice.worker,
-                    report,
-                    newcomers_are_news || !new_worker,
-                    round,
-                );
+                controller.hear(slice, report, round);
             }
         }
-        self.workers
-            .retain(|_, at| now.saturating_since(*at) < WORKER_TIMEOUT);
+        self.forget_the_gone(now);
         Some(rounds.into_iter().collect())
+    }
+
+    /// Every reload makes VMs of new numbers: what the old ones counted must not pile up.
+    fn forget_the_gone(&mut self, now: Instant) {
+        let workers = &mut self.workers;
+        let before = workers.len();
+        workers.retain(|_, at| now.saturating_since(*at) < WORKER_TIMEOUT);
+        if workers.len() < before {
+            for controller in self.controllers.values_mut() {
+                controller
+                    .seen
+                    .retain(|worker, _| workers.contains_key(worker));
+            }
+        }
     }
 
     /// The mean time between the two last reports of each worker.
@@ -206,20 +234,34 @@ impl Controller {
             judge: Judge::resume(directive.breaker, directive.epoch, &directive.learned),
             demand: Demand::default(),
             seen: BTreeMap::new(),
-            heard: BTreeMap::new(),
             active_at: now,
             directive,
         }
     }
 
-    fn hear(&mut self, worker: u64, report: &Report, is_news: bool, round: &mut Round) {
-        let first = Tally::default();
-        let seen = match self.seen.get(&worker) {
-            Some(seen) => seen,
-            None if is_news => &first,
+    fn hear(&mut self, slice: &Slice, report: &Report, round: &mut Round) {
+        let nothing = Tally::default();
+        // An upstream that left the worker's registry and came back counts from zero.
+        let seen = self
+            .seen
+            .get(&slice.worker)
+            .filter(|seen| seen.began == report.began);
+        let is_young = slice.at.saturating_since(report.began) < YOUNG;
+        let news = report.tally.since(match seen {
+            Some(seen) => &seen.tally,
+            None if is_young => &nothing,
             None => &report.tally,
-        };
-        let news = report.tally.since(seen);
+        });
+        if let Some(trip) = report.trip {
+            let is_heard = match seen {
+                Some(seen) => seen.trip == Some(trip.sequence),
+                // An old one was for the leader before.
+                None => !is_young && trip.epoch != self.judge.epoch(),
+            };
+            if !is_heard {
+                round.trips.push(trip);
+            }
+        }
         let sample = &mut round.sample;
         if news.get(crate::tally::Count::Arrivals) > 0 || report.in_flight > 0 {
             sample.workers = sample.workers.saturating_add(1);
@@ -233,11 +275,16 @@ impl Controller {
         sample.retry_after = sample
             .retry_after
             .max(Duration::from_millis(u64::from(report.retry_after_ms)));
-        self.seen.insert(worker, report.tally.clone());
-        if let Some(trip) = report.trip
-            && self.heard.insert(worker, trip.sequence) != Some(trip.sequence)
-        {
-            round.trips.push(trip);
+        let now_seen = Seen {
+            began: report.began,
+            tally: report.tally.clone(),
+            trip: report.trip.map(|trip| trip.sequence),
+        };
+        match self.seen.get_mut(&slice.worker) {
+            Some(seen) => **seen = now_seen,
+            None => {
+                self.seen.insert(slice.worker, Box::new(now_seen));
+            }
         }
     }
 
@@ -248,7 +295,7 @@ impl Controller {
         now: Instant,
     ) -> Option<Transition> {
         let (sample, policy) = (&round.sample, around.policy);
-        if sample.tally.get(crate::tally::Count::Arrivals) > 0 || sample.in_flight > 0 {
+        if round.is_active() {
             self.active_at = now;
         }
         let terms = Terms {

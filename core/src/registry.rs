@@ -27,7 +27,6 @@ pub(crate) struct Registry {
     by_hash: BTreeMap<u64, UpstreamId>,
     /// What was learned about upstreams that this worker has not seen.
     learned: BTreeMap<u64, Directive>,
-    followed: bool,
     overflowed: u64,
 }
 
@@ -38,7 +37,6 @@ impl Registry {
             slots: Vec::new(),
             by_hash: BTreeMap::new(),
             learned: BTreeMap::new(),
-            followed: false,
             overflowed: 0,
         }
     }
@@ -76,11 +74,6 @@ impl Registry {
     /// Requests that had to share state.
     pub(crate) const fn overflowed(&self) -> u64 {
         self.overflowed
-    }
-
-    /// Whether another worker led before.
-    pub(crate) const fn has_followed(&self) -> bool {
-        self.followed
     }
 
     /// What is in force for an upstream, if anything is known.
@@ -128,7 +121,6 @@ impl Registry {
     }
 
     pub(crate) fn adopt(&mut self, config: &Config, directives: &Directives, now: Instant) {
-        self.followed = true;
         for directive in &directives.entries {
             match self.by_hash.get(&directive.upstream) {
                 Some(id) => {
@@ -139,20 +131,29 @@ impl Registry {
                     self.overflow
                         .adopt(directive, config.policy(self.overflow.rule), now);
                 }
-                None if self.learned.len()
-                    < usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX) =>
-                {
+                None => {
                     self.learned.insert(directive.upstream, *directive);
+                    // At the cap some other goes, lest names long gone keep out those in use.
+                    if self.learned.len()
+                        > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX)
+                    {
+                        let other = self
+                            .learned
+                            .keys()
+                            .find(|hash| **hash != directive.upstream);
+                        if let Some(other) = other.copied() {
+                            self.learned.remove(&other);
+                        }
+                    }
                 }
-                None => {}
             }
         }
     }
 
-    pub(crate) fn follow_config(&mut self, config: &Config) {
+    pub(crate) fn follow_config(&mut self, config: &Config, now: Instant) {
         for (_, slot) in self.slots_mut() {
             slot.rule = rule(config, &slot.key);
-            slot.follow_policy(config.policy(slot.rule));
+            slot.follow_policy(config.policy(slot.rule), now);
         }
     }
 
@@ -169,9 +170,9 @@ impl Registry {
             .slots()
             .skip(1)
             .filter(|(_, slot)| {
-                slot.is_idle() && now.saturating_since(slot.last_used) >= EVICTABLE_AFTER
+                slot.is_idle() && now.saturating_since(slot.last_wanted()) >= EVICTABLE_AFTER
             })
-            .min_by_key(|(_, slot)| slot.last_used)?;
+            .min_by_key(|(_, slot)| slot.last_wanted())?;
         let hash = slot.hash;
         self.by_hash.remove(&hash);
         Some(id)

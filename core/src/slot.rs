@@ -7,7 +7,6 @@ use crate::breaker::{BreakerState, Gate, Thresholds, TripReason};
 use crate::config::{Policy, RuleIndex};
 use crate::exchange::{Directive, Report};
 use crate::ladder::{Ladder, Margin};
-
 use crate::limit::Learned;
 use crate::outcome::{Failure, Outcome};
 use crate::permit::{Permit, Phase, Purpose};
@@ -35,6 +34,8 @@ pub(crate) struct Slot {
     pub(crate) learned: Learned,
     pub(crate) thresholds: Thresholds,
     pub(crate) workers: u16,
+    /// When the tally began.
+    began: Instant,
     pub(crate) tally: Tally,
     pub(crate) in_flight: u32,
     pub(crate) waiting: Ages,
@@ -46,13 +47,14 @@ pub(crate) struct Slot {
     pub(crate) hang_after: Duration,
     pub(crate) last_response: Instant,
     pub(crate) last_used: Instant,
+    /// When this worker, as leader, last decided about it for the others.
+    pub(crate) last_led: Instant,
     pub(crate) endpoints: u32,
     peak: Recent,
     retry_after_ms: Recent,
     /// Refusals and arrivals since the tick, for the cap on the share shed.
     pub(crate) refused_share: Share,
     integrated_at: Instant,
-
     /// Probes beyond this ceiling were refused: no need to ask the shared count again.
     pub(crate) exhausted: Option<u64>,
 }
@@ -90,6 +92,7 @@ impl Slot {
             learned: Learned::default(),
             thresholds: Thresholds::new(0.0, 0.0, policy.breaker().trip_ratio().as_f64()),
             workers: 1,
+            began: now,
             tally: Tally::default(),
             in_flight: 0,
             waiting: Ages::new(hang_after * AGE_HORIZON),
@@ -99,12 +102,12 @@ impl Slot {
             hang_after,
             last_response: now,
             last_used: now,
+            last_led: now,
             endpoints: 0,
             peak: Recent::default(),
             retry_after_ms: Recent::default(),
             refused_share: Share::default(),
             integrated_at: now,
-
             exhausted: None,
         }
     }
@@ -115,7 +118,7 @@ impl Slot {
         self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);
-        self.follow_policy(policy);
+        self.follow_policy(policy, now);
     }
 
     /// What is in force.
@@ -247,7 +250,7 @@ impl Slot {
     }
 
     /// What follows from the policy and from what was learned.
-    pub(crate) fn follow_policy(&mut self, policy: &Policy) {
+    pub(crate) fn follow_policy(&mut self, policy: &Policy, now: Instant) {
         let learned = &self.learned;
         self.thresholds = Thresholds::new(
             f64::from(learned.failure_rate),
@@ -256,7 +259,7 @@ impl Slot {
         );
         self.hang_after = crate::limit::Limiter::resume(learned).hang_after(policy.slo());
         self.waiting
-            .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON));
+            .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
     }
 
     /// One more in flight, or one less.
@@ -297,6 +300,7 @@ impl Slot {
         let overdue = self.waiting.at_least(self.hang_after, now);
         Report {
             upstream: &self.key,
+            began: self.began,
             tally: &self.tally,
             in_flight: self.in_flight,
             streams: self.streams,
@@ -314,6 +318,11 @@ impl Slot {
         !self.is_idle()
             || now.saturating_since(self.last_used) < REPORTED_FOR
             || self.gate.state() != BreakerState::Closed
+    }
+
+    /// When a request, of this worker or of one that it leads, last asked for it.
+    pub(crate) fn last_wanted(&self) -> Instant {
+        self.last_used.max(self.last_led)
     }
 
     /// Whether nothing would be lost if it were forgotten.
