@@ -11,6 +11,7 @@
 pub mod about;
 pub mod arrivals;
 pub mod client;
+pub mod cost;
 pub mod demo;
 pub mod envoy;
 pub mod number;

@@ -1,9 +1,10 @@
 //! A kept-alive HTTP/1.1 connection with as little machinery as can be.
 //!
 //! The load comes from the same machine as the measured process, so that its own cost
-//! matters: one blocking socket, one buffer, no runtime. It reads only answers whose
-//! length is told in `content-length`, which is what Envoy's own replies carry; others are
-//! an error.
+//! matters: one blocking socket, one buffer, no runtime. On a kept-alive connection it reads
+//! only answers whose length is told in `content-length`, which is what Envoy's own replies
+//! carry; others are an error. Its admin interface sends chunks: [`ask_once`] puts them
+//! together.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -114,14 +115,46 @@ impl Request {
     }
 }
 
+/// Asks `peer` for `path` over a connection of its own.
+///
+/// # Errors
+/// When nobody listens there, or what comes is no HTTP.
+pub fn ask_once(peer: SocketAddr, path: &str) -> Result<Answer, CostError> {
+    let mut connection = Connection::open(peer)?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: cost.test\r\nconnection: close\r\n\r\n");
+    connection.send(&Request(request.into_bytes()))?;
+    let mut bytes = Vec::new();
+    let read = connection.stream.read_to_end(&mut bytes);
+    read.map_err(|source| connection.failed(source))?;
+    match split(&bytes) {
+        Ok(Some((head, body))) => Ok(Answer {
+            status: head.status,
+            body: if head.chunked {
+                unchunked(body)
+            } else {
+                body.to_vec()
+            },
+        }),
+        Ok(None) => Err(connection.failed(io::ErrorKind::UnexpectedEof.into())),
+        Err(problem) => Err(connection.failed(io::Error::other(problem))),
+    }
+}
+
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
-/// The answer in `bytes`, or `None` when it is not all there.
-fn parse(bytes: &[u8]) -> Result<Option<Answer>, &'static str> {
-    let head = bytes
+/// What the head of an answer tells.
+struct Head {
+    status: u16,
+    length: Option<usize>,
+    chunked: bool,
+}
+
+/// Head and all that follows it, or `None` when the head is not all there.
+fn split(bytes: &[u8]) -> Result<Option<(Head, &[u8])>, &'static str> {
+    let end = bytes
         .windows(END_OF_HEAD.len())
         .position(|window| window == END_OF_HEAD);
-    let Some((head, rest)) = head.and_then(|end| bytes.split_at_checked(end)) else {
+    let Some((head, rest)) = end.and_then(|end| bytes.split_at_checked(end)) else {
         return Ok(None);
     };
     let head = std::str::from_utf8(head).map_err(|_| "the head is no text")?;
@@ -130,17 +163,51 @@ fn parse(bytes: &[u8]) -> Result<Option<Answer>, &'static str> {
     let status = status
         .and_then(|status| status.parse().ok())
         .ok_or("no status line")?;
-    let length = lines.find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length")
-            .then(|| value.trim().parse::<usize>().ok())
-    });
-    let length = length.flatten().ok_or("no content-length")?;
-    let body = rest
-        .get(END_OF_HEAD.len()..)
-        .and_then(|body| body.get(..length));
-    Ok(body.map(|body| Answer {
+    let (mut length, mut chunked) = (None, false);
+    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+        let value = value.trim();
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.parse().ok();
+        }
+        chunked |= name.eq_ignore_ascii_case("transfer-encoding") && value == "chunked";
+    }
+    let head = Head {
         status,
+        length,
+        chunked,
+    };
+    Ok(Some((
+        head,
+        rest.get(END_OF_HEAD.len()..).unwrap_or_default(),
+    )))
+}
+
+/// The content of a chunked body, up to where it ends or is no such thing.
+fn unchunked(mut body: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    while let Some(line) = body.windows(2).position(|window| window == b"\r\n") {
+        let (size, rest) = body.split_at(line);
+        let size = std::str::from_utf8(size)
+            .ok()
+            .and_then(|size| usize::from_str_radix(size, 16).ok());
+        let chunk = size.and_then(|size| rest.get(2..)?.split_at_checked(size));
+        let Some((chunk, rest)) = chunk.filter(|(chunk, _)| !chunk.is_empty()) else {
+            break;
+        };
+        content.extend_from_slice(chunk);
+        body = rest.get(2..).unwrap_or_default();
+    }
+    content
+}
+
+/// The answer in `bytes`, or `None` when it is not all there.
+fn parse(bytes: &[u8]) -> Result<Option<Answer>, &'static str> {
+    let Some((head, rest)) = split(bytes)? else {
+        return Ok(None);
+    };
+    let length = head.length.ok_or("no content-length")?;
+    Ok(rest.get(..length).map(|body| Answer {
+        status: head.status,
         body: body.to_vec(),
     }))
 }
@@ -160,6 +227,15 @@ mod tests {
             body: b"no".to_vec(),
         };
         assert_eq!(parse(bytes), Ok(Some(whole)));
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        assert_eq!(
+            unchunked(b"2\r\nab\r\na\r\n0123456789\r\n0\r\n\r\n"),
+            b"ab0123456789"
+        );
+        assert_eq!(unchunked(b"no size\r\n"), b"");
     }
 
     #[test]

@@ -19,12 +19,12 @@ use tokio::net::TcpSocket;
 
 use super::CostError;
 use super::counter::Tool;
-use super::http::{Connection, Request};
+use super::http::ask_once;
 use super::subject::{ENTRY, Subject, Surroundings, bootstrap};
 use crate::envoy;
 
 /// How long Envoy may take to start; inside valgrind and with a busy machine that is long.
-const READY_BOUND: Duration = Duration::from_secs(180);
+const READY_BOUND: Duration = Duration::from_secs(120);
 /// Distance between two looks at something that is waited for.
 const POLL: Duration = Duration::from_millis(20);
 /// So many bytes of the log are shown in errors.
@@ -173,20 +173,14 @@ impl Drop for Measured {
     }
 }
 
-/// The address of the measured listener, once Envoy is live; its admin interface answers with `content-length`
-/// only when asked in HTTP/1.1 for something short.
+/// The address of the measured listener, once Envoy is live.
 fn listening_entry(admin: SocketAddr) -> Option<SocketAddr> {
     let ask = |path: &str| {
-        let mut connection = Connection::open(admin).ok()?;
-        connection.send(&Request::get(path, &[])).ok()?;
-        connection
-            .receive()
-            .ok()
-            .filter(|answer| answer.status == 200)
+        let answer = ask_once(admin, path).ok()?;
+        (answer.status == 200).then_some(answer.body)
     };
     ask("/ready")?;
-    let listeners: Value =
-        serde_json::from_slice(&ask("/listeners?format=json")?.body).ok()?;
+    let listeners: Value = serde_json::from_slice(&ask("/listeners?format=json")?).ok()?;
     let statuses = listeners.get("listener_statuses")?.as_array()?;
     let entry = statuses
         .iter()
@@ -225,8 +219,7 @@ pub(super) fn die_with_parent(command: &mut Command) {
     // SAFETY: the closure only calls prctl, which is safe between fork and exec.
     unsafe {
         command.pre_exec(|| {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-                .map_err(Into::into)
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into)
         });
     }
 }

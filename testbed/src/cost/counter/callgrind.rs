@@ -87,7 +87,10 @@ mod tests {
 
     #[test]
     fn totals_stand_at_the_end() {
-        assert_eq!(totals("events: Ir\nfn=x\n1 2\ntotals: 907980167\n"), Some(907_980_167));
+        assert_eq!(
+            totals("events: Ir\nfn=x\n1 2\ntotals: 907980167\n"),
+            Some(907_980_167)
+        );
         assert_eq!(totals("events: Ir\nfn=x\n1 2\n"), None);
     }
 }

@@ -129,9 +129,7 @@ impl Count {
         match self.0 {
             Running::Perf(stat) => stat.stop(),
             Running::Valgrind => callgrind::dump(measured),
-            Running::Cpu(before) => {
-                Ok(cpu::nanoseconds(measured.pid())?.saturating_sub(before))
-            }
+            Running::Cpu(before) => Ok(cpu::nanoseconds(measured.pid())?.saturating_sub(before)),
         }
     }
 }

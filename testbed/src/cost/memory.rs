@@ -1,0 +1,110 @@
+//! Resident memory per worker.
+//!
+//! Each worker thread runs a VM of its own. What one costs is found by difference: Envoy
+//! with many workers against Envoy with one, divided by the workers that are more, with
+//! the module and without it. Every worker has served every upstream before memory is
+//! read, so that the figure holds their state. The requests are answered by the second
+//! listener over connections that end with them, so that what is left is state alone.
+
+use serde::Serialize;
+
+use super::CostError;
+use super::counter::Tool;
+use super::http::Request;
+use super::load::Loop;
+use super::process::{Measured, Shape};
+use super::subject::{MANY, Subject, UPSTREAM_HEADER, cluster_name};
+use crate::number::float;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// Workers of the larger Envoy; the smaller has one.
+    pub workers: u32,
+    /// Upstreams that every worker serves.
+    pub upstreams: u32,
+    /// How often each Envoy is started; the medians count.
+    pub repetitions: u32,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self {
+            workers: 4,
+            upstreams: 1_000,
+            repetitions: 3,
+        }
+    }
+}
+
+/// Connections for each worker: Envoy deals them out evenly.
+const CONNECTIONS_PER_WORKER: u32 = 2;
+
+/// Anonymous resident memory of one subject, in bytes (medians).
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// The subject.
+    pub name: String,
+    /// With one worker.
+    pub one_worker_bytes: u64,
+    /// With [`Effort::workers`].
+    pub many_workers_bytes: u64,
+    /// For each worker more.
+    pub per_worker_bytes: f64,
+}
+
+/// Measures all `subjects`.
+///
+/// # Errors
+/// When an Envoy does not work or an upstream gives another answer than 200.
+pub fn measure(
+    subjects: &[Subject],
+    effort: Effort,
+    said: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>, CostError> {
+    let requests: Vec<Request> = (0..effort.upstreams)
+        .map(|index| Request::get(MANY, &[(UPSTREAM_HEADER, &cluster_name(index))]))
+        .collect();
+    let mut rows = Vec::new();
+    for subject in subjects {
+        let mut medians = [0; 2];
+        for (median, workers) in medians.iter_mut().zip([1, effort.workers]) {
+            said(&format!("memory: {}, workers: {workers}", subject.name()));
+            let mut values = Vec::new();
+            for _ in 0..effort.repetitions {
+                values.push(resident(subject, workers, effort.upstreams, &requests)?);
+            }
+            values.sort_unstable();
+            *median = values.get(values.len() / 2).copied().unwrap_or_default();
+        }
+        let [one, many] = medians;
+        let more = f64::from(effort.workers.saturating_sub(1).max(1));
+        rows.push(Row {
+            name: subject.name().to_owned(),
+            one_worker_bytes: one,
+            many_workers_bytes: many,
+            per_worker_bytes: (float(many) - float(one)) / more,
+        });
+    }
+    Ok(rows)
+}
+
+fn resident(
+    subject: &Subject,
+    workers: u32,
+    many: u32,
+    requests: &[Request],
+) -> Result<u64, CostError> {
+    let measured = Measured::start(subject, Shape { workers, many }, Tool::Cpu)?;
+    let connections = usize::try_from(workers * CONNECTIONS_PER_WORKER).unwrap_or(1);
+    let answers = Loop::open(measured.entry(), connections)?.run_each(requests)?;
+    if answers.keys().eq([&200]) {
+        measured.anonymous_bytes()
+    } else {
+        Err(CostError::Answers {
+            what: format!("memory: {}", subject.name()),
+            found: answers,
+            expected: 200,
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! What one request costs, for every subject in turns.
+//!
+//! All Envoys run from the beginning to the end, and each round measures each of them
+//! once: whatever else the machine does meanwhile hits all of them alike. After a round's
+//! requests the same process is watched for a moment without any: what it does then is
+//! its background, and the share of it that fell on the requests is taken off them.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::CostError;
+use super::counter::Tool;
+use super::http::{Connection, Request};
+use super::load::{Answers, Loop};
+use super::process::{Measured, Shape};
+use super::subject::{ANSWERED, HANGING, SHED_STATUS, Subject};
+use crate::number::{float, quantile};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// Rounds; each measures every row once.
+    pub rounds: u32,
+    /// Requests of a row in a round.
+    pub requests: u64,
+    /// Connections, each with one request under way.
+    pub connections: usize,
+    /// How long a process is watched without requests, in each round.
+    pub background: Duration,
+}
+
+impl Effort {
+    /// What is enough for `tool`: exact counters need little, CPU time much.
+    #[must_use]
+    pub const fn enough_for(tool: Tool) -> Self {
+        let (rounds, requests, background_ms) = match tool {
+            Tool::Perf => (5, 20_000, 500),
+            Tool::Valgrind => (3, 2_000, 2_000),
+            Tool::Cpu => (15, 10_000, 300),
+        };
+        Self {
+            rounds,
+            requests,
+            connections: 16,
+            background: Duration::from_millis(background_ms),
+        }
+    }
+}
+
+/// Median and range of a figure over the rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |share| quantile(&values, share).unwrap_or(f64::NAN);
+        Self {
+            median: at(0.5),
+            min: at(0.0),
+            max: at(1.0),
+        }
+    }
+}
+
+/// What one kind of request costs on one subject, in the counter's unit.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// The subject, and what became of its requests.
+    pub name: String,
+    /// Per request, without background.
+    pub per_request: Spread,
+    /// Per second without requests: timers, the plugin's tick in every VM.
+    pub background_per_second: Spread,
+    /// Requests that were measured.
+    pub requests: u64,
+}
+
+/// A row yet to be measured.
+struct Plan {
+    name: String,
+    subject: usize,
+    request: Request,
+    expected: u16,
+    per_request: Vec<f64>,
+    background: Vec<f64>,
+}
+
+/// An Envoy with its connections, which must live as long.
+struct Bench {
+    measured: Measured,
+    clients: Loop,
+    // The one request that takes the only place at the hanging upstream.
+    _holder: Option<Connection>,
+}
+
+/// Measures all `subjects`; a module's shed requests are a row of their own.
+///
+/// # Errors
+/// When an Envoy or the counter does not work, or a request gets another answer than the row is about.
+pub fn measure(
+    subjects: &[Subject],
+    tool: Tool,
+    effort: Effort,
+    said: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>, CostError> {
+    let mut benches = Vec::new();
+    for subject in subjects {
+        said(&format!("start envoy: {}", subject.name()));
+        benches.push(Bench::start(subject, tool, effort)?);
+    }
+    let mut plans: Vec<Plan> = subjects.iter().enumerate().flat_map(plans).collect();
+    for plan in &plans {
+        said(&format!("warm up: {}", plan.name));
+        if let Some(bench) = benches.get_mut(plan.subject) {
+            bench.run(plan, effort.requests)?;
+        }
+    }
+    for round in 1..=effort.rounds {
+        said(&format!("round {round} of {}", effort.rounds));
+        for plan in &mut plans {
+            if let Some(bench) = benches.get_mut(plan.subject) {
+                bench.round(plan, tool, effort)?;
+            }
+        }
+    }
+    Ok(plans
+        .into_iter()
+        .map(|plan| Row {
+            name: plan.name,
+            per_request: Spread::of(plan.per_request),
+            background_per_second: Spread::of(plan.background),
+            requests: effort.requests * u64::from(effort.rounds),
+        })
+        .collect())
+}
+
+fn plans((index, subject): (usize, &Subject)) -> Vec<Plan> {
+    let plan = |name: String, path: &str, expected: u16| Plan {
+        name,
+        subject: index,
+        request: Request::get(path, &[]),
+        expected,
+        per_request: Vec::new(),
+        background: Vec::new(),
+    };
+    match subject {
+        Subject::NoFilter | Subject::AdaptiveConcurrency => {
+            vec![plan(subject.name().to_owned(), ANSWERED, 200)]
+        }
+        Subject::Module(_) => vec![
+            plan(format!("{}, admitted", subject.name()), ANSWERED, 200),
+            plan(format!("{}, shed", subject.name()), HANGING, SHED_STATUS),
+        ],
+    }
+}
+
+impl Bench {
+    fn start(subject: &Subject, tool: Tool, effort: Effort) -> Result<Self, CostError> {
+        let shape = Shape {
+            workers: 1,
+            many: 0,
+        };
+        let measured = Measured::start(subject, shape, tool)?;
+        let clients = Loop::open(measured.entry(), effort.connections)?;
+        let holder = if matches!(subject, Subject::Module(_)) {
+            let mut holder = Connection::open(measured.entry())?;
+            holder.send(&Request::get(HANGING, &[]))?;
+            Some(holder)
+        } else {
+            None
+        };
+        Ok(Self {
+            measured,
+            clients,
+            _holder: holder,
+        })
+    }
+
+    fn run(&mut self, plan: &Plan, requests: u64) -> Result<(), CostError> {
+        let answers: Answers = self.clients.run(&plan.request, requests)?;
+        if answers.keys().eq([&plan.expected]) {
+            Ok(())
+        } else {
+            Err(CostError::Answers {
+                what: plan.name.clone(),
+                found: answers,
+                expected: plan.expected,
+            })
+        }
+    }
+
+    fn round(&mut self, plan: &mut Plan, tool: Tool, effort: Effort) -> Result<(), CostError> {
+        let started = Instant::now();
+        let count = tool.begin(&self.measured)?;
+        self.run(plan, effort.requests)?;
+        let busy = float(count.end(&self.measured)?);
+        let busy_for = started.elapsed();
+
+        let started = Instant::now();
+        let count = tool.begin(&self.measured)?;
+        std::thread::sleep(effort.background);
+        let idle = float(count.end(&self.measured)?);
+        let per_second = idle / started.elapsed().as_secs_f64();
+
+        let requests = float(effort.requests);
+        let own = busy - per_second * busy_for.as_secs_f64();
+        plan.per_request.push(own / requests);
+        plan.background.push(per_second);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_is_median_and_range() {
+        let spread = Spread::of(vec![3.0, 1.0, 9.0]);
+        assert_eq!(
+            spread,
+            Spread {
+                median: 3.0,
+                min: 1.0,
+                max: 9.0
+            }
+        );
+    }
+}
