@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.."
 # file: the example that prints it, and what it is asked for
 generated=(
     "docs/configuration.md: reference configuration"
+    "docs/metrics.md: metrics reference"
+    "examples/envoy/stats-tags.yaml: metrics stats-tags"
 )
 
 check=${1-}

@@ -1,1 +1,33 @@
-//! Stub.
+//! Tidegate inside Envoy.
+//!
+//! The skin around [`tidegate_core`]: it turns proxy-wasm callbacks into the engine's verbs, and what the engine
+//! decides into host calls. It decides nothing itself. Layers, from the host inwards:
+//!
+//! - `entry` (only in the module): the SDK's contexts, one line each;
+//! - [`plugin`] and [`stream`]: one plugin's state in a VM, one request's life;
+//! - [`exchange`], [`metrics`], [`gauges`], ...: what they need, each for itself;
+//! - [`api`]: what all of them ask of the proxy; `host` (only in the module) answers with real calls, a scripted
+//!   fake in tests.
+//!
+//! A fault of the filter never stops a request: it is counted ([`faults`]), logged once, and the request passes.
+
+pub mod api;
+pub mod exchange;
+#[cfg(test)]
+mod fake;
+pub mod faults;
+pub mod gauges;
+pub mod identity;
+pub mod metrics;
+pub mod names;
+pub mod pairs;
+pub mod plugin;
+pub mod reconcile;
+pub mod request;
+pub mod stream;
+mod upkeep;
+
+#[cfg(target_arch = "wasm32")]
+mod entry;
+#[cfg(target_arch = "wasm32")]
+mod host;

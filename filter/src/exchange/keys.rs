@@ -1,0 +1,62 @@
+//! Keys of shared data.
+
+use tidegate_core::{UpstreamKey, WIRE_VERSION};
+
+/// The keys of one plugin: `tidegate/<wire version>/<hash of the plugin's name>/...`.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    /// Those of the plugin that the proxy's configuration calls `plugin`.
+    #[must_use]
+    pub fn new(plugin: &str) -> Self {
+        let hash = UpstreamKey::hash(plugin, None);
+        Self {
+            prefix: format!("tidegate/{WIRE_VERSION}/{hash:016x}"),
+        }
+    }
+
+    /// Who has which place.
+    #[must_use]
+    pub fn workers(&self) -> String {
+        format!("{}/workers", self.prefix)
+    }
+
+    /// Who leads.
+    #[must_use]
+    pub fn lease(&self) -> String {
+        format!("{}/lease", self.prefix)
+    }
+
+    /// What the worker at `place` saw.
+    #[must_use]
+    pub fn slice(&self, place: usize) -> String {
+        format!("{}/slice/{place}", self.prefix)
+    }
+
+    /// What holds.
+    #[must_use]
+    pub fn directives(&self) -> String {
+        format!("{}/directives", self.prefix)
+    }
+
+    /// What was learned.
+    #[must_use]
+    pub fn learned(&self) -> String {
+        format!("{}/learned", self.prefix)
+    }
+
+    /// Upstreams with metrics of their own.
+    #[must_use]
+    pub fn names(&self) -> String {
+        format!("{}/names", self.prefix)
+    }
+
+    /// How many VMs there have been.
+    #[must_use]
+    pub fn serial(&self) -> String {
+        format!("{}/serial", self.prefix)
+    }
+}

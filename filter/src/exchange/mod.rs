@@ -1,0 +1,248 @@
+//! How the workers of a proxy tell each other what they saw.
+//!
+//! Each VM publishes a slice on every tick; the one that holds the lease gathers them, decides, and publishes
+//! directives, which the others follow. Shared data is one mutex for the whole process, so it is used per tick and
+//! never per request. What the payloads mean is core's business; how they travel is said here:
+//!
+//! | key | what | written by |
+//! |---|---|---|
+//! | `workers` | which worker has which place | whoever joins, the leader when one is gone; compare and swap |
+//! | `lease` | who leads, and until when | whoever leads or wants to; compare and swap |
+//! | `slice/<place>` | what that worker saw | that worker |
+//! | `directives` | what holds for upstreams in use | the leader, every round |
+//! | `learned` | what holds for all | the leader, once a second |
+//! | `names` | upstreams with metrics of their own | see [`crate::names`] |
+//! | `serial` | how many VMs there have been | every VM once |
+//!
+//! All keys carry the wire version and the plugin's name, because plugins may share a VM id and versions of the
+//! module may run side by side.
+
+pub mod archive;
+pub mod keys;
+pub mod lease;
+pub mod places;
+
+use core::time::Duration;
+
+use tidegate_core::{Directives, Instant, Slice};
+
+use crate::api::{Expect, Host};
+use crate::faults::{Fault, Faults};
+use archive::Archive;
+use keys::Keys;
+use places::Places;
+
+/// The leader keeps the lease for this long after each tick; some ticks may be late.
+pub const LEASE: Duration = Duration::from_millis(500);
+/// A worker that has not reported for so long has lost its place.
+pub const GONE_AFTER: Duration = Duration::from_secs(3);
+
+/// Whether this worker decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It does.
+    Leader,
+    /// Another one does.
+    Follower,
+    /// Shared data does not work: it decides for itself.
+    Alone,
+}
+
+/// One worker's end of the exchange.
+#[derive(Debug)]
+pub struct Exchange {
+    keys: Keys,
+    worker: u64,
+    place: Option<usize>,
+    places: Places,
+    /// The version of the directives that were followed last.
+    followed: Option<u32>,
+    archive: Archive,
+}
+
+impl Exchange {
+    /// The exchange of the plugin whose keys these are, for the worker with this number.
+    #[must_use]
+    pub fn new(keys: Keys, worker: u64) -> Self {
+        Self {
+            keys,
+            worker,
+            place: None,
+            places: Places::default(),
+            followed: None,
+            archive: Archive::default(),
+        }
+    }
+
+    /// How many workers have a place.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.places.taken()
+    }
+
+    /// What earlier VMs have learned, to start from: first all, then what holds now.
+    pub fn restore(&mut self, host: &impl Host, faults: &Faults) -> Vec<Directives> {
+        [self.keys.learned(), self.keys.directives()]
+            .iter()
+            .filter_map(|key| read_directives(host, faults, key))
+            .map(|(directives, _)| directives)
+            .collect()
+    }
+
+    /// Publishes this worker's slice; takes a place first if it has none.
+    pub fn publish(&mut self, host: &impl Host, faults: &Faults, slice: &Slice) {
+        self.join(host, faults);
+        if let Some(place) = self.place {
+            let written =
+                host.set_shared(&self.keys.slice(place), &slice.encode(), Expect::Anything);
+            faults.check(host, Fault::SharedData, written);
+        }
+    }
+
+    /// Takes or renews the lease.
+    pub fn lead(&mut self, host: &impl Host, faults: &Faults, now: Instant) -> Role {
+        let role = lease::take(host, &self.keys.lease(), self.worker, now, LEASE);
+        match faults.check(host, Fault::SharedData, role) {
+            Some(true) => Role::Leader,
+            Some(false) => {
+                self.archive.close();
+                Role::Follower
+            }
+            None => Role::Alone,
+        }
+    }
+
+    /// Leads: the slices of all workers, this one's (`own`) included. Workers that are gone lose their place.
+    pub fn gather(
+        &mut self,
+        host: &impl Host,
+        faults: &Faults,
+        own: Slice,
+        now: Instant,
+    ) -> Vec<Slice> {
+        let mut slices = Vec::with_capacity(self.places.taken());
+        for (place, worker) in self.places.others(self.worker) {
+            let read = host.shared(&self.keys.slice(place));
+            let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
+                continue;
+            };
+            match Slice::decode(&value.bytes) {
+                // Another worker's slice is what the place's last owner left.
+                Ok(slice) if slice.worker == worker => slices.push(slice),
+                Ok(_) => {}
+                Err(error) => faults.note(host, Fault::Payload, &error),
+            }
+        }
+        slices.push(own);
+        for slice in &slices {
+            self.places.see(slice.worker, slice.at);
+        }
+        if self.places.forget_gone(now, GONE_AFTER) {
+            self.store_places(host, faults);
+        }
+        slices
+    }
+
+    /// Leads: publishes what was decided.
+    pub fn decree(&mut self, host: &impl Host, faults: &Faults, directives: &Directives) {
+        let written = host.set_shared(
+            &self.keys.directives(),
+            &directives.encode(),
+            Expect::Anything,
+        );
+        faults.check(host, Fault::SharedData, written);
+    }
+
+    /// Leads: publishes what was learned, about once a second. `learned` is only asked for when it is time.
+    pub fn keep(
+        &mut self,
+        host: &impl Host,
+        faults: &Faults,
+        learned: impl FnOnce() -> Directives,
+        now: Instant,
+    ) {
+        if !self.archive.is_due(now) {
+            return;
+        }
+        let key = self.keys.learned();
+        if !self.archive.is_open() {
+            let inherited = read_directives(host, faults, &key).map(|(directives, _)| directives);
+            self.archive.open(inherited);
+        }
+        if let Some(all) = self.archive.merge(learned(), now) {
+            let written = host.set_shared(&key, &all.encode(), Expect::Anything);
+            faults.check(host, Fault::SharedData, written);
+        }
+    }
+
+    /// Follows: directives that are newer than those followed last.
+    pub fn news(&mut self, host: &impl Host, faults: &Faults) -> Option<Directives> {
+        let read = host.shared(&self.keys.directives());
+        let value = faults.check(host, Fault::SharedData, read)??;
+        if self.followed == Some(value.version) {
+            return None;
+        }
+        self.followed = Some(value.version);
+        match Directives::decode(&value.bytes) {
+            Ok(directives) => Some(directives),
+            Err(error) => {
+                faults.note(host, Fault::Payload, &error);
+                None
+            }
+        }
+    }
+
+    fn join(&mut self, host: &impl Host, faults: &Faults) {
+        let read = host.shared(&self.keys.workers());
+        let Some(value) = faults.check(host, Fault::SharedData, read) else {
+            return;
+        };
+        let version = value.as_ref().map(|value| value.version);
+        self.places.load(value.map(|value| value.bytes).as_deref());
+        self.place = self.places.place_of(self.worker);
+        if self.place.is_some() {
+            return;
+        }
+        // Beaten by another newcomer: the next tick tries again.
+        let Some(place) = self.places.claim(self.worker) else {
+            faults.note(
+                host,
+                Fault::SharedData,
+                &"no place is left for another worker",
+            );
+            return;
+        };
+        let expect = version.map_or(Expect::Absent, Expect::Version);
+        let written = host.set_shared(&self.keys.workers(), &self.places.encode(), expect);
+        if faults.check(host, Fault::SharedData, written) == Some(crate::api::Stored::Done) {
+            self.place = Some(place);
+        }
+    }
+
+    /// Writes places that were freed, if nobody joined in between; else a later round does it.
+    fn store_places(&self, host: &impl Host, faults: &Faults) {
+        let read = host.shared(&self.keys.workers());
+        let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
+            return;
+        };
+        if self.places.came_from(&value.bytes) {
+            let written = host.set_shared(
+                &self.keys.workers(),
+                &self.places.encode(),
+                Expect::Version(value.version),
+            );
+            faults.check(host, Fault::SharedData, written);
+        }
+    }
+}
+
+fn read_directives(host: &impl Host, faults: &Faults, key: &str) -> Option<(Directives, u32)> {
+    let value = faults.check(host, Fault::SharedData, host.shared(key))??;
+    match Directives::decode(&value.bytes) {
+        Ok(directives) => Some((directives, value.version)),
+        Err(error) => {
+            faults.note(host, Fault::Payload, &error);
+            None
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What the filter publishes: the table of metrics, their names, and the counts behind them.
+
+pub mod exporter;
+pub mod name;
+pub mod reference;
+pub mod table;

@@ -1,0 +1,144 @@
+//! Which upstreams have metrics of their own.
+//!
+//! Envoy never forgets a metric, so the number of names must be bounded for the whole process, not for each worker:
+//! the set is shared. It only grows, up to the configured number of upstreams; who comes later shares the metrics of
+//! `_overflow` and, having no gauge, each worker's part of the limit. An upstream keeps its place for good: giving
+//! it to another would not take the old name back.
+
+use std::collections::BTreeSet;
+
+use crate::api::{Expect, Host, Stored};
+use crate::exchange::keys::Keys;
+use crate::faults::{Fault, Faults};
+
+/// Attempts to add a name while others do the same. Beaten so often, the next request tries again.
+const ATTEMPTS: usize = 4;
+
+/// The upstreams, by hash, that may have names, as this VM knows them.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    known: BTreeSet<u64>,
+    is_full: bool,
+}
+
+/// Whether an upstream may have names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// It may.
+    Own,
+    /// It counts under `_overflow`.
+    Shared,
+    /// Ask again.
+    Undecided,
+}
+
+impl Names {
+    /// Asks for names for an upstream; `cap` upstreams may have some. Cheap once it is known.
+    pub fn permit(
+        &mut self,
+        host: &impl Host,
+        faults: &Faults,
+        keys: &Keys,
+        hash: u64,
+        cap: usize,
+    ) -> Permission {
+        if self.known.contains(&hash) {
+            return Permission::Own;
+        }
+        if self.is_full {
+            return Permission::Shared;
+        }
+        for _ in 0..ATTEMPTS {
+            let read = host.shared(&keys.names());
+            let Some(value) = faults.check(host, Fault::SharedData, read) else {
+                return self.permit_alone(hash, cap);
+            };
+            let expect = value
+                .as_ref()
+                .map_or(Expect::Absent, |value| Expect::Version(value.version));
+            let mut bytes = value.map(|value| value.bytes).unwrap_or_default();
+            self.known = decode(&bytes);
+            if self.known.contains(&hash) {
+                return Permission::Own;
+            }
+            if self.known.len() >= cap {
+                self.is_full = true;
+                faults.note(
+                    host,
+                    Fault::Names,
+                    &"too many upstreams for metrics of their own",
+                );
+                return Permission::Shared;
+            }
+            bytes.extend_from_slice(&hash.to_le_bytes());
+            let written = host.set_shared(&keys.names(), &bytes, expect);
+            match faults.check(host, Fault::SharedData, written) {
+                Some(Stored::Done) => {
+                    self.known.insert(hash);
+                    return Permission::Own;
+                }
+                Some(Stored::Beaten) => {}
+                None => return self.permit_alone(hash, cap),
+            }
+        }
+        Permission::Undecided
+    }
+
+    /// A configuration with another cap is in force.
+    pub fn reconsider(&mut self) {
+        self.is_full = false;
+    }
+
+    /// Without shared data each worker bounds what it names itself.
+    fn permit_alone(&mut self, hash: u64, cap: usize) -> Permission {
+        if self.known.len() >= cap {
+            return Permission::Shared;
+        }
+        self.known.insert(hash);
+        Permission::Own
+    }
+}
+
+fn decode(bytes: &[u8]) -> BTreeSet<u64> {
+    bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|chunk| u64::from_le_bytes(*chunk))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeHost;
+
+    #[test]
+    fn the_cap_holds_over_all_vms_together() {
+        let host = FakeHost::default();
+        let (keys, faults) = (Keys::new("tidegate"), Faults::default());
+        let (mut one, mut other) = (Names::default(), Names::default());
+        let ask = |names: &mut Names, hash| names.permit(&host, &faults, &keys, hash, 3);
+
+        assert_eq!(ask(&mut one, 1), Permission::Own);
+        assert_eq!(ask(&mut other, 2), Permission::Own);
+        assert_eq!(ask(&mut other, 1), Permission::Own);
+        assert_eq!(ask(&mut one, 3), Permission::Own);
+        assert_eq!(ask(&mut other, 4), Permission::Shared);
+        assert_eq!(ask(&mut one, 4), Permission::Shared);
+        assert_eq!(ask(&mut one, 2), Permission::Own);
+    }
+
+    #[test]
+    fn without_shared_data_every_vm_bounds_itself() {
+        let host = FakeHost::default();
+        host.break_shared_data();
+        let (keys, faults) = (Keys::new("tidegate"), Faults::default());
+        let mut names = Names::default();
+        let granted = (0..10)
+            .filter(|hash| names.permit(&host, &faults, &keys, *hash, 3) == Permission::Own)
+            .count();
+        assert_eq!(granted, 3);
+        assert!(faults.count(Fault::SharedData) > 0);
+    }
+}

@@ -1,0 +1,238 @@
+//! A request as the engine may ask about it.
+//!
+//! Nothing is read before it is asked for, and nothing twice. A header that exists costs some 10,000 instructions, of
+//! which most is the proxy's call back for memory; the whole map costs about as much, and a header that is missing
+//! a quarter. So the map is read at once where several headers are wanted that likely exist.
+
+use std::cell::OnceCell;
+
+use tidegate_core::config::{Config, CriticalityConfig, CriticalityInputs, Ignore};
+use tidegate_core::{Criticality, Request, UpstreamKey};
+
+use crate::api::{Headers, Host, attribute};
+use crate::faults::{Fault, Faults};
+use crate::pairs;
+
+/// How often the request was sent, counted by a proxy on the way; 1 is the first attempt.
+const ATTEMPT_COUNT: &str = "x-envoy-attempt-count";
+
+/// What of the configuration concerns single requests.
+#[derive(Clone, Debug)]
+pub struct RequestRules {
+    criticality: CriticalityConfig,
+    ignore: Ignore,
+}
+
+impl RequestRules {
+    /// The rules of a configuration.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            criticality: config.criticality().clone(),
+            ignore: config.ignore().clone(),
+        }
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct Asked<'a, H> {
+    host: &'a H,
+    rules: &'a RequestRules,
+    faults: &'a Faults,
+    map: OnceCell<Vec<u8>>,
+}
+
+impl<'a, H: Host> Asked<'a, H> {
+    /// The request that the callback under way is about.
+    pub fn new(host: &'a H, rules: &'a RequestRules, faults: &'a Faults) -> Self {
+        Self {
+            host,
+            rules,
+            faults,
+            map: OnceCell::new(),
+        }
+    }
+
+    /// Whether the configuration names its path as one to be passed by. Costs nothing without such paths.
+    pub fn is_passed_by(&mut self) -> bool {
+        self.rules.ignore.needs_path() && {
+            let path = self.value(":path");
+            self.rules.ignore.matches(path.as_deref(), None)
+        }
+    }
+
+    /// A header, from the map if that was read already.
+    fn value(&mut self, name: &str) -> Option<String> {
+        let bytes = match self.map.get() {
+            Some(map) => pairs::find(map, name).map(<[u8]>::to_vec),
+            None => {
+                let read = self.host.header(Headers::Request, name);
+                self.faults.check(self.host, Fault::Read, read)?
+            }
+        };
+        bytes.and_then(|bytes| String::from_utf8(bytes).ok())
+    }
+
+    fn read_map(&mut self) {
+        if self.map.get().is_none() {
+            let read = self.host.header_map(Headers::Request);
+            let map = self.faults.check(self.host, Fault::Read, read);
+            // It was empty.
+            let _ = self.map.set(map.unwrap_or_default());
+        }
+    }
+}
+
+impl<H: Host> Request for Asked<'_, H> {
+    fn criticality(&mut self) -> Criticality {
+        let rules = self.rules;
+        let needs = rules.criticality.needs();
+        let header = rules.criticality.header();
+        if header.is_some() || needs.path || needs.method {
+            self.read_map();
+        }
+        let named = header
+            .and_then(|name| self.value(name))
+            .and_then(|value| Criticality::from_header(&value));
+        if let Some(class) = named {
+            return class;
+        }
+        let path = if needs.path {
+            self.value(":path")
+        } else {
+            None
+        };
+        let method = if needs.method {
+            self.value(":method")
+        } else {
+            None
+        };
+        let identity = if needs.client_identity {
+            let read = self.host.attribute(attribute::CLIENT_IDENTITY);
+            self.faults
+                .check(self.host, Fault::Read, read)
+                .flatten()
+                .and_then(|bytes| String::from_utf8(bytes).ok())
+        } else {
+            None
+        };
+        rules.criticality.by_rules(&CriticalityInputs {
+            path: path.as_deref(),
+            method: method.as_deref(),
+            client_identity: identity.as_deref(),
+        })
+    }
+
+    fn is_retry(&mut self) -> bool {
+        self.value(ATTEMPT_COUNT)
+            .and_then(|value| value.trim_ascii().parse::<u32>().ok())
+            .is_some_and(|attempt| attempt > 1)
+    }
+
+    fn is_health_check(&mut self) -> bool {
+        let ignore = &self.rules.ignore;
+        if ignore.needs_path() && ignore.needs_user_agent() {
+            self.read_map();
+        }
+        let path = if ignore.needs_path() {
+            self.value(":path")
+        } else {
+            None
+        };
+        let agent = if ignore.needs_user_agent() {
+            self.value("user-agent")
+        } else {
+            None
+        };
+        ignore.matches(path.as_deref(), agent.as_deref())
+    }
+
+    fn cohort(&mut self) -> Option<u32> {
+        let header = self.rules.criticality.cohort_header()?;
+        let caller = self.value(header)?;
+        let hash = UpstreamKey::hash(&caller, None).to_le_bytes();
+        let (low, _) = hash.split_first_chunk::<4>()?;
+        Some(u32::from_le_bytes(*low))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeHost;
+
+    fn rules(more: &str) -> RequestRules {
+        let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
+        RequestRules::of(&Config::from_json(text.as_bytes()).unwrap())
+    }
+
+    const WITH_HEADER: &str = r#","criticality":{"header":"x-criticality","rules":[
+        {"path":"/pay/*","method":"POST","criticality":"critical_plus"}]}"#;
+
+    fn ask<T>(
+        host: &FakeHost,
+        rules: &RequestRules,
+        question: impl FnOnce(&mut Asked<'_, FakeHost>) -> T,
+    ) -> T {
+        let faults = Faults::default();
+        question(&mut Asked::new(host, rules, &faults))
+    }
+
+    #[test]
+    fn without_rules_nothing_is_read_for_the_class() {
+        let host = FakeHost::default();
+        assert_eq!(
+            ask(&host, &rules(""), |asked| asked.criticality()),
+            Criticality::Critical
+        );
+        assert_eq!(host.take_reads(), 0);
+    }
+
+    #[test]
+    fn one_read_tells_class_and_attempt() {
+        let host = FakeHost::default();
+        host.set_header(Headers::Request, "x-criticality", "sheddable");
+        host.set_header(Headers::Request, "x-envoy-attempt-count", "2");
+        let (class, retry) = ask(&host, &rules(WITH_HEADER), |asked| {
+            (asked.criticality(), asked.is_retry())
+        });
+        assert_eq!((class, retry), (Criticality::Sheddable, true));
+        assert_eq!(host.take_reads(), 1);
+    }
+
+    #[test]
+    fn a_header_that_says_nothing_leaves_it_to_the_rules() {
+        let host = FakeHost::default();
+        host.set_header(Headers::Request, "x-criticality", "very");
+        host.set_header(Headers::Request, ":path", "/pay/1?x=y");
+        host.set_header(Headers::Request, ":method", "POST");
+        let class = ask(&host, &rules(WITH_HEADER), |asked| asked.criticality());
+        assert_eq!(class, Criticality::CriticalPlus);
+    }
+
+    #[test]
+    fn a_first_attempt_is_no_retry_and_nonsense_is_none_either() {
+        let host = FakeHost::default();
+        for value in ["1", "0", "", "two", "-3"] {
+            host.set_header(Headers::Request, "x-envoy-attempt-count", value);
+            assert!(!ask(&host, &rules(""), |asked| asked.is_retry()), "{value}");
+        }
+    }
+
+    #[test]
+    fn health_checkers_are_known_by_agent_and_by_path() {
+        let host = FakeHost::default();
+        host.set_header(Headers::Request, "user-agent", "kube-probe/1.33");
+        assert!(ask(&host, &rules(""), |asked| asked.is_health_check()));
+
+        host.clear_headers();
+        host.set_header(Headers::Request, ":path", "/healthz");
+        let with_path = rules(r#","ignore":{"paths":["/healthz"]}"#);
+        assert!(ask(&host, &with_path, |asked| asked.is_passed_by()));
+        assert!(ask(&host, &with_path, |asked| asked.is_health_check()));
+        host.take_reads();
+        assert!(!ask(&host, &rules(""), |asked| asked.is_passed_by()));
+        assert_eq!(host.take_reads(), 0);
+    }
+}

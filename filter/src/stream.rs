@@ -1,0 +1,270 @@
+//! One request's life in the filter.
+//!
+//! ```text
+//! request headers --> admitted: a permit --> response headers --> body, trailers --> end
+//!        |                                        |                                   ^
+//!        +--> shed: a local reply                 +--> the verdict, once -------------+
+//! ```
+//!
+//! The permit is spent where the response ends: with the headers, the body's last byte, or the trailers. A stream
+//! that is dropped with its permit still in hand ended otherwise: only then are Envoy's response flags read, to
+//! tell a caller who left from an upstream that broke off. So the plain case costs two reads of the host: the
+//! cluster and the status.
+//!
+//! Whatever fails in here, the request passes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tidegate_core::classify::{self, Author, FirstLook, Length, ResponseFlags};
+use tidegate_core::reply::LocalReply;
+use tidegate_core::{Decision, Outcome, Permit};
+
+use crate::api::{Headers, Host, attribute};
+use crate::faults::{Fault, Faults};
+use crate::plugin::Plugin;
+use crate::request::Asked;
+
+/// What Envoy is to do with the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Let it go on.
+    Continue,
+    /// It has been answered.
+    Answered,
+}
+
+/// One request. Dropping it completes the request, however it ended.
+#[derive(Debug)]
+pub struct Stream<H: Host> {
+    plugin: Rc<RefCell<Plugin<H>>>,
+    permit: Option<Permit>,
+    /// What the response headers said.
+    verdict: Option<Outcome>,
+}
+
+impl<H: Host> Stream<H> {
+    /// A request that goes through `plugin`.
+    #[must_use]
+    pub const fn new(plugin: Rc<RefCell<Plugin<H>>>) -> Self {
+        Self {
+            plugin,
+            permit: None,
+            verdict: None,
+        }
+    }
+
+    /// The request headers: in or out.
+    pub fn on_request_headers(&mut self) -> Next {
+        // Nothing calls back into the filter while it runs; were it so, the request would pass.
+        let Ok(mut guard) = self.plugin.try_borrow_mut() else {
+            return Next::Continue;
+        };
+        let plugin = &mut *guard;
+        if !plugin.engine.config().enabled() {
+            return Next::Continue;
+        }
+        let read = plugin.host.attribute(attribute::CLUSTER);
+        let Some(Some(cluster)) = plugin.faults.check(&plugin.host, Fault::Read, read) else {
+            return Next::Continue;
+        };
+        let now = plugin.now();
+        let cluster = String::from_utf8_lossy(&cluster);
+        let route = plugin.read_route();
+        let id = plugin.upstream(&cluster, route.as_deref(), now);
+        plugin.read_endpoints(id, now);
+        let mut request = Asked::new(&plugin.host, &plugin.rules, &plugin.faults);
+        if request.is_passed_by() {
+            return Next::Continue;
+        }
+        let mut counters = plugin
+            .gauges
+            .counters(&plugin.host, &plugin.naming, &plugin.faults);
+        let decision = plugin.engine.admit(id, &mut request, &mut counters, now);
+        match decision {
+            Decision::Admit(permit) => {
+                self.permit = Some(permit);
+                Next::Continue
+            }
+            Decision::Shed(shed) => {
+                let reply = LocalReply::new(plugin.engine.policy(id).shed(), &shed);
+                let sent = plugin.host.send_local_reply(&reply);
+                match plugin.faults.check(&plugin.host, Fault::LocalReply, sent) {
+                    Some(()) => Next::Answered,
+                    None => Next::Continue,
+                }
+            }
+        }
+    }
+
+    /// The response headers, the upstream's or the proxy's own.
+    pub fn on_response_headers(&mut self, length: Length) {
+        let Some(permit) = self.permit.as_mut() else {
+            return;
+        };
+        let Ok(mut guard) = self.plugin.try_borrow_mut() else {
+            return;
+        };
+        let plugin = &mut *guard;
+        let now = plugin.now();
+        let answer = judge(&plugin.host, &plugin.faults, length);
+        if answer.by == By::Upstream {
+            plugin.engine.respond(permit, now);
+        }
+        drop(guard);
+        self.verdict = Some(answer.outcome);
+        if answer.is_over {
+            self.complete(answer.outcome);
+        }
+    }
+
+    /// The last part of the response's body, and nothing follows.
+    pub fn on_response_end(&mut self) {
+        if let (Some(_), Some(verdict)) = (&self.permit, self.verdict) {
+            self.complete(verdict);
+        }
+    }
+
+    /// The response's trailers: the end, and where gRPC says how it went.
+    pub fn on_response_trailers(&mut self) {
+        let (Some(_), Some(verdict)) = (&self.permit, self.verdict) else {
+            return;
+        };
+        let outcome = match verdict {
+            Outcome::Success => self
+                .plugin
+                .try_borrow()
+                .ok()
+                .and_then(|plugin| {
+                    grpc_outcome(&plugin.host, &plugin.faults, Headers::ResponseTrailers)
+                })
+                .unwrap_or(Outcome::Success),
+            verdict => verdict,
+        };
+        self.complete(outcome);
+    }
+
+    fn complete(&mut self, outcome: Outcome) {
+        let Ok(mut guard) = self.plugin.try_borrow_mut() else {
+            return;
+        };
+        if let Some(permit) = self.permit.take() {
+            let plugin = &mut *guard;
+            let now = plugin.now();
+            let mut counters = plugin
+                .gauges
+                .counters(&plugin.host, &plugin.naming, &plugin.faults);
+            plugin.engine.complete(permit, outcome, &mut counters, now);
+        }
+    }
+}
+
+impl<H: Host> Drop for Stream<H> {
+    fn drop(&mut self) {
+        if self.permit.is_none() {
+            return;
+        }
+        let flags = self.plugin.try_borrow().ok().and_then(|plugin| {
+            let read = plugin.host.attribute(attribute::FLAGS);
+            let bytes = plugin.faults.check(&plugin.host, Fault::Read, read)??;
+            let bytes = bytes.first_chunk::<8>()?;
+            Some(ResponseFlags(u64::from_le_bytes(*bytes)))
+        });
+        self.complete(classify::cut_short(self.verdict, flags));
+    }
+}
+
+/// What the response headers said.
+struct Answer {
+    outcome: Outcome,
+    by: By,
+    /// Whether the exchange is over, as far as the filter cares.
+    is_over: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Upstream,
+    Proxy,
+}
+
+/// Classifies a response from as few reads as will do.
+fn judge<H: Host>(host: &H, faults: &Faults, length: Length) -> Answer {
+    let is_over = length == Length::HeadersOnly;
+    let upstreams = |outcome| Answer {
+        outcome,
+        by: By::Upstream,
+        is_over,
+    };
+    let read = host.header(Headers::Response, ":status");
+    let status = faults
+        .check(host, Fault::Read, read)
+        .flatten()
+        .and_then(|value| classify::parse_status(&value));
+    let Some(status) = status else {
+        return upstreams(Outcome::Ignored);
+    };
+    match classify::first_look(status, length) {
+        FirstLook::Settled(outcome) => upstreams(outcome),
+        FirstLook::Upgraded => Answer {
+            is_over: true,
+            ..upstreams(Outcome::Ignored)
+        },
+        FirstLook::MaybeGrpc => match grpc_outcome(host, faults, Headers::Response) {
+            None | Some(Outcome::Success) => upstreams(Outcome::Success),
+            Some(outcome) => blame(host, faults, || outcome, is_over),
+        },
+        FirstLook::WhoAnswered => {
+            let own = || classify::http_answer(status, retry_after(host, faults, status));
+            blame(host, faults, own, is_over)
+        }
+    }
+}
+
+/// An answer that speaks against whoever made it: `own` if that was the upstream.
+fn blame<H: Host>(
+    host: &H,
+    faults: &Faults,
+    own: impl FnOnce() -> Outcome,
+    is_over: bool,
+) -> Answer {
+    let read = host.attribute(attribute::CODE_DETAILS);
+    let details = faults
+        .check(host, Fault::Read, read)
+        .flatten()
+        .unwrap_or_default();
+    match classify::answered_by(&String::from_utf8_lossy(&details)) {
+        Author::Upstream => Answer {
+            outcome: own(),
+            by: By::Upstream,
+            is_over,
+        },
+        Author::Proxy(outcome) => Answer {
+            outcome,
+            by: By::Proxy,
+            is_over,
+        },
+    }
+}
+
+fn grpc_outcome<H: Host>(host: &H, faults: &Faults, map: Headers) -> Option<Outcome> {
+    let read = |name| {
+        let read = host.header(map, name);
+        faults.check(host, Fault::Read, read).flatten()
+    };
+    let status = classify::parse_grpc_status(&read("grpc-status")?)?;
+    let pushback = (status == classify::GRPC_RESOURCE_EXHAUSTED)
+        .then(|| read("grpc-retry-pushback-ms"))
+        .flatten()
+        .and_then(|value| classify::parse_pushback(&value));
+    Some(classify::grpc_answer(status, pushback))
+}
+
+fn retry_after<H: Host>(host: &H, faults: &Faults, status: u16) -> Option<core::time::Duration> {
+    if !matches!(status, 429 | 503) {
+        return None;
+    }
+    let read = host.header(Headers::Response, "retry-after");
+    let value = faults.check(host, Fault::Read, read).flatten()?;
+    classify::parse_retry_after(&value)
+}

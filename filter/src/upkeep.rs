@@ -1,0 +1,191 @@
+//! What a leader does on every tick, and how every worker publishes its counts.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{Event, Instant, Slice, UpstreamId, UpstreamKey};
+
+use crate::api::{Host, LogLevel};
+use crate::metrics::exporter::Outlet;
+use crate::metrics::name::upstream_labels;
+use crate::names::Permission;
+use crate::plugin::Plugin;
+
+/// A worker whose slice is older is gone, and what it had in flight with it.
+const LIVE_FOR: core::time::Duration = core::time::Duration::from_secs(2);
+
+/// What the live workers have under way with one upstream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UnderWay {
+    in_flight: i64,
+    streams: u32,
+}
+
+/// Sums by upstream hash.
+pub(crate) type Sums = BTreeMap<u64, UnderWay>;
+
+/// Leads: gathers, decides, tells the others, and puts gauges right. Answers with what is under way, when all
+/// workers have reported.
+pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: Slice, now: Instant) -> Option<Sums> {
+    let slices = plugin
+        .exchange
+        .gather(&plugin.host, &plugin.faults, own, now);
+    plugin.introduce_all(&slices, now);
+    let mut counters = plugin
+        .gauges
+        .counters(&plugin.host, &plugin.naming, &plugin.faults);
+    let (directives, events) = plugin.engine.decide(&slices, &mut counters, now)?;
+    plugin
+        .exchange
+        .decree(&plugin.host, &plugin.faults, &directives);
+    plugin.adopt(&directives, now);
+    for event in &events {
+        announce(plugin, event, now);
+    }
+    let engine = &plugin.engine;
+    plugin
+        .exchange
+        .keep(&plugin.host, &plugin.faults, || engine.learned(now), now);
+    let sums = sum(&slices, now);
+    reconcile(plugin, &sums, now);
+    Some(sums)
+}
+
+/// Every worker: adds what its counts grew by. The leader, who has `sums`, records what holds for all.
+pub(crate) fn publish_metrics<H: Host>(plugin: &mut Plugin<H>, sums: Option<Sums>, now: Instant) {
+    let overflowed = plugin.engine.overflowed();
+    let mut upstreams = 0;
+    // Taken out so that the engine can be looked at while metrics are published.
+    let mut exporter = core::mem::take(&mut plugin.exporter);
+    let mut newcomers = Vec::new();
+    for view in plugin.engine.views(now) {
+        upstreams += usize::from(view.id != UpstreamId::OVERFLOW);
+        // Nothing may ever have been beyond the cap.
+        let is_used = view.id != UpstreamId::OVERFLOW || overflowed > 0;
+        if is_used && !exporter.knows(&view) {
+            newcomers.push((view.id, view.hash, view.key.clone()));
+        }
+    }
+    for (id, hash, key) in newcomers {
+        let (permission, labels) = plugin.labels(&key, hash);
+        if permission != Permission::Undecided {
+            exporter.introduce(id, hash, labels, permission);
+        }
+    }
+    let mut out = Outlet {
+        host: &plugin.host,
+        naming: &plugin.naming,
+        faults: &plugin.faults,
+    };
+    for view in plugin.engine.views(now) {
+        exporter.add(&mut out, &view);
+        if let Some(sums) = &sums {
+            let streams = sums.get(&view.hash).map_or(0, |sum| sum.streams);
+            exporter.record(&mut out, &view, streams);
+        }
+    }
+    if sums.is_some() {
+        exporter.record_plugin(&mut out, upstreams, plugin.exchange.workers());
+    }
+    exporter.add_plugin(&mut out, overflowed);
+    plugin.exporter = exporter;
+}
+
+/// Logs and counts a transition.
+fn announce<H: Host>(plugin: &mut Plugin<H>, event: &Event, now: Instant) {
+    let upstream = Plugin::<H>::upstream_of(event);
+    let Some(key) = plugin.key_of(upstream, now) else {
+        return;
+    };
+    let (level, what) = match event {
+        Event::Tripped { reason, .. } => (
+            LogLevel::Warn,
+            format!("breaker opened reason={}", reason.as_str()),
+        ),
+        Event::Ramping { .. } => (LogLevel::Info, "breaker half-open, ramping".to_owned()),
+        Event::Reset { .. } => (LogLevel::Info, "breaker closed".to_owned()),
+    };
+    let facts = plugin
+        .engine
+        .views(now)
+        .find(|view| view.id == upstream)
+        .map(|view| {
+            format!(
+                " limit={} open_interval_ms={}",
+                view.limit, view.learned.open_interval_ms
+            )
+        })
+        .unwrap_or_default();
+    let route = key
+        .route
+        .as_ref()
+        .map(|route| format!(" route={route}"))
+        .unwrap_or_default();
+    plugin.log(
+        level,
+        &format!("tidegate: {what} upstream={}{route}{facts}", key.cluster),
+    );
+    let hash = plugin.engine.hash(upstream);
+    let (_, labels) = plugin.labels(&key, hash);
+    let (exporter, mut out) = plugin.outlet();
+    exporter.count_event(&mut out, &labels, event);
+}
+
+fn sum(slices: &[Slice], now: Instant) -> Sums {
+    let mut sums = Sums::new();
+    for slice in slices {
+        if now.saturating_since(slice.at) >= LIVE_FOR {
+            continue;
+        }
+        for report in &slice.reports {
+            let key = &report.upstream;
+            let sum = sums
+                .entry(UpstreamKey::hash(&key.cluster, key.route.as_deref()))
+                .or_default();
+            sum.in_flight += i64::from(report.in_flight);
+            sum.streams = sum.streams.saturating_add(report.streams);
+        }
+    }
+    sums
+}
+
+/// Compares the gauges in use with what workers report.
+fn reconcile<H: Host>(plugin: &mut Plugin<H>, sums: &Sums, now: Instant) {
+    let watched: Vec<(UpstreamId, u64)> = {
+        let unsettled: std::collections::BTreeSet<u64> = plugin.reconciler.unsettled().collect();
+        plugin
+            .engine
+            .views(now)
+            .filter(|view| sums.contains_key(&view.hash) || unsettled.contains(&view.hash))
+            .map(|view| (view.id, view.hash))
+            .collect()
+    };
+    for (id, hash) in watched {
+        let mut counters = plugin
+            .gauges
+            .counters(&plugin.host, &plugin.naming, &plugin.faults);
+        let Some(gauge) = counters.in_flight(id) else {
+            continue;
+        };
+        let sum = sums.get(&hash).map_or(0, |sum| sum.in_flight);
+        let correction = plugin.reconciler.observe(hash, gauge, sum);
+        if correction == 0 {
+            continue;
+        }
+        plugin
+            .gauges
+            .counters(&plugin.host, &plugin.naming, &plugin.faults)
+            .correct_in_flight(id, correction);
+        let Some(key) = plugin.key_of(id, now) else {
+            continue;
+        };
+        let line = format!(
+            "tidegate: in-flight corrected upstream={} by={correction} gauge={gauge} workers={sum}",
+            key.cluster
+        );
+        plugin.log(LogLevel::Warn, &line);
+        let labels = upstream_labels(&key);
+        let (exporter, mut out) = plugin.outlet();
+        exporter.count_reconciled(&mut out, &labels, correction.unsigned_abs());
+    }
+    plugin.reconciler.settle();
+}
