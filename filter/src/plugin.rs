@@ -72,7 +72,7 @@ impl<H: Host> Plugin<H> {
             faults,
             exchange: Exchange::new(keys.clone(), worker),
             exporter: Exporter::default(),
-            reconciler: Reconciler::default(),
+            reconciler: Reconciler::new(now),
             role: Role::Follower,
             keys,
             names: Names::default(),
@@ -122,7 +122,7 @@ impl<H: Host> Plugin<H> {
         self.role = self.exchange.lead(&self.host, &self.faults, now);
         if before == Role::Follower && self.role != Role::Follower {
             self.exporter.take_over();
-            self.reconciler = Reconciler::default();
+            self.reconciler = Reconciler::new(now);
         } else if before != Role::Follower && self.role == Role::Follower {
             self.engine.resign();
         }

@@ -1,68 +1,92 @@
 //! Puts a gauge right that a dead VM left wrong.
 //!
 //! The gauge of requests in flight is the process's, the requests are their VMs': when a VM traps, what it had in
-//! flight is never counted down. The leader knows what every live worker has in flight, a moment old, and the gauge
+//! flight is never counted down. The leader knows what every live worker had in flight a moment ago, and the gauge
 //! as it is now, so it can see the difference, but must not take traffic for a leak: between a worker's report and
 //! the leader's look, requests come and go.
 //!
 //! So a look at the gauge is judged a round later, when every worker has reported from before the look and from
-//! after it. What was really in flight lies between the two sums as long as it only rose or only fell in that tenth of
-//! a second; the gauge is wrong by at least what it lies outside of them. A fluctuation within the tenth can still
-//! deceive one look, but not ten in a row in the same direction; of those the smallest is put right. What
-//! is left comes with the next ten. The same upwards, for a gauge that fell too low.
+//! after it, against the middle of the two sums: a flood that rises or falls evenly then leaves no difference, and
+//! what comes and goes leaves one that is as often positive as negative. Over many looks the mean difference is the
+//! leak, within the error of the mean; only what is certain beyond four standard errors is corrected, so that a
+//! single wild look, which raises the error more than the mean, corrects nothing. What is left comes with more looks.
+//!
+//! Downwards is only corrected for a while after a worker was lost or this worker became the leader: nothing else
+//! leaks. Traffic in step with the ticks could deceive every look in the same way, and a gauge below the truth lets
+//! too many in, which is worse than one above it. Upwards is corrected at any time.
 
 use std::collections::BTreeMap;
 
-/// Looks in a row that must agree: about a second.
-const ROUNDS: u32 = 10;
+use core::time::Duration;
+
+use tidegate_core::Instant;
+
+/// Numbers of looks after which there is a judgement; the last one starts anew.
+const JUDGEMENTS: [u32; 4] = [20, 50, 100, 200];
+/// What is within so many standard errors may be chance (1 in 30,000).
+const CERTAINTY: f64 = 4.0;
+/// How long after the loss of a worker gauges may be lowered.
+const SUSPICION: Duration = Duration::from_secs(60);
 
 /// The gauges under watch, by upstream hash.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Reconciler {
     watches: BTreeMap<u64, Watch>,
+    suspicious_until: Instant,
 }
 
-/// One upstream's last look, and how long it has been wrong in the same direction.
+/// One look: the gauge, and the sum of what live workers reported before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The gauge; below zero when it was lowered too often.
+    pub gauge: i64,
+    /// The sum.
+    pub sum: i64,
+}
+
+/// One upstream's last look, and the differences so far: their number, mean, and sum of squared deviations
+/// (Welford's algorithm).
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    gauge: i64,
-    sum: i64,
-    rounds: u32,
-    /// The smallest difference of these rounds: positive when the gauge is too high.
-    least: i64,
+    last: Look,
+    looks: u32,
+    mean: f64,
+    squares: f64,
 }
 
 impl Reconciler {
-    /// One round of one upstream: the gauge now, and the sum of what live workers reported. Answers what to add.
-    pub fn observe(&mut self, upstream: u64, gauge: i64, sum: i64) -> i64 {
-        let watch = self.watches.entry(upstream).or_insert(Watch {
-            gauge,
-            sum,
-            rounds: 0,
-            least: 0,
-        });
-        let (low, high) = (watch.sum.min(sum), watch.sum.max(sum));
-        let excess = watch.gauge.saturating_sub(watch.gauge.clamp(low, high));
-        if excess == 0 || excess.signum() != watch.least.signum() {
-            watch.rounds = 0;
-            watch.least = excess;
+    /// Begins to watch; nothing is known of what was before.
+    #[must_use]
+    pub fn new(now: Instant) -> Self {
+        Self {
+            watches: BTreeMap::new(),
+            suspicious_until: now + SUSPICION,
         }
-        if excess != 0 {
-            watch.rounds += 1;
-            watch.least = if excess > 0 {
-                watch.least.min(excess)
-            } else {
-                watch.least.max(excess)
-            };
-        }
-        let correction = if watch.rounds >= ROUNDS {
-            watch.rounds = 0;
-            -core::mem::take(&mut watch.least)
-        } else {
-            0
+    }
+
+    /// A worker was lost.
+    pub fn suspect(&mut self, now: Instant) {
+        self.suspicious_until = self.suspicious_until.max(now + SUSPICION);
+    }
+
+    /// One round of one upstream. Answers what to add to the gauge.
+    pub fn observe(&mut self, upstream: u64, look: Look, now: Instant) -> i64 {
+        let may_lower = now < self.suspicious_until;
+        let Some(watch) = self.watches.get_mut(&upstream) else {
+            self.watches.insert(upstream, Watch::new(look));
+            return 0;
         };
-        watch.gauge = gauge.saturating_add(correction);
-        watch.sum = sum;
+        watch.note(look);
+        let correction = match watch.judge() {
+            lower if lower < 0 && !may_lower => 0,
+            correction => correction,
+        };
+        if correction != 0 {
+            *watch = Watch::new(Look {
+                gauge: look.gauge.saturating_add(correction),
+                ..look
+            });
+        }
         correction
     }
 
@@ -70,14 +94,58 @@ impl Reconciler {
     pub fn unsettled(&self) -> impl Iterator<Item = u64> {
         self.watches
             .iter()
-            .filter(|(_, watch)| watch.gauge != 0)
+            .filter(|(_, watch)| watch.last.gauge != 0)
             .map(|(upstream, _)| *upstream)
     }
 
     /// Forgets upstreams at rest.
     pub fn settle(&mut self) {
         self.watches
-            .retain(|_, watch| watch.gauge != 0 || watch.sum != 0);
+            .retain(|_, watch| watch.last != Look { gauge: 0, sum: 0 });
+    }
+}
+
+impl Watch {
+    const fn new(last: Look) -> Self {
+        Self {
+            last,
+            looks: 0,
+            mean: 0.0,
+            squares: 0.0,
+        }
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "requests in flight stay far below 2^53"
+    )]
+    fn note(&mut self, look: Look) {
+        let middle = (self.last.sum as f64 + look.sum as f64) / 2.0;
+        let difference = self.last.gauge as f64 - middle;
+        self.last = look;
+        self.looks += 1;
+        let deviation = difference - self.mean;
+        self.mean += deviation / f64::from(self.looks);
+        self.squares += deviation * (difference - self.mean);
+    }
+
+    /// What to add; starts anew after the last judgement.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "truncation towards zero is meant, and the cast saturates"
+    )]
+    fn judge(&mut self) -> i64 {
+        if !JUDGEMENTS.contains(&self.looks) {
+            return 0;
+        }
+        let looks = f64::from(self.looks);
+        let error = (self.squares / (looks - 1.0) / looks).sqrt();
+        let certain = (self.mean.abs() - CERTAINTY * error).max(0.0);
+        let correction = -(certain.copysign(self.mean) as i64);
+        if JUDGEMENTS.last() == Some(&self.looks) {
+            *self = Self::new(self.last);
+        }
+        correction
     }
 }
 
@@ -86,51 +154,94 @@ mod tests {
     use super::*;
 
     const WEB: u64 = 1;
+    const TICK: Duration = Duration::from_millis(100);
 
-    /// The sum of all corrections over `looks` of (gauge without corrections, sum).
-    fn run(looks: impl IntoIterator<Item = (i64, i64)>) -> i64 {
-        let mut reconciler = Reconciler::default();
+    /// The sum of all corrections over `looks` of (gauge without corrections, sum), one each tick.
+    fn run(reconciler: &mut Reconciler, looks: impl IntoIterator<Item = (i64, i64)>) -> i64 {
+        let mut now = Instant::ZERO;
         looks.into_iter().fold(0, |done, (gauge, sum)| {
-            done + reconciler.observe(WEB, gauge + done, sum)
+            now = now + TICK;
+            let gauge = gauge + done;
+            done + reconciler.observe(WEB, Look { gauge, sum }, now)
         })
     }
 
+    fn fresh() -> Reconciler {
+        Reconciler::new(Instant::ZERO)
+    }
+
+    /// Looks at traffic that comes and goes, reported a tick late, with `leak` on top. The pattern repeats after
+    /// 997 ticks, far longer than any test.
+    fn traffic(leak: i64) -> impl Iterator<Item = (i64, i64)> {
+        let in_flight = |tick: i64| 20 + (tick * 7_919 % 997) % 11 - (tick * 104_729 % 997) % 11;
+        (1..).map(move |tick| (in_flight(tick) + leak, in_flight(tick - 1)))
+    }
+
     #[test]
-    fn what_a_dead_vm_had_in_flight_is_taken_off() {
-        assert_eq!(run((0..30).map(|_| (12, 5))), -7);
+    fn what_a_dead_vm_had_in_flight_is_taken_off_in_two_seconds() {
+        assert_eq!(run(&mut fresh(), (0..22).map(|_| (12, 5))), -7);
     }
 
     #[test]
     fn a_leak_shows_through_traffic_that_comes_and_goes() {
-        let wave = [3, 9, 4, 0, 7, 2, 8, 5];
-        let looks = (0..200).map(|i| (wave[i % 8] + 6, wave[(i + 7) % 8]));
-        assert_eq!(run(looks), -6);
+        let corrected = run(&mut fresh(), traffic(30).take(500));
+        assert!((-30..=-27).contains(&corrected), "{corrected}");
     }
 
     #[test]
-    fn a_rising_flood_is_no_leak() {
+    fn traffic_without_a_leak_is_left_alone() {
+        assert_eq!(run(&mut fresh(), traffic(0).take(590)), 0);
+    }
+
+    #[test]
+    fn a_rising_and_a_falling_flood_are_no_leak() {
         // Every report is a tenth of a second older than the look at the gauge.
-        assert_eq!(run((0..100).map(|i| (50 * i + 50, 50 * i))), 0);
-        assert_eq!(run((0..100).map(|i| (5_000 - 50 * i, 5_050 - 50 * i))), 0);
+        assert_eq!(run(&mut fresh(), (0..500).map(|i| (50 * i + 25, 50 * i))), 0);
+        assert_eq!(run(&mut fresh(), (0..500).map(|i| (-50 * i, 25 - 50 * i))), 0);
     }
 
     #[test]
-    fn a_few_wrong_looks_are_forgiven() {
-        let looks = (0..100).map(|i| if i % 10 == 0 { (5, 5) } else { (9, 5) });
-        assert_eq!(run(looks), 0);
+    fn a_few_wild_looks_are_forgiven() {
+        for wild in 1..=8 {
+            let looks = (0..22).map(|i| if i < wild { (500, 5) } else { (5, 5) });
+            assert_eq!(run(&mut fresh(), looks), 0, "{wild} wild looks");
+        }
     }
 
     #[test]
-    fn a_gauge_too_low_is_raised() {
-        assert_eq!(run((0..30).map(|_| (-3, 2))), 5);
+    fn nothing_is_taken_off_when_no_worker_was_lost() {
+        let mut reconciler = fresh();
+        let long_after = Instant::ZERO + Duration::from_secs(100);
+        let look = Look { gauge: 12, sum: 5 };
+        let mut corrected = 0;
+        for _ in 0..30 {
+            corrected += reconciler.observe(WEB, look, long_after);
+        }
+        assert_eq!(corrected, 0);
+        reconciler.suspect(long_after);
+        for _ in 0..200 {
+            let gauge = look.gauge + corrected;
+            corrected += reconciler.observe(WEB, Look { gauge, ..look }, long_after);
+        }
+        assert_eq!(corrected, -7);
+    }
+
+    #[test]
+    fn a_gauge_too_low_is_raised_at_any_time() {
+        let mut reconciler = fresh();
+        let long_after = Instant::ZERO + Duration::from_secs(100);
+        let raised: i64 = (0..22)
+            .map(|_| reconciler.observe(WEB, Look { gauge: -3, sum: 2 }, long_after))
+            .sum();
+        assert_eq!(raised, 5);
     }
 
     #[test]
     fn upstreams_at_rest_are_not_looked_at() {
-        let mut reconciler = Reconciler::default();
-        reconciler.observe(WEB, 4, 0);
+        let mut reconciler = fresh();
+        reconciler.observe(WEB, Look { gauge: 4, sum: 0 }, Instant::ZERO);
         assert_eq!(reconciler.unsettled().count(), 1);
-        reconciler.observe(WEB, 0, 0);
+        reconciler.observe(WEB, Look { gauge: 0, sum: 0 }, Instant::ZERO);
         reconciler.settle();
         assert_eq!(reconciler.unsettled().count(), 0);
     }

@@ -9,6 +9,7 @@ use crate::metrics::exporter::Outlet;
 use crate::metrics::name::upstream_labels;
 use crate::names::Permission;
 use crate::plugin::Plugin;
+use crate::reconcile::Look;
 
 /// A worker whose slice is older is gone, and what it had in flight with it.
 const LIVE_FOR: core::time::Duration = core::time::Duration::from_secs(2);
@@ -26,9 +27,13 @@ pub(crate) type Sums = BTreeMap<u64, UnderWay>;
 /// Leads: gathers, decides, tells the others, and puts gauges right. Answers with what is under way, when all
 /// workers have reported.
 pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: Slice, now: Instant) -> Option<Sums> {
+    let workers = plugin.exchange.workers();
     let slices = plugin
         .exchange
         .gather(&plugin.host, &plugin.faults, own, now);
+    if plugin.exchange.workers() < workers {
+        plugin.reconciler.suspect(now);
+    }
     plugin.introduce_all(&slices, now);
     let mut counters = plugin
         .gauges
@@ -167,7 +172,7 @@ fn reconcile<H: Host>(plugin: &mut Plugin<H>, sums: &Sums, now: Instant) {
             continue;
         };
         let sum = sums.get(&hash).map_or(0, |sum| sum.in_flight);
-        let correction = plugin.reconciler.observe(hash, gauge, sum);
+        let correction = plugin.reconciler.observe(hash, Look { gauge, sum }, now);
         if correction == 0 {
             continue;
         }
