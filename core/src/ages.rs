@@ -100,8 +100,8 @@ impl Ages {
     /// How many are at least `age` old, to a bucket's width (never one that is younger).
     pub(crate) fn at_least(&mut self, age: Duration, now: Instant) -> u32 {
         self.roll(now);
-        let age_buckets = nanos(age).div_ceil(self.width_ns).saturating_add(1);
-        let older = (age_buckets..BUCKETS as u64)
+        let older = self
+            .older_than(age)
             .filter_map(|back| self.newest.checked_sub(back))
             .filter_map(|bucket| self.ring.get(slot(bucket)))
             .fold(0_u32, |sum, count| sum.saturating_add(*count));
@@ -119,6 +119,25 @@ impl Ages {
     pub(crate) fn take_beyond(&mut self, now: Instant) -> u32 {
         self.roll(now);
         core::mem::take(&mut self.beyond)
+    }
+
+    /// Takes those out of the ledger that are at least `age` old, and says how many.
+    pub(crate) fn take_at_least(&mut self, age: Duration, now: Instant) -> u32 {
+        self.roll(now);
+        let mut taken = core::mem::take(&mut self.beyond);
+        for back in self.older_than(age) {
+            if let Some(bucket) = self.newest.checked_sub(back)
+                && let Some(count) = self.ring.get_mut(slot(bucket))
+            {
+                taken = taken.saturating_add(core::mem::take(count));
+            }
+        }
+        taken
+    }
+
+    /// How far back the buckets are of which all is at least `age` old.
+    fn older_than(&self, age: Duration) -> core::ops::Range<u64> {
+        nanos(age).div_ceil(self.width_ns).saturating_add(1)..BUCKETS as u64
     }
 
     fn roll(&mut self, now: Instant) {
@@ -213,6 +232,15 @@ mod tests {
         let place = ages.enter(at(0));
         assert_eq!(ages.take_beyond(at(10_000)), 1);
         assert!(!ages.leave(place));
+    }
+
+    #[test]
+    fn the_old_are_taken_out_and_the_young_stay() {
+        let mut ages = Ages::new(HORIZON);
+        let (old, young) = (ages.enter(at(8_000)), ages.enter(at(9_900)));
+        assert_eq!(ages.take_at_least(Duration::from_secs(1), at(10_000)), 1);
+        assert!(!ages.leave(old));
+        assert!(ages.leave(young));
     }
 
     #[test]

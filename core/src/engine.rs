@@ -15,7 +15,7 @@ use crate::event::{Event, Events};
 use crate::exchange::{self, Directives, Slice};
 use crate::leader::{Leader, Surroundings};
 use crate::outcome::Outcome;
-use crate::permit::{Permit, Phase, Purpose};
+use crate::permit::{Permit, Purpose};
 use crate::registry::Registry;
 use crate::request::Request;
 use crate::shed::Shed;
@@ -139,13 +139,7 @@ impl Engine {
 
     /// The response headers of an admitted request came.
     pub fn respond(&mut self, permit: &mut Permit, now: Instant) {
-        let slot = self.registry.slot_mut(permit.upstream);
-        slot.last_response = now;
-        if permit.phase == Phase::Waiting {
-            slot.waiting.leave(permit.place);
-            permit.place = slot.answering.enter(now);
-            permit.phase = Phase::Answered { at: now };
-        }
+        self.registry.slot_mut(permit.upstream).answer(permit, now);
     }
 
     /// An admitted request ended: with its response's last byte, a reset, or its caller's departure.
@@ -181,13 +175,9 @@ impl Engine {
     /// The upkeep that every worker does on every tick; alone, the control laws too.
     pub fn tick(&mut self, counters: &mut impl Counters, now: Instant) -> Events {
         for (id, slot) in self.registry.slots_mut() {
-            let streams = slot.answering.take_beyond(now);
-            if streams > 0 {
-                slot.streams = slot.streams.saturating_add(streams);
-                slot.count_in_flight(-i32::try_from(streams).unwrap_or(i32::MAX), now);
-                if slot.shared {
-                    counters.lower(id, Counter::InFlight, u64::from(streams));
-                }
+            let taken = slot.take_unloading(now);
+            if taken > 0 && slot.shared {
+                counters.lower(id, Counter::InFlight, u64::from(taken));
             }
             slot.roll();
         }

@@ -40,7 +40,7 @@ pub struct Report<K = UpstreamKey, T = Tally> {
     pub tally: T,
     /// Requests it has in flight now.
     pub in_flight: u32,
-    /// Requests of its own that became streams.
+    /// Requests of its own that became streams, or that hang since before the breaker opened.
     pub streams: u32,
     /// Of those in flight, how many wait for response headers far beyond the latency target.
     pub overdue: u32,

@@ -40,8 +40,10 @@ pub(crate) struct Slot {
     pub(crate) in_flight: u32,
     pub(crate) waiting: Ages,
     pub(crate) answering: Ages,
-    /// Requests that became streams.
+    /// Requests that became streams, or that hang since before the breaker opened: held, but no load.
     pub(crate) streams: u32,
+    /// The breaker let go, and what hangs since before is to be written off.
+    write_off: bool,
     /// Whether the proxy-wide count of requests in flight includes this worker's.
     pub(crate) shared: bool,
     pub(crate) hang_after: Duration,
@@ -98,6 +100,7 @@ impl Slot {
             waiting: Ages::new(hang_after * AGE_HORIZON),
             answering: Ages::new(STREAM_AFTER),
             streams: 0,
+            write_off: false,
             shared: false,
             hang_after,
             last_response: now,
@@ -114,7 +117,9 @@ impl Slot {
 
     /// Follows what the leader decided.
     pub(crate) fn adopt(&mut self, directive: &Directive, policy: &Policy, now: Instant) {
+        let was_open = matches!(self.gate.state(), BreakerState::Open { .. });
         self.gate.adopt(directive.breaker, directive.epoch, now);
+        self.write_off |= was_open && !matches!(self.gate.state(), BreakerState::Open { .. });
         self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);
@@ -167,10 +172,7 @@ impl Slot {
     /// A request ended. Says whether it still counted as in flight; a stream does not.
     pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> bool {
         let counted = match permit.phase {
-            Phase::Waiting => {
-                self.waiting.leave(permit.place);
-                true
-            }
+            Phase::Waiting => self.waiting.leave(permit.place),
             Phase::Answered { .. } => self.answering.leave(permit.place),
         };
         if counted {
@@ -260,6 +262,33 @@ impl Slot {
         self.hang_after = crate::limit::Limiter::resume(learned).hang_after(policy.slo());
         self.waiting
             .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
+    }
+
+    /// The response headers of a request came.
+    pub(crate) fn answer(&mut self, permit: &mut Permit, now: Instant) {
+        self.last_response = now;
+        if permit.phase == Phase::Waiting {
+            // One that was written off stays so.
+            if self.waiting.leave(permit.place) {
+                permit.place = self.answering.enter(now);
+            }
+            permit.phase = Phase::Answered { at: now };
+        }
+    }
+
+    /// Takes those out of the count in flight that are no load any more, and says how many: streams, and what hangs
+    /// since before the breaker opened. An upstream that is back does not know of the latter; their callers wait for
+    /// timeouts, and until then they would take the places of requests that it could serve.
+    pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {
+        let mut taken = self.answering.take_beyond(now);
+        if core::mem::take(&mut self.write_off) {
+            taken = taken.saturating_add(self.waiting.take_at_least(self.hang_after, now));
+        }
+        if taken > 0 {
+            self.streams = self.streams.saturating_add(taken);
+            self.count_in_flight(-i32::try_from(taken).unwrap_or(i32::MAX), now);
+        }
+        taken
     }
 
     /// One more in flight, or one less.

@@ -301,10 +301,7 @@ impl Judge {
         self.state = match transition {
             Transition::Trip(_) => self.open(findings, config, probing_since),
             Transition::Ramp => BreakerState::Ramp {
-                // Beside those that hang since before the trip, or they alone would fill the ramp.
-                limit: (findings.limit / FIRST_RAMP_STEP)
-                    .max(1)
-                    .saturating_add(findings.sample.overdue),
+                limit: (findings.limit / FIRST_RAMP_STEP).max(1),
             },
             Transition::Reset => {
                 if let Some(since) = self.outage_since {
