@@ -159,9 +159,8 @@ pub fn grpc_answer(status: u32, pushback: Option<Duration>) -> Outcome {
 /// What the headers said against the upstream (`verdict`) stands, whatever happened to the body.
 #[must_use]
 pub const fn cut_short(verdict: Option<Outcome>, flags: Option<ResponseFlags>) -> Outcome {
-    match verdict {
-        Some(outcome @ (Outcome::Failure(_) | Outcome::Overload { .. })) => return outcome,
-        Some(_) | None => {}
+    if let Some(outcome @ (Outcome::Failure(_) | Outcome::Overload { .. })) = verdict {
+        return outcome;
     }
     let answered = verdict.is_some();
     let Some(flags) = flags else {
