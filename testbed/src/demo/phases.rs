@@ -68,12 +68,13 @@ pub fn figures(story: &Story, records: &[Record], samples: &[Sample]) -> Vec<Pha
         any.sort_unstable();
         figures.p99_ms = number::quantile(&ok, 0.99).map(number::millis);
         figures.p50_any_ms = number::quantile(&any, 0.5).map(number::millis);
+        // Looks are as often as phases are placed, but each comes a moment after it was due.
         let received_by = |at: f64| {
-            samples
+            let distance = |sample: &Sample| (sample.at_s - at).abs();
+            let nearest = samples
                 .iter()
-                .rev()
-                .find(|s| s.at_s <= at)
-                .map_or(0, |s| s.received)
+                .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+            nearest.map_or(0, |sample| sample.received)
         };
         let reached =
             received_by(end.as_secs_f64()).saturating_sub(received_by(phase.at.as_secs_f64()));
