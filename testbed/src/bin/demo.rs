@@ -94,7 +94,7 @@ fn finish(options: &Options, told: &Told) -> Result<bool> {
     fs::write(&report, report::page(told, &about::metadata()))
         .with_context(|| format!("write {}", report.display()))?;
     if let Some(chart) = &options.chart {
-        fs::write(chart, report::main_chart(told).file())
+        fs::write(chart, demo::main_chart(told).file())
             .with_context(|| format!("write {}", chart.display()))?;
         println!("chart:  {}", chart.display());
     }

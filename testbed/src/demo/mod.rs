@@ -1,5 +1,6 @@
 //! The demo: one story, told at the same time on an Envoy with the filter and on one without.
 
+mod charts;
 pub mod dashboard;
 mod live;
 pub mod phases;
@@ -20,6 +21,7 @@ use crate::run::RunError;
 use crate::series::Sample;
 use crate::variant::Variant;
 
+pub use charts::main_chart;
 pub use live::{Live, View};
 pub use story::{Phase, Push, Story};
 

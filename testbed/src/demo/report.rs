@@ -1,14 +1,13 @@
 //! The demo's report: what one sees, in prose, figures and charts.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use super::{SideRecord, Told};
+use super::Told;
+use super::charts::{bad, inside, latency, main_chart, reached};
 use crate::envoy::PushOutcome;
 use crate::number;
-use crate::report::chart::{Band, Chart, Level, Line, Stroke};
+use crate::report::chart::escape;
 use crate::report::page::Page;
-use crate::series::{self, Sample, Window};
 
 /// The report as one page.
 #[must_use]
@@ -28,10 +27,7 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> String {
     }
     page.heading("What happened");
     for phase in &story.phases {
-        page.raw(&format!(
-            "<h3>{}</h3>",
-            crate::report::chart::escape(&phase.title)
-        ));
+        page.raw(&format!("<h3>{}</h3>", escape(&phase.title)));
         page.paragraph(phase.prose.trim());
     }
     for (push, outcome) in story.pushes.iter().zip(&told.pushes) {
@@ -61,37 +57,6 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> String {
         told.without.envoy_cpu_s
     ));
     page.html()
-}
-
-/// Goodput of both sides over time: the picture of the effect.
-#[must_use]
-pub fn main_chart(told: &Told) -> Chart {
-    let mut chart = with_phases(told, "Goodput", "good answers a second", true);
-    chart.height = 320.0;
-    chart.top = Some(told.story.capacity() * 1.35);
-    let windows = windows(told, &told.with);
-    chart.lines.push(line(
-        "what an oracle gets",
-        "c-oracle",
-        Stroke::Dashed,
-        &windows,
-        |w| Some(w.oracle),
-    ));
-    chart.lines.push(line(
-        "without",
-        "c-none",
-        Stroke::Solid,
-        &self::windows(told, &told.without),
-        |w| Some(w.good),
-    ));
-    chart.lines.push(line(
-        "with Tidegate",
-        "c-tidegate",
-        Stroke::Area,
-        &windows,
-        |w| Some(w.good),
-    ));
-    chart
 }
 
 fn cards(told: &Told) -> String {
@@ -152,200 +117,4 @@ fn cards(told: &Told) -> String {
         ),
     ];
     format!("<div class=\"cards\">{}</div>", cards.join(""))
-}
-
-fn latency(told: &Told) -> Chart {
-    let mut chart = with_phases(told, "99th percentile", "ms, answers 200", false);
-    chart.top = Some(1_080.0);
-    let end = told.story.scenario.duration.as_secs_f64();
-    let mut points = vec![(0.0, Some(number::millis(told.story.scenario.slo.latency)))];
-    points.extend(
-        told.story
-            .pushes
-            .iter()
-            .map(|push| (push.at.as_secs_f64(), Some(number::millis(push.latency)))),
-    );
-    points.push((end, points.last().and_then(|(_, value)| *value)));
-    chart.lines.push(Line {
-        name: "objective".to_owned(),
-        class: "c-offered",
-        points,
-        stroke: Stroke::Steps,
-    });
-    chart.lines.push(line(
-        "without",
-        "c-none",
-        Stroke::Solid,
-        &windows(told, &told.without),
-        |w| w.p99_ms,
-    ));
-    chart.lines.push(line(
-        "with Tidegate",
-        "c-tidegate",
-        Stroke::Solid,
-        &windows(told, &told.with),
-        |w| w.p99_ms,
-    ));
-    chart
-}
-
-fn bad(told: &Told) -> Chart {
-    let mut chart = with_phases(told, "Not answered", "requests a second", false);
-    let (with, without) = (windows(told, &told.with), windows(told, &told.without));
-    chart.lines.push(line(
-        "without: errors and given up",
-        "c-none",
-        Stroke::Solid,
-        &without,
-        |w| Some(w.failed),
-    ));
-    chart.lines.push(line(
-        "with: shed, told at once",
-        "c-shed",
-        Stroke::Solid,
-        &with,
-        |w| Some(w.shed),
-    ));
-    chart.lines.push(line(
-        "with: errors and given up",
-        "c-tidegate",
-        Stroke::Solid,
-        &with,
-        |w| Some(w.failed),
-    ));
-    chart
-}
-
-fn reached(told: &Told) -> Chart {
-    let mut chart = with_phases(told, "What reaches the service", "requests a second", false);
-    let lines = [
-        ("without", "c-none", &told.without.samples),
-        ("with Tidegate", "c-tidegate", &told.with.samples),
-    ];
-    let end = told.story.scenario.duration.as_secs_f64();
-    for (name, class, samples) in lines {
-        let told = samples
-            .iter()
-            .take_while(|sample| sample.at_s <= end)
-            .count();
-        let points = samples
-            .get(..told)
-            .unwrap_or_default()
-            .windows(5)
-            .step_by(2)
-            .filter_map(|around| match around {
-                [a, .., b] => {
-                    let rate = number::float(b.received - a.received) / (b.at_s - a.at_s).max(1e-3);
-                    Some((f64::midpoint(a.at_s, b.at_s), Some(rate)))
-                }
-                _ => None,
-            });
-        let points = points.collect();
-        chart.lines.push(Line {
-            name: name.to_owned(),
-            class,
-            points,
-            stroke: Stroke::Solid,
-        });
-    }
-    chart.levels.push(Level {
-        value: told.story.capacity(),
-        label: "capacity".to_owned(),
-    });
-    chart
-}
-
-fn inside(told: &Told) -> Chart {
-    let unit = "requests; shaded: breaker open or half-open";
-    let mut chart = with_phases(
-        told,
-        "Inside the filter: limit and requests in flight",
-        unit,
-        false,
-    );
-    let end = told.story.scenario.duration.as_secs_f64();
-    let before_end = told
-        .with
-        .samples
-        .iter()
-        .take_while(|sample| sample.at_s <= end)
-        .count();
-    let samples = told.with.samples.get(..before_end).unwrap_or_default();
-    let mut push = |name: &str, class, stroke, value: fn(&Sample) -> Option<u64>| {
-        let points = samples
-            .iter()
-            .map(|s| (s.at_s, value(s).map(number::float)))
-            .collect();
-        chart.lines.push(Line {
-            name: name.to_owned(),
-            class,
-            points,
-            stroke,
-        });
-    };
-    push("in flight", "c-blue", Stroke::Solid, |s| s.in_flight);
-    push("limit", "c-tidegate", Stroke::Steps, |s| s.limit);
-    let not_closed = samples.windows(2).filter_map(|pair| match pair {
-        [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
-        _ => None,
-    });
-    chart.bands = not_closed
-        .map(|(from, to)| Band {
-            from,
-            to,
-            label: String::new(),
-            is_trouble: true,
-        })
-        .collect();
-    chart
-}
-
-fn with_phases(told: &Told, title: &str, unit: &str, is_named: bool) -> Chart {
-    let mut chart = Chart::new(title, unit, told.story.scenario.duration.as_secs_f64());
-    let band = |(phase, end): (&super::Phase, Duration)| Band {
-        from: phase.at.as_secs_f64(),
-        to: end.as_secs_f64(),
-        label: if is_named {
-            phase.name.clone()
-        } else {
-            String::new()
-        },
-        is_trouble: ["overload", "errors", "hang", "spike", "tighter"]
-            .contains(&phase.name.as_str()),
-    };
-    chart.bands = told.story.stretches().map(band).collect();
-    chart
-}
-
-/// Windows with goodput by the objective of their time; a sixtieth of the story each.
-fn windows(told: &Told, side: &SideRecord) -> Vec<Window> {
-    let story = &told.story;
-    let length = (story.scenario.duration / 60).clamp(SHORTEST_WINDOW, LONGEST_WINDOW);
-    series::windows_with(&story.scenario, &side.records, length, |at| {
-        story.objective_at(at)
-    })
-}
-
-/// Shorter windows show chance, not goodput.
-const SHORTEST_WINDOW: Duration = Duration::from_millis(250);
-/// Longer windows hide how fast something settles.
-const LONGEST_WINDOW: Duration = Duration::from_secs(1);
-
-fn line(
-    name: &str,
-    class: &'static str,
-    stroke: Stroke,
-    windows: &[Window],
-    value: fn(&Window) -> Option<f64>,
-) -> Line {
-    let points = windows
-        .iter()
-        .map(|window| (window.at_s, value(window)))
-        .collect();
-    Line {
-        name: name.to_owned(),
-        class,
-        points,
-        stroke,
-    }
 }

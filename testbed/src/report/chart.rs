@@ -3,9 +3,16 @@
 //! Colours are classes, so that the page (or the style inside a file of its own)
 //! decides them; the geometry is plain arithmetic on a fixed canvas.
 
+mod scale;
+mod style;
+
 use std::fmt::Write as _;
 
 use crate::number;
+
+use scale::{Scale, nice_step, short};
+
+pub use style::{COLOURS, style};
 
 /// A line over time.
 #[derive(Debug, Clone)]
@@ -80,18 +87,8 @@ pub struct Chart {
 
 /// Width of every chart's canvas.
 pub const WIDTH: f64 = 860.0;
-/// Classes for lines, each with its colour on light and on dark ground.
-pub const COLOURS: [(&str, &str, &str); 8] = [
-    ("c-tidegate", "#0b7a75", "#3fd0c9"),
-    ("c-none", "#c8553d", "#ff8a70"),
-    ("c-offered", "#8a8f98", "#8a8f98"),
-    ("c-oracle", "#5b6270", "#aab2c0"),
-    ("c-shed", "#c99700", "#f2c94c"),
-    ("c-violet", "#6c4bb6", "#b39cff"),
-    ("c-blue", "#2c6fbb", "#7db7ff"),
-    ("c-pink", "#b0367d", "#ff86c5"),
-];
 
+/// Room to the left of the plot, for the numbers.
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 16.0;
 const BOTTOM: f64 = 26.0;
@@ -232,50 +229,6 @@ impl Chart {
     }
 }
 
-struct Scale {
-    seconds: f64,
-    top: f64,
-    top_y: f64,
-    bottom_y: f64,
-}
-
-impl Scale {
-    fn of(chart: &Chart) -> Self {
-        let values = chart
-            .lines
-            .iter()
-            .flat_map(|line| &line.points)
-            .filter_map(|(_, value)| *value);
-        let levels = chart.levels.iter().map(|level| level.value * 1.1);
-        let greatest = values.chain(levels).fold(1.0, f64::max);
-        Self {
-            seconds: chart.seconds.max(1e-9),
-            top: chart.top.unwrap_or(greatest * 1.08),
-            top_y: 48.0,
-            bottom_y: chart.height - BOTTOM,
-        }
-    }
-
-    fn x(&self, at: f64) -> f64 {
-        LEFT + (at / self.seconds).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        self.bottom_y - (value / self.top).clamp(0.0, 1.0) * (self.bottom_y - self.top_y)
-    }
-
-    fn value_ticks(&self, chart: &Chart) -> Vec<f64> {
-        if !chart.names.is_empty() {
-            return (0..chart.names.len()).map(number::float_len).collect();
-        }
-        let step = nice_step(self.top / 4.5);
-        let count = number::floor(self.top / step);
-        (0..=count)
-            .map(|index| number::float_len(index) * step)
-            .collect()
-    }
-}
-
 fn draw(svg: &mut String, line: &Line, scale: &Scale) {
     for run in line.points.split(|(_, value)| value.is_none()) {
         let points: Vec<(f64, f64)> = run
@@ -311,27 +264,6 @@ fn draw(svg: &mut String, line: &Line, scale: &Scale) {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `rough`.
-fn nice_step(rough: f64) -> f64 {
-    let power = 10_f64.powf(rough.max(1e-6).log10().floor());
-    [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|step| *step >= rough)
-        .unwrap_or(power)
-}
-
-/// A number as short as it can be.
-fn short(value: f64) -> String {
-    if value >= 10_000.0 {
-        format!("{:.0}k", value / 1_000.0)
-    } else if (value - value.round()).abs() < 1e-9 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.1}")
-    }
-}
-
 /// Text as it may stand in markup.
 #[must_use]
 pub fn escape(text: &str) -> String {
@@ -341,58 +273,9 @@ pub fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// The style of all charts.
-#[must_use]
-pub fn style() -> String {
-    let colours = |dark: bool| -> String {
-        let colour = |(class, on_light, on_dark): &(&str, &str, &str)| {
-            let value = if dark { on_dark } else { on_light };
-            format!(
-                ".chart .{class}{{stroke:{value}}}.chart .area.{class}{{fill:{value};stroke:none}}"
-            )
-        };
-        COLOURS.iter().map(colour).collect()
-    };
-    format!(
-        "{LIGHT}{}@media(prefers-color-scheme:dark){{{DARK}{}}}",
-        colours(false),
-        colours(true)
-    )
-}
-
-const LIGHT: &str = "\
-.chart{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;font-size:11px}\
-.chart text{fill:#4a505c}.chart .title{font-size:14px;font-weight:600;fill:#1d2330}\
-.chart .unit{font-weight:400;font-size:12px;fill:#6b7280}.chart .legend{font-size:11.5px}\
-.chart .grid{stroke:#e4e7ec;stroke-width:1}.chart .end{text-anchor:end}.chart .mid,.chart .phase{text-anchor:middle}\
-.chart .phase{font-size:10.5px;fill:#6b7280}\
-.chart .band{fill:none}.chart .trouble{fill:#c8553d;fill-opacity:.07}\
-.chart .level{stroke:#6b7280;stroke-width:1;stroke-dasharray:2 3}\
-.chart .level-name{text-anchor:end;font-size:10.5px;fill:#6b7280}\
-.chart .line,.chart .key{fill:none;stroke-width:2;stroke-linejoin:round}\
-.chart .dashed{fill:none;stroke-width:1.4;stroke-dasharray:4 3}.chart .area{fill-opacity:.12}\
-.chart .ground{fill:#fff}";
-
-const DARK: &str = "\
-.chart text{fill:#b6bdc9}.chart .title{fill:#eef1f6}.chart .unit,.chart .phase,.chart .level-name{fill:#8f98a8}\
-.chart .grid{stroke:#2a313d}.chart .trouble{fill:#ff8a70;fill-opacity:.09}.chart .ground{fill:#12161d}";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn steps_are_one_two_or_five() {
-        for (rough, step) in [
-            (0.9, 1.0),
-            (1.1, 2.0),
-            (3.0, 5.0),
-            (60.0, 100.0),
-            (0.03, 0.05),
-        ] {
-            assert!((nice_step(rough) - step).abs() < 1e-9, "{rough}");
-        }
-    }
 
     #[test]
     fn gap_breaks_the_line() {

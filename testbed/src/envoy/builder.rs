@@ -1,0 +1,175 @@
+//! What an Envoy is to be, and how it is started.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::process::{self, Process};
+use super::{Admin, Cluster, Envoy, EnvoyError, POLL, Plugin, Route, binary, bootstrap};
+
+/// What an Envoy is to be; see the module.
+#[derive(Debug, Clone)]
+pub struct EnvoyBuilder {
+    pub(super) concurrency: u32,
+    pub(super) clusters: Vec<Cluster>,
+    pub(super) routes: Vec<Route>,
+    pub(super) filters: Vec<Value>,
+    pub(super) plugin: Option<Plugin>,
+    pub(super) route_timeout: Duration,
+    pub(super) log_level: String,
+    pub(super) ready_within: Duration,
+    pub(super) edits: Vec<fn(&mut Value)>,
+}
+
+impl EnvoyBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            concurrency: 2,
+            clusters: Vec::new(),
+            routes: Vec::new(),
+            filters: Vec::new(),
+            plugin: None,
+            route_timeout: Duration::from_secs(15),
+            log_level: "warning".to_owned(),
+            ready_within: Duration::from_secs(30),
+            edits: Vec::new(),
+        }
+    }
+
+    /// Number of worker threads (default 2).
+    #[must_use]
+    pub const fn concurrency(mut self, workers: u32) -> Self {
+        self.concurrency = workers;
+        self
+    }
+
+    /// Adds an upstream cluster.
+    #[must_use]
+    pub fn cluster(mut self, cluster: Cluster) -> Self {
+        self.clusters.push(cluster);
+        self
+    }
+
+    /// Adds a route; the first that matches wins. Without any, everything goes to the first cluster.
+    #[must_use]
+    pub fn route(mut self, route: Route) -> Self {
+        self.routes.push(route);
+        self
+    }
+
+    /// Adds an HTTP filter (name and `typed_config`) in front of the plugin and the router.
+    #[must_use]
+    pub fn filter(mut self, filter: Value) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    /// Puts the Tidegate plugin in front of the router.
+    #[must_use]
+    pub fn plugin(mut self, plugin: Plugin) -> Self {
+        self.plugin = Some(plugin);
+        self
+    }
+
+    /// Time after which Envoy itself gives up a request (default 15 s, as Envoy's; zero: never).
+    #[must_use]
+    pub const fn route_timeout(mut self, timeout: Duration) -> Self {
+        self.route_timeout = timeout;
+        self
+    }
+
+    /// Envoy's log level (default `warning`; `wasm:debug` style component levels are not taken).
+    #[must_use]
+    pub fn log_level(mut self, level: &str) -> Self {
+        level.clone_into(&mut self.log_level);
+        self
+    }
+
+    /// How long to wait for readiness (default 30 s).
+    #[must_use]
+    pub const fn ready_within(mut self, bound: Duration) -> Self {
+        self.ready_within = bound;
+        self
+    }
+
+    /// Changes the bootstrap before it is written: for what this builder has no word for.
+    #[must_use]
+    pub fn edit(mut self, edit: fn(&mut Value)) -> Self {
+        self.edits.push(edit);
+        self
+    }
+
+    /// Starts the process and waits until it is ready.
+    ///
+    /// # Errors
+    /// When files cannot be written, the binary is missing, or Envoy refuses its configuration
+    /// (the end of its log is in the error).
+    pub async fn start(self) -> Result<Envoy, EnvoyError> {
+        let folder = tempfile::Builder::new()
+            .prefix("tidegate-envoy-")
+            .tempdir()
+            .map_err(|source| EnvoyError::Io {
+                action: "make a folder in",
+                path: std::env::temp_dir(),
+                source,
+            })?;
+        if let Some(plugin) = self.plugin.as_ref().filter(|plugin| plugin.is_pushed()) {
+            plugin.write_discovery(folder.path(), 1)?;
+        }
+        let bootstrap = folder.path().join("envoy.json");
+        let mut document = bootstrap::bootstrap(&self, folder.path());
+        self.edits.iter().for_each(|edit| edit(&mut document));
+        fs::write(&bootstrap, document.to_string()).map_err(|source| EnvoyError::Io {
+            action: "write",
+            path: bootstrap.clone(),
+            source,
+        })?;
+        let mut process =
+            Process::start(&binary(), folder.path(), self.concurrency, &self.log_level)?;
+        let deadline = Instant::now() + self.ready_within;
+        let Some((admin, listener)) = wait_ready(&mut process, folder.path(), deadline).await?
+        else {
+            return Err(EnvoyError::NotReady {
+                waited: self.ready_within,
+                log: process.log_tail(),
+            });
+        };
+        Ok(Envoy {
+            process,
+            admin,
+            listener,
+            plugin: self.plugin,
+            pushes: 1,
+            folder,
+        })
+    }
+}
+
+async fn wait_ready(
+    process: &mut Process,
+    folder: &Path,
+    deadline: Instant,
+) -> Result<Option<(Admin, SocketAddr)>, EnvoyError> {
+    while Instant::now() < deadline {
+        if let Some(status) = process.ended() {
+            return Err(EnvoyError::Ended {
+                status,
+                log: process.log_tail(),
+            });
+        }
+        let address = fs::read_to_string(folder.join(process::ADMIN_ADDRESS)).unwrap_or_default();
+        if let Ok(address) = address.trim().parse() {
+            let admin = Admin::new(address);
+            if admin.is_ready().await
+                && let Some(listener) = admin.listener().await?
+            {
+                return Ok(Some((admin, listener)));
+            }
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(None)
+}
