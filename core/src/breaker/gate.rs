@@ -122,7 +122,8 @@ impl Gate {
             let ahead = epoch.wrapping_sub(trip.epoch);
             let heard = (1..u32::MAX / 2).contains(&ahead)
                 && (matches!(state, BreakerState::Open { .. }) || ahead >= 2);
-            if !heard && now.saturating_since(since) < HEARING {
+            // A clock that jumped back does not make it last.
+            if !heard && since <= now && now.saturating_since(since) < HEARING {
                 return;
             }
             self.unheard_since = None;

@@ -256,7 +256,9 @@ impl Judge {
         if tally.get(Count::ProbesSent) > 0 || findings.probes >= probes || refuses_probes(tally) {
             self.probing_since.get_or_insert(findings.now);
         }
-        let since = self.probing_since?;
+        // After a jump backwards the wait begins anew.
+        let since = self.probing_since?.min(findings.now);
+        self.probing_since = Some(since);
         if findings.now.saturating_since(since) >= findings.hang_after {
             return Some(Transition::Trip(TripReason::ProbeFailed));
         }
