@@ -114,6 +114,15 @@ impl Ladder {
         }
     }
 
+    /// The same between other bounds.
+    pub(crate) fn within(&self, min: u32, max: u32) -> Self {
+        Self::new(
+            self.margin,
+            self.limit.clamp(min, max.max(min)),
+            self.reserve.clamp(min, max.max(min)),
+        )
+    }
+
     /// Below this nobody needs to be asked how important it is.
     pub(crate) const fn free(&self) -> u32 {
         if self.margin.level.index() == Level::LOWEST.index() {

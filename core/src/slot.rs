@@ -83,7 +83,8 @@ impl Slot {
         policy: &Policy,
         now: Instant,
     ) -> Self {
-        let initial = policy.limit().initial().saturating_mul(2);
+        let bounds = policy.limit();
+        let initial = bounds.initial().saturating_mul(2).min(bounds.max());
         let hang_after = policy.slo().latency_target();
         Self {
             key,
@@ -258,6 +259,12 @@ impl Slot {
             f64::from(learned.failure_rate),
             f64::from(learned.rate),
             policy.breaker().trip_ratio().as_f64(),
+        );
+        // Another policy's bounds hold at once, also where nobody asks the leader.
+        let endpoints = learned.endpoints.max(1);
+        self.ladder = self.ladder.within(
+            policy.limit().min().saturating_mul(endpoints),
+            policy.limit().max().saturating_mul(endpoints),
         );
         self.hang_after = crate::limit::Limiter::resume(learned).hang_after(policy.slo());
         self.waiting
