@@ -65,6 +65,11 @@ const PROVEN: u64 = 100;
 const SEEK_SHARE: f64 = 0.2;
 /// What one queue teaches about the next.
 const NERVE_STEP: f64 = 0.25;
+/// Silence for so many mean latencies, and so many targets, is more than a bad moment.
+const HANG_OF_MEAN: f64 = 5.0;
+const HANG_OF_TARGET: u32 = 2;
+/// Garbage collectors and schedulers pause for longer than a tight target.
+const MIN_HANG: Duration = Duration::from_millis(500);
 /// Congestion is over when in-flight stays below this share of the knee.
 const RELIEF: f64 = 0.9;
 
@@ -242,9 +247,12 @@ impl Limiter {
 
     /// How long a request may wait for its headers before it counts as hanging.
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
-        // Five times the usual tail: an upstream that is slow by nature is not a hanging one.
-        let usual = Duration::try_from_secs_f64(self.baseline.mean * 5.0).unwrap_or_default();
-        slo.latency_target().max(usual)
+        // An upstream that is slow by nature is not a hanging one. What hangs meanwhile is bounded by the limit.
+        let usual =
+            Duration::try_from_secs_f64(self.baseline.mean * HANG_OF_MEAN).unwrap_or_default();
+        (slo.latency_target() * HANG_OF_TARGET)
+            .max(MIN_HANG)
+            .max(usual)
     }
 
     /// One round with what happened since the last.
