@@ -1,0 +1,380 @@
+//! What holds whatever happens: any order of requests, ticks, leaders and configurations, by any clock.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that panics fails"
+)]
+
+mod counters;
+mod proxy;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tidegate_core::{
+    BreakerState, Counter, Decision, Directives, Engine, Failure, Instant, Known, Outcome, Permit,
+    Phase, Slice, Unshared,
+};
+
+use counters::Shared;
+use proxy::{Alone, CONFIGS, OBSERVING, OFF, Proxy, STRICT, Traffic, any_steps, config};
+
+const MILLI: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MILLI;
+
+fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+fn admitted(decision: Decision) -> Option<Permit> {
+    match decision {
+        Decision::Admit(permit) => Some(permit),
+        Decision::Shed(_) => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    /// In flight is what is held, limits are within bounds, numbers are numbers, the breaker keeps to its diagram.
+    #[test]
+    fn nothing_is_lost_whatever_happens(steps in any_steps(), start in any::<u64>()) {
+        let mut proxy = Proxy::new(3, CONFIGS[0], start);
+        for step in &steps {
+            proxy.take(step);
+            proxy.check();
+        }
+        proxy.end_all();
+        proxy.check();
+        prop_assert_eq!(proxy.held(), 0);
+    }
+
+    /// Whatever went before, an upstream that is well is used again.
+    #[test]
+    fn an_open_breaker_always_ends(steps in any_steps(), start in 0..u64::MAX) {
+        let mut proxy = Proxy::new(3, CONFIGS[0], start);
+        for step in &steps {
+            proxy.take(step);
+        }
+        proxy.end_all();
+        proxy.recover(20);
+        for snapshot in proxy.snapshots() {
+            for upstream in snapshot.upstreams.iter().skip(1) {
+                prop_assert_eq!(upstream.breaker, Phase::Closed);
+            }
+        }
+    }
+
+    /// Observing, or switched off, the proxy sheds nothing.
+    #[test]
+    fn who_only_observes_sheds_nothing(steps in any_steps(), off in any::<bool>()) {
+        let mut proxy = Proxy::new(2, if off { OFF } else { OBSERVING }, SECOND);
+        for step in steps.iter().filter(|step| !step.is_push()) {
+            proxy.take(step);
+        }
+        prop_assert_eq!(proxy.sheds, 0);
+    }
+
+    /// A slice counts once, in whatever order slices come.
+    #[test]
+    fn merging_does_not_depend_on_order_or_repetition(
+        rounds in prop::collection::vec(any_steps(), 1..4),
+        order in Just(vec![0_usize, 1, 2, 0, 1, 2]).prop_shuffle(),
+    ) {
+        let mut proxy = Proxy::new(3, CONFIGS[0], SECOND);
+        let leader = || Engine::of_many(config(CONFIGS[0]), at(SECOND), 77);
+        let (mut once, mut often) = (leader(), leader());
+        let mut counters = Shared::default();
+        for (round, steps) in rounds.iter().enumerate() {
+            for step in steps.iter().filter(|step| step.is_traffic()) {
+                proxy.take(step);
+            }
+            proxy.now = (round as u64 + 2) * SECOND;
+            let slices: Vec<Slice> = proxy.engines.iter_mut().map(|engine| engine.slice(at(proxy.now))).collect();
+            let shuffled: Vec<Slice> = order.iter().map(|index| slices[*index].clone()).collect();
+            let now = at(proxy.now + 1);
+            prop_assert_eq!(
+                once.decide(&slices, &mut counters, now),
+                often.decide(&shuffled, &mut counters, now)
+            );
+        }
+    }
+
+    /// What is written can be read, and is the same.
+    #[test]
+    fn payloads_survive_the_wire(steps in any_steps()) {
+        let mut proxy = Proxy::new(2, CONFIGS[0], SECOND);
+        for step in &steps {
+            proxy.take(step);
+        }
+        let slice = proxy.engines[0].slice(at(proxy.now));
+        prop_assert_eq!(proxy.engines[0].encode_slice(at(proxy.now)), slice.encode());
+        prop_assert_eq!(Slice::decode(&slice.encode()), Ok(slice));
+        let directives = proxy.directives;
+        prop_assert_eq!(Directives::decode(&directives.encode()), Ok(directives));
+    }
+
+    /// Bytes that are not ours are refused or read; nothing that is read can do harm.
+    #[test]
+    fn no_payload_makes_it_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+        steps in any_steps(),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+    ) {
+        let _ = (Slice::decode(&bytes), Directives::decode(&bytes));
+        let mut proxy = Proxy::new(2, CONFIGS[0], SECOND);
+        for step in &steps {
+            proxy.take(step);
+        }
+        let (mut slice, mut directives) = (proxy.engines[0].encode_slice(at(proxy.now)), proxy.directives.encode());
+        for (index, value) in &flips {
+            for bytes in [&mut slice, &mut directives] {
+                let place = index.index(bytes.len() - 1) + 1;
+                bytes[place] = *value;
+            }
+        }
+        let now = at(proxy.now.saturating_add(SECOND));
+        if let Ok(directives) = Directives::decode(&directives) {
+            proxy.engines[1].adopt(&directives, now);
+        }
+        if let Ok(slice) = Slice::decode(&slice) {
+            let mut counters = Shared::default();
+            let _ = proxy.engines[1].decide(&[slice], &mut counters, now);
+        }
+        proxy.recover(3);
+    }
+
+    /// Names come and go beyond the cap; handles are used again, and nobody's requests are lost.
+    #[test]
+    fn a_handle_passes_on_only_when_nobody_holds_it(
+        calls in prop::collection::vec((0_u8..12, 0_u64..90, any::<prop::sample::Index>()), 1..200),
+    ) {
+        let mut engine = Engine::new(config(r#"{"slo":{"latency":{"quantile":0.9,"target":"100ms"}},"maxUpstreams":3}"#), at(0), 1);
+        let mut counters = Shared::default();
+        let mut held = Vec::new();
+        let mut now = 0;
+        for (name, seconds, index) in calls {
+            now += seconds * SECOND / 4;
+            let upstream = engine.upstream(&format!("service-{name}"), None, at(now));
+            prop_assert!(upstream.index() <= 3);
+            held.extend(admitted(engine.admit(upstream, &mut Known::default(), &mut counters, at(now))));
+            if seconds % 3 > 0 && !held.is_empty() {
+                let permit = held.swap_remove(index.index(held.len()));
+                engine.complete(permit, Outcome::Success, &mut counters, at(now));
+            }
+            engine.tick(&mut counters, at(now));
+            let snapshot = engine.snapshot(at(now));
+            for upstream in &snapshot.upstreams {
+                let own = held.iter().filter(|permit| permit.upstream() == upstream.id).count();
+                prop_assert_eq!(upstream.in_flight as usize + upstream.streams as usize, own);
+                prop_assert_eq!(counters.read(upstream.id, Counter::InFlight), i64::from(upstream.in_flight));
+            }
+        }
+    }
+
+    /// The cap on the share shed holds in every tick.
+    #[test]
+    fn no_more_is_shed_than_the_policy_allows(max_share in 0_u32..=100, arrivals in 1_u32..400) {
+        let share = f64::from(max_share) / 100.0;
+        let mut alone = Alone::new(&format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.9,"target":"100ms"}}}},"limit":{{"max":1,"initial":1}},"shed":{{"maxShare":{share}}}}}"#
+        ));
+        let mut held = Vec::new();
+        for _ in 1..5 {
+            let before = held.len();
+            held.extend((0..arrivals).filter_map(|_| alone.admit()));
+            let shed = arrivals as usize - (held.len() - before);
+            // Of a handful of arrivals no share can be told.
+            let allowed = (share * f64::from(arrivals)).max(if max_share == 0 { 0.0 } else { 9.0 });
+            prop_assert!(f64::from(u32::try_from(shed).unwrap()) <= allowed + 1e-9, "{shed} of {arrivals}");
+            alone.tick();
+        }
+    }
+
+    /// A leader's successor goes on where it stopped.
+    #[test]
+    fn a_successor_goes_on_where_the_leader_stopped(
+        latency in 2_u64..200, gap in 1_u64..20, dead in any::<bool>(),
+    ) {
+        let mut alone = Alone::new(STRICT);
+        alone.drive(Traffic { latency, gap, span: 3_000 });
+        if dead {
+            alone.fail();
+        }
+        let (now, before) = (alone.now(), alone.snapshot());
+        prop_assert_eq!(before.breaker == Phase::Closed, !dead);
+
+        let learned = Directives::decode(&alone.engine.learned(now).encode()).unwrap();
+        let mut successor = Engine::of_many(config(STRICT), now, 2);
+        successor.adopt(&learned, now);
+        let upstream = successor.upstream("backend", None, now);
+        // All that the old worker ever counted is history to it.
+        let mut slices = [alone.engine.slice(now)];
+        prop_assert_eq!(successor.decide(&slices, &mut Unshared, now), None);
+        let later = now + Duration::from_millis(50);
+        slices[0].at = later;
+        let (directives, events) = successor.decide(&slices, &mut Unshared, later).unwrap();
+        successor.adopt(&directives, later);
+
+        prop_assert_eq!(events, []);
+        let after = successor.snapshot(later).upstreams[upstream.index()].clone();
+        prop_assert_eq!(after.breaker, before.breaker);
+        prop_assert_eq!(after.learned.baseline_mean.to_bits(), before.learned.baseline_mean.to_bits());
+        prop_assert_eq!(after.learned.capacity.to_bits(), before.learned.capacity.to_bits());
+        prop_assert_eq!(after.open_interval, before.open_interval);
+        prop_assert_eq!(after.limit, before.limit);
+    }
+}
+
+#[test]
+fn another_configuration_keeps_what_was_learned_and_its_bounds_hold_at_once() {
+    let mut alone = Alone::new(CONFIGS[0]);
+    alone.drive(Traffic {
+        latency: 20,
+        gap: 2,
+        span: 3_000,
+    });
+    let before = alone.snapshot();
+    let held: Vec<_> = (0..5).filter_map(|_| alone.admit()).collect();
+    let narrow =
+        r#"{"slo":{"latency":{"quantile":0.99,"target":"200ms"}},"limit":{"max":4,"initial":4}}"#;
+    let now = alone.now();
+    alone.engine.reconfigure(config(narrow), now);
+    let after = alone.snapshot();
+    assert_eq!(after.learned, before.learned);
+    assert_eq!(after.breaker, before.breaker);
+    assert_eq!((after.in_flight, after.limit), (5, 4));
+    for permit in held {
+        alone.complete(permit, Outcome::Success);
+    }
+    assert_eq!(alone.snapshot().in_flight, 0);
+}
+
+#[test]
+fn an_open_breaker_stays_open_over_another_configuration_and_waits_no_longer_than_that_allows() {
+    let mut alone = Alone::new(
+        r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"breaker":{"minOpen":"10m","maxOpen":"1h"}}"#,
+    );
+    alone.fail();
+    assert_eq!(alone.snapshot().breaker, Phase::Open);
+    let now = alone.now();
+    alone.engine.reconfigure(config(STRICT), now);
+    alone.tick();
+    assert_eq!(alone.snapshot().breaker, Phase::Open);
+    // maxOpen is 2 s now.
+    let probes = alone.drive(Traffic {
+        latency: 1,
+        gap: 100,
+        span: 4_000,
+    });
+    assert!((10..30).contains(&probes), "{probes} shed");
+    assert_eq!(alone.snapshot().breaker, Phase::Closed);
+}
+
+#[test]
+fn the_share_enforced_is_the_share_shed() {
+    let mut alone = Alone::new(
+        r#"{"slo":{"latency":{"quantile":0.9,"target":"100ms"}},"limit":{"max":1,"initial":1},"enforcement":0.3}"#,
+    );
+    let first = alone.admit();
+    let mut shed = 0;
+    for _ in 0..10_000 {
+        match alone.admit() {
+            Some(permit) => alone.complete(permit, Outcome::Ignored),
+            None => shed += 1,
+        }
+    }
+    assert!((2_800..3_200).contains(&shed), "{shed}");
+    assert!(first.is_some());
+}
+
+#[test]
+fn outcomes_of_an_earlier_epoch_say_nothing_about_this_one() {
+    let ordinary = |span| Traffic {
+        latency: 10,
+        gap: 5,
+        span,
+    };
+    let mut alone = Alone::new(STRICT);
+    alone.drive(ordinary(1_000));
+    let old: Vec<_> = (0..30).filter_map(|_| alone.admit()).collect();
+    assert!(old.len() >= 20);
+    alone.fail();
+    alone.drive(ordinary(4_000));
+    assert_eq!(alone.snapshot().breaker, Phase::Closed);
+
+    for permit in old {
+        alone.complete(permit, Outcome::Failure(Failure::Timeout));
+    }
+
+    let shed = alone.drive(ordinary(500));
+    assert_eq!((alone.snapshot().breaker, shed), (Phase::Closed, 0));
+}
+
+#[test]
+fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_ends_it() {
+    let mut counters = Shared::default();
+    let mut workers = [1, 2].map(|worker| Engine::of_many(config(STRICT), at(0), worker));
+    let [upstream, _] = workers
+        .each_mut()
+        .map(|engine| engine.upstream("backend", None, at(0)));
+    // Nobody decides: each worker trips on its own evidence.
+    let mut tripped_at = 0;
+    for engine in &mut workers {
+        for i in 0..200 {
+            tripped_at = i * MILLI;
+            if let Some(permit) = admitted(engine.admit(
+                upstream,
+                &mut Known::default(),
+                &mut counters,
+                at(tripped_at),
+            )) {
+                engine.complete(
+                    permit,
+                    Outcome::Failure(Failure::Connection),
+                    &mut counters,
+                    at(tripped_at),
+                );
+            }
+        }
+    }
+    let later = at(tripped_at + 2 * SECOND);
+    let mut probes = Vec::new();
+    for (index, engine) in workers.iter_mut().enumerate() {
+        for _ in 0..50 {
+            let decision = engine.admit(upstream, &mut Known::default(), &mut counters, later);
+            probes.extend(admitted(decision).map(|permit| (index, permit)));
+        }
+    }
+    assert_eq!(probes.len(), 1, "one for the whole proxy");
+    // The worker that holds the probe is gone with it; its fellow takes the lead.
+    let [_, mut left] = workers;
+    let mut closed_after = None;
+    for tick in 1..100_u64 {
+        let now = later + Duration::from_millis(100 * tick);
+        for _ in 0..10 {
+            if let Some(permit) =
+                admitted(left.admit(upstream, &mut Known::default(), &mut counters, now))
+            {
+                left.complete(permit, Outcome::Success, &mut counters, now);
+            }
+        }
+        left.tick(&mut counters, now);
+        let slices = [left.slice(now)];
+        if let Some((directives, _)) = left.decide(&slices, &mut counters, now) {
+            left.adopt(&directives, now);
+            let is_closed = directives
+                .entries
+                .iter()
+                .all(|entry| entry.breaker == BreakerState::Closed);
+            if is_closed && closed_after.is_none() {
+                closed_after = Some(tick);
+            }
+        }
+    }
+    assert!(
+        closed_after.is_some_and(|ticks| ticks < 50),
+        "{closed_after:?}"
+    );
+}
