@@ -131,6 +131,20 @@ impl Proxy {
             }
             Step::Tick(engine) => self.tick(engine.index(self.engines.len())),
             Step::TickAll => self.tick_all(),
+            Step::Round {
+                upstream,
+                requests,
+                outcome,
+                pass,
+            } => {
+                for engine in 0..self.engines.len() {
+                    for _ in 0..*requests {
+                        self.exchange(engine, *upstream, *outcome);
+                    }
+                }
+                self.now = self.now.saturating_add(*pass);
+                self.tick_all();
+            }
             Step::Lead(engine) => {
                 let successor = engine.map(|engine| engine.index(self.engines.len()));
                 if successor != self.leader {
@@ -188,6 +202,20 @@ impl Proxy {
         }
     }
 
+    /// One request that ends at once.
+    fn exchange(&mut self, engine: usize, index: usize, outcome: Outcome) {
+        let upstream = self.upstream(engine, index);
+        let at = self.at();
+        let worker = &mut self.engines[engine];
+        match worker.admit(upstream, &mut Known::default(), &mut self.counters, at) {
+            Decision::Admit(mut permit) => {
+                worker.respond(&mut permit, at);
+                worker.complete(permit, outcome, &mut self.counters, at);
+            }
+            Decision::Shed(_) => self.sheds += 1,
+        }
+    }
+
     /// Ordinary seconds: a clock that goes on, a leader, upstreams that answer.
     pub(crate) fn recover(&mut self, seconds: u64) {
         // At the end of time no time passes.
@@ -199,15 +227,7 @@ impl Proxy {
         for _ in 0..seconds * 10 {
             for engine in 0..self.engines.len() {
                 for index in 0..UPSTREAMS.len() {
-                    let upstream = self.upstream(engine, index);
-                    let at = self.at();
-                    let workers = &mut self.engines[engine];
-                    let decision =
-                        workers.admit(upstream, &mut Known::default(), &mut self.counters, at);
-                    if let Decision::Admit(permit) = decision {
-                        let later = Instant::from_nanos(self.now + MILLI);
-                        workers.complete(permit, Outcome::Success, &mut self.counters, later);
-                    }
+                    self.exchange(engine, index, Outcome::Success);
                 }
             }
             self.now += 100 * MILLI;

@@ -18,6 +18,13 @@ pub(crate) enum Step {
     Complete(Index, Outcome),
     Tick(Index),
     TickAll,
+    /// Every worker sends some requests to one upstream, all end alike, time goes by and all tick.
+    Round {
+        upstream: usize,
+        requests: u32,
+        outcome: Outcome,
+        pass: u64,
+    },
     /// Another leader, or none.
     Lead(Option<Index>),
     Push(usize),
@@ -118,6 +125,10 @@ fn any_step() -> impl Strategy<Value = Step> {
         15 => (any::<Index>(), any_outcome()).prop_map(|(index, outcome)| Step::Complete(index, outcome)),
         5 => any::<Index>().prop_map(Step::Tick),
         5 => Just(Step::TickAll),
+        20 => (upstream.clone(), 1_u32..20, any_outcome(), prop_oneof![Just(100), 50_u64..1_500])
+            .prop_map(|(upstream, requests, outcome, millis)| {
+                Step::Round { upstream, requests, outcome, pass: millis * 1_000_000 }
+            }),
         1 => prop::option::weighted(0.8, any::<Index>()).prop_map(Step::Lead),
         1 => (0_usize..4).prop_map(Step::Push),
         1 => (any::<Index>(), upstream, prop_oneof![0_u32..5, any::<u32>()])
