@@ -351,3 +351,135 @@ impl Controller {
         transition
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::Count;
+
+    const TICK: Duration = Duration::from_millis(100);
+
+    fn at(ticks: u32) -> Instant {
+        Instant::ZERO + TICK * ticks
+    }
+
+    /// A worker's slice of one upstream that began to count at `began` and has seen `arrivals`.
+    fn slice(worker: u64, now: Instant, began: Instant, arrivals: u64) -> Slice {
+        let mut tally = Tally::default();
+        tally.add(Count::Arrivals, arrivals);
+        Slice {
+            worker,
+            at: now,
+            reports: vec![Report {
+                upstream: UpstreamKey {
+                    cluster: "backend".to_owned(),
+                    route: None,
+                },
+                began,
+                tally,
+                in_flight: 2,
+                streams: 0,
+                overdue: 0,
+                peak: 0,
+                last_response: now,
+                endpoints: 0,
+                retry_after_ms: 0,
+                trip: None,
+            }],
+        }
+    }
+
+    /// Arrivals and in-flight of a round, if there is one.
+    fn merged(leader: &mut Leader, slices: &[Slice], now: Instant) -> Option<(u64, u32)> {
+        let rounds = leader.merge(slices, 10, |_| None, now)?;
+        let (_, round) = rounds.into_iter().next()?;
+        let sample = round.sample;
+        Some((sample.tally.get(Count::Arrivals), sample.in_flight))
+    }
+
+    #[test]
+    fn what_was_counted_before_the_leader_came_is_no_news() {
+        let mut leader = Leader::new(at(1_000));
+        let old = |now, arrivals| [slice(1, now, at(0), arrivals)];
+        assert_eq!(
+            merged(&mut leader, &old(at(1_001), 50_000), at(1_001)),
+            Some((0, 2))
+        );
+        assert_eq!(
+            merged(&mut leader, &old(at(1_002), 50_007), at(1_002)),
+            Some((7, 2))
+        );
+        let young = [
+            slice(2, at(1_003), at(1_002), 5),
+            slice(1, at(1_003), at(0), 50_007),
+        ];
+        assert_eq!(merged(&mut leader, &young, at(1_003)), Some((5, 4)));
+    }
+
+    #[test]
+    fn an_upstream_that_came_back_counts_from_zero() {
+        let mut leader = Leader::new(at(0));
+        assert_eq!(
+            merged(&mut leader, &[slice(1, at(1), at(0), 90)], at(1)),
+            Some((90, 2))
+        );
+        let again = [slice(1, at(700), at(699), 4)];
+        assert_eq!(
+            merged(&mut leader, &again, at(700)),
+            Some((4, 2)),
+            "it wrapped"
+        );
+    }
+
+    #[test]
+    fn a_slice_counts_once_and_the_newest_counts() {
+        let mut leader = Leader::new(at(0));
+        let (older, newer) = (slice(1, at(1), at(0), 10), slice(1, at(2), at(0), 30));
+        let slices = [newer.clone(), older, newer];
+        assert_eq!(merged(&mut leader, &slices, at(2)), Some((30, 2)));
+    }
+
+    #[test]
+    fn a_round_waits_for_late_workers_but_not_for_ever() {
+        let mut leader = Leader::new(at(0));
+        let late = slice(2, at(1), at(0), 1);
+        let both = [slice(1, at(1), at(0), 1), late.clone()];
+        assert_eq!(merged(&mut leader, &both, at(1)), Some((2, 4)));
+        let one = |ticks| [slice(1, at(ticks), at(0), 8), late.clone()];
+        assert_eq!(merged(&mut leader, &one(2), at(2)), None);
+        assert_eq!(merged(&mut leader, &one(4), at(4)), Some((7, 4)));
+        assert_eq!(
+            merged(&mut leader, &one(30), at(30)),
+            Some((0, 2)),
+            "it is gone"
+        );
+    }
+
+    #[test]
+    fn workers_that_are_gone_leave_nothing_behind() {
+        let mut leader = Leader::new(at(0));
+        for generation in 1..50 {
+            let now = at(generation * 30);
+            let slices = [slice(u64::from(generation), now, now, 3)];
+            assert_eq!(merged(&mut leader, &slices, now), Some((3, 2)));
+        }
+        let seen = leader
+            .controllers
+            .values()
+            .map(|controller| controller.seen.len());
+        assert_eq!((leader.workers.len(), seen.sum::<usize>()), (1, 1));
+    }
+
+    #[test]
+    fn rounds_go_on_after_the_clock_jumped_back() {
+        let mut leader = Leader::new(at(50_000));
+        assert_eq!(
+            merged(&mut leader, &[slice(1, at(1), at(0), 1)], at(1)),
+            None
+        );
+        assert_eq!(
+            merged(&mut leader, &[slice(1, at(2), at(0), 1)], at(2)),
+            Some((1, 2))
+        );
+    }
+}

@@ -203,3 +203,66 @@ fn new_slot(config: &Config, cluster: &str, route: Option<&str>, now: Instant) -
     let rule = rule(config, &key);
     Slot::new(key, hash, rule, config.policy(rule), now)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"maxUpstreams":2}"#;
+        Config::from_json(text.as_bytes()).unwrap()
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn upstream(registry: &mut Registry, name: &str, seconds: u64) -> UpstreamId {
+        registry.upstream(&config(), name, None, at(seconds))
+    }
+
+    #[test]
+    fn newcomers_beyond_the_cap_share_one_state_until_another_was_idle_long_enough() {
+        let mut registry = Registry::new(&config(), at(0));
+        let first = upstream(&mut registry, "a", 0);
+        let second = upstream(&mut registry, "b", 30);
+        assert_eq!(upstream(&mut registry, "c", 31), UpstreamId::OVERFLOW);
+        assert_eq!(registry.overflowed(), 1);
+        assert_eq!(upstream(&mut registry, "c", 61), first);
+        assert_eq!(registry.slot(first).key.cluster, "c");
+        assert_eq!(upstream(&mut registry, "b", 61), second);
+    }
+
+    #[test]
+    fn who_is_in_flight_or_led_for_others_keeps_its_place() {
+        let mut registry = Registry::new(&config(), at(0));
+        let (held, led) = (
+            upstream(&mut registry, "held", 0),
+            upstream(&mut registry, "led", 0),
+        );
+        registry.slot_mut(held).count_in_flight(1, at(1));
+        registry.slot_mut(led).last_led = at(100);
+        assert_eq!(upstream(&mut registry, "new", 120), UpstreamId::OVERFLOW);
+        assert_eq!(upstream(&mut registry, "new", 160), led);
+    }
+
+    #[test]
+    fn what_is_learned_of_names_never_seen_is_bounded_and_the_newest_stays() {
+        let mut registry = Registry::new(&config(), at(0));
+        for name in ["a", "b", "c", "d"] {
+            let hash = UpstreamKey::hash(name, None);
+            let directives = Directives {
+                entries: vec![Directive {
+                    limit: 7,
+                    reserve: 7,
+                    ..Directive::unknown(hash)
+                }],
+                ..Directives::default()
+            };
+            registry.adopt(&config(), &directives, at(1));
+            assert!(registry.learned.len() <= 2);
+        }
+        let id = upstream(&mut registry, "d", 2);
+        assert_eq!(registry.slot(id).ladder.limit(), 7);
+    }
+}

@@ -139,3 +139,66 @@ impl Gate {
         self.epoch = epoch;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn open(until: u64, probes: u64) -> BreakerState {
+        BreakerState::Open {
+            until: at(until),
+            probes,
+        }
+    }
+
+    fn tripped(now: u64) -> Gate {
+        let mut gate = Gate::default();
+        gate.trip_locally(TripReason::ConsecutiveFailures, open(now + 500, 1), at(now));
+        gate
+    }
+
+    #[test]
+    fn an_open_gate_refuses_until_its_time_and_then_asks_for_probes() {
+        let gate = tripped(100);
+        assert_eq!(
+            gate.passage(at(200)),
+            Passage::Refuse(Duration::from_millis(400))
+        );
+        assert_eq!(gate.passage(at(600)), Passage::Probe(1));
+    }
+
+    #[test]
+    fn a_worker_holds_to_its_trip_until_the_leader_has_heard_it() {
+        let mut gate = tripped(100);
+        gate.adopt(BreakerState::Closed, 0, at(150));
+        assert_eq!(gate.state(), open(600, 1), "the leader does not know yet");
+        gate.adopt(open(900, 3), 1, at(250));
+        assert_eq!((gate.state(), gate.epoch()), (open(900, 3), 1));
+        gate.adopt(BreakerState::Closed, 3, at(950));
+        assert_eq!(gate.state(), BreakerState::Closed);
+    }
+
+    #[test]
+    fn a_leader_that_never_hears_it_is_right_in_the_end_also_when_the_clock_jumps_back() {
+        for later in [1_100, 99] {
+            let mut gate = tripped(100);
+            gate.adopt(BreakerState::Closed, 0, at(later));
+            assert_eq!(gate.state(), BreakerState::Closed, "{later}");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_counts_alone_sends_one_probe_under_each_ceiling_of_each_epoch() {
+        let mut gate = tripped(0);
+        assert!(gate.take_own_probe(1) && !gate.take_own_probe(1));
+        assert!(gate.take_own_probe(2), "another was granted");
+        gate.adopt(open(900, 2), 1, at(10));
+        assert!(!gate.take_own_probe(2));
+        gate.adopt(open(1_900, 2), 2, at(20));
+        assert!(gate.take_own_probe(2));
+    }
+}
