@@ -1,0 +1,86 @@
+//! Health checkers are never shed.
+
+use serde_json::{Value, json};
+use tidegate_testbed::client::Call;
+use tidegate_testbed::upstream::{Script, Upstream};
+
+use crate::config::{config, fixed_limit, open_for_long};
+use crate::load::{Crowd, in_turn, open_breaker};
+use crate::stage::{Stage, ensure, guarding};
+use crate::turn;
+
+/// Health checks are answered, everything else as `other` says.
+async fn stage(document: &Value, other: Script) -> (Upstream, Stage) {
+    let turn = turn::shared().await;
+    let upstream = Upstream::builder("main")
+        .script(move |head| {
+            Some(match head.path.as_str() {
+                "/healthz" => Script::status(200),
+                _ => other.clone(),
+            })
+        })
+        .start()
+        .await
+        .unwrap();
+    let envoy = guarding(&upstream, document);
+    let stage = Stage::start(turn, envoy).await;
+    (upstream, stage)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_health_checkers_user_agent_passes_a_full_limit() {
+    let (_upstream, stage) = stage(&fixed_limit(1, json!({})), Script::Hang).await;
+    let caller = stage.caller();
+    let _held = Crowd::send(&caller, &Call::get("/"), 1);
+    stage.until_sum("in_flight", "main", 1).await;
+    for agent in [
+        "kube-probe/1.33",
+        "Envoy/HC",
+        "ELB-HealthChecker/2.0",
+        "GoogleHC/1.0",
+    ] {
+        let call = Call::get("/healthz").header("user-agent", agent);
+        let tally = in_turn(&caller, &call, 3).await;
+        ensure!(stage, tally.ok == 3, "{agent}: {tally:?}");
+    }
+    let tally = in_turn(
+        &caller,
+        &Call::get("/healthz").header("user-agent", "curl/8"),
+        3,
+    )
+    .await;
+    ensure!(stage, tally.shed == 3, "{tally:?}");
+    stage.until_sum("requests_exempt_total", "main", 12).await;
+    stage.until_sum("in_flight", "main", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_health_checkers_user_agent_passes_an_open_breaker_and_does_not_close_it() {
+    let (_upstream, stage) = stage(&open_for_long(json!({})), Script::status(500)).await;
+    let caller = stage.caller();
+    open_breaker(&stage, &caller, &Call::get("/"), "main").await;
+    let check = Call::get("/healthz").header("user-agent", "kube-probe/1.33");
+    let tally = in_turn(&caller, &check, 20).await;
+    ensure!(stage, tally.ok == 20, "{tally:?}");
+    let tally = in_turn(&caller, &Call::get("/"), 20).await;
+    ensure!(stage, tally.shed == 20, "{tally:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ignored_paths_pass_and_do_not_count() {
+    let document = config(json!({
+        "limit": {"min": 1, "max": 1},
+        "breaker": {"enabled": false},
+        "ignore": {"paths": ["/healthz"]},
+    }));
+    let (_upstream, stage) = stage(&document, Script::Hang).await;
+    let caller = stage.caller();
+    let _held = Crowd::send(&caller, &Call::get("/"), 1);
+    stage.until_sum("in_flight", "main", 1).await;
+    let tally = in_turn(&caller, &Call::get("/healthz?full=1"), 20).await;
+    ensure!(stage, tally.ok == 20, "{tally:?}");
+    let tally = in_turn(&caller, &Call::get("/other"), 5).await;
+    ensure!(stage, tally.shed == 5, "{tally:?}");
+    // The one that is held and the five.
+    stage.until_sum("requests_total", "main", 6).await;
+}

@@ -1,0 +1,176 @@
+//! Callers that count what they get.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_testbed::client::{Call, CallError, Caller, Reply};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::stage::{BOUND, Stage, ensure};
+
+/// Beginning of the response code details of every shed.
+pub(crate) const SHED: &str = "tidegate_shed_";
+
+/// Whether the filter answered.
+pub(crate) fn is_shed(reply: &Reply) -> bool {
+    reply
+        .details()
+        .is_some_and(|details| details.starts_with(SHED))
+}
+
+/// What became of many calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Answered 200 by the upstream.
+    pub(crate) ok: u64,
+    /// Answered by the filter.
+    pub(crate) shed: u64,
+    /// Answered otherwise.
+    pub(crate) other: u64,
+    /// Not answered: broken, or given up after a second.
+    pub(crate) none: u64,
+}
+
+impl Tally {
+    fn add(&mut self, reply: Option<&Reply>) {
+        match reply {
+            Some(reply) if is_shed(reply) => self.shed += 1,
+            Some(reply) if reply.status == 200 => self.ok += 1,
+            Some(_) => self.other += 1,
+            None => self.none += 1,
+        }
+    }
+
+    pub(crate) const fn all(&self) -> u64 {
+        self.ok + self.shed + self.other + self.none
+    }
+}
+
+/// Calls one after the other.
+pub(crate) async fn in_turn(caller: &Caller, call: &Call, count: u64) -> Tally {
+    let mut tally = Tally::default();
+    for _ in 0..count {
+        let reply = timeout(BOUND, caller.call(call)).await;
+        tally.add(reply.ok().and_then(Result::ok).as_ref());
+    }
+    tally
+}
+
+/// Calls one after the other until the filter answers; says how many did not get that answer.
+pub(crate) async fn until_shed(
+    stage: &Stage,
+    caller: &Caller,
+    call: &Call,
+    most: u64,
+) -> (u64, Reply) {
+    for number in 0..most {
+        if let Ok(Ok(reply)) = timeout(BOUND, caller.call(call)).await
+            && is_shed(&reply)
+        {
+            return (number, reply);
+        }
+    }
+    stage
+        .fail(&format!("{most} calls, none was shed: {call:?}"))
+        .await
+}
+
+/// Fails calls until every worker knows that the breaker of `upstream` is open.
+pub(crate) async fn open_breaker(stage: &Stage, caller: &Caller, call: &Call, upstream: &str) {
+    until_shed(stage, caller, call, 60).await;
+    stage
+        .until("the whole proxy knows of the open breaker", async || {
+            stage.opened(upstream).await > 0 && in_turn(caller, call, 10).await.shed == 10
+        })
+        .await;
+}
+
+/// Sends `rate` calls a second for `duration`, whatever becomes of them; each is the one that `call` makes for
+/// its number. Tallies by the class that `call` names. Who has no answer after a second gives up.
+pub(crate) async fn pour<const CLASSES: usize>(
+    caller: &Caller,
+    rate: u32,
+    duration: Duration,
+    call: impl Fn(u64) -> (usize, Call),
+) -> [Tally; CLASSES] {
+    let caller = Arc::new(caller.clone());
+    let mut ticks = interval(Duration::from_secs(1) / rate);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let count = u64::from(rate) * duration.as_secs();
+    let mut calls = JoinSet::new();
+    let mut tallies = [Tally::default(); CLASSES];
+    for number in 0..count {
+        ticks.tick().await;
+        let (class, call) = call(number);
+        let caller = Arc::clone(&caller);
+        calls.spawn(async move {
+            let reply = timeout(Duration::from_secs(1), caller.call(&call)).await;
+            (class, reply.ok().and_then(Result::ok))
+        });
+        while let Some(done) = calls.try_join_next() {
+            let (class, reply) = done.unwrap();
+            tallies[class].add(reply.as_ref());
+        }
+    }
+    while let Some(done) = calls.join_next().await {
+        let (class, reply) = done.unwrap();
+        tallies[class].add(reply.as_ref());
+    }
+    tallies
+}
+
+/// Calls that are under way together; dropping it gives up those that are not answered.
+pub(crate) struct Crowd {
+    calls: JoinSet<Result<Reply, CallError>>,
+    replies: Vec<Reply>,
+}
+
+impl Crowd {
+    /// Sends `count` calls at once.
+    pub(crate) fn send(caller: &Caller, call: &Call, count: usize) -> Self {
+        let mut crowd = Self {
+            calls: JoinSet::new(),
+            replies: Vec::new(),
+        };
+        crowd.join(caller, call, count);
+        crowd
+    }
+
+    /// Sends as many more.
+    pub(crate) fn join(&mut self, caller: &Caller, call: &Call, count: usize) {
+        for _ in 0..count {
+            let (caller, call) = (caller.clone(), call.clone());
+            self.calls.spawn(async move { caller.call(&call).await });
+        }
+    }
+
+    /// The answers so far; a call without one is a failure of the test.
+    pub(crate) fn replies(&mut self) -> &[Reply] {
+        while let Some(done) = self.calls.try_join_next() {
+            self.replies.push(done.unwrap().unwrap());
+        }
+        &self.replies
+    }
+
+    /// How many wait for an answer.
+    pub(crate) fn waiting(&mut self) -> usize {
+        self.replies();
+        self.calls.len()
+    }
+
+    /// Waits until all calls are answered but `held`, which an upstream holds.
+    pub(crate) async fn settle(&mut self, stage: &Stage, held: usize) {
+        stage
+            .until(&format!("all calls but {held} are answered"), async || {
+                self.waiting() <= held
+            })
+            .await;
+        ensure!(
+            stage,
+            self.waiting() == held,
+            "{} calls wait, expected {held}",
+            self.waiting()
+        );
+    }
+}

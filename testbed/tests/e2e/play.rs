@@ -1,0 +1,107 @@
+//! Scored runs: a scenario played on a stage.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate_testbed::arrivals;
+use tidegate_testbed::client::open_loop;
+use tidegate_testbed::envoy::{Cluster, Envoy, EnvoyBuilder, Plugin, Route};
+use tidegate_testbed::run::raise_file_limit;
+use tidegate_testbed::scenario::Scenario;
+use tidegate_testbed::score::{Figures, Reached};
+use tidegate_testbed::upstream::Upstream;
+use tidegate_testbed::variant::tidegate_config;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::stage::{Stage, require_parts};
+use crate::turn::Turn;
+
+/// Connections are opened before the first arrival is due.
+const HEAD_START: Duration = Duration::from_millis(200);
+
+/// A story, its upstreams, and the Envoy in front of them.
+pub(crate) struct Play {
+    pub(crate) stage: Stage,
+    pub(crate) upstreams: Arc<Vec<Upstream>>,
+    scenario: Arc<Scenario>,
+}
+
+impl Play {
+    /// Sets the stage for `scenario` (TOML without name, title, prose and seed), with the configuration that a user would write for it.
+    pub(crate) async fn new(turn: Turn, scenario: &str) -> Self {
+        let scenario = parse(scenario);
+        let plugin = Plugin::tidegate(&tidegate_config(&scenario));
+        Self::with(turn, scenario, plugin, |envoy| envoy).await
+    }
+
+    /// The same with this configuration, by extension discovery.
+    pub(crate) async fn pushed(turn: Turn, scenario: &str, config: &Value) -> Self {
+        let plugin = Plugin::tidegate(config).pushed();
+        Self::with(turn, parse(scenario), plugin, |envoy| envoy).await
+    }
+
+    /// The same with a plugin and an Envoy of the test's own.
+    pub(crate) async fn with(
+        turn: Turn,
+        scenario: Scenario,
+        plugin: Plugin,
+        edit: impl FnOnce(EnvoyBuilder) -> EnvoyBuilder,
+    ) -> Self {
+        require_parts();
+        raise_file_limit();
+        let mut envoy = Envoy::builder()
+            .concurrency(scenario.workers)
+            .plugin(plugin);
+        let mut upstreams = Vec::new();
+        for profile in &scenario.upstreams {
+            let upstream = Upstream::builder(&profile.name)
+                .behaviour(profile.behaviour.clone())
+                .start()
+                .await
+                .unwrap();
+            envoy = envoy
+                .cluster(Cluster::new(&profile.name, upstream.addr()))
+                .route(Route::host(&profile.name).to(&profile.name));
+            upstreams.push(upstream);
+        }
+        Self {
+            stage: Stage::start(turn, edit(envoy)).await,
+            upstreams: Arc::new(upstreams),
+            scenario: Arc::new(scenario),
+        }
+    }
+
+    /// Plays it to the end and scores it. Borrows nothing, so that a test may act meanwhile.
+    pub(crate) fn run(&self) -> impl Future<Output = Figures> + 'static {
+        let (scenario, upstreams) = (Arc::clone(&self.scenario), Arc::clone(&self.upstreams));
+        let target = self.stage.envoy.addr();
+        async move {
+            let start = Instant::now() + HEAD_START;
+            for (index, profile) in scenario.upstreams.iter().enumerate() {
+                let (upstreams, timeline) = (Arc::clone(&upstreams), profile.timeline.clone());
+                tokio::spawn(async move { upstreams[index].follow(&timeline, start).await });
+            }
+            let (sender, mut receiver) = mpsc::unbounded_channel();
+            let arrivals = Arc::new(arrivals::schedule(&scenario));
+            open_loop::replay(Arc::clone(&scenario), arrivals, target, start, sender).await;
+            let mut records = Vec::new();
+            while let Ok(record) = receiver.try_recv() {
+                records.push(record);
+            }
+            let counts = upstreams.iter().map(Upstream::counts);
+            let reached = counts.fold(Reached::default(), |sum, counts| Reached {
+                received: sum.received + counts.received,
+                received_while_down: sum.received_while_down + counts.received_while_down,
+            });
+            Figures::of(&scenario, &records, reached)
+        }
+    }
+}
+
+/// A scenario from the parts that matter in a test.
+pub(crate) fn parse(scenario: &str) -> Scenario {
+    let head = "name='e2e'\ntitle='end to end'\nprose='a test'\nseed=7\n";
+    Scenario::parse(&format!("{head}{scenario}"), "test").unwrap()
+}
