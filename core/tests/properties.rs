@@ -18,7 +18,7 @@ use tidegate_core::{
 };
 
 use counters::Shared;
-use proxy::{Alone, CONFIGS, OBSERVING, OFF, Proxy, STRICT, Traffic, any_steps, config};
+use proxy::{Alone, CONFIGS, OBSERVING, OFF, Proxy, STRICT, Step, Traffic, any_steps, config};
 
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLI;
@@ -142,6 +142,7 @@ proptest! {
             let mut counters = Shared::default();
             let _ = proxy.engines[1].decide(&[slice], &mut counters, now);
         }
+        proxy.take(&Step::Lead(None));
         proxy.recover(3);
     }
 
