@@ -369,6 +369,21 @@ fn a_change_of_leaders_goes_unnoticed() {
 }
 
 #[test]
+fn a_change_of_leaders_trips_nothing_where_load_causes_errors() {
+    let world = World {
+        queue: 16,
+        incidents: vec![(10.0, Incident::LeaderChanged)],
+        ..steady(20.0, 3.0)
+    };
+    let reports = scored(&world, 0.92);
+    for report in &reports {
+        assert_eq!(report.events, []);
+    }
+    let after = median(&reports, |report| report.goodput(10.2, 13.0));
+    assert!(after >= 0.85 * CAPACITY, "{after}");
+}
+
+#[test]
 fn workers_without_a_leader_keep_the_limit_they_have() {
     let world = World {
         incidents: vec![(10.0, Incident::LeaderLost)],
