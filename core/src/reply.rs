@@ -11,6 +11,15 @@ use crate::classify::GRPC_RESOURCE_EXHAUSTED;
 use crate::config::{Reply, ShedConfig};
 use crate::shed::{Shed, ShedReason};
 
+/// What is known of the request's protocol without paying for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// It may be gRPC.
+    Unknown,
+    /// It is not gRPC.
+    PlainHttp,
+}
+
 /// A local reply, ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalReply<'a> {
@@ -24,8 +33,8 @@ pub struct LocalReply<'a> {
     pub body: &'a str,
     /// Value of `retry-after`: whole seconds, rounded up.
     pub retry_after_secs: u64,
-    /// Value of `grpc-retry-pushback-ms`.
-    pub pushback_ms: u64,
+    /// Value of `grpc-retry-pushback-ms`; none for a request that is known not to be gRPC.
+    pub pushback_ms: Option<u64>,
     /// Whether the reply carries `x-envoy-ratelimited`.
     pub is_final: bool,
 }
@@ -33,14 +42,19 @@ pub struct LocalReply<'a> {
 impl<'a> LocalReply<'a> {
     /// The reply to a shed request, as the policy wants it.
     #[must_use]
-    pub fn new(config: &'a ShedConfig, shed: &Shed) -> Self {
+    pub fn new(config: &'a ShedConfig, shed: &Shed, protocol: Protocol) -> Self {
         Self {
             status: config.status(),
             grpc_status: GRPC_RESOURCE_EXHAUSTED,
             details: details(shed.reason),
             body: config.body(),
             retry_after_secs: whole_seconds(shed.retry_after),
-            pushback_ms: u64::try_from(shed.retry_after.as_millis()).unwrap_or(u64::MAX),
+            pushback_ms: match protocol {
+                Protocol::Unknown => {
+                    Some(u64::try_from(shed.retry_after.as_millis()).unwrap_or(u64::MAX))
+                }
+                Protocol::PlainHttp => None,
+            },
             is_final: config.reply() == Reply::Stop,
         }
     }
@@ -88,7 +102,12 @@ mod tests {
     fn the_wait_is_rounded_up_and_never_zero() {
         let config = config("{}");
         let secs = |millis| {
-            LocalReply::new(config.default_policy().shed(), &shed(millis)).retry_after_secs
+            LocalReply::new(
+                config.default_policy().shed(),
+                &shed(millis),
+                Protocol::Unknown,
+            )
+            .retry_after_secs
         };
         assert_eq!([secs(0), secs(1), secs(1000), secs(1001)], [1, 1, 1, 2]);
     }
@@ -96,10 +115,20 @@ mod tests {
     #[test]
     fn the_policy_chooses_status_body_and_whether_to_retry() {
         let config = config(r#"{"reply":"retryElsewhere","status":429,"body":"busy"}"#);
-        let reply = LocalReply::new(config.default_policy().shed(), &shed(250));
+        let reply = LocalReply::new(
+            config.default_policy().shed(),
+            &shed(250),
+            Protocol::Unknown,
+        );
         assert_eq!((reply.status, reply.body), (429, "busy"));
         assert!(!reply.is_final);
-        assert_eq!(reply.pushback_ms, 250);
+        assert_eq!(reply.pushback_ms, Some(250));
+        let plain = LocalReply::new(
+            config.default_policy().shed(),
+            &shed(250),
+            Protocol::PlainHttp,
+        );
+        assert_eq!(plain.pushback_ms, None);
     }
 
     #[test]

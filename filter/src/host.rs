@@ -197,18 +197,15 @@ impl Host for Envoy {
 
     fn send_local_reply(&self, reply: &LocalReply<'_>) -> Result<(), HostError> {
         let retry_after = reply.retry_after_secs.to_string();
-        let pushback = reply.pushback_ms.to_string();
-        let all = [
-            ("retry-after", retry_after.as_str()),
-            ("grpc-retry-pushback-ms", pushback.as_str()),
-            ("x-envoy-ratelimited", "true"),
-        ];
-        let [retry_after, pushback, _] = all;
-        let headers = if reply.is_final {
-            pairs::encode(&all)
-        } else {
-            pairs::encode(&[retry_after, pushback])
-        };
+        let pushback = reply.pushback_ms.map(|millis| millis.to_string());
+        let mut list = vec![("retry-after", retry_after.as_str())];
+        if reply.is_final {
+            list.push(("x-envoy-ratelimited", "true"));
+        }
+        if let Some(pushback) = &pushback {
+            list.push(("grpc-retry-pushback-ms", pushback));
+        }
+        let headers = pairs::encode(&list);
         // SAFETY: see above.
         let status = unsafe {
             proxy_send_local_response(

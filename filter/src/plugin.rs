@@ -19,7 +19,7 @@ use crate::metrics::exporter::{Exporter, Outlet};
 use crate::metrics::name::{Naming, upstream_labels};
 use crate::names::{Names, Permission};
 use crate::reconcile::Reconciler;
-use crate::request::RequestRules;
+use crate::request::{Curiosity, RequestRules};
 use crate::upkeep;
 
 /// How often windows roll and workers exchange.
@@ -42,6 +42,7 @@ pub struct Plugin<H> {
     pub(crate) exporter: Exporter,
     pub(crate) reconciler: Reconciler,
     pub(crate) role: Role,
+    pub(crate) curiosity: Curiosity,
     keys: Keys,
     names: Names,
     /// The root context whose ticks count: that of the newest configuration.
@@ -74,6 +75,7 @@ impl<H: Host> Plugin<H> {
             exporter: Exporter::default(),
             reconciler: Reconciler::new(now),
             role: Role::Follower,
+            curiosity: Curiosity::Little,
             keys,
             names: Names::default(),
             root,

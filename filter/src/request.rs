@@ -7,6 +7,7 @@
 use std::cell::OnceCell;
 
 use tidegate_core::config::{Config, CriticalityConfig, CriticalityInputs, Ignore};
+use tidegate_core::reply::Protocol;
 use tidegate_core::{Criticality, Request, UpstreamKey};
 
 use crate::api::{Headers, Host, attribute};
@@ -15,6 +16,15 @@ use crate::pairs;
 
 /// How often the request was sent, counted by a proxy on the way; 1 is the first attempt.
 const ATTEMPT_COUNT: &str = "x-envoy-attempt-count";
+
+/// How many headers a request will likely be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Curiosity {
+    /// One, that is likely missing.
+    Little,
+    /// Several: the request before was shed, and a shed request is asked for all there is.
+    Much,
+}
 
 /// What of the configuration concerns single requests.
 #[derive(Clone, Debug)]
@@ -40,16 +50,23 @@ pub struct Asked<'a, H> {
     host: &'a H,
     rules: &'a RequestRules,
     faults: &'a Faults,
+    curiosity: Curiosity,
     map: OnceCell<Vec<u8>>,
 }
 
 impl<'a, H: Host> Asked<'a, H> {
     /// The request that the callback under way is about.
-    pub fn new(host: &'a H, rules: &'a RequestRules, faults: &'a Faults) -> Self {
+    pub fn new(
+        host: &'a H,
+        rules: &'a RequestRules,
+        faults: &'a Faults,
+        curiosity: Curiosity,
+    ) -> Self {
         Self {
             host,
             rules,
             faults,
+            curiosity,
             map: OnceCell::new(),
         }
     }
@@ -59,6 +76,15 @@ impl<'a, H: Host> Asked<'a, H> {
         self.rules.ignore.needs_path() && {
             let path = self.value(":path");
             self.rules.ignore.matches(path.as_deref(), None)
+        }
+    }
+
+    /// Its protocol, as far as that is known from what was read.
+    pub fn protocol(&self) -> Protocol {
+        match self.map.get().map(|map| pairs::find(map, "content-type")) {
+            None => Protocol::Unknown,
+            Some(Some(kind)) if kind.starts_with(b"application/grpc") => Protocol::Unknown,
+            Some(_) => Protocol::PlainHttp,
         }
     }
 
@@ -125,14 +151,19 @@ impl<H: Host> Request for Asked<'_, H> {
     }
 
     fn is_retry(&mut self) -> bool {
+        if self.curiosity == Curiosity::Much {
+            self.read_map();
+        }
         self.value(ATTEMPT_COUNT)
             .and_then(|value| value.trim_ascii().parse::<u32>().ok())
             .is_some_and(|attempt| attempt > 1)
     }
 
     fn is_health_check(&mut self) -> bool {
+        // Asked when it would be shed. Clients say who they are: one header costs as much as all of them, which also
+        // tell the protocol.
         let ignore = &self.rules.ignore;
-        if ignore.needs_path() && ignore.needs_user_agent() {
+        if ignore.needs_path() || ignore.needs_user_agent() {
             self.read_map();
         }
         let path = if ignore.needs_path() {
@@ -176,7 +207,7 @@ mod tests {
         question: impl FnOnce(&mut Asked<'_, FakeHost>) -> T,
     ) -> T {
         let faults = Faults::default();
-        question(&mut Asked::new(host, rules, &faults))
+        question(&mut Asked::new(host, rules, &faults, Curiosity::Little))
     }
 
     #[test]
@@ -198,6 +229,18 @@ mod tests {
             (asked.criticality(), asked.is_retry())
         });
         assert_eq!((class, retry), (Criticality::Sheddable, true));
+        assert_eq!(host.take_reads(), 1);
+    }
+
+    #[test]
+    fn in_a_flood_one_read_tells_attempt_and_health_checker() {
+        let host = FakeHost::default();
+        host.set_header(Headers::Request, "user-agent", "kube-probe/1.33");
+        let (rules, faults) = (rules(""), Faults::default());
+        let mut asked = Asked::new(&host, &rules, &faults, Curiosity::Much);
+        assert!(!asked.is_retry());
+        assert!(asked.is_health_check());
+        assert_eq!(asked.protocol(), Protocol::PlainHttp);
         assert_eq!(host.take_reads(), 1);
     }
 

@@ -23,7 +23,7 @@ use tidegate_core::{Decision, Outcome, Permit};
 use crate::api::{Headers, Host, attribute};
 use crate::faults::{Fault, Faults};
 use crate::plugin::Plugin;
-use crate::request::Asked;
+use crate::request::{Asked, Curiosity};
 
 /// What Envoy is to do with the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,12 @@ impl<H: Host> Stream<H> {
         let route = plugin.read_route();
         let id = plugin.upstream(&cluster, route.as_deref(), now);
         plugin.read_endpoints(id, now);
-        let mut request = Asked::new(&plugin.host, &plugin.rules, &plugin.faults);
+        let mut request = Asked::new(
+            &plugin.host,
+            &plugin.rules,
+            &plugin.faults,
+            plugin.curiosity,
+        );
         if request.is_passed_by() {
             return Next::Continue;
         }
@@ -81,13 +86,16 @@ impl<H: Host> Stream<H> {
             .gauges
             .counters(&plugin.host, &plugin.naming, &plugin.faults);
         let decision = plugin.engine.admit(id, &mut request, &mut counters, now);
+        let protocol = request.protocol();
         match decision {
             Decision::Admit(permit) => {
+                plugin.curiosity = Curiosity::Little;
                 self.permit = Some(permit);
                 Next::Continue
             }
             Decision::Shed(shed) => {
-                let reply = LocalReply::new(plugin.engine.policy(id).shed(), &shed);
+                plugin.curiosity = Curiosity::Much;
+                let reply = LocalReply::new(plugin.engine.policy(id).shed(), &shed, protocol);
                 let sent = plugin.host.send_local_reply(&reply);
                 match plugin.faults.check(&plugin.host, Fault::LocalReply, sent) {
                     Some(()) => Next::Answered,
