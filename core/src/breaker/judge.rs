@@ -383,3 +383,94 @@ fn refuses_probes(tally: &Tally) -> bool {
         || tally.would_shed(ShedReason::BreakerHalfOpen) > 0
         || tally.get(Count::Spared) > 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, MINIMAL_EXAMPLE};
+
+    const HANG_AFTER: Duration = Duration::from_millis(500);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn half_open() -> Judge {
+        let state = BreakerState::Open {
+            until: at(1_000),
+            probes: 1,
+        };
+        Judge::resume(state, 1, &Learned::default())
+    }
+
+    /// One round that counted these, with `sent` probes in all.
+    fn round(judge: &mut Judge, counts: &[Count], sent: u64, now: Instant) -> Option<Transition> {
+        let mut sample = Sample::empty(Duration::from_millis(100));
+        for count in counts {
+            sample.tally.add(*count, 1);
+        }
+        let findings = Findings {
+            sample: &sample,
+            trips: &[],
+            hang_after: HANG_AFTER,
+            limit: 20,
+            min_limit: 1,
+            probes: sent,
+            dice: 0.0,
+            now,
+        };
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        judge.update(&findings, config.default_policy().breaker())
+    }
+
+    #[test]
+    fn a_probe_decides() {
+        let probe = |outcome| {
+            let counts = [Count::ProbesSent, outcome];
+            round(&mut half_open(), &counts, 1, at(1_100))
+        };
+        let failed = Transition::Trip(TripReason::ProbeFailed);
+        assert_eq!(probe(Count::ProbeFailures), Some(failed));
+        assert_eq!(probe(Count::ProbeSuccesses), Some(Transition::Ramp));
+    }
+
+    #[test]
+    fn a_probe_that_nobody_reported_is_not_waited_for_without_end() {
+        // Its worker crashed: the shared count says that it was sent, no report does.
+        let mut judge = half_open();
+        assert_eq!(round(&mut judge, &[], 1, at(1_100)), None);
+        assert_eq!(round(&mut judge, &[], 1, at(1_200)), None);
+        let granted = BreakerState::Open {
+            until: at(1_000),
+            probes: 2,
+        };
+        assert_eq!(judge.state(), granted);
+    }
+
+    #[test]
+    fn the_ramp_doubles_with_every_round_that_saw_a_success() {
+        let mut judge = half_open();
+        round(&mut judge, &[Count::ProbeSuccesses], 1, at(1_100));
+        assert_eq!(judge.state(), BreakerState::Ramp { limit: 5 });
+        round(&mut judge, &[], 1, at(1_200));
+        assert_eq!(judge.state(), BreakerState::Ramp { limit: 5 });
+        round(&mut judge, &[Count::Successes], 1, at(1_300));
+        assert_eq!(judge.state(), BreakerState::Ramp { limit: 10 });
+        let done = round(&mut judge, &[Count::Successes], 1, at(1_400));
+        assert_eq!(done, Some(Transition::Reset));
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_the_policy_allows_now() {
+        let state = BreakerState::Open {
+            until: at(3_600_000),
+            probes: 1,
+        };
+        let mut judge = Judge::resume(state, 1, &Learned::default());
+        assert_eq!(round(&mut judge, &[], 0, at(1_000)), None);
+        let BreakerState::Open { until, .. } = judge.state() else {
+            panic!("still open");
+        };
+        assert_eq!(until, at(61_000), "maxOpen is 60 s");
+    }
+}
