@@ -13,9 +13,9 @@
 //! - [`requests`], [`memory`]: the two experiments;
 //! - [`report`]: figures beside their targets, as JSON and as a table.
 //!
-//! What goes on in a process without any request (timers, the plugin's tick) is measured
-//! right after each round and subtracted by time, so that a counter that slows Envoy down
-//! does not charge requests for ticks; it is reported on its own.
+//! What goes on in a process at any rate of requests (timers, the plugin's tick) is told
+//! apart by counting at two rates, so that a counter that slows Envoy down does not charge
+//! requests for ticks; it is reported on its own, per second.
 
 pub mod counter;
 mod error;

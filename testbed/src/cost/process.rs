@@ -123,7 +123,7 @@ impl Measured {
             .find_map(|line| line.strip_prefix("RssAnon:"))
             .and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
         kib.map(|kib| kib * 1_024)
-            .ok_or_else(|| CostError::Counter {
+            .ok_or(CostError::Counter {
                 tool: "/proc/PID/status",
                 found: status,
                 expected: "RssAnon in kB",

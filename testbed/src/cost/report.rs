@@ -171,7 +171,7 @@ impl Report {
             "spread",
             "above no filter",
             "ratio",
-            "per second, idle",
+            "per second",
         ];
         table::text(&head, &rows)
     }

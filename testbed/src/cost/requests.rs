@@ -2,8 +2,9 @@
 //!
 //! All Envoys run from the beginning to the end, and each round measures each of them
 //! once: whatever else the machine does meanwhile hits all of them alike. After a round's
-//! requests the same process is watched for a moment without any: what it does then is
-//! its background, and the share of it that fell on the requests is taken off them.
+//! requests the same process is watched under a trickle of them: two counts at two rates
+//! tell what a request costs from what a second costs (timers, the plugin's tick, which
+//! has more to do while there is traffic).
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ pub struct Effort {
     pub requests: u64,
     /// Connections, each with one request under way.
     pub connections: usize,
-    /// How long a process is watched without requests, in each round.
+    /// How long a process is watched under a trickle of requests, in each round.
     pub background: Duration,
 }
 
@@ -47,6 +48,11 @@ impl Effort {
         }
     }
 }
+
+/// A trickle is so many requests at once ...
+const TRICKLE: u64 = 4;
+/// ... and then a pause, shorter than a tick of the plugin.
+const TRICKLE_EVERY: Duration = Duration::from_millis(50);
 
 /// Median and range of a figure over the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -78,7 +84,7 @@ pub struct Row {
     pub name: String,
     /// Per request, without background.
     pub per_request: Spread,
-    /// Per second without requests: timers, the plugin's tick in every VM.
+    /// Per second, whatever the rate: timers, the plugin's tick in every VM.
     pub background_per_second: Spread,
     /// Requests that were measured.
     pub requests: u64,
@@ -199,29 +205,86 @@ impl Bench {
     }
 
     fn round(&mut self, plan: &mut Plan, tool: Tool, effort: Effort) -> Result<(), CostError> {
-        let started = Instant::now();
-        let count = tool.begin(&self.measured)?;
-        self.run(plan, effort.requests)?;
-        let busy = float(count.end(&self.measured)?);
-        let busy_for = started.elapsed();
-
-        let started = Instant::now();
-        let count = tool.begin(&self.measured)?;
-        std::thread::sleep(effort.background);
-        let idle = float(count.end(&self.measured)?);
-        let per_second = idle / started.elapsed().as_secs_f64();
-
-        let requests = float(effort.requests);
-        let own = busy - per_second * busy_for.as_secs_f64();
-        plan.per_request.push(own / requests);
-        plan.background.push(per_second);
+        let busy = self.watch(plan, tool, |bench, plan| {
+            bench.run(plan, effort.requests)?;
+            Ok(effort.requests)
+        })?;
+        let slow = self.watch(plan, tool, |bench, plan| {
+            let (started, mut sent) = (Instant::now(), 0);
+            while started.elapsed() < effort.background {
+                bench.run(plan, TRICKLE)?;
+                sent += TRICKLE;
+                std::thread::sleep(TRICKLE_EVERY);
+            }
+            Ok(sent)
+        })?;
+        if let Some(costs) = split(busy, slow) {
+            plan.per_request.push(costs.per_request);
+            plan.background.push(costs.per_second);
+        }
         Ok(())
     }
+
+    fn watch(
+        &mut self,
+        plan: &Plan,
+        tool: Tool,
+        load: impl FnOnce(&mut Self, &Plan) -> Result<u64, CostError>,
+    ) -> Result<Watched, CostError> {
+        let started = Instant::now();
+        let count = tool.begin(&self.measured)?;
+        let requests = load(self, plan)?;
+        let count = count.end(&self.measured)?;
+        Ok(Watched {
+            count: float(count),
+            requests: float(requests),
+            seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// What was counted while so many requests were served in so much time.
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    count: f64,
+    requests: f64,
+    seconds: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Costs {
+    per_request: f64,
+    per_second: f64,
+}
+
+/// Solves `count = requests * per_request + seconds * per_second` for two such watches; `None` when their
+/// rates are too much alike to tell the two apart.
+fn split(busy: Watched, slow: Watched) -> Option<Costs> {
+    let both = busy.requests * slow.seconds - slow.requests * busy.seconds;
+    let requests = busy.count * slow.seconds - slow.count * busy.seconds;
+    let seconds = busy.requests * slow.count - slow.requests * busy.count;
+    (both > f64::EPSILON).then(|| Costs {
+        per_request: requests / both,
+        per_second: seconds / both,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_rates_tell_requests_from_seconds() {
+        let watched = |requests: f64, seconds: f64| Watched {
+            count: requests * 250.0 + seconds * 1_000.0,
+            requests,
+            seconds,
+        };
+        let costs = split(watched(2_000.0, 3.0), watched(80.0, 2.0)).unwrap();
+        assert!((costs.per_request - 250.0).abs() < 1e-6);
+        assert!((costs.per_second - 1_000.0).abs() < 1e-6);
+        assert_eq!(split(watched(2.0, 1.0), watched(4.0, 2.0)), None);
+    }
 
     #[test]
     fn spread_is_median_and_range() {

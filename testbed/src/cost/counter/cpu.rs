@@ -16,7 +16,7 @@ pub(super) fn nanoseconds(pid: u32) -> Result<u64, CostError> {
             .split_whitespace()
             .next()
             .and_then(|field| field.parse().ok());
-        sum += run.ok_or_else(|| CostError::Counter {
+        sum += run.ok_or(CostError::Counter {
             tool: "/proc/PID/task/TID/schedstat",
             found: text,
             expected: "nanoseconds in the first field",
