@@ -12,6 +12,8 @@ pub(crate) struct Report {
     pub(crate) received: Vec<u32>,
     pub(crate) critical_good: u32,
     pub(crate) critical_offered: u32,
+    /// By second.
+    pub(crate) critical_shed: Vec<f64>,
     pub(crate) sheds: Sheds,
     /// By second.
     pub(crate) events: Vec<(f64, Event)>,

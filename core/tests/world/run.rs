@@ -259,6 +259,9 @@ impl<'a> Run<'a> {
         engine.set_endpoints(*backend, self.world.stage(now).endpoints);
         match engine.admit(*backend, &mut known, &mut self.counters, at(now)) {
             Decision::Shed(shed) => {
+                if call.critical {
+                    self.report.critical_shed.push(now);
+                }
                 *self.report.sheds.entry(shed.reason.as_str()).or_default() += 1;
                 self.retry(now, call);
             }
