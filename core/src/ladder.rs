@@ -10,6 +10,7 @@ use core::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use crate::criticality::Criticality;
 use crate::level::Level;
 use crate::sample::Sample;
 
@@ -17,6 +18,11 @@ use crate::sample::Sample;
 const USABLE_CAPACITY: f64 = 0.95;
 /// Weight of the newest interval in the demand of a level.
 const DEMAND_WEIGHT: f64 = 0.2;
+/// Demand that fell to this part of what comes now is no average worth keeping.
+const FORGOTTEN: f64 = 10.0;
+/// Share of the limit that sheddable requests may use before demand is known: the rest is there for others when a
+/// surge begins.
+const SHEDDABLE_SHARE: f64 = 0.8;
 /// Share of the limit that levels below the marginal one may use.
 const LEFTOVER: f64 = 0.6;
 
@@ -42,8 +48,12 @@ impl Demand {
         // Those let in without asking are taken to be like those who were asked.
         let arrivals = sample.tally.get(crate::tally::Count::Arrivals).max(asked) as f64;
         let scale = arrivals / asked as f64 / sample.span.as_secs_f64();
+        // What is known of nothing yet is taken at its word: the first second of an overload is the worst.
+        let is_first =
+            self.0.iter().sum::<f64>() * FORGOTTEN < arrivals / sample.span.as_secs_f64();
+        let weight = if is_first { 1.0 } else { DEMAND_WEIGHT };
         for (demand, level) in self.0.iter_mut().zip(Level::all()) {
-            *demand += (sample.tally.demand(level) as f64 * scale - *demand) * DEMAND_WEIGHT;
+            *demand += (sample.tally.demand(level) as f64 * scale - *demand) * weight;
         }
     }
 
@@ -105,7 +115,13 @@ impl Ladder {
             clippy::cast_sign_loss,
             reason = "a share of a u32"
         )]
-        let leftover = (f64::from(limit) * LEFTOVER).ceil() as u32;
+        let leftover = (f64::from(limit)
+            * if margin == Margin::NONE {
+                SHEDDABLE_SHARE
+            } else {
+                LEFTOVER
+            })
+        .ceil() as u32;
         Self {
             margin,
             leftover: leftover.max(1),
@@ -125,11 +141,7 @@ impl Ladder {
 
     /// Below this nobody needs to be asked how important it is.
     pub(crate) const fn free(&self) -> u32 {
-        if self.margin.level.index() == Level::LOWEST.index() {
-            self.limit
-        } else {
-            self.leftover
-        }
+        self.leftover
     }
 
     pub(crate) const fn limit(&self) -> u32 {
@@ -147,8 +159,14 @@ impl Ladder {
     /// The limit for requests of `level`. `cohort` is asked for only where callers of one level are told apart.
     pub(crate) fn limit_of(&self, level: Level, cohort: impl FnOnce() -> Option<u32>) -> u32 {
         match level.cmp(&self.margin.level) {
+            _ if self.margin == Margin::NONE => {
+                if level < Level::new(Criticality::Critical, true) {
+                    self.leftover
+                } else {
+                    self.limit
+                }
+            }
             Ordering::Less => self.leftover,
-            Ordering::Equal if self.margin == Margin::NONE => self.limit,
             Ordering::Equal => match cohort() {
                 Some(cohort) if !self.margin.serves(cohort) => self.leftover,
                 _ => self.limit,
@@ -163,7 +181,6 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
-    use crate::criticality::Criticality;
 
     const CRITICAL: Level = Level::new(Criticality::Critical, false);
     const SHEDDABLE: Level = Level::new(Criticality::Sheddable, false);
