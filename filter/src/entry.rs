@@ -23,8 +23,11 @@ use std::rc::Rc;
 use tidegate_core::classify::Length;
 use tidegate_core::config::Config;
 
-use crate::api::{Host, LogLevel, attribute};
+use crate::api::{Host, LogLevel, MetricKind, attribute};
+use crate::faults::Fault;
 use crate::host::Envoy;
+use crate::metrics::name::Naming;
+use crate::metrics::table::FAULTS_TOTAL;
 use crate::plugin::{Plugin, TICK};
 use crate::stream::{Next, Stream};
 
@@ -136,9 +139,7 @@ extern "C" fn proxy_on_configure(root: u32, _size: usize) -> bool {
                 // Nothing is left to do about a log that fails.
                 let _ = Envoy.log(LogLevel::Error, &line);
             }
-            if let Some(plugin) = known {
-                plugin.borrow().note_refusal();
-            }
+            count_refusal(&name);
             return false;
         }
     };
@@ -214,6 +215,16 @@ fn read_config() -> Result<Config, Vec<String>> {
         .map_err(|error| vec![error.to_string()])?;
     Config::from_json(&bytes)
         .map_err(|errors| errors.to_string().lines().map(str::to_owned).collect())
+}
+
+/// A bad configuration only ever reaches a VM that Envoy makes to try it out: the count must not wait for a tick.
+fn count_refusal(plugin: &str) {
+    let kind = Some(Fault::Configuration.as_str());
+    let name = Naming::of_plugin(plugin).name(&FAULTS_TOTAL, "", kind);
+    if let Ok(id) = Envoy.define_metric(MetricKind::Counter, &name) {
+        // The refusal is in the log and in Envoy's own counts too.
+        let _ = Envoy.increment_metric(id, 1);
+    }
 }
 
 /// A test makes the VM trap with a header.

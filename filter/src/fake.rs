@@ -2,6 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::rc::Rc;
 
 use core::time::Duration;
 
@@ -13,9 +15,21 @@ use crate::api::{
 };
 use crate::pairs;
 
-/// One process: what its VMs share, and what the next callback will find.
+/// One process; clones are its VMs' ways to it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FakeHost(Rc<Process>);
+
+impl Deref for FakeHost {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.0
+    }
+}
+
+/// What the VMs of a process share, and what the next callback will find.
 #[derive(Debug, Default)]
-pub(crate) struct FakeHost {
+pub(crate) struct Process {
     nanos: Cell<u64>,
     attributes: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
     headers: RefCell<BTreeMap<(u8, String), String>>,
@@ -25,12 +39,11 @@ pub(crate) struct FakeHost {
     metric_names: RefCell<Vec<String>>,
     metrics: RefCell<BTreeMap<String, u64>>,
     metrics_rejected: Cell<bool>,
-    configuration: RefCell<Vec<u8>>,
     replies: RefCell<Vec<(u16, String)>>,
     log: RefCell<Vec<String>>,
 }
 
-impl FakeHost {
+impl Process {
     pub(crate) fn advance(&self, span: Duration) {
         let nanos = u64::try_from(span.as_nanos()).unwrap();
         self.nanos.set(self.nanos.get() + nanos);
@@ -48,12 +61,12 @@ impl FakeHost {
             .insert((map as u8, name.to_owned()), value.to_owned());
     }
 
-    pub(crate) fn clear_headers(&self) {
-        self.headers.borrow_mut().clear();
+    pub(crate) fn clear_attributes(&self) {
+        self.attributes.borrow_mut().clear();
     }
 
-    pub(crate) fn set_configuration(&self, text: &str) {
-        *self.configuration.borrow_mut() = text.as_bytes().to_vec();
+    pub(crate) fn clear_headers(&self) {
+        self.headers.borrow_mut().clear();
     }
 
     pub(crate) fn break_shared_data(&self) {
@@ -192,7 +205,7 @@ impl Host for FakeHost {
     }
 
     fn configuration(&self) -> Result<Vec<u8>, HostError> {
-        Ok(self.configuration.borrow().clone())
+        Ok(Vec::new())
     }
 
     fn set_tick_period(&self, _period: Duration) -> Result<(), HostError> {

@@ -15,8 +15,10 @@ use crate::faults::{Fault, Faults};
 const ATTEMPTS: usize = 4;
 
 /// The upstreams, by hash, that may have names, as this VM knows them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Names {
+    /// Where the set is shared.
+    key: String,
     known: BTreeSet<u64>,
     is_full: bool,
 }
@@ -33,12 +35,21 @@ pub enum Permission {
 }
 
 impl Names {
+    /// The set that these keys lead to.
+    #[must_use]
+    pub fn new(keys: &Keys) -> Self {
+        Self {
+            key: keys.names(),
+            known: BTreeSet::new(),
+            is_full: false,
+        }
+    }
+
     /// Asks for names for an upstream; `cap` upstreams may have some. Cheap once it is known.
     pub fn permit(
         &mut self,
         host: &impl Host,
         faults: &Faults,
-        keys: &Keys,
         hash: u64,
         cap: usize,
     ) -> Permission {
@@ -49,7 +60,7 @@ impl Names {
             return Permission::Shared;
         }
         for _ in 0..ATTEMPTS {
-            let read = host.shared(&keys.names());
+            let read = host.shared(&self.key);
             let Some(value) = faults.check(host, Fault::SharedData, read) else {
                 return self.permit_alone(hash, cap);
             };
@@ -71,7 +82,7 @@ impl Names {
                 return Permission::Shared;
             }
             bytes.extend_from_slice(&hash.to_le_bytes());
-            let written = host.set_shared(&keys.names(), &bytes, expect);
+            let written = host.set_shared(&self.key, &bytes, expect);
             match faults.check(host, Fault::SharedData, written) {
                 Some(Stored::Done) => {
                     self.known.insert(hash);
@@ -117,8 +128,8 @@ mod tests {
     fn the_cap_holds_over_all_vms_together() {
         let host = FakeHost::default();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
-        let (mut one, mut other) = (Names::default(), Names::default());
-        let ask = |names: &mut Names, hash| names.permit(&host, &faults, &keys, hash, 3);
+        let (mut one, mut other) = (Names::new(&keys), Names::new(&keys));
+        let ask = |names: &mut Names, hash| names.permit(&host, &faults, hash, 3);
 
         assert_eq!(ask(&mut one, 1), Permission::Own);
         assert_eq!(ask(&mut other, 2), Permission::Own);
@@ -134,9 +145,9 @@ mod tests {
         let host = FakeHost::default();
         host.break_shared_data();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
-        let mut names = Names::default();
+        let mut names = Names::new(&keys);
         let granted = (0..10)
-            .filter(|hash| names.permit(&host, &faults, &keys, *hash, 3) == Permission::Own)
+            .filter(|hash| names.permit(&host, &faults, *hash, 3) == Permission::Own)
             .count();
         assert_eq!(granted, 3);
         assert!(faults.count(Fault::SharedData) > 0);

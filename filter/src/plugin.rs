@@ -43,7 +43,6 @@ pub struct Plugin<H> {
     pub(crate) reconciler: Reconciler,
     pub(crate) role: Role,
     pub(crate) curiosity: Curiosity,
-    keys: Keys,
     names: Names,
     /// The root context whose ticks count: that of the newest configuration.
     root: u32,
@@ -76,8 +75,7 @@ impl<H: Host> Plugin<H> {
             reconciler: Reconciler::new(now),
             role: Role::Follower,
             curiosity: Curiosity::Little,
-            keys,
-            names: Names::default(),
+            names: Names::new(&keys),
             root,
             ticked_at: now,
             last_now: now,
@@ -97,15 +95,6 @@ impl<H: Host> Plugin<H> {
         self.engine.reconfigure(config, now);
         self.names.reconsider();
         self.root = root;
-    }
-
-    /// A configuration was refused.
-    pub fn note_refusal(&self) {
-        self.faults.note(
-            &self.host,
-            Fault::Configuration,
-            &"a configuration was refused, the one before stays in force",
-        );
     }
 
     /// The upkeep of every tick. A root context that has been replaced still ticks until Envoy drops it: it is not
@@ -211,13 +200,9 @@ impl<H: Host> Plugin<H> {
     pub(crate) fn labels(&mut self, key: &UpstreamKey, hash: u64) -> (Permission, Box<str>) {
         let cap = usize::try_from(self.engine.config().max_upstreams()).unwrap_or(usize::MAX);
         // One more: the state that all beyond the cap share has a name too.
-        let permission = self.names.permit(
-            &self.host,
-            &self.faults,
-            &self.keys,
-            hash,
-            cap.saturating_add(1),
-        );
+        let permission = self
+            .names
+            .permit(&self.host, &self.faults, hash, cap.saturating_add(1));
         let labels = match permission {
             Permission::Own => upstream_labels(key),
             Permission::Shared | Permission::Undecided => upstream_labels(&overflow()),
@@ -296,5 +281,227 @@ fn overflow() -> UpstreamKey {
     UpstreamKey {
         cluster: tidegate_core::OVERFLOW.to_owned(),
         route: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Headers;
+    use crate::fake::FakeHost;
+    use crate::stream::Stream;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use tidegate_core::BreakerState;
+    use tidegate_core::classify::Length;
+
+    type SharedPlugin = Rc<RefCell<Plugin<FakeHost>>>;
+
+    fn config(more: &str) -> Config {
+        let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
+        Config::from_json(text.as_bytes()).unwrap()
+    }
+
+    fn process() -> FakeHost {
+        let host = FakeHost::default();
+        host.advance(Duration::from_secs(1));
+        host.set_attribute(attribute::CLUSTER, b"web");
+        host
+    }
+
+    fn vm(host: &FakeHost) -> SharedPlugin {
+        let plugin = Plugin::new(host.clone(), "tidegate", config(""), 1);
+        Rc::new(RefCell::new(plugin))
+    }
+
+    fn tick(host: &FakeHost, vms: &[&SharedPlugin]) {
+        host.advance(TICK);
+        for vm in vms {
+            vm.borrow_mut().tick(1);
+        }
+    }
+
+    fn fail(host: &FakeHost, vm: &SharedPlugin, times: u32) {
+        host.set_header(Headers::Response, ":status", "500");
+        host.set_attribute(attribute::CODE_DETAILS, b"via_upstream");
+        for _ in 0..times {
+            let mut stream = Stream::new(Rc::clone(vm));
+            stream.on_request_headers();
+            stream.on_response_headers(Length::HeadersOnly);
+        }
+    }
+
+    fn web(vm: &SharedPlugin) -> Option<tidegate_core::Directive> {
+        let vm = vm.borrow();
+        let now = vm.last_now;
+        let learned = vm.engine.learned(now);
+        let hash = UpstreamKey::hash("web", None);
+        learned
+            .entries
+            .into_iter()
+            .find(|entry| entry.upstream == hash)
+    }
+
+    fn is_open(vm: &SharedPlugin, host: &FakeHost) -> bool {
+        let before = host.replies().len();
+        let mut stream = Stream::new(Rc::clone(vm));
+        stream.on_request_headers();
+        drop(stream);
+        host.replies()
+            .get(before)
+            .is_some_and(|(_, details)| details == "tidegate_shed_breaker_open")
+    }
+
+    #[test]
+    fn one_leads_and_all_follow() {
+        let host = process();
+        let (one, other) = (vm(&host), vm(&host));
+        tick(&host, &[&one, &other]);
+        assert_eq!(one.borrow().role, Role::Leader);
+        assert_eq!(other.borrow().role, Role::Follower);
+        fail(&host, &one, 30);
+        for _ in 0..3 {
+            tick(&host, &[&one, &other]);
+        }
+        assert!(matches!(
+            web(&one).map(|directive| directive.breaker),
+            Some(BreakerState::Open { .. })
+        ));
+        assert!(is_open(&other, &host), "who saw no failure follows");
+        assert_eq!(
+            host.metric_value("tidegate_breaker_state;upstream=web;"),
+            Some(2)
+        );
+        assert_eq!(
+            host.metric_value("tidegate_outcomes_total;upstream=web;outcome=failure;")
+                .map(|failures| failures > 5),
+            Some(true)
+        );
+    }
+
+    #[test]
+    fn another_takes_over_when_the_leader_is_gone() {
+        let host = process();
+        let (one, other) = (vm(&host), vm(&host));
+        tick(&host, &[&one, &other]);
+        for _ in 0..6 {
+            tick(&host, &[&other]);
+        }
+        assert_eq!(other.borrow().role, Role::Leader);
+        tick(&host, &[&one]);
+        assert_eq!(one.borrow().role, Role::Follower);
+    }
+
+    #[test]
+    fn a_fresh_vm_starts_from_what_was_learned() {
+        let host = process();
+        let one = vm(&host);
+        tick(&host, &[&one]);
+        fail(&host, &one, 30);
+        for _ in 0..12 {
+            tick(&host, &[&one]);
+        }
+        let opened = is_open(&one, &host);
+        let fresh = vm(&host);
+        assert_eq!(is_open(&fresh, &host), opened);
+        assert!(fresh.borrow().engine.views(Instant::ZERO).count() > 1);
+    }
+
+    #[test]
+    fn a_push_keeps_what_was_learned_and_the_old_root_is_not_listened_to() {
+        let host = process();
+        let one = vm(&host);
+        tick(&host, &[&one]);
+        fail(&host, &one, 30);
+        tick(&host, &[&one]);
+        assert!(is_open(&one, &host));
+        one.borrow_mut()
+            .reconfigure(config(r#","stance":"throughput""#), 2);
+        assert!(is_open(&one, &host));
+        let ticked_at = one.borrow().ticked_at;
+        host.advance(TICK);
+        one.borrow_mut().tick(1);
+        assert_eq!(one.borrow().ticked_at, ticked_at);
+        one.borrow_mut().tick(2);
+        assert!(one.borrow().ticked_at > ticked_at);
+    }
+
+    #[test]
+    fn what_a_crashed_vm_had_in_flight_is_taken_off() {
+        let host = process();
+        let (one, crashed) = (vm(&host), vm(&host));
+        tick(&host, &[&one, &crashed]);
+        for _ in 0..5 {
+            let mut stream = Stream::new(Rc::clone(&crashed));
+            stream.on_request_headers();
+            // A trapped VM drops nothing.
+            std::mem::forget(stream);
+        }
+        tick(&host, &[&one, &crashed]);
+        let gauge = || host.metric_value("tidegate_in_flight;upstream=web;");
+        assert_eq!(gauge(), Some(5));
+        for _ in 0..60 {
+            tick(&host, &[&one]);
+        }
+        assert_eq!(gauge(), Some(0));
+        assert_eq!(
+            host.metric_value("tidegate_in_flight_reconciled_total;upstream=web;"),
+            Some(5)
+        );
+    }
+
+    #[test]
+    fn without_shared_data_every_vm_decides_for_itself() {
+        let host = process();
+        host.break_shared_data();
+        let one = vm(&host);
+        tick(&host, &[&one]);
+        assert_eq!(one.borrow().role, Role::Alone);
+        fail(&host, &one, 30);
+        tick(&host, &[&one]);
+        assert!(is_open(&one, &host));
+    }
+
+    #[test]
+    fn payloads_of_others_are_ignored_and_counted() {
+        let host = process();
+        let one = vm(&host);
+        tick(&host, &[&one]);
+        let keys = Keys::new("tidegate");
+        for key in [keys.learned(), keys.directives()] {
+            host.set_shared(&key, b"\xffnonsense", crate::api::Expect::Anything)
+                .unwrap();
+        }
+        let fresh = vm(&host);
+        assert_eq!(fresh.borrow().faults.count(Fault::Payload), 2);
+        tick(&host, &[&one, &fresh]);
+    }
+
+    #[test]
+    fn five_thousand_names_stay_within_the_cap() {
+        let host = process();
+        let one = vm(&host);
+        for name in 0..5_000 {
+            host.set_attribute(attribute::CLUSTER, format!("c{name}").as_bytes());
+            drop({
+                let mut stream = Stream::new(Rc::clone(&one));
+                stream.on_request_headers();
+                stream
+            });
+            if name % 100 == 0 {
+                tick(&host, &[&one]);
+            }
+        }
+        for _ in 0..3 {
+            tick(&host, &[&one]);
+        }
+        let upstreams: std::collections::BTreeSet<String> = host
+            .metric_names()
+            .iter()
+            .filter_map(|name| name.split(';').find(|part| part.starts_with("upstream=")))
+            .map(str::to_owned)
+            .collect();
+        assert!(upstreams.len() <= 1_001, "{}", upstreams.len());
+        assert!(host.metric_value("tidegate_upstreams_overflow_total") >= Some(4_000));
     }
 }

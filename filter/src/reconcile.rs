@@ -196,8 +196,14 @@ mod tests {
     #[test]
     fn a_rising_and_a_falling_flood_are_no_leak() {
         // Every report is a tenth of a second older than the look at the gauge.
-        assert_eq!(run(&mut fresh(), (0..500).map(|i| (50 * i + 25, 50 * i))), 0);
-        assert_eq!(run(&mut fresh(), (0..500).map(|i| (-50 * i, 25 - 50 * i))), 0);
+        assert_eq!(
+            run(&mut fresh(), (0..500).map(|i| (50 * i + 25, 50 * i))),
+            0
+        );
+        assert_eq!(
+            run(&mut fresh(), (0..500).map(|i| (-50 * i, 25 - 50 * i))),
+            0
+        );
     }
 
     #[test]

@@ -276,3 +276,227 @@ fn retry_after<H: Host>(host: &H, faults: &Faults, status: u16) -> Option<core::
     let value = faults.check(host, Fault::Read, read).flatten()?;
     classify::parse_retry_after(&value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeHost;
+    use core::time::Duration;
+    use tidegate_core::config::Config;
+    use tidegate_core::{Count, Tally};
+
+    const WEB: &str = "outbound|80||web.shop.svc.cluster.local";
+
+    struct Vm {
+        host: FakeHost,
+        plugin: Rc<RefCell<Plugin<FakeHost>>>,
+    }
+
+    impl Vm {
+        fn new(more: &str) -> Self {
+            let text =
+                format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
+            let config = Config::from_json(text.as_bytes()).unwrap();
+            let host = FakeHost::default();
+            host.advance(Duration::from_secs(1));
+            host.set_attribute(attribute::CLUSTER, WEB.as_bytes());
+            let plugin = Plugin::new(host.clone(), "tidegate", config, 1);
+            let vm = Self {
+                host,
+                plugin: Rc::new(RefCell::new(plugin)),
+            };
+            // The number of endpoints is read with the first request of a second.
+            drop(vm.admitted());
+            vm
+        }
+
+        fn stream(&self) -> (Stream<FakeHost>, Next) {
+            let mut stream = Stream::new(Rc::clone(&self.plugin));
+            let next = stream.on_request_headers();
+            (stream, next)
+        }
+
+        fn admitted(&self) -> Stream<FakeHost> {
+            let (stream, next) = self.stream();
+            assert_eq!(next, Next::Continue);
+            stream
+        }
+
+        fn respond(&self, status: &str, details: &str) {
+            self.host.set_header(Headers::Response, ":status", status);
+            self.host
+                .set_attribute(attribute::CODE_DETAILS, details.as_bytes());
+        }
+
+        fn tally(&self) -> Tally {
+            let plugin = self.plugin.borrow();
+            let views = plugin.engine.views(tidegate_core::Instant::ZERO);
+            let mut tally = Tally::default();
+            views.for_each(|view| tally.merge(view.tally));
+            tally
+        }
+
+        fn count(&self, count: Count) -> u64 {
+            self.tally().get(count)
+        }
+
+        fn in_flight(&self) -> Option<u64> {
+            let name = format!("tidegate_in_flight;upstream={WEB};");
+            self.host.metric_value(&name)
+        }
+    }
+
+    #[test]
+    fn a_plain_request_costs_two_reads() {
+        let vm = Vm::new("");
+        vm.host.take_reads();
+        vm.respond("200", "via_upstream");
+        let mut stream = vm.admitted();
+        assert_eq!(vm.in_flight(), Some(1));
+        stream.on_response_headers(Length::More);
+        stream.on_response_end();
+        drop(stream);
+        assert_eq!(vm.host.take_reads(), 2);
+        assert_eq!(vm.count(Count::Successes), 1);
+        assert_eq!(vm.in_flight(), Some(0));
+    }
+
+    #[test]
+    fn outcomes_are_told_apart() {
+        let vm = Vm::new("");
+        let table = [
+            ("204", "via_upstream", Count::Successes),
+            ("404", "via_upstream", Count::Ignored),
+            ("429", "via_upstream", Count::Overloads),
+            ("500", "via_upstream", Count::Failures),
+            ("503", "no_healthy_upstream", Count::Ignored),
+            (
+                "503",
+                "upstream_reset_before_response_started{overflow}",
+                Count::Ignored,
+            ),
+            (
+                "503",
+                "upstream_reset_before_response_started{connection_termination}",
+                Count::Failures,
+            ),
+            ("504", "response_timeout", Count::Failures),
+        ];
+        for (status, details, count) in table {
+            let before = vm.count(count);
+            vm.respond(status, details);
+            vm.admitted().on_response_headers(Length::HeadersOnly);
+            assert_eq!(vm.count(count), before + 1, "{status} {details}");
+            assert_eq!(vm.in_flight(), Some(0), "{status} {details}");
+        }
+    }
+
+    #[test]
+    fn a_busy_upstream_says_so_with_retry_after() {
+        let vm = Vm::new("");
+        vm.host.set_header(Headers::Response, "retry-after", "3");
+        vm.respond("503", "via_upstream");
+        vm.admitted().on_response_headers(Length::HeadersOnly);
+        assert_eq!(vm.count(Count::Overloads), 1);
+    }
+
+    #[test]
+    fn grpc_says_how_it_went_in_headers_or_in_trailers() {
+        let vm = Vm::new("");
+        vm.respond("200", "via_upstream");
+        for map in [Headers::Response, Headers::ResponseTrailers] {
+            let before = (vm.count(Count::Failures), vm.count(Count::Overloads));
+            for status in ["14", "8"] {
+                vm.host.set_header(map, "grpc-status", status);
+                let mut stream = vm.admitted();
+                if map == Headers::Response {
+                    stream.on_response_headers(Length::HeadersOnly);
+                } else {
+                    stream.on_response_headers(Length::More);
+                    stream.on_response_trailers();
+                }
+            }
+            assert_eq!(vm.count(Count::Failures), before.0 + 1);
+            assert_eq!(vm.count(Count::Overloads), before.1 + 1);
+            vm.host.set_header(map, "grpc-status", "0");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_is_a_failure_and_a_caller_who_leaves_is_not() {
+        let vm = Vm::new("");
+        vm.respond("200", "via_upstream");
+        let break_off = |flags: u64, count| {
+            let before = vm.count(count);
+            vm.host
+                .set_attribute(attribute::FLAGS, &flags.to_le_bytes());
+            vm.admitted().on_response_headers(Length::More);
+            assert_eq!(vm.count(count), before + 1);
+            assert_eq!(vm.in_flight(), Some(0));
+        };
+        break_off(8_388_608, Count::Failures);
+        break_off(16_384, Count::Cancelled);
+    }
+
+    #[test]
+    fn a_websocket_stops_counting_when_it_begins() {
+        let vm = Vm::new("");
+        vm.respond("101", "via_upstream");
+        let mut stream = vm.admitted();
+        stream.on_response_headers(Length::More);
+        assert_eq!(vm.in_flight(), Some(0));
+        assert_eq!(vm.count(Count::Ignored), 1);
+        drop(stream);
+        assert_eq!(vm.count(Count::Cancelled), 1, "the one of the set-up only");
+    }
+
+    #[test]
+    fn beyond_the_limit_requests_are_shed_with_the_reason() {
+        let vm = Vm::new(r#","limit":{"min":1,"max":1,"initial":1}"#);
+        let mut held = vec![vm.stream()];
+        while held.last().is_some_and(|(_, next)| *next == Next::Continue) && held.len() < 10 {
+            held.push(vm.stream());
+        }
+        assert_eq!(vm.host.replies(), [(503, "tidegate_shed_limit".to_owned())]);
+        let admitted = u64::try_from(held.len()).unwrap() - 1;
+        assert_eq!(vm.in_flight(), Some(admitted));
+        drop(held);
+        assert_eq!(vm.in_flight(), Some(0));
+    }
+
+    #[test]
+    fn the_kill_switch_reads_and_counts_nothing() {
+        let vm = Vm::new(r#","enabled":false"#);
+        vm.host.take_reads();
+        drop(vm.admitted());
+        assert_eq!(vm.host.take_reads(), 0);
+        assert_eq!(vm.count(Count::Arrivals), 0);
+    }
+
+    #[test]
+    fn a_request_without_a_cluster_passes_by() {
+        let vm = Vm::new("");
+        vm.host.clear_attributes();
+        let before = vm.count(Count::Arrivals);
+        drop(vm.admitted());
+        assert_eq!(vm.count(Count::Arrivals), before);
+    }
+
+    #[test]
+    fn a_path_to_be_ignored_passes_by() {
+        let vm = Vm::new(r#","ignore":{"paths":["/healthz"]}"#);
+        let before = vm.count(Count::Arrivals);
+        vm.host.set_header(Headers::Request, ":path", "/healthz");
+        drop(vm.admitted());
+        assert_eq!(vm.count(Count::Arrivals), before);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_name_an_upstream_all_the_same() {
+        let vm = Vm::new("");
+        vm.host.set_attribute(attribute::CLUSTER, b"\xff\xfe;x");
+        let before = vm.count(Count::Arrivals);
+        drop(vm.admitted());
+        assert_eq!(vm.count(Count::Arrivals), before + 1);
+    }
+}

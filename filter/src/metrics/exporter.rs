@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use tidegate_core::{Event, UpstreamId, UpstreamView};
 
 use super::name::Naming;
+use super::sources::{READING_COUNT, READINGS, SOURCE_COUNT, SOURCES};
 use super::table::{
-    FAULTS_TOTAL, Metric, OVERFLOW, READING_COUNT, READINGS, RECONCILED, SOURCE_COUNT, SOURCES,
-    TRANSITIONS, TRIP_REASONS, UPSTREAMS, WORKERS,
+    FAULTS_TOTAL, Metric, OVERFLOW, RECONCILED, TRANSITIONS, TRIP_REASONS, UPSTREAMS, WORKERS,
 };
 use crate::api::{Host, MetricId, MetricKind};
 use crate::faults::{Fault, Faults};
@@ -44,6 +44,9 @@ struct Entry {
     recorded: [u64; READING_COUNT],
     gauges: [u32; READING_COUNT],
 }
+
+/// A metric, the labels of its upstream, and the value of its own label.
+type Series<'a> = (&'a Metric, &'a str, Option<&'a str>);
 
 /// What the exporter needs from outside.
 #[derive(Debug)]
@@ -163,32 +166,32 @@ impl Exporter {
     pub fn count_event<H: Host>(&mut self, out: &mut Outlet<'_, H>, labels: &str, event: &Event) {
         let to = match event {
             Event::Tripped { reason, .. } => {
-                self.count(out, &TRIP_REASONS, labels, Some(reason.as_str()), 1);
+                self.count(out, (&TRIP_REASONS, labels, Some(reason.as_str())), 1);
                 "open"
             }
             Event::Ramping { .. } => "half_open",
             Event::Reset { .. } => "closed",
         };
-        self.count(out, &TRANSITIONS, labels, Some(to), 1);
+        self.count(out, (&TRANSITIONS, labels, Some(to)), 1);
     }
 
     /// Counts requests in flight that were taken off a gauge.
     pub fn count_reconciled<H: Host>(&mut self, out: &mut Outlet<'_, H>, labels: &str, by: u64) {
-        self.count(out, &RECONCILED, labels, None, by);
+        self.count(out, (&RECONCILED, labels, None), by);
     }
 
     /// Adds what is not any upstream's: requests beyond the cap, and faults.
     pub fn add_plugin<H: Host>(&mut self, out: &mut Outlet<'_, H>, overflowed: u64) {
         let grown = overflowed.wrapping_sub(self.overflowed);
         self.overflowed = overflowed;
-        self.count(out, &OVERFLOW, "", None, grown);
+        self.count(out, (&OVERFLOW, "", None), grown);
         for (index, kind) in Fault::ALL.into_iter().enumerate() {
             let now = out.faults.count(kind);
             let Some(before) = self.faults.get_mut(index) else {
                 continue;
             };
             let grown = now.wrapping_sub(core::mem::replace(before, now));
-            self.count(out, &FAULTS_TOTAL, "", Some(kind.as_str()), grown);
+            self.count(out, (&FAULTS_TOTAL, "", Some(kind.as_str())), grown);
         }
     }
 
@@ -201,25 +204,18 @@ impl Exporter {
     ) {
         for (metric, value) in [(&UPSTREAMS, upstreams), (&WORKERS, workers)] {
             let value = u64::try_from(value).unwrap_or(u64::MAX);
-            if let Some(id) = self.rare(out, metric, "", None) {
+            if let Some(id) = self.rare(out, (metric, "", None)) {
                 let done = out.host.record_metric(id, value);
                 out.faults.check(out.host, Fault::Metric, done);
             }
         }
     }
 
-    fn count<H: Host>(
-        &mut self,
-        out: &mut Outlet<'_, H>,
-        metric: &Metric,
-        labels: &str,
-        value: Option<&str>,
-        by: u64,
-    ) {
+    fn count<H: Host>(&mut self, out: &mut Outlet<'_, H>, series: Series<'_>, by: u64) {
         if by == 0 {
             return;
         }
-        if let Some(id) = self.rare(out, metric, labels, value) {
+        if let Some(id) = self.rare(out, series) {
             let done = out
                 .host
                 .increment_metric(id, i64::try_from(by).unwrap_or(i64::MAX));
@@ -230,9 +226,7 @@ impl Exporter {
     fn rare<H: Host>(
         &mut self,
         out: &mut Outlet<'_, H>,
-        metric: &Metric,
-        labels: &str,
-        value: Option<&str>,
+        (metric, labels, value): Series<'_>,
     ) -> Option<MetricId> {
         let name = out.naming.name(metric, labels, value);
         let id = self.rare.entry(name.clone()).or_insert(UNDEFINED);

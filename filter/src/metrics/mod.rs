@@ -3,4 +3,5 @@
 pub mod exporter;
 pub mod name;
 pub mod reference;
+pub mod sources;
 pub mod table;

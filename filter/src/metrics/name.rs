@@ -52,9 +52,13 @@ impl Naming {
             String::with_capacity(PREFIX.len() + metric.name.len() + upstream.len() + 32);
         name.push_str(PREFIX);
         name.push_str(metric.name);
-        name.push(';');
+        // Each label ends in a semicolon, and the first one begins with it.
+        let label = metric.label.filter(|_| value.is_some());
+        if !upstream.is_empty() || label.is_some() || !self.plugin.is_empty() {
+            name.push(';');
+        }
         name.push_str(upstream);
-        if let (Some(label), Some(value)) = (metric.label, value) {
+        if let (Some(label), Some(value)) = (label, value) {
             push_label(&mut name, label.name, value);
         }
         name.push_str(&self.plugin);
@@ -108,7 +112,7 @@ mod tests {
         );
         assert_eq!(
             naming.name(&table::UPSTREAMS, "", None),
-            "tidegate_upstreams;"
+            "tidegate_upstreams"
         );
     }
 

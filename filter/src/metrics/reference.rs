@@ -20,9 +20,9 @@ fn labels() -> Vec<&'static str> {
 }
 
 /// The regular expression that takes a label out of a metric's name: Envoy removes the first group from the name
-/// and takes the second as the value.
+/// and takes the second as the value. What two labels share, the semicolon between them, is removed once.
 fn regex(label: &str) -> String {
-    format!("^wasmcustom\\\\.{PREFIX}.*?(;{label}=(.*?))(?:;|$)")
+    format!("^wasmcustom\\\\.{PREFIX}.*?(;{label}=(.*?);)")
 }
 
 /// `stats_tags` for a bootstrap, as YAML.
@@ -66,7 +66,7 @@ and go wherever Envoy's own go. Envoy's WebAssembly metrics carry no labels, so 
 ```
 
 With the `stats_tags` of `examples/envoy/stats-tags.yaml` in the bootstrap, Envoy takes them out of the name and
-Prometheus sees labels (`tidegate_upstream`, `tidegate_reason`, ...).
+Prometheus sees `tidegate_requests_shed_total{{tidegate_upstream="...",tidegate_reason="limit"}}`: the prefix goes too.
 
 - `upstream` is the name of the Envoy cluster. Where the configuration matches on routes, `route` is the route's name.
 - `plugin` is the plugin's name, where that is not `tidegate`: two plugins that guard the same upstream keep

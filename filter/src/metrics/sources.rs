@@ -1,0 +1,184 @@
+//! Where the values of metrics come from.
+//!
+//! Counters take what the workers counted ([`SOURCES`]), gauges what the leader decided ([`READINGS`]).
+
+use tidegate_core::{Count, Phase, ShedReason, Tally, UpstreamView};
+
+use super::table::{
+    ADMITTED, BASELINE_RTT, BREAKER_STATE, EXEMPT, LIMIT, Metric, OPEN_INTERVAL, OUTCOMES_TOTAL,
+    PROBES, REQUESTS, SAMPLE_RTT, SHED, SLOW, SPARED, STREAMS, WOULD_SHED,
+};
+
+/// One count that every worker adds to a counter, by what it grew since the last time.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The metric.
+    pub metric: Metric,
+    /// The value of its label.
+    pub value: Option<&'static str>,
+    read: Read,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Read {
+    Count(Count),
+    Shed(ShedReason),
+    WouldShed(ShedReason),
+}
+
+impl Source {
+    /// The count now.
+    #[must_use]
+    pub fn read(&self, tally: &Tally) -> u64 {
+        match self.read {
+            Read::Count(count) => tally.get(count),
+            Read::Shed(reason) => tally.shed(reason),
+            Read::WouldShed(reason) => tally.would_shed(reason),
+        }
+    }
+}
+
+/// How many [`SOURCES`] there are.
+pub const SOURCE_COUNT: usize = 22;
+
+/// All counts of one upstream that workers add to counters.
+pub static SOURCES: [Source; SOURCE_COUNT] = [
+    plain(REQUESTS, Count::Arrivals),
+    plain(ADMITTED, Count::Admitted),
+    plain(SPARED, Count::Spared),
+    plain(EXEMPT, Count::Exempt),
+    plain(SLOW, Count::Slow),
+    plain(PROBES, Count::ProbesSent),
+    outcome("success", Count::Successes),
+    outcome("failure", Count::Failures),
+    outcome("overload", Count::Overloads),
+    outcome("ignored", Count::Ignored),
+    outcome("cancelled", Count::Cancelled),
+    outcome("stale", Count::Stale),
+    shed(ShedReason::Limit),
+    shed(ShedReason::Criticality),
+    shed(ShedReason::Retry),
+    shed(ShedReason::BreakerOpen),
+    shed(ShedReason::BreakerHalfOpen),
+    would_shed(ShedReason::Limit),
+    would_shed(ShedReason::Criticality),
+    would_shed(ShedReason::Retry),
+    would_shed(ShedReason::BreakerOpen),
+    would_shed(ShedReason::BreakerHalfOpen),
+];
+
+const fn plain(metric: Metric, count: Count) -> Source {
+    Source {
+        metric,
+        value: None,
+        read: Read::Count(count),
+    }
+}
+
+const fn outcome(value: &'static str, count: Count) -> Source {
+    Source {
+        value: Some(value),
+        ..plain(OUTCOMES_TOTAL, count)
+    }
+}
+
+const fn shed(reason: ShedReason) -> Source {
+    Source {
+        metric: SHED,
+        value: Some(reason.as_str()),
+        read: Read::Shed(reason),
+    }
+}
+
+const fn would_shed(reason: ShedReason) -> Source {
+    Source {
+        metric: WOULD_SHED,
+        value: Some(reason.as_str()),
+        read: Read::WouldShed(reason),
+    }
+}
+
+/// A gauge of one upstream that the leader records.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// The metric.
+    pub metric: Metric,
+    /// Its value for an upstream with so many streams in the whole proxy.
+    pub read: fn(&UpstreamView<'_>, u32) -> u64,
+}
+
+/// How many [`READINGS`] there are.
+pub const READING_COUNT: usize = 6;
+
+/// All gauges of one upstream that the leader records.
+pub static READINGS: [Reading; READING_COUNT] = [
+    Reading {
+        metric: LIMIT,
+        read: |view, _| u64::from(view.limit),
+    },
+    Reading {
+        metric: BASELINE_RTT,
+        read: |view, _| micros(view.learned.baseline_mean),
+    },
+    Reading {
+        metric: SAMPLE_RTT,
+        read: |view, _| micros(view.learned.sample_tail),
+    },
+    Reading {
+        metric: BREAKER_STATE,
+        read: |view, _| match view.breaker {
+            Phase::Closed => 0,
+            Phase::HalfOpen => 1,
+            Phase::Open => 2,
+        },
+    },
+    Reading {
+        metric: OPEN_INTERVAL,
+        read: |view, _| u64::from(view.learned.open_interval_ms),
+    },
+    Reading {
+        metric: STREAMS,
+        read: |_, streams| u64::from(streams),
+    },
+];
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and NaN becomes 0"
+)]
+fn micros(seconds: f32) -> u64 {
+    (f64::from(seconds) * 1e6) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::table::ALL;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_source_and_reading_is_in_the_table_with_every_value() {
+        let sources: BTreeSet<_> = SOURCES
+            .iter()
+            .map(|source| (source.metric.name, source.value))
+            .collect();
+        assert_eq!(sources.len(), SOURCE_COUNT, "each once");
+        for source in &SOURCES {
+            let metric = ALL.iter().find(|metric| metric.name == source.metric.name);
+            let Some(label) = metric.unwrap().label else {
+                assert_eq!(source.value, None);
+                continue;
+            };
+            for value in label.values {
+                assert!(sources.contains(&(source.metric.name, Some(value))));
+            }
+        }
+        let all: BTreeSet<_> = ALL.iter().map(|metric| metric.name).collect();
+        assert!(
+            READINGS
+                .iter()
+                .all(|reading| all.contains(reading.metric.name))
+        );
+    }
+}
