@@ -1,10 +1,13 @@
-//! Resident memory per worker.
+//! Resident memory per worker, and what keeping all that state costs while nothing happens.
 //!
 //! Each worker thread runs a VM of its own. What one costs is found by difference: Envoy
 //! with many workers against Envoy with one, divided by the workers that are more, with
 //! the module and without it. Every worker has served every upstream before memory is
 //! read, so that the figure holds their state. The requests are answered by the second
 //! listener over connections that end with them, so that what is left is state alone.
+
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -51,6 +54,18 @@ pub struct Row {
     pub many_workers_bytes: u64,
     /// For each worker more.
     pub per_worker_bytes: f64,
+    /// CPU time in ms that the larger Envoy spends per second on its upkeep, right after the upstreams were served.
+    pub upkeep_ms_per_second: f64,
+}
+
+/// How long the upkeep is watched: many ticks of the plugin, while it still reports every upstream.
+const UPKEEP_WATCHED: Duration = Duration::from_secs(2);
+
+/// What was seen of one Envoy.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    bytes: u64,
+    upkeep_ms_per_second: f64,
 }
 
 /// Measures all `subjects`.
@@ -67,44 +82,51 @@ pub fn measure(
         .collect();
     let mut rows = Vec::new();
     for subject in subjects {
-        let mut medians = [0; 2];
+        let mut medians = [Seen::default(); 2];
         for (median, workers) in medians.iter_mut().zip([1, effort.workers]) {
             said(&format!("memory: {}, workers: {workers}", subject.name()));
-            let mut values = Vec::new();
+            let mut seen = Vec::new();
             for _ in 0..effort.repetitions {
-                values.push(resident(subject, workers, effort.upstreams, &requests)?);
+                seen.push(watch(subject, workers, effort.upstreams, &requests)?);
             }
-            values.sort_unstable();
-            *median = values.get(values.len() / 2).copied().unwrap_or_default();
+            seen.sort_unstable_by_key(|seen| seen.bytes);
+            *median = seen.get(seen.len() / 2).copied().unwrap_or_default();
         }
         let [one, many] = medians;
         let more = f64::from(effort.workers.saturating_sub(1).max(1));
         rows.push(Row {
             name: subject.name().to_owned(),
-            one_worker_bytes: one,
-            many_workers_bytes: many,
-            per_worker_bytes: (float(many) - float(one)) / more,
+            one_worker_bytes: one.bytes,
+            many_workers_bytes: many.bytes,
+            per_worker_bytes: (float(many.bytes) - float(one.bytes)) / more,
+            upkeep_ms_per_second: many.upkeep_ms_per_second,
         });
     }
     Ok(rows)
 }
 
-fn resident(
+fn watch(
     subject: &Subject,
     workers: u32,
     many: u32,
     requests: &[Request],
-) -> Result<u64, CostError> {
+) -> Result<Seen, CostError> {
     let measured = Measured::start(subject, Shape { workers, many }, Tool::Cpu)?;
     let connections = usize::try_from(workers * CONNECTIONS_PER_WORKER).unwrap_or(1);
     let answers = Loop::open(measured.entry(), connections)?.run_each(requests)?;
-    if answers.keys().eq([&200]) {
-        measured.anonymous_bytes()
-    } else {
-        Err(CostError::Answers {
+    if !answers.keys().eq([&200]) {
+        return Err(CostError::Answers {
             what: format!("memory: {}", subject.name()),
             found: answers,
             expected: 200,
-        })
+        });
     }
+    let started = Instant::now();
+    let count = Tool::Cpu.begin(&measured)?;
+    thread::sleep(UPKEEP_WATCHED);
+    let upkeep_ms = float(count.end(&measured)?) / 1e6;
+    Ok(Seen {
+        bytes: measured.anonymous_bytes()?,
+        upkeep_ms_per_second: upkeep_ms / started.elapsed().as_secs_f64(),
+    })
 }

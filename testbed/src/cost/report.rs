@@ -187,6 +187,7 @@ impl Report {
                     mb(float(row.one_worker_bytes)),
                     mb(float(row.many_workers_bytes)),
                     mb(row.per_worker_bytes),
+                    format!("{:.1}", row.upkeep_ms_per_second),
                 ]
             })
             .collect();
@@ -195,6 +196,7 @@ impl Report {
             "one worker",
             "many workers",
             "each more",
+            "upkeep, ms/s",
         ];
         table::text(&head, &rows)
     }
