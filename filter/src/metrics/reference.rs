@@ -66,7 +66,7 @@ and go wherever Envoy's own go. Envoy's WebAssembly metrics carry no labels, so 
 ```
 
 With the `stats_tags` of `examples/envoy/stats-tags.yaml` in the bootstrap, Envoy takes them out of the name and
-Prometheus sees `tidegate_requests_shed_total{{tidegate_upstream="...",tidegate_reason="limit"}}`: the prefix goes too.
+Prometheus sees `tidegate_requests_shed_total{{tidegate_upstream=\"web\",tidegate_reason=\"limit\"}}`: the prefix goes too.
 
 - `upstream` is the name of the Envoy cluster. Where the configuration matches on routes, `route` is the route's name.
 - `plugin` is the plugin's name, where that is not `tidegate`: two plugins that guard the same upstream keep
