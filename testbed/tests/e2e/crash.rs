@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_testbed::client::{Call, Caller};
+use tidegate_testbed::client::Call;
 use tidegate_testbed::envoy::{Cluster, Envoy, FailurePolicy, Plugin, test_module};
 use tidegate_testbed::upstream::{Script, Upstream};
 
@@ -17,27 +17,28 @@ fn panic_call() -> Call {
     Call::get("/").header("x-tidegate-test", "panic")
 }
 
-/// One worker, so that the crash hits the VM that matters, and a short back-off.
-async fn stage(turn: Turn, document: &Value, upstream: &Upstream) -> Stage {
+/// The module with the hook, and a short back-off. With one worker, the crash hits the VM that matters.
+async fn stage(turn: Turn, document: &Value, upstream: &Upstream, workers: u32) -> Stage {
     require(&test_module());
     let plugin = Plugin::tidegate(document)
         .module(test_module())
         .failure_policy(FailurePolicy::Reload, Duration::from_millis(100));
     let envoy = Envoy::builder()
-        .concurrency(1)
+        .concurrency(workers)
         .cluster(Cluster::new("main", upstream.addr()))
         .plugin(plugin);
     Stage::start(turn, envoy).await
 }
 
 /// Crashes the VM and waits until another one serves.
-async fn crash(stage: &Stage, caller: &Caller) {
+async fn crash(stage: &Stage) {
     let workers = vms_created(stage).await;
     // The caller of the crash gets an error or nothing.
-    let _ = caller.call(&panic_call()).await;
+    let _ = stage.caller().call(&panic_call()).await;
     stage
         .until("a fresh VM serves", async || {
-            let reply = caller.get("/alive").await;
+            // A connection of its own, so that it comes to the worker in question now and then.
+            let reply = stage.caller().get("/alive").await;
             let details = reply.as_ref().ok().and_then(|reply| reply.details());
             let is_ours = details.is_none_or(|details| details.starts_with("tidegate_"));
             reply.is_ok() && is_ours && vms_created(stage).await > workers
@@ -72,10 +73,16 @@ async fn answers(script: impl Fn(&str) -> Script + Send + Sync + 'static) -> Ups
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_breaker_stays_open_across_a_crash() {
     let upstream = answers(|_| Script::status(500)).await;
-    let stage = stage(turn::shared().await, &open_for_long(json!({})), &upstream).await;
+    let stage = stage(
+        turn::shared().await,
+        &open_for_long(json!({})),
+        &upstream,
+        1,
+    )
+    .await;
     let caller = stage.caller();
     open_breaker(&stage, &caller, &Call::get("/"), "main").await;
-    crash(&stage, &caller).await;
+    crash(&stage).await;
     let before = upstream.counts().received;
     let tally = in_turn(&caller, &Call::get("/"), 50).await;
     let after = upstream.counts().received;
@@ -94,11 +101,17 @@ async fn a_crash_does_not_leak_requests_in_flight() {
         _ => Script::Hang,
     })
     .await;
-    let stage = stage(turn::shared().await, &fixed_limit(20, json!({})), &upstream).await;
+    let stage = stage(
+        turn::shared().await,
+        &fixed_limit(20, json!({})),
+        &upstream,
+        1,
+    )
+    .await;
     let caller = stage.caller();
     let crowd = Crowd::send(&caller, &Call::get("/"), 10);
     stage.until_sum("in_flight", "main", 10).await;
-    crash(&stage, &caller).await;
+    crash(&stage).await;
     drop(crowd);
     stage.until_sum("in_flight", "main", 0).await;
     // And it counts right again.
@@ -110,12 +123,35 @@ async fn a_crash_does_not_leak_requests_in_flight() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_crash_of_one_worker_leaves_the_others_requests_counted() {
+    let upstream = answers(|path| match path {
+        "/alive" => Script::status(200),
+        _ => Script::Hang,
+    })
+    .await;
+    let turn = turn::shared().await;
+    let stage = stage(turn, &fixed_limit(40, json!({})), &upstream, 2).await;
+    let caller = stage.caller();
+    let crowd = Crowd::send(&caller, &Call::get("/"), 20);
+    stage.until_sum("in_flight", "main", 20).await;
+    crash(&stage).await;
+    stage
+        .until("the gauge shows what the upstream has", async || {
+            let held = upstream.counts().concurrent;
+            stage.sum("in_flight", "main").await == held
+        })
+        .await;
+    drop(crowd);
+    stage.until_sum("in_flight", "main", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_learned_outlives_a_crash_under_load() {
     let turn = turn::alone().await;
     let upstream = Upstream::constant("main", 16, Duration::from_millis(40))
         .await
         .unwrap();
-    let stage = stage(turn, &config(json!({})), &upstream).await;
+    let stage = stage(turn, &config(json!({})), &upstream, 1).await;
     let caller = stage.caller();
     let second = Duration::from_secs(1);
     let [tally] = pour(&caller, 200, second * 3, |_| (0, Call::get("/"))).await;

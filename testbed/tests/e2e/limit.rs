@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_testbed::client::Call;
 use tidegate_testbed::envoy::{Cluster, Envoy, Plugin};
 use tidegate_testbed::upstream::{Script, Upstream};
@@ -85,6 +85,46 @@ async fn the_gauge_counts_held_requests_of_all_workers() {
     stage.until_sum("in_flight", "main", 0).await;
     let mut crowd = Crowd::send(&stage.caller(), &Call::get("/"), 60);
     crowd.settle(&stage, 20).await;
+}
+
+/// Keeps Envoy from keeping the plugin's stats.
+fn reject_stats(bootstrap: &mut Value) {
+    let plugin = json!({"patterns": [{"prefix": "wasmcustom."}]});
+    bootstrap["stats_config"] = json!({"stats_matcher": {"exclusion_list": plugin}});
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_envoy_keeps_no_gauge_each_worker_takes_its_share() {
+    let turn = turn::shared().await;
+    let upstream = Upstream::builder("main")
+        .script(|_| Some(Script::Hang))
+        .start()
+        .await
+        .unwrap();
+    let envoy = guarding(&upstream, &fixed_limit(LIMIT, json!({}))).edit(reject_stats);
+    let stage = Stage::start(turn, envoy).await;
+    // The number of workers is known a tick after the first request.
+    let caller = stage.caller();
+    let mut crowd = Crowd::send(&caller, &Call::get("/"), 1);
+    crowd.settle(&stage, 1).await;
+    stage
+        .until("sheds begin", async || {
+            crowd.join(&caller, &Call::get("/"), 1);
+            let all = crowd.waiting() + crowd.replies().len();
+            crowd.replies().len() > 20 || all > 200
+        })
+        .await;
+    let received = upstream.counts().received;
+    ensure!(
+        stage,
+        (u64::from(LIMIT / 2)..=u64::from(LIMIT + 2)).contains(&received),
+        "{received} requests got through, the limit is {LIMIT}"
+    );
+    ensure!(
+        stage,
+        stage.envoy.log().contains("stats matcher"),
+        "the log does not tell why"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

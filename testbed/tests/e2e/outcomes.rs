@@ -171,9 +171,13 @@ async fn envoys_own_static_breaker_does_not_open_ours() {
         }}))));
     let stage = Stage::start(turn, envoy).await;
     let caller = stage.caller();
-    // One request holds the only connection, a second one waits for it: the next is refused.
-    let _held = Crowd::send(&caller, &Call::get("/"), 2);
-    stage.until_sum("in_flight", "main", 2).await;
+    let _held = Crowd::send(&caller, &Call::get("/"), 1);
+    stage
+        .until(
+            "the only request that is allowed is under way",
+            async || upstream.counts().received == 1,
+        )
+        .await;
     let tally = in_turn(&caller, &Call::get("/"), 100).await;
     ensure!(stage, tally.other == 100, "{tally:?}");
     let opened = stage.opened("main").await;

@@ -25,7 +25,8 @@ const LOG_TAIL: usize = 4_000;
 /// Fails the test with Envoy's log and stats unless the condition holds.
 macro_rules! ensure {
     ($stage:expr, $condition:expr, $($message:tt)+) => {
-        if !$condition {
+        let holds: bool = $condition;
+        if !holds {
             $stage.fail(&format!($($message)+)).await;
         }
     };
