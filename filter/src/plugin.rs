@@ -107,7 +107,7 @@ impl<H: Host> Plugin<H> {
         self.ticked_at = now;
         let mut counters = self.gauges.counters(&self.host, &self.naming, &self.faults);
         self.engine.tick(&mut counters, now);
-        let slice = self.engine.slice(now);
+        let slice = self.engine.encode_slice(now);
         self.exchange.publish(&self.host, &self.faults, &slice);
         let before = self.role;
         self.role = self.exchange.lead(&self.host, &self.faults, now);
@@ -118,7 +118,7 @@ impl<H: Host> Plugin<H> {
             self.engine.resign();
         }
         let streams = match self.role {
-            Role::Leader | Role::Alone => upkeep::lead(self, slice, now),
+            Role::Leader | Role::Alone => upkeep::lead(self, &slice, now),
             Role::Follower => {
                 if let Some(directives) = self.exchange.news(&self.host, &self.faults) {
                     self.adopt(&directives, now);

@@ -26,7 +26,7 @@ pub(crate) type Sums = BTreeMap<u64, UnderWay>;
 
 /// Leads: gathers, decides, tells the others, and puts gauges right. Answers with what is under way, when all
 /// workers have reported.
-pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: Slice, now: Instant) -> Option<Sums> {
+pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: &[u8], now: Instant) -> Option<Sums> {
     let workers = plugin.exchange.workers();
     let slices = plugin
         .exchange

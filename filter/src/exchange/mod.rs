@@ -89,12 +89,11 @@ impl Exchange {
             .collect()
     }
 
-    /// Publishes this worker's slice; takes a place first if it has none.
-    pub fn publish(&mut self, host: &impl Host, faults: &Faults, slice: &Slice) {
+    /// Publishes this worker's slice, encoded; takes a place first if it has none.
+    pub fn publish(&mut self, host: &impl Host, faults: &Faults, slice: &[u8]) {
         self.join(host, faults);
         if let Some(place) = self.place {
-            let written =
-                host.set_shared(&self.keys.slice(place), &slice.encode(), Expect::Anything);
+            let written = host.set_shared(&self.keys.slice(place), slice, Expect::Anything);
             faults.check(host, Fault::SharedData, written);
         }
     }
@@ -112,12 +111,12 @@ impl Exchange {
         }
     }
 
-    /// Leads: the slices of all workers, this one's (`own`) included. Workers that are gone lose their place.
+    /// Leads: the slices of all workers, this one's (`own`, as it was published) included. Workers that are gone lose their place.
     pub fn gather(
         &mut self,
         host: &impl Host,
         faults: &Faults,
-        own: Slice,
+        own: &[u8],
         now: Instant,
     ) -> Vec<Slice> {
         let mut slices = Vec::with_capacity(self.places.taken());
@@ -133,7 +132,10 @@ impl Exchange {
                 Err(error) => faults.note(host, Fault::Payload, &error),
             }
         }
-        slices.push(own);
+        match Slice::decode(own) {
+            Ok(slice) => slices.push(slice),
+            Err(error) => faults.note(host, Fault::Payload, &error),
+        }
         for slice in &slices {
             self.places.see(slice.worker, slice.at);
         }

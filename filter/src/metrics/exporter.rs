@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tidegate_core::{Event, UpstreamId, UpstreamView};
 
 use super::name::Naming;
-use super::sources::{READING_COUNT, READINGS, SOURCE_COUNT, SOURCES};
+use super::sources::{READING_COUNT, READINGS, SOURCES};
 use super::table::{
     FAULTS_TOTAL, Metric, OVERFLOW, RECONCILED, TRANSITIONS, TRIP_REASONS, UPSTREAMS, WORKERS,
 };
@@ -38,11 +38,34 @@ struct Entry {
     hash: u64,
     labels: Box<str>,
     names: Permission,
+    /// Those that have ever been more than zero, by source. Few of all there are.
+    counters: Vec<Counter>,
+    /// Only where this worker led.
+    gauges: Option<Box<[Gauge; READING_COUNT]>>,
+}
+
+/// One of [`SOURCES`].
+#[derive(Clone, Copy, Debug)]
+struct Counter {
+    source: u8,
+    id: u32,
     /// What has been added, modulo 2^32: a difference is all that is needed.
-    added: [u32; SOURCE_COUNT],
-    counters: [u32; SOURCE_COUNT],
-    recorded: [u64; READING_COUNT],
-    gauges: [u32; READING_COUNT],
+    added: u32,
+}
+
+/// One of [`READINGS`].
+#[derive(Clone, Copy, Debug)]
+struct Gauge {
+    id: u32,
+    /// What this worker recorded last, while it led.
+    recorded: Option<u64>,
+}
+
+impl Gauge {
+    const NEW: Self = Self {
+        id: UNDEFINED,
+        recorded: None,
+    };
 }
 
 /// A metric, the labels of its upstream, and the value of its own label.
@@ -89,10 +112,8 @@ impl Exporter {
                 hash,
                 labels,
                 names,
-                added: [0; SOURCE_COUNT],
-                counters: [UNDEFINED; SOURCE_COUNT],
-                recorded: [u64::MAX; READING_COUNT],
-                gauges: [UNDEFINED; READING_COUNT],
+                counters: Vec::new(),
+                gauges: None,
             }));
         }
     }
@@ -102,20 +123,40 @@ impl Exporter {
         let Some(entry) = self.entry(view) else {
             return;
         };
-        for (index, source) in SOURCES.iter().enumerate() {
-            let (Some(added), Some(id)) =
-                (entry.added.get_mut(index), entry.counters.get_mut(index))
-            else {
+        // Both are sorted: one walk.
+        let mut place = 0;
+        for (number, source) in (0_u8..).zip(&SOURCES) {
+            let now = low_half(source.read(view.tally));
+            let is_known = entry
+                .counters
+                .get(place)
+                .is_some_and(|counter| counter.source == number);
+            if !is_known {
+                if now == 0 {
+                    continue;
+                }
+                entry.counters.reserve_exact(1);
+                let (id, added) = (UNDEFINED, 0);
+                entry.counters.insert(
+                    place,
+                    Counter {
+                        source: number,
+                        id,
+                        added,
+                    },
+                );
+            }
+            let Some(counter) = entry.counters.get_mut(place) else {
                 continue;
             };
-            let now = low_half(source.read(view.tally));
-            let grown = now.wrapping_sub(*added);
-            if grown == 0 {
+            place += 1;
+            if counter.added == now {
                 continue;
             }
-            *added = now;
+            let grown = now.wrapping_sub(core::mem::replace(&mut counter.added, now));
             let name = || out.naming.name(&source.metric, &entry.labels, source.value);
-            if let Some(id) = define(out.host, out.faults, id, MetricKind::Counter, name) {
+            let kind = MetricKind::Counter;
+            if let Some(id) = define(out.host, out.faults, &mut counter.id, kind, name) {
                 let done = out.host.increment_metric(id, i64::from(grown));
                 out.faults.check(out.host, Fault::Metric, done);
             }
@@ -136,19 +177,17 @@ impl Exporter {
         else {
             return;
         };
-        for (index, reading) in READINGS.iter().enumerate() {
-            let (Some(recorded), Some(id)) =
-                (entry.recorded.get_mut(index), entry.gauges.get_mut(index))
-            else {
-                continue;
-            };
+        let gauges = entry
+            .gauges
+            .get_or_insert_with(|| Box::new([Gauge::NEW; READING_COUNT]));
+        for (gauge, reading) in gauges.iter_mut().zip(&READINGS) {
             let value = (reading.read)(view, streams);
-            if value == *recorded {
+            if gauge.recorded.replace(value) == Some(value) {
                 continue;
             }
-            *recorded = value;
             let name = || out.naming.name(&reading.metric, &entry.labels, None);
-            if let Some(id) = define(out.host, out.faults, id, MetricKind::Gauge, name) {
+            let kind = MetricKind::Gauge;
+            if let Some(id) = define(out.host, out.faults, &mut gauge.id, kind, name) {
                 let done = out.host.record_metric(id, value);
                 out.faults.check(out.host, Fault::Metric, done);
             }
@@ -157,8 +196,12 @@ impl Exporter {
 
     /// This worker leads from now on: what it recorded before may have been overwritten.
     pub fn take_over(&mut self) {
-        for entry in self.entries.iter_mut().flatten() {
-            entry.recorded = [u64::MAX; READING_COUNT];
+        let entries = self.entries.iter_mut().flatten();
+        for gauge in entries
+            .filter_map(|entry| entry.gauges.as_mut())
+            .flat_map(|gauges| gauges.iter_mut())
+        {
+            gauge.recorded = None;
         }
     }
 
