@@ -311,10 +311,12 @@ impl Controller {
         }
         self.demand.update(sample);
         let (limit, reserve) = self.limiter.limits(terms);
+        let mut learned = Learned::default();
+        self.limiter.teach(&mut learned);
         let findings = Findings {
             sample,
             trips: &round.trips,
-            hang_after: self.limiter.hang_after(policy.slo()),
+            hang_after: learned.hang_after(policy.slo()),
             limit,
             min_limit: policy.limit().min().saturating_mul(sample.endpoints.max(1)),
             probes: around.probes,
@@ -335,8 +337,6 @@ impl Controller {
         } else {
             reserve
         };
-        let mut learned = Learned::default();
-        self.limiter.teach(&mut learned);
         self.judge.teach(&mut learned);
         self.directive = Directive {
             upstream: self.directive.upstream,

@@ -266,7 +266,7 @@ impl Slot {
             policy.limit().min().saturating_mul(endpoints),
             policy.limit().max().saturating_mul(endpoints),
         );
-        self.hang_after = crate::limit::Limiter::resume(learned).hang_after(policy.slo());
+        self.hang_after = learned.hang_after(policy.slo());
         self.waiting
             .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
     }

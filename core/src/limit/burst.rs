@@ -1,0 +1,126 @@
+//! How much may queue for a moment.
+//!
+//! A burst that drains in time costs nobody anything, so while no queue stands the limit is what the SLO's latency
+//! affords: the time that is left after serving, at the rate the upstream serves. How long serving takes is a
+//! matter of courage: the last in the queue is served within the mean as often as not, within the tail nearly
+//! always. Bursts that drained, although some were refused, make bolder; queues that stood make careful. And when the
+//! SLO is missed all the same, a guard takes back part of the allowance.
+
+use super::baseline::Baseline;
+use super::capacity::Capacity;
+use super::figures::Figures;
+use super::knee::Knee;
+use crate::config::Slo;
+
+/// Share of the SLO's latency that bursts may use; the rest is for what we do not see, the way to the caller.
+const SLO_USED: f64 = 0.95;
+/// Bursts may queue for this fraction of the target however long the tail without a queue is: a tail that
+/// shedding cannot shorten is no reason to shed.
+const MIN_BURST_OF_TARGET: f64 = 0.5;
+/// Growth in one window in which the limit was used up without a queue.
+const GROWTH: f64 = 1.25;
+/// Where courage starts, and what one queue teaches about the next.
+const FIRST_NERVE: f64 = 0.5;
+const NERVE_STEP: f64 = 0.25;
+/// The guard judges by this many answers at least, and calls it a miss when this many times the SLO's share is slow.
+const GUARD_SAMPLES: f64 = 50.0;
+const MISSED: f64 = 2.0;
+/// And this many more: a few may be slow by chance.
+const BY_CHANCE: f64 = 2.0;
+/// It cuts the allowance to this, down to [`MIN_GUARD`], and returns it in steps of [`GUARD_STEP`].
+const GUARD_CUT: f64 = 0.8;
+const MIN_GUARD: f64 = 0.2;
+const GUARD_STEP: f64 = 0.05;
+
+/// The burst limit; 0 while unknown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Burst {
+    value: f64,
+    /// How much of the tail a burst may risk, 0..=1.
+    nerve: f64,
+    guard: Guard,
+}
+
+/// The part of the allowance that is left, and the answers since it last changed.
+#[derive(Clone, Copy, Debug)]
+struct Guard {
+    factor: f64,
+    answers: f64,
+    slow: f64,
+}
+
+impl Burst {
+    pub(super) const fn of(value: f64) -> Self {
+        Self {
+            value,
+            nerve: FIRST_NERVE,
+            guard: Guard {
+                factor: 1.0,
+                answers: 0.0,
+                slow: 0.0,
+            },
+        }
+    }
+
+    pub(super) const fn value(&self) -> f64 {
+        self.value
+    }
+
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.value *= factor;
+    }
+
+    /// A queue drained in time, although not all had been let in.
+    pub(super) fn embolden(&mut self) {
+        self.nerve = (self.nerve + NERVE_STEP).min(1.0);
+    }
+
+    /// A queue did not drain.
+    pub(super) fn caution(&mut self) {
+        self.nerve = (self.nerve - NERVE_STEP).max(0.0);
+    }
+
+    /// One window.
+    pub(super) fn update(
+        &mut self,
+        figures: &Figures,
+        baseline: &Baseline,
+        capacity: &Capacity,
+        slo: &Slo,
+    ) {
+        self.guard
+            .update(figures, slo.latency_quantile().complement().as_f64());
+        let target = slo.latency_target().as_secs_f64();
+        let service = baseline.tail + (baseline.mean - baseline.tail) * self.nerve;
+        let affordable =
+            (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET) * self.guard.factor;
+        let modelled = Knee::model(capacity.value(), baseline.mean) + capacity.value() * affordable;
+        let used_up = figures.refused && !figures.busy;
+        self.value = if used_up {
+            modelled.max(self.value * GROWTH)
+        } else {
+            modelled
+        };
+    }
+}
+
+impl Guard {
+    fn update(&mut self, figures: &Figures, allowed: f64) {
+        self.answers += figures.successes;
+        self.slow += figures.slow;
+        if self.answers < GUARD_SAMPLES {
+            return;
+        }
+        let missed = self.slow > MISSED * allowed * self.answers + BY_CHANCE;
+        let factor = if missed && figures.busy {
+            self.factor * GUARD_CUT
+        } else {
+            self.factor + GUARD_STEP
+        };
+        *self = Self {
+            factor: factor.clamp(MIN_GUARD, 1.0),
+            answers: 0.0,
+            slow: 0.0,
+        };
+    }
+}

@@ -1,0 +1,59 @@
+//! How many answers a second the upstream can give.
+//!
+//! A busy upstream shows it: what comes out while a queue stands is all it can do. One that is not busy shows only
+//! that it can do at least so much. A window in which the queue ran empty shows less than the truth, so a lower
+//! value is believed only from windows that began and ended with more in flight than the upstream needs.
+
+use super::figures::Figures;
+
+/// Weight of the newest window of a busy upstream.
+const BUSY_WEIGHT: f64 = 0.5;
+/// Weight of the newest window of one that is not.
+const IDLE_WEIGHT: f64 = 0.2;
+
+/// The capacity, answers a second; 0 while unknown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Capacity {
+    value: f64,
+    throughput: f64,
+    /// Whether the window before ended with more in flight than the upstream needs.
+    full: bool,
+}
+
+impl Capacity {
+    pub(super) const fn of(value: f64) -> Self {
+        Self {
+            value,
+            throughput: 0.0,
+            full: false,
+        }
+    }
+
+    pub(super) const fn value(&self) -> f64 {
+        self.value
+    }
+
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.value *= factor;
+        self.throughput = self.throughput.min(self.value);
+    }
+
+    /// Learns from one window; `mean` is the no-load latency in seconds.
+    pub(super) fn learn(&mut self, figures: &Figures, mean: f64) {
+        let full = figures.in_flight_at_end > figures.throughput * mean;
+        let full_throughout = core::mem::replace(&mut self.full, full) && full;
+        let believed = full_throughout || figures.throughput > self.value;
+        if figures.busy && self.value > 0.0 && believed {
+            self.value += (figures.throughput - self.value) * BUSY_WEIGHT;
+            self.throughput = self.value;
+        } else if !figures.busy || self.value <= 0.0 {
+            let weight = if self.throughput > 0.0 {
+                IDLE_WEIGHT
+            } else {
+                1.0
+            };
+            self.throughput += (figures.throughput - self.throughput) * weight;
+            self.value = self.value.max(self.throughput);
+        }
+    }
+}

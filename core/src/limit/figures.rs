@@ -1,0 +1,61 @@
+//! The figures of one window.
+
+use super::baseline::Baseline;
+use crate::sample::Sample;
+use crate::tally::Count;
+
+/// The queue delay that counts as one, as a fraction of the mean no-load latency.
+pub(super) const BUSY_DELAY: f64 = 0.25;
+/// And at least this much, seconds: below it schedulers and networks make noise.
+const MIN_BUSY_DELAY: f64 = 0.001;
+
+/// What the limits are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    /// Answers a second.
+    pub(super) throughput: f64,
+    /// Mean in-flight, and in-flight at the end.
+    pub(super) in_flight: f64,
+    pub(super) in_flight_at_end: f64,
+    /// What the fast requests waited longer than without load, seconds.
+    pub(super) delay: f64,
+    /// Whether that is a queue.
+    pub(super) busy: bool,
+    /// Whether requests were refused for want of room, and which share of the arrivals, 0..=1.
+    pub(super) refused: bool,
+    pub(super) refused_share: f64,
+    /// Answers, and how many requests were slower than the target.
+    pub(super) answers: u64,
+    pub(super) successes: f64,
+    pub(super) slow: f64,
+}
+
+impl Figures {
+    /// The figures of `window`, whose low latency quantile is `low` seconds.
+    pub(super) fn of(window: &Sample, low: f64, baseline: &Baseline) -> Self {
+        let delay = (low - baseline.low).max(0.0);
+        let refused = window.tally.refused_for_load();
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts of one window stay far below 2^53"
+        )]
+        let refused_share = refused as f64 / window.count(Count::Arrivals).max(1.0);
+        Self {
+            throughput: window.throughput(),
+            in_flight: window.mean_in_flight(),
+            in_flight_at_end: f64::from(window.in_flight),
+            delay,
+            busy: delay > (baseline.mean * BUSY_DELAY).max(MIN_BUSY_DELAY),
+            refused: refused > 0,
+            refused_share,
+            answers: window.tally.latency.len(),
+            successes: window.count(Count::Successes),
+            slow: window.count(Count::Slow),
+        }
+    }
+
+    /// Requests in the queue, by Little's law.
+    pub(super) fn queue(&self) -> f64 {
+        self.throughput * self.delay
+    }
+}

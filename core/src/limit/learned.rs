@@ -1,0 +1,76 @@
+//! What the control laws know of an upstream, in a form that travels and outlives them.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Slo;
+use crate::time::Instant;
+
+/// Silence for so many mean latencies, and so many targets, is more than a bad moment.
+const HANG_OF_MEAN: f64 = 5.0;
+const HANG_OF_TARGET: u32 = 2;
+/// Garbage collectors and schedulers pause for longer than a tight target.
+const MIN_HANG: Duration = Duration::from_millis(500);
+
+/// What the laws know of an upstream; outlives VMs and configurations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Learned {
+    /// Low quantile of the no-load latency, seconds; 0 while unknown.
+    pub baseline_low: f32,
+    /// Mean no-load latency, seconds.
+    pub baseline_mean: f32,
+    /// The SLO's quantile of the no-load latency, seconds.
+    pub baseline_tail: f32,
+    /// The same low quantile now, seconds.
+    pub sample_low: f32,
+    /// The SLO's quantile now, seconds.
+    pub sample_tail: f32,
+    /// Answers a second it can give, as far as seen.
+    pub capacity: f32,
+    /// Fewest in flight that carry that.
+    pub knee: f32,
+    /// Most in flight while no queue stands.
+    pub burst: f32,
+    /// Whether a queue stands.
+    pub congested: bool,
+    /// Endpoints the limits were learned with, 0 when unknown.
+    pub endpoints: u32,
+    /// Share of outcomes that usually fail, 0..=1.
+    pub failure_rate: f32,
+    /// Outcomes a second.
+    pub rate: f32,
+    /// How long recoveries usually take, seconds; 0 when none was seen.
+    pub recovery: f32,
+    /// When the outage under way began.
+    pub outage_since: Instant,
+    /// The open interval in force, milliseconds; 0 when closed.
+    pub open_interval_ms: u32,
+}
+
+/// Why the limit is what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitReason {
+    /// Nothing is known yet.
+    #[default]
+    WarmUp,
+    /// No queue stands: as much as the SLO's latency affords.
+    Burst,
+    /// A queue stands: the knee.
+    Knee,
+    /// Load-caused failures put a ceiling.
+    LoadFailures,
+    /// The policy's bounds.
+    Bounds,
+}
+
+impl Learned {
+    /// How long a request may wait for its headers before it counts as hanging.
+    pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
+        // An upstream that is slow by nature is not a hanging one. What hangs meanwhile is bounded by the limit.
+        let usual = f64::from(self.baseline_mean) * HANG_OF_MEAN;
+        (slo.latency_target() * HANG_OF_TARGET)
+            .max(MIN_HANG)
+            .max(Duration::try_from_secs_f64(usual).unwrap_or_default())
+    }
+}
