@@ -11,6 +11,7 @@ use tidegate_core::{Engine, Event, Instant, Slice, UpstreamId, UpstreamKey};
 
 use crate::api::{Host, LogLevel, attribute};
 use crate::exchange::keys::Keys;
+use crate::exchange::lease::Duty;
 use crate::exchange::{Exchange, Role};
 use crate::faults::{Fault, Faults};
 use crate::gauges::Gauges;
@@ -42,6 +43,7 @@ pub struct Plugin<H> {
     pub(crate) exporter: Exporter,
     pub(crate) reconciler: Reconciler,
     pub(crate) role: Role,
+    pub(crate) duty: Duty,
     pub(crate) curiosity: Curiosity,
     names: Names,
     /// The root context whose ticks count: that of the newest configuration.
@@ -74,6 +76,7 @@ impl<H: Host> Plugin<H> {
             exporter: Exporter::default(),
             reconciler: Reconciler::new(now),
             role: Role::Follower,
+            duty: Duty::Idle,
             curiosity: Curiosity::Little,
             names: Names::new(&keys),
             root,
@@ -110,7 +113,7 @@ impl<H: Host> Plugin<H> {
         let slice = self.engine.encode_slice(now);
         self.exchange.publish(&self.host, &self.faults, &slice);
         let before = self.role;
-        self.role = self.exchange.lead(&self.host, &self.faults, now);
+        self.role = self.exchange.lead(&self.host, &self.faults, self.duty, now);
         if before == Role::Follower && self.role != Role::Follower {
             self.exporter.take_over();
             self.reconciler = Reconciler::new(now);
@@ -355,16 +358,19 @@ mod tests {
     #[test]
     fn one_leads_and_all_follow() {
         let host = process();
-        let (one, other) = (vm(&host), vm(&host));
-        tick(&host, &[&one, &other]);
-        assert_eq!(one.borrow().role, Role::Leader);
-        assert_eq!(other.borrow().role, Role::Follower);
+        let (main, one, other) = (vm(&host), vm(&host), vm(&host));
+        tick(&host, &[&main, &one, &other]);
+        let role = |vm: &SharedPlugin| vm.borrow().role;
+        assert_eq!(
+            [role(&main), role(&one), role(&other)],
+            [Role::Leader, Role::Follower, Role::Follower]
+        );
         fail(&host, &one, 30);
         for _ in 0..3 {
-            tick(&host, &[&one, &other]);
+            tick(&host, &[&main, &one, &other]);
         }
         assert!(matches!(
-            web(&one).map(|directive| directive.breaker),
+            web(&main).map(|directive| directive.breaker),
             Some(BreakerState::Open { .. })
         ));
         assert!(is_open(&other, &host), "who saw no failure follows");
@@ -372,11 +378,22 @@ mod tests {
             host.metric_value("tidegate_breaker_state;upstream=web;"),
             Some(2)
         );
-        assert_eq!(
-            host.metric_value("tidegate_outcomes_total;upstream=web;outcome=failure;")
-                .map(|failures| failures > 5),
-            Some(true)
-        );
+        let failures = host.metric_value("tidegate_outcomes_total;upstream=web;outcome=failure;");
+        assert!(failures > Some(5));
+    }
+
+    #[test]
+    fn who_serves_hands_the_lead_over_to_who_does_not() {
+        let host = process();
+        let (one, main) = (vm(&host), vm(&host));
+        tick(&host, &[&one, &main]);
+        assert_eq!(one.borrow().role, Role::Leader);
+        fail(&host, &one, 1);
+        for _ in 0..2 {
+            tick(&host, &[&one, &main]);
+        }
+        assert_eq!(one.borrow().role, Role::Follower);
+        assert_eq!(main.borrow().role, Role::Leader);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tidegate_core::reply::LocalReply;
 use tidegate_core::{Decision, Outcome, Permit};
 
 use crate::api::{Headers, Host, attribute};
+use crate::exchange::lease::Duty;
 use crate::faults::{Fault, Faults};
 use crate::plugin::Plugin;
 use crate::request::{Asked, Curiosity};
@@ -68,6 +69,7 @@ impl<H: Host> Stream<H> {
         let Some(Some(cluster)) = plugin.faults.check(&plugin.host, Fault::Read, read) else {
             return Next::Continue;
         };
+        plugin.duty = Duty::Serving;
         let now = plugin.now();
         let cluster = String::from_utf8_lossy(&cluster);
         let route = plugin.read_route();

@@ -30,6 +30,7 @@ use crate::api::{Expect, Host};
 use crate::faults::{Fault, Faults};
 use archive::Archive;
 use keys::Keys;
+use lease::{Claim, Duty};
 use places::Places;
 
 /// The leader keeps the lease for this long after each tick; some ticks may be late.
@@ -53,6 +54,7 @@ pub enum Role {
 pub struct Exchange {
     keys: Keys,
     worker: u64,
+    claim: Claim,
     place: Option<usize>,
     places: Places,
     /// The version of the directives that were followed last.
@@ -65,6 +67,7 @@ impl Exchange {
     #[must_use]
     pub fn new(keys: Keys, worker: u64) -> Self {
         Self {
+            claim: Claim::new(keys.lease(), worker, LEASE),
             keys,
             worker,
             place: None,
@@ -98,10 +101,16 @@ impl Exchange {
         }
     }
 
-    /// Takes or renews the lease.
-    pub fn lead(&mut self, host: &impl Host, faults: &Faults, now: Instant) -> Role {
-        let role = lease::take(host, &self.keys.lease(), self.worker, now, LEASE);
-        match faults.check(host, Fault::SharedData, role) {
+    /// Takes, renews or gives up the lease.
+    pub fn lead(&mut self, host: &impl Host, faults: &Faults, duty: Duty, now: Instant) -> Role {
+        // Who is alone has nobody to hand over to.
+        let duty = if self.places.taken() > 1 {
+            duty
+        } else {
+            Duty::Idle
+        };
+        let leads = self.claim.press(host, duty, now);
+        match faults.check(host, Fault::SharedData, leads) {
             Some(true) => Role::Leader,
             Some(false) => {
                 self.archive.close();
