@@ -158,25 +158,33 @@ async fn envoys_own_static_breaker_does_not_open_ours() {
         }
     })
     .await;
-    let one = Thresholds {
+    let thresholds = Thresholds {
         max_connections: 1,
         max_pending_requests: 1,
-        max_requests: 1,
+        ..Thresholds::unlimited()
     };
     let turn = turn::shared().await;
+    let document = config(json!({"slo": {"latency": {"quantile": 0.99, "target": "60s"}}}));
+    // One worker: Envoy gives every worker a connection, whatever the threshold is.
     let envoy = Envoy::builder()
-        .cluster(Cluster::new("main", upstream.addr()).thresholds(one))
-        .plugin(Plugin::tidegate(&config(json!({"slo": {
-            "latency": {"quantile": 0.99, "target": "60s"}
-        }}))));
+        .concurrency(1)
+        .cluster(Cluster::new("main", upstream.addr()).thresholds(thresholds))
+        .plugin(Plugin::tidegate(&document))
+        .route_timeout(Duration::ZERO);
     let stage = Stage::start(turn, envoy).await;
     let caller = stage.caller();
-    let _held = Crowd::send(&caller, &Call::get("/"), 1);
+    let mut held = Crowd::send(&caller, &Call::get("/"), 1);
     stage
-        .until(
-            "the only request that is allowed is under way",
-            async || upstream.counts().received == 1,
-        )
+        .until("a request holds the connection", async || {
+            upstream.counts().received == 1
+        })
+        .await;
+    held.join(&caller, &Call::get("/"), 1);
+    stage
+        .until("a request waits for it", async || {
+            let pending = stage.envoy.admin().stats("rq_pending_active$").await;
+            pending.is_ok_and(|stats| stats.values().sum::<u64>() == 1)
+        })
         .await;
     let tally = in_turn(&caller, &Call::get("/"), 100).await;
     ensure!(stage, tally.other == 100, "{tally:?}");
