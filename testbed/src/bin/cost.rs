@@ -10,7 +10,7 @@ use clap::Parser;
 use tidegate_testbed::cost::counter::Tool;
 use tidegate_testbed::cost::report::{Report, targets};
 use tidegate_testbed::cost::subject::Subject;
-use tidegate_testbed::cost::{memory, requests};
+use tidegate_testbed::cost::{CostError, interrupt, memory, requests};
 use tidegate_testbed::{about, envoy, run};
 
 /// Measures instructions per request, memory per worker and the module's size.
@@ -64,20 +64,20 @@ fn cost(options: &Options) -> Result<bool> {
     let module_bytes = fs::metadata(&module)
         .with_context(|| format!("read {}", module.display()))?
         .len();
-    let (tool, refusals) = tool(&options.counter)?;
-    for refusal in &refusals {
-        eprintln!("cost: not used: {refusal}");
-    }
     run::raise_file_limit();
-
-    let effort = effort(options, tool)?;
+    interrupt::watch();
     let bare_and_module = [Subject::NoFilter, Subject::Module(module.clone())];
     let all = [
         Subject::NoFilter,
         Subject::AdaptiveConcurrency,
         Subject::Module(module.clone()),
     ];
-    let rows = requests::measure(&all, tool, effort, &mut progress)?;
+    let Counted {
+        tool,
+        refusals,
+        effort,
+        rows,
+    } = count(options, &all)?;
     let memory = if options.no_memory {
         Vec::new()
     } else {
@@ -113,15 +113,47 @@ fn cost(options: &Options) -> Result<bool> {
     Ok(!options.check || !missed)
 }
 
-fn tool(name: &str) -> Result<(Tool, Vec<String>)> {
-    if name == "auto" {
-        return Ok(Tool::best());
+/// What was counted, and how.
+struct Counted {
+    tool: Tool,
+    refusals: Vec<String>,
+    effort: requests::Effort,
+    rows: Vec<requests::Row>,
+}
+
+/// Counts with the tool that was asked for, or else with the best one that works to the end.
+fn count(options: &Options, subjects: &[Subject]) -> Result<Counted> {
+    let tools: Vec<Tool> = if options.counter == "auto" {
+        Tool::ALL.to_vec()
+    } else {
+        vec![options.counter.parse().context("--counter")?]
+    };
+    let mut refusals = Vec::new();
+    for tool in tools {
+        let effort = effort(options, tool)?;
+        let refusal = match tool.refusal() {
+            Some(refusal) => refusal,
+            None => match requests::measure(subjects, tool, effort, &mut progress) {
+                Ok(rows) => {
+                    return Ok(Counted {
+                        tool,
+                        refusals,
+                        effort,
+                        rows,
+                    });
+                }
+                // Valgrind may not know an instruction of the processor, or refuse another Envoy.
+                Err(CostError::Ended { status, .. }) if tool == Tool::Valgrind => {
+                    format!("valgrind: envoy does not run in it ({status})")
+                }
+                Err(error) => return Err(error.into()),
+            },
+        };
+        clear_line();
+        eprintln!("cost: not used: {refusal}");
+        refusals.push(refusal);
     }
-    let tool: Tool = name.parse().context("--counter")?;
-    match tool.refusal() {
-        Some(refusal) => bail!("--counter {name}: {refusal}"),
-        None => Ok((tool, Vec::new())),
-    }
+    bail!("no counter works: {}", refusals.join("; "))
 }
 
 fn effort(options: &Options, tool: Tool) -> Result<requests::Effort> {

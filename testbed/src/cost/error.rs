@@ -54,6 +54,9 @@ pub enum CostError {
         /// The status that was expected.
         expected: u16,
     },
+    /// The person at the terminal, or who started this, wants it to end.
+    #[error("interrupted")]
+    Interrupted,
     /// The counter did not say what it should.
     #[error("{tool}: found {found:?}, expected {expected}")]
     Counter {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::CostError;
 use super::http::{Connection, Request};
+use super::{CostError, interrupt};
 
 /// Answers by status.
 pub type Answers = BTreeMap<u16, u64>;
@@ -51,6 +51,7 @@ impl Loop {
                 }
                 *answers.entry(connection.receive()?.status).or_default() += 1;
                 received += 1;
+                interrupt::check()?;
                 if sent < total {
                     connection.send(request)?;
                     sent += 1;
@@ -67,6 +68,7 @@ impl Loop {
     pub fn run_each(&mut self, requests: &[Request]) -> Result<Answers, CostError> {
         let mut answers = Answers::new();
         for request in requests {
+            interrupt::check()?;
             for connection in &mut self.connections {
                 connection.send(request)?;
             }

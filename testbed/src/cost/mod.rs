@@ -20,6 +20,7 @@
 pub mod counter;
 mod error;
 pub mod http;
+pub mod interrupt;
 pub mod load;
 pub mod memory;
 pub mod process;

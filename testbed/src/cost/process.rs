@@ -17,10 +17,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
-use super::CostError;
 use super::counter::Tool;
 use super::http::ask_once;
 use super::subject::{ENTRY, Subject, Surroundings, bootstrap};
+use super::{CostError, interrupt};
 use crate::envoy;
 
 /// How long Envoy may take to start; inside valgrind and with a busy machine that is long.
@@ -122,17 +122,17 @@ impl Measured {
             .lines()
             .find_map(|line| line.strip_prefix("RssAnon:"))
             .and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-        kib.map(|kib| kib * 1_024)
-            .ok_or(CostError::Counter {
-                tool: "/proc/PID/status",
-                found: status,
-                expected: "RssAnon in kB",
-            })
+        kib.map(|kib| kib * 1_024).ok_or(CostError::Counter {
+            tool: "/proc/PID/status",
+            found: status,
+            expected: "RssAnon in kB",
+        })
     }
 
     fn wait_ready(&mut self) -> Result<SocketAddr, CostError> {
         let started = Instant::now();
         while started.elapsed() < READY_BOUND {
+            interrupt::check()?;
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(CostError::Ended {
                     subject: self.subject.name().to_owned(),

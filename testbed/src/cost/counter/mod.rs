@@ -47,19 +47,6 @@ impl Tool {
     /// From the best to the one that always works.
     pub const ALL: [Self; 3] = [Self::Perf, Self::Valgrind, Self::Cpu];
 
-    /// The best one that works here, and why the better ones do not.
-    #[must_use]
-    pub fn best() -> (Self, Vec<String>) {
-        let mut refusals = Vec::new();
-        for tool in Self::ALL {
-            match tool.refusal() {
-                None => return (tool, refusals),
-                Some(refusal) => refusals.push(refusal),
-            }
-        }
-        (Self::Cpu, refusals)
-    }
-
     /// Why it can not be used on this machine; `None` when it can.
     #[must_use]
     pub fn refusal(self) -> Option<String> {
