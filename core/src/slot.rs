@@ -129,10 +129,11 @@ impl Slot {
 
     /// What is in force.
     pub(crate) fn directive(&self) -> Directive {
+        let (breaker, epoch) = self.gate.decided();
         Directive {
             upstream: self.hash,
-            epoch: self.gate.epoch(),
-            breaker: self.gate.state(),
+            epoch,
+            breaker,
             limit: self.ladder.limit(),
             reserve: self.ladder.reserve(),
             margin: self.ladder.margin(),

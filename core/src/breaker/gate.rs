@@ -38,6 +38,8 @@ pub(crate) struct Gate {
     trips: u32,
     trip: Option<LocalTrip>,
     unheard_since: Option<Instant>,
+    /// What was last decided for the proxy: state and epoch, whatever this worker has seen since.
+    decided: (BreakerState, u32),
     /// Where the count of probes is not shared: the epoch and ceiling under which this worker sent its probe.
     probed: Option<(u32, u64)>,
 }
@@ -116,8 +118,14 @@ impl Gate {
         self.enter(state, self.epoch.wrapping_add(1));
     }
 
+    /// What was decided for the proxy, an own trip that nobody heard yet left out.
+    pub(crate) const fn decided(&self) -> (BreakerState, u32) {
+        self.decided
+    }
+
     /// Follows the leader, unless it has not heard this worker's trip yet.
     pub(crate) fn adopt(&mut self, state: BreakerState, epoch: u32, now: Instant) {
+        self.decided = (state, epoch);
         if let (Some(since), Some(trip)) = (self.unheard_since, self.trip) {
             let ahead = epoch.wrapping_sub(trip.epoch);
             let heard = (1..u32::MAX / 2).contains(&ahead)
@@ -143,6 +151,20 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_own_trip_is_not_a_decision() {
+        // It was: a leader that met the upstream just then took its own worker's trip for decided, and never counted it.
+        let mut gate = Gate::default();
+        let open = BreakerState::Open {
+            until: at(1_000),
+            probes: 1,
+        };
+        gate.trip_locally(TripReason::ConsecutiveFailures, open, at(0));
+        assert_eq!(gate.decided(), (BreakerState::Closed, 0));
+        gate.adopt(open, 1, at(100));
+        assert_eq!(gate.decided(), (open, 1));
+    }
 
     fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
