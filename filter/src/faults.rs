@@ -26,13 +26,11 @@ pub enum Fault {
     Configuration,
     /// More upstreams than may have metrics: the rest share some.
     Names,
-    /// A callback came while another one was under way, or for a plugin without a configuration.
-    Callback,
 }
 
 impl Fault {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::Clock,
         Self::Read,
         Self::LocalReply,
@@ -41,7 +39,6 @@ impl Fault {
         Self::Payload,
         Self::Configuration,
         Self::Names,
-        Self::Callback,
     ];
 
     /// The kind's name in metrics and logs.
@@ -56,7 +53,6 @@ impl Fault {
             Self::Payload => "payload",
             Self::Configuration => "configuration",
             Self::Names => "names",
-            Self::Callback => "callback",
         }
     }
 }

@@ -76,7 +76,7 @@ const TRIPS: [&str; TripReason::ALL.len()] = {
     [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
 };
 const FAULTS: [&str; Fault::ALL.len()] = {
-    let [a, b, c, d, e, f, g, h, i] = Fault::ALL;
+    let [a, b, c, d, e, f, g, h] = Fault::ALL;
     [
         a.as_str(),
         b.as_str(),
@@ -86,7 +86,6 @@ const FAULTS: [&str; Fault::ALL.len()] = {
         f.as_str(),
         g.as_str(),
         h.as_str(),
-        i.as_str(),
     ]
 };
 
