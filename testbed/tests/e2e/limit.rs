@@ -142,11 +142,17 @@ async fn the_limit_grows_with_the_endpoints() {
         .plugin(Plugin::tidegate(&fixed_limit(10, json!({}))));
     let stage = Stage::start(turn, envoy).await;
     let caller = stage.caller();
+    let received = || one.counts().received + other.counts().received;
     let mut crowd = Crowd::send(&caller, &Call::get("/"), 1);
-    // The number of endpoints is known from the first request on, and a tick later acted upon.
-    stage.until_sum("limit", "main", 20).await;
-    crowd.join(&caller, &Call::get("/"), 59);
+    // How many endpoints there are is known from the first request on, and each worker acts on it a tick later.
+    stage
+        .until("twenty requests get through", async || {
+            crowd.join(&caller, &Call::get("/"), 2);
+            received() >= 20
+        })
+        .await;
+    crowd.join(&caller, &Call::get("/"), 20);
     crowd.settle(&stage, 20).await;
-    let received = one.counts().received + other.counts().received;
-    ensure!(stage, received == 20, "{received} requests got through");
+    ensure!(stage, received() == 20, "{} got through", received());
+    stage.until_sum("limit", "main", 20).await;
 }
