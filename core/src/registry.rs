@@ -23,7 +23,8 @@ pub const OVERFLOW: &str = "_overflow";
 #[derive(Debug)]
 pub(crate) struct Registry {
     overflow: Slot,
-    slots: Vec<Slot>,
+    /// Boxed: a vector of slots would be copied as it grows, and a VM's memory never shrinks.
+    slots: Vec<Box<Slot>>,
     by_hash: BTreeMap<u64, UpstreamId>,
     /// What was learned about upstreams that this worker has not seen.
     learned: BTreeMap<u64, Directive>,
@@ -45,6 +46,7 @@ impl Registry {
     pub(crate) fn slot(&self, id: UpstreamId) -> &Slot {
         position(id)
             .and_then(|position| self.slots.get(position))
+            .map(Box::as_ref)
             .unwrap_or(&self.overflow)
     }
 
@@ -52,13 +54,14 @@ impl Registry {
     pub(crate) fn slot_mut(&mut self, id: UpstreamId) -> &mut Slot {
         position(id)
             .and_then(|position| self.slots.get_mut(position))
+            .map(Box::as_mut)
             .unwrap_or(&mut self.overflow)
     }
 
     /// All slots, the shared one first.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
         core::iter::once(&self.overflow)
-            .chain(&self.slots)
+            .chain(self.slots.iter().map(Box::as_ref))
             .zip(0..)
             .map(|(slot, id)| (UpstreamId(id), slot))
     }
@@ -66,7 +69,7 @@ impl Registry {
     /// The same, to change them.
     pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut Slot)> {
         core::iter::once(&mut self.overflow)
-            .chain(&mut self.slots)
+            .chain(self.slots.iter_mut().map(Box::as_mut))
             .zip(0..)
             .map(|(slot, id)| (UpstreamId(id), slot))
     }
@@ -114,8 +117,8 @@ impl Registry {
         }
         self.by_hash.insert(hash, id);
         match position(id).and_then(|position| self.slots.get_mut(position)) {
-            Some(place) => *place = slot,
-            None => self.slots.push(slot),
+            Some(place) => **place = slot,
+            None => self.slots.push(Box::new(slot)),
         }
         id
     }

@@ -2,7 +2,7 @@
 //!
 //! Envoy enters the VM through the functions below, by number of context: a root context for each configuration of
 //! a plugin, a stream context for each request. They are the filter's own rather than the SDK's, which costs 5,000
-//! instructions a request more (`docs/decisions/0001-own-exports.md`). The rules of the ABI that matter here:
+//! instructions a request more (`docs/decisions/0005-own-exports.md`). The rules of the ABI that matter here:
 //!
 //! - A stream context's life ends with `proxy_on_log`, which Envoy calls once for every stream, whatever happened
 //!   to it, after all else. `proxy_on_done` and `proxy_on_delete` are not exported, so that they cost nothing.
