@@ -23,7 +23,10 @@ pub const OVERFLOW: &str = "_overflow";
 #[derive(Debug)]
 pub(crate) struct Registry {
     overflow: Slot,
-    /// Boxed: a vector of slots would be copied as it grows, and a VM's memory never shrinks.
+    #[expect(
+        clippy::vec_box,
+        reason = "a vector of slots is copied as it grows, and a VM's memory never shrinks"
+    )]
     slots: Vec<Box<Slot>>,
     by_hash: BTreeMap<u64, UpstreamId>,
     /// What was learned about upstreams that this worker has not seen.
