@@ -218,10 +218,10 @@ impl Report {
     }
 }
 
-/// Small figures with their fraction, large ones whole.
+/// Small figures with their fraction, of which the third digit may decide, large ones whole.
 fn figure(value: f64) -> String {
     if value.abs() < 1_000.0 {
-        format!("{value:.2}")
+        format!("{value:.3}")
     } else {
         grouped(value)
     }
