@@ -60,7 +60,7 @@ test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 	$(CARGO) test --locked --workspace
 
 e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
-	$(CARGO) test --locked -p tidegate-testbed --tests -- $(TESTS)
+	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
 
 ## Check
 .PHONY: check fmt fmt-check lint layers docs docs-check deny advisories
