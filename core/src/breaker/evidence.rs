@@ -11,7 +11,7 @@
 //!   little needs more evidence;
 //! - the sum trips at `ln(outcomes in a day)`: about one false alarm a day at most, whatever the rate.
 //!
-//! With hardly any failures before, eight in a row trip at 300 requests a second, six at 10.
+//! With hardly any failures before, eight in a row trip at 300 requests a second, seven at 10.
 //!
 //! A failure at a load that nobody has survived lately says little about death: a full queue refuses at once what a
 //! shorter one would have served. It weighs a quarter. In a real outage the load falls by itself, as nothing takes
