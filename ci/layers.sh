@@ -11,12 +11,14 @@ cd "$(dirname "$0")/.."
 declare -A arrows=(
     [tidegate-core]=''
     [tidegate-filter]='tidegate-core'
-    [tidegate-testbed]='tidegate-core'
+    [tidegate-sim]='tidegate-core'
+    [tidegate-testbed]='tidegate-core tidegate-sim'
     [tidegate-pack]=''
 )
 # Crates that must not run in a room, however they come there.
 declare -A banned=(
     [tidegate-filter]='tokio hyper mio rustix'
+    [tidegate-sim]='tokio hyper mio proxy-wasm'
     [tidegate-testbed]='proxy-wasm'
     [tidegate-pack]='tokio proxy-wasm'
 )

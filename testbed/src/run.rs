@@ -10,15 +10,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::arrivals;
 use crate::client::open_loop;
 use crate::envoy::{Admin, Cluster, Envoy, EnvoyError, Metrics, Route};
-use crate::record::Record;
-use crate::scenario::Scenario;
-use crate::score::{Figures, Reached};
-use crate::series::{self, Sample, Window};
 use crate::upstream::Upstream;
 use crate::variant::Variant;
+use tidegate_sim::arrivals;
+use tidegate_sim::record::Record;
+use tidegate_sim::scenario::Scenario;
+use tidegate_sim::score::{Figures, Reached};
+use tidegate_sim::series::{self, Sample, Window};
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::client::open_loop::CRITICALITY_HEADER;
 use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
-use crate::scenario::Scenario;
+use tidegate_sim::scenario::Scenario;
 
 /// A contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde_json::json;
+use tidegate_sim::scenario::{self, Scenario};
 use tidegate_testbed::report::bench;
 use tidegate_testbed::run::{self, Outcome};
-use tidegate_testbed::scenario::{self, Scenario};
 use tidegate_testbed::variant::Variant;
 use tidegate_testbed::{about, envoy};
 

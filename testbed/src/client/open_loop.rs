@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{Call, Caller, Reply};
-use crate::arrivals::Arrival;
-use crate::record::{Answer, Record};
-use crate::scenario::{ClientProfile, Scenario};
+use tidegate_sim::arrivals::Arrival;
+use tidegate_sim::record::{Answer, Record};
+use tidegate_sim::scenario::{ClientProfile, Scenario};
 
 /// Header that carries the criticality of a request.
 pub const CRITICALITY_HEADER: &str = "x-criticality";

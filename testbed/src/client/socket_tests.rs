@@ -7,11 +7,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::{Call, Caller, open_loop};
-use crate::arrivals;
-use crate::profile::{Behaviour, Change, Errors, Mode, QueueBound, ServiceTime};
-use crate::record::Answer;
-use crate::scenario::Scenario;
 use crate::upstream::{Script, Upstream};
+use tidegate_sim::arrivals;
+use tidegate_sim::profile::{Behaviour, Change, Errors, Mode, QueueBound, ServiceTime};
+use tidegate_sim::record::Answer;
+use tidegate_sim::scenario::Scenario;
 
 /// No test waits longer than this for anything.
 const BOUND: Duration = Duration::from_secs(20);

@@ -17,7 +17,7 @@ use super::http::Request;
 use super::load::Loop;
 use super::process::{Measured, Shape};
 use super::subject::{MANY, Subject, UPSTREAM_HEADER, cluster_name};
-use crate::number::float;
+use tidegate_sim::number::float;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::http::{Connection, Request};
 use super::load::{Answers, Loop};
 use super::process::{Measured, Shape};
 use super::subject::{ANSWERED, HANGING, SHED_STATUS, Subject};
-use crate::number::{float, quantile};
+use tidegate_sim::number::{float, quantile};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Phase, SideRecord, Told};
-use crate::number;
 use crate::report::chart::{Band, Chart, Level, Line, Stroke};
-use crate::series::{self, Sample, Window};
+use tidegate_sim::number;
+use tidegate_sim::series::{self, Sample, Window};
 
 /// Goodput of both sides over time: the picture of the effect.
 #[must_use]

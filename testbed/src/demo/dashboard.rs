@@ -80,7 +80,8 @@ impl Dashboard {
     /// Shows a moment: in place where somebody watches, otherwise once a second as a line.
     pub fn show(&mut self, moment: &Moment) {
         for (history, half) in self.goodput.iter_mut().zip([moment.with, moment.without]) {
-            history.push_back(crate::number::float(half.view.good) / moment.capacity.max(1.0));
+            history
+                .push_back(tidegate_sim::number::float(half.view.good) / moment.capacity.max(1.0));
             if history.len() > SPARKS {
                 history.pop_front();
             }
@@ -225,7 +226,7 @@ fn line(moment: &Moment) -> String {
 fn sparks(history: &VecDeque<f64>) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let level = |share: &f64| {
-        let index = crate::number::floor((share * 7.0).round()).min(7);
+        let index = tidegate_sim::number::floor((share * 7.0).round()).min(7);
         LEVELS.get(index).copied().unwrap_or(' ')
     };
     history.iter().map(level).collect()

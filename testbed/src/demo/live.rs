@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::number;
-use crate::record::{Answer, Record};
+use tidegate_sim::number;
+use tidegate_sim::record::{Answer, Record};
 
 /// Figures of one side over the last second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -93,7 +93,7 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrivals::Arrival;
+    use tidegate_sim::arrivals::Arrival;
 
     fn record(at_ms: u64, latency_ms: u64, answer: Answer) -> Record {
         let at = Duration::from_millis(at_ms);

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::arrivals;
 use crate::envoy::PushOutcome;
-use crate::number;
-use crate::record::Record;
 use crate::run::RunError;
-use crate::series::Sample;
 use crate::variant::Variant;
+use tidegate_sim::arrivals;
+use tidegate_sim::number;
+use tidegate_sim::record::Record;
+use tidegate_sim::series::Sample;
 
 pub use charts::main_chart;
 pub use live::{Live, View};

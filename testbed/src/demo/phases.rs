@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::story::Story;
-use crate::number;
-use crate::oracle;
-use crate::record::{Answer, Record};
-use crate::series::Sample;
+use tidegate_sim::number;
+use tidegate_sim::oracle;
+use tidegate_sim::record::{Answer, Record};
+use tidegate_sim::series::Sample;
 
 /// One side in one phase; rates are per second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

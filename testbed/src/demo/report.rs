@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::Told;
 use super::charts::{bad, inside, latency, main_chart, reached};
 use crate::envoy::PushOutcome;
-use crate::number;
 use crate::report::chart::escape;
 use crate::report::page::Page;
+use tidegate_sim::number;
 
 /// The report as one page.
 #[must_use]

@@ -10,15 +10,15 @@ use tokio::time::Instant;
 use super::dashboard::Half;
 use super::live::Live;
 use super::story::Story;
-use crate::arrivals::Arrival;
 use crate::client::open_loop;
 use crate::envoy::{Cluster, Envoy, EnvoyError, Plugin, PushOutcome};
-use crate::number;
-use crate::record::Record;
 use crate::run::{self, RunError};
-use crate::series::Sample;
 use crate::upstream::Upstream;
 use crate::variant::{Variant, tidegate_config};
+use tidegate_sim::arrivals::Arrival;
+use tidegate_sim::number;
+use tidegate_sim::record::Record;
+use tidegate_sim::series::Sample;
 
 /// A side that is ready to be driven.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::scenario::{Scenario, ScenarioError};
+use tidegate_sim::scenario::{Scenario, ScenarioError};
 
 /// A story that is told on two sides at once.
 #[derive(Debug, Clone, Deserialize)]

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use super::page::Page;
 use super::table;
-use crate::number;
 use crate::run::Outcome;
-use crate::scenario::{Measure, Scenario};
 use crate::variant::Variant;
+use tidegate_sim::number;
+use tidegate_sim::scenario::{Measure, Scenario};
 
 /// Columns of the table.
 const COLUMNS: [(&str, Measure); 7] = [
@@ -52,7 +52,7 @@ pub fn misses(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Miss> {
     if ours.is_empty() {
         return Vec::new();
     }
-    let check = |(measure, range): (&Measure, &crate::scenario::Range)| {
+    let check = |(measure, range): (&Measure, &tidegate_sim::scenario::Range)| {
         let found = median(&ours, *measure);
         let is_met = found.is_some_and(|value| range.contains(value));
         let found = found.map_or_else(|| "nothing".to_owned(), |value| format!("{value:.4}"));

@@ -8,7 +8,7 @@ mod style;
 
 use std::fmt::Write as _;
 
-use crate::number;
+use tidegate_sim::number;
 
 use scale::{Scale, nice_step, short};
 

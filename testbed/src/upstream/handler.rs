@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use super::answer::{self, Body, Script, ScriptFor};
 use super::counts::{Counters, Counts, Outcome};
 use super::station::Station;
-use crate::profile::{Abandoned, Behaviour, Change, Mode};
+use tidegate_sim::profile::{Abandoned, Behaviour, Change, Mode};
 
 /// gRPC status UNAVAILABLE.
 const GRPC_UNAVAILABLE: u32 = 14;

@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {
-//! use tidegate_testbed::profile::{Change, Mode};
+//! use tidegate_sim::profile::{Change, Mode};
 //! use tidegate_testbed::upstream::Upstream;
 //!
 //! let upstream = Upstream::builder("main").start().await?;
@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::profile::{Behaviour, Change};
-use crate::scenario::TimedChange;
+use tidegate_sim::profile::{Behaviour, Change};
+use tidegate_sim::scenario::TimedChange;
 
 pub use answer::Script;
 pub use counts::Counts;
@@ -117,7 +117,7 @@ impl Upstream {
     /// # Errors
     /// When no port can be had.
     pub async fn constant(name: &str, slots: u32, service: Duration) -> io::Result<Self> {
-        let service = crate::profile::ServiceTime::constant(service);
+        let service = tidegate_sim::profile::ServiceTime::constant(service);
         Self::builder(name)
             .behaviour(Behaviour {
                 slots,

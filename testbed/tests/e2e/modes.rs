@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_sim::number::ratio;
 use tidegate_testbed::client::Call;
 use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, PushOutcome};
-use tidegate_testbed::number::ratio;
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::{config, fixed_limit, open_for_long};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tidegate_sim::number::ratio;
 use tidegate_testbed::client::Call;
-use tidegate_testbed::number::ratio;
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::config;

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_sim::profile::{Behaviour, Change, Mode, QueueBound, ServiceTime};
 use tidegate_testbed::client::{Call, Caller};
 use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, Thresholds};
-use tidegate_testbed::profile::{Behaviour, Change, Mode, QueueBound, ServiceTime};
 use tidegate_testbed::upstream::{Script, Upstream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;

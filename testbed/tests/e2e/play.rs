@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_testbed::arrivals;
+use tidegate_sim::arrivals;
+use tidegate_sim::scenario::Scenario;
+use tidegate_sim::score::{Figures, Reached};
 use tidegate_testbed::client::open_loop;
 use tidegate_testbed::envoy::{Cluster, Envoy, EnvoyBuilder, Plugin, Route};
 use tidegate_testbed::run::raise_file_limit;
-use tidegate_testbed::scenario::Scenario;
-use tidegate_testbed::score::{Figures, Reached};
 use tidegate_testbed::upstream::Upstream;
 use tidegate_testbed::variant::tidegate_config;
 use tokio::sync::mpsc;

@@ -1,12 +1,12 @@
 //! One scenario over time, contender beside contender.
 
 use super::{of, variants_of};
-use crate::number;
-use crate::profile::Mode;
 use crate::report::chart::{Band, Chart, Level, Line, Stroke};
 use crate::run::Outcome;
-use crate::scenario::Scenario;
 use crate::variant::Variant;
+use tidegate_sim::number;
+use tidegate_sim::profile::Mode;
+use tidegate_sim::scenario::Scenario;
 
 const fn class(variant: Variant) -> &'static str {
     match variant {
@@ -70,7 +70,7 @@ pub(super) fn charts(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Chart> {
     // Ours is drawn last, above the others.
     for outcome in firsts.iter().rev() {
         let (name, class) = (outcome.variant.name(), class(outcome.variant));
-        let points = |value: fn(&crate::series::Window) -> Option<f64>| {
+        let points = |value: fn(&tidegate_sim::series::Window) -> Option<f64>| {
             outcome.windows.iter().map(|w| (w.at_s, value(w))).collect()
         };
         goodput
@@ -105,19 +105,20 @@ pub(super) fn charts(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Chart> {
 
 /// Limit, in flight and breaker of the filter.
 fn inside(outcome: &Outcome, mut chart: Chart) -> Chart {
-    let mut line = |name: &str, class, stroke, value: fn(&crate::series::Sample) -> Option<u64>| {
-        let points = outcome
-            .samples
-            .iter()
-            .map(|s| (s.at_s, value(s).map(number::float)))
-            .collect();
-        chart.lines.push(Line {
-            name: name.to_owned(),
-            class,
-            points,
-            stroke,
-        });
-    };
+    let mut line =
+        |name: &str, class, stroke, value: fn(&tidegate_sim::series::Sample) -> Option<u64>| {
+            let points = outcome
+                .samples
+                .iter()
+                .map(|s| (s.at_s, value(s).map(number::float)))
+                .collect();
+            chart.lines.push(Line {
+                name: name.to_owned(),
+                class,
+                points,
+                stroke,
+            });
+        };
     line("in flight", "c-blue", Stroke::Solid, |s| s.in_flight);
     line("limit", "c-tidegate", Stroke::Steps, |s| s.limit);
     let pairs = outcome.samples.windows(2).filter_map(|pair| match pair {

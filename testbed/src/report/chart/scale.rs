@@ -1,7 +1,7 @@
 //! From seconds and values to places on the canvas.
 
 use super::{BOTTOM, Chart, LEFT, RIGHT, WIDTH};
-use crate::number;
+use tidegate_sim::number;
 
 /// The plot's place on the canvas.
 pub(super) struct Scale {

@@ -1,0 +1,16 @@
+//! The laboratory: scenarios as data, an oracle that knows the capacity, and the scores of runs.
+//!
+//! Nothing here knows a socket or reads a clock, so that the same scenario runs on simulated time and, by the
+//! testbed, on real Envoys:
+//!
+//! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
+//! - what became of it: [`record`], [`oracle`], [`score`], [`series`].
+
+pub mod arrivals;
+pub mod number;
+pub mod oracle;
+pub mod profile;
+pub mod record;
+pub mod scenario;
+pub mod score;
+pub mod series;
