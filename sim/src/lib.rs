@@ -4,13 +4,16 @@
 //! testbed, on real Envoys:
 //!
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
+//! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
 //! - what became of it: [`record`], [`oracle`], [`score`], [`series`].
 
 pub mod arrivals;
+pub mod contender;
 pub mod number;
 pub mod oracle;
 pub mod profile;
 pub mod record;
+pub mod rivals;
 pub mod scenario;
 pub mod score;
 pub mod series;

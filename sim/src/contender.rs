@@ -1,0 +1,187 @@
+//! Who competes: what any algorithm that protects an upstream has to answer, one instance for each proxy.
+//!
+//! The world asks for admission, tells how each admitted request ended, and ticks. It hands in the time and, at
+//! the making, a seed, so that a run depends on nothing else. An instance stands for a whole proxy, all of its
+//! workers and upstreams: an algorithm that is shared by the workers keeps one state, one that is not keeps a
+//! state for each.
+//!
+//! Edges: latency is time to the response headers, which in the simulated world is also the end. A request that
+//! was admitted is completed exactly once, also when its caller went away.
+
+use std::time::Duration;
+
+use tidegate_core::{Criticality, Instant, Outcome, Phase};
+
+use crate::scenario::Scenario;
+
+/// The number of a request that was admitted or asks to be; no other request of the run has it.
+pub type RequestId = u64;
+
+/// A request that asks for admission.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ask<'a> {
+    /// Its number; a retry is a request of its own.
+    pub request: RequestId,
+    /// The worker that asks, below [`Scenario::workers`].
+    pub worker: usize,
+    /// The upstream, by its index in the scenario.
+    pub upstream: usize,
+    /// The path that is asked for.
+    pub path: &'a str,
+    /// How much it matters; critical where the scenario says nothing.
+    pub criticality: Criticality,
+    /// A stable hash of the caller: the same for all requests of one caller.
+    pub cohort: u64,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// Endpoints behind the upstream, as the proxy knows them, at least 1.
+    pub endpoints: u32,
+    /// Requests that this proxy has in flight to the upstream, this one not among them.
+    pub in_flight: u32,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes to the upstream.
+    Admit,
+    /// It is refused at once.
+    Shed {
+        /// Why: a name for charts and counts, such as `limit`.
+        reason: &'static str,
+        /// Whether the reply tells callers that a retry is of no use (`x-envoy-ratelimited`). A plain 503 does not.
+        is_final: bool,
+    },
+}
+
+impl Verdict {
+    /// A plain refusal, which callers that retry do retry.
+    #[must_use]
+    pub const fn shed(reason: &'static str) -> Self {
+        Self::Shed {
+            reason,
+            is_final: false,
+        }
+    }
+}
+
+/// An admitted request that has ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Done {
+    /// The number it was admitted under.
+    pub request: RequestId,
+    /// The worker that admitted it.
+    pub worker: usize,
+    /// The upstream, by its index in the scenario.
+    pub upstream: usize,
+    /// The endpoint that it was sent to, below [`Ask::endpoints`].
+    pub endpoint: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// From admission to the end.
+    pub latency: Duration,
+    /// Requests in flight of this proxy to the upstream when it was admitted, itself included.
+    pub in_flight_before: u32,
+    /// The same now, itself still included.
+    pub in_flight: u32,
+    /// How much it mattered.
+    pub criticality: Criticality,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+}
+
+/// What charts show of a contender.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct View {
+    /// Most requests in flight, of this proxy; none where there is no such limit.
+    pub limit: Option<f64>,
+    /// The breaker; none where there is none.
+    pub breaker: Option<Phase>,
+}
+
+/// Something that a reader of a run wants to know: a breaker moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note {
+    /// When.
+    pub at: Instant,
+    /// The upstream, by its index in the scenario.
+    pub upstream: usize,
+    /// Where the breaker is now.
+    pub breaker: Phase,
+    /// Why, such as `consecutive_failures`.
+    pub reason: &'static str,
+}
+
+/// Something that happens to a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mishap {
+    /// A worker's plugin crashes and starts afresh. Its requests in flight go on, and it hears no more of them.
+    WorkerCrash {
+        /// The worker, below [`Scenario::workers`].
+        worker: usize,
+    },
+    /// The one that decides for all workers is gone, and nobody takes its place.
+    LeaderLost,
+    /// The one that decides for all workers hands over to another.
+    LeaderChanged,
+    /// A configuration is pushed anew.
+    Push,
+}
+
+/// An algorithm that protects upstreams, for one proxy with all of its workers.
+pub trait Contender {
+    /// Decides about a request. Whatever is admitted is completed later.
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict;
+
+    /// Hears how an admitted request ended.
+    fn complete(&mut self, done: &Done, now: Instant);
+
+    /// How often [`Contender::tick`] wants to be called; none: never.
+    fn tick_every(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Upkeep.
+    fn tick(&mut self, now: Instant) {
+        let _ = now;
+    }
+
+    /// Hears of a mishap. What runs in one piece inside the proxy has none of these, and ignores them.
+    fn suffer(&mut self, mishap: Mishap, now: Instant) {
+        let _ = (mishap, now);
+    }
+
+    /// What charts show for an upstream.
+    fn view(&self, upstream: usize, now: Instant) -> View;
+
+    /// Takes what was noted since the last call, in order of time.
+    fn take_notes(&mut self) -> Vec<Note> {
+        Vec::new()
+    }
+}
+
+/// A contender cannot be made for a scenario.
+#[derive(Debug, thiserror::Error)]
+#[error("contender {contender}: {cause}")]
+pub struct ContenderError {
+    /// Its name.
+    pub contender: &'static str,
+    /// What is wrong.
+    pub cause: String,
+}
+
+/// A contender that was made, or why not.
+pub type Made = Result<Box<dyn Contender>, ContenderError>;
+
+/// A contender that can be had by its name.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// Name on the command line and in tables, kebab-case.
+    pub name: &'static str,
+    /// One line that says what it is.
+    pub title: &'static str,
+    /// Whether somebody who knows the capacity set it, which nobody does outside a laboratory.
+    pub is_tuned: bool,
+    /// Makes one for a proxy of the scenario. No two proxies of a run get the same seed.
+    pub make: fn(&Scenario, seed: u64) -> Made,
+}

@@ -1,0 +1,32 @@
+//! No protection at all: everything is let in. What the upstream does about overload is up to the upstream.
+
+use tidegate_core::Instant;
+
+use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
+use crate::scenario::Scenario;
+
+/// How it is had.
+pub(super) const KIND: Kind = Kind {
+    name: "none",
+    title: "no protection",
+    is_tuned: false,
+    make,
+};
+
+struct Unprotected;
+
+fn make(_scenario: &Scenario, _seed: u64) -> Made {
+    Ok(Box::new(Unprotected))
+}
+
+impl Contender for Unprotected {
+    fn admit(&mut self, _ask: &Ask<'_>, _now: Instant) -> Verdict {
+        Verdict::Admit
+    }
+
+    fn complete(&mut self, _done: &Done, _now: Instant) {}
+
+    fn view(&self, _upstream: usize, _now: Instant) -> View {
+        View::default()
+    }
+}
