@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 # The rooms that a room may depend on, in whatever way.
 declare -A arrows=(
     [tidegate-core]=''
+    [tidegate-control]='tidegate-core tidegate-testbed'
     [tidegate-filter]='tidegate-core'
     [tidegate-sim]='tidegate-core'
     [tidegate-testbed]='tidegate-core tidegate-sim'
@@ -17,6 +18,7 @@ declare -A arrows=(
 )
 # Crates that must not run in a room, however they come there.
 declare -A banned=(
+    [tidegate-control]='tidegate-filter tidegate-sim tidegate-testbed proxy-wasm'
     [tidegate-filter]='tokio hyper mio rustix'
     [tidegate-sim]='tokio hyper mio proxy-wasm'
     [tidegate-testbed]='proxy-wasm'

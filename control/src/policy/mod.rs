@@ -1,0 +1,87 @@
+//! What a person wants: objectives, and the proxies they are for.
+//!
+//! A `BreakerPolicy` is one document with two parts. The targets say which
+//! proxies it is for; everything else in `spec` is the filter's configuration,
+//! key for key, and core is its judge. A [`Policy`] exists only if both parts
+//! are sound.
+//!
+//! Edges: names are unique within [`Policies`]; a policy that targets
+//! Kubernetes objects is sound in a file too, but is for no standalone proxy.
+
+mod name;
+mod proxies;
+mod set;
+mod targets;
+
+pub use name::PolicyName;
+pub use proxies::{Grain, ProxyMatch, Specificity};
+pub use set::Policies;
+pub use targets::{TargetKind, TargetRef, Targets};
+
+use serde_json::{Map, Value};
+use tidegate_core::config::{Config, ConfigErrors};
+
+/// A checked policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    name: PolicyName,
+    created: Option<jiff::Timestamp>,
+    targets: Targets,
+    document: Map<String, Value>,
+    config: Config,
+}
+
+impl Policy {
+    /// A policy of parts that are read already; `document` is the `spec`
+    /// without its targets, `created` when it was first seen (`None`: unknown,
+    /// which counts as the youngest).
+    ///
+    /// # Errors
+    /// Everything that is wrong with `document` as the filter's configuration.
+    pub fn new(
+        name: PolicyName,
+        created: Option<jiff::Timestamp>,
+        targets: Targets,
+        document: Map<String, Value>,
+    ) -> Result<Self, ConfigErrors> {
+        let text = crate::render::canonical(&document);
+        let config = Config::from_json(text.as_bytes())?;
+        Ok(Self {
+            name,
+            created,
+            targets,
+            document,
+            config,
+        })
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(&self) -> &PolicyName {
+        &self.name
+    }
+
+    /// When it was created, where that is known.
+    #[must_use]
+    pub const fn created(&self) -> Option<jiff::Timestamp> {
+        self.created
+    }
+
+    /// Which proxies it is for.
+    #[must_use]
+    pub const fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// The filter's configuration as it was written.
+    #[must_use]
+    pub const fn document(&self) -> &Map<String, Value> {
+        &self.document
+    }
+
+    /// The filter's configuration as the filter will read it.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+}

@@ -1,0 +1,108 @@
+//! Matching a standalone proxy by what its bootstrap says of it.
+//!
+//! Envoy sends its `node` with every request: an id, a cluster, and whatever
+//! metadata the bootstrap holds. All conditions that an entry sets must hold.
+//! How closely it fits is a [`Specificity`], so that the policy of one proxy
+//! beats that of its fleet, whatever the order they were written in.
+
+use serde_json::{Map, Value};
+use tidegate_core::config::Pattern;
+
+use crate::render::Proxy;
+
+/// Conditions on a proxy; at least one is set, and all set must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProxyMatch {
+    /// The node's id.
+    pub id: Option<Pattern>,
+    /// The node's cluster.
+    pub cluster: Option<Pattern>,
+    /// Part of the node's metadata: objects key by key, texts as patterns,
+    /// everything else as it is.
+    pub metadata: Map<String, Value>,
+}
+
+/// How closely a match fits: by id first, then by how much of the metadata it
+/// names, then by cluster. Greater is more specific.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Specificity {
+    /// How closely the id is given.
+    pub id: Grain,
+    /// How many values of the metadata are given.
+    pub metadata_values: usize,
+    /// How closely the cluster is given.
+    pub cluster: Grain,
+}
+
+/// How closely a name is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grain {
+    /// Not at all.
+    Any,
+    /// By a pattern with this many characters other than `*`.
+    Pattern(usize),
+    /// Whole.
+    Exact,
+}
+
+impl ProxyMatch {
+    /// Whether every condition holds for `proxy`.
+    #[must_use]
+    pub fn matches(&self, proxy: &Proxy) -> bool {
+        let holds = |pattern: &Option<Pattern>, name: &str| {
+            pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
+        };
+        holds(&self.id, &proxy.id)
+            && holds(&self.cluster, &proxy.cluster)
+            && is_part(&self.metadata, &proxy.metadata)
+    }
+
+    /// How closely it fits the proxies that it matches.
+    #[must_use]
+    pub fn specificity(&self) -> Specificity {
+        Specificity {
+            id: Grain::of(self.id.as_ref()),
+            metadata_values: self.metadata.values().map(leaves).sum(),
+            cluster: Grain::of(self.cluster.as_ref()),
+        }
+    }
+}
+
+impl Grain {
+    fn of(pattern: Option<&Pattern>) -> Self {
+        match pattern {
+            None => Self::Any,
+            Some(pattern) if pattern.as_str().contains('*') => {
+                Self::Pattern(pattern.as_str().chars().filter(|c| *c != '*').count())
+            }
+            Some(_) => Self::Exact,
+        }
+    }
+}
+
+fn is_part(wanted: &Map<String, Value>, metadata: &Map<String, Value>) -> bool {
+    wanted.iter().all(|(key, wanted)| {
+        metadata
+            .get(key)
+            .is_some_and(|value| is_like(wanted, value))
+    })
+}
+
+fn is_like(wanted: &Value, value: &Value) -> bool {
+    match (wanted, value) {
+        (Value::Object(wanted), Value::Object(value)) => is_part(wanted, value),
+        (Value::String(wanted), Value::String(value)) => {
+            wanted == value || Pattern::parse(wanted).is_some_and(|pattern| pattern.matches(value))
+        }
+        // Envoy's metadata is a protobuf struct, which knows doubles only.
+        (Value::Number(wanted), Value::Number(value)) => wanted.as_f64() == value.as_f64(),
+        _ => wanted == value,
+    }
+}
+
+fn leaves(value: &Value) -> usize {
+    match value {
+        Value::Object(object) => object.values().map(leaves).sum(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,60 @@
+//! Which proxies a policy is for.
+
+use std::collections::BTreeMap;
+
+use super::proxies::ProxyMatch;
+
+/// The three ways to say it; a policy uses one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Targets {
+    /// Standalone proxies by what their bootstrap says of them; any entry.
+    Proxies(Vec<ProxyMatch>),
+    /// Kubernetes workloads by their labels; all of them.
+    Selector(BTreeMap<String, String>),
+    /// Kubernetes objects by name; any entry.
+    Refs(Vec<TargetRef>),
+}
+
+/// A Kubernetes object in the policy's own namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TargetRef {
+    /// What it is.
+    pub kind: TargetKind,
+    /// What it is called.
+    pub name: String,
+}
+
+/// What a policy can be attached to, the least specific first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TargetKind {
+    /// Every workload of the namespace that the policy stands in.
+    Namespace,
+    /// A gateway or waypoint of the Gateway API.
+    Gateway,
+    /// A service behind a waypoint.
+    Service,
+}
+
+impl TargetKind {
+    /// Every value.
+    pub const ALL: [Self; 3] = [Self::Namespace, Self::Gateway, Self::Service];
+
+    /// As in `kind`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Namespace => "Namespace",
+            Self::Gateway => "Gateway",
+            Self::Service => "Service",
+        }
+    }
+
+    /// As in `group`; empty for the core group.
+    #[must_use]
+    pub const fn group(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway.networking.k8s.io",
+            Self::Namespace | Self::Service => "",
+        }
+    }
+}
