@@ -22,18 +22,30 @@ const MIN_SHARE_ARRIVALS: u32 = 10;
 /// When to come back after a refusal for want of room: a queue drains in about so long.
 const RETRY_AFTER_LOAD: Duration = Duration::from_secs(1);
 
-/// What the laws say, whatever the mode. `load` is the proxy's in-flight with this request, where it was counted.
+/// What the laws say, whatever the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Admit {
+        /// The proxy's in-flight with this request, which is counted.
         load: u32,
         purpose: Purpose,
     },
     Refuse {
         reason: ShedReason,
         wait: Duration,
-        load: Option<u32>,
+        load: Load,
     },
+}
+
+/// What is known of the proxy's in-flight when a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Nobody asked.
+    Unasked,
+    /// It was too high, and the request is not counted.
+    Seen,
+    /// So many with this request, which is counted.
+    Counted(u32),
 }
 
 /// Asks breaker and limit.
@@ -44,16 +56,11 @@ pub(crate) fn ask(
     counters: &mut impl Counters,
     now: Instant,
 ) -> Answer {
+    let refuse = |reason, wait, load| Answer::Refuse { reason, wait, load };
     let ramp = match slot.gate.passage(now) {
         Passage::Free => u32::MAX,
         Passage::Ramp(limit) => limit,
-        Passage::Refuse(wait) => {
-            return Answer::Refuse {
-                reason: ShedReason::BreakerOpen,
-                wait,
-                load: None,
-            };
-        }
+        Passage::Refuse(wait) => return refuse(ShedReason::BreakerOpen, wait, Load::Unasked),
         Passage::Probe(ceiling) if take_probe(slot, upstream, counters, ceiling) => {
             return Answer::Admit {
                 load: raise(slot, upstream, counters),
@@ -61,52 +68,57 @@ pub(crate) fn ask(
             };
         }
         Passage::Probe(_) => {
-            return Answer::Refuse {
-                reason: ShedReason::BreakerHalfOpen,
-                wait: RETRY_AFTER_LOAD,
-                load: None,
-            };
+            return refuse(ShedReason::BreakerHalfOpen, RETRY_AFTER_LOAD, Load::Unasked);
         }
     };
+    let mut level = None;
+    // Where the last request found no room, a look at the count costs the host less than counting this one and
+    // taking that back.
+    if let Some(load) = slot.full.then(|| look(upstream, counters)).flatten()
+        && let Some(reason) = no_room(slot, load, ramp, &mut level, request)
+    {
+        return refuse(reason, RETRY_AFTER_LOAD, Load::Seen);
+    }
     let load = raise(slot, upstream, counters);
+    match no_room(slot, load, ramp, &mut level, request) {
+        Some(reason) => refuse(reason, RETRY_AFTER_LOAD, Load::Counted(load)),
+        None => Answer::Admit {
+            load,
+            purpose: Purpose::Normal,
+        },
+    }
+}
+
+/// Why there is no room for one request when it makes `load` in flight. `level` is what the request was found to
+/// be: it is asked once, and only where that matters.
+fn no_room(
+    slot: &mut Slot,
+    load: u32,
+    ramp: u32,
+    level: &mut Option<Level>,
+    request: &mut impl Request,
+) -> Option<ShedReason> {
     slot.see_peak(load);
     if load > ramp {
-        return Answer::Refuse {
-            reason: ShedReason::BreakerHalfOpen,
-            wait: RETRY_AFTER_LOAD,
-            load: Some(load),
-        };
+        return Some(ShedReason::BreakerHalfOpen);
     }
     if load <= slot.ladder.free() {
-        return Answer::Admit {
-            load,
-            purpose: Purpose::Normal,
-        };
+        return None;
     }
-    let level = Level::new(request.criticality(), request.is_retry());
-    slot.tally.add_demand(level);
-    if load <= slot.ladder.limit_of(level, || request.cohort()) {
-        return Answer::Admit {
-            load,
-            purpose: Purpose::Normal,
-        };
-    }
-    let reason = if level.is_retry()
-        && load
-            <= slot
-                .ladder
-                .limit_of(level.first_attempt(), || request.cohort())
-    {
-        ShedReason::Retry
+    let level = *level.get_or_insert_with(|| {
+        let level = Level::new(request.criticality(), request.is_retry());
+        slot.tally.add_demand(level);
+        level
+    });
+    let mut limit_of = |level| slot.ladder.limit_of(level, || request.cohort());
+    if load <= limit_of(level) {
+        None
+    } else if level.is_retry() && load <= limit_of(level.first_attempt()) {
+        Some(ShedReason::Retry)
     } else if level < slot.ladder.margin().level {
-        ShedReason::Criticality
+        Some(ShedReason::Criticality)
     } else {
-        ShedReason::Limit
-    };
-    Answer::Refuse {
-        reason,
-        wait: RETRY_AFTER_LOAD,
-        load: Some(load),
+        Some(ShedReason::Limit)
     }
 }
 
@@ -165,6 +177,12 @@ pub(crate) fn raise(slot: &mut Slot, upstream: UpstreamId, counters: &mut impl C
         .saturating_mul(u32::from(slot.workers))
 }
 
+/// What one more would make in flight in the proxy; `None` where the host shares no count.
+fn look(upstream: UpstreamId, counters: &mut impl Counters) -> Option<u32> {
+    let value = counters.value(upstream, Counter::InFlight)?;
+    Some(u32::try_from(value).unwrap_or(u32::MAX).saturating_add(1))
+}
+
 /// Takes back what [`raise`] counted.
 pub(crate) fn undo(slot: &Slot, upstream: UpstreamId, counters: &mut impl Counters) {
     if slot.shared {
@@ -194,4 +212,84 @@ fn take_probe(
         slot.tally.add(Count::ProbesSent, 1);
     }
     granted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::{Decision, Engine, Known, Outcome};
+
+    /// One shared count, and how often it was changed.
+    #[derive(Default)]
+    struct Gauge {
+        value: u64,
+        changes: u32,
+    }
+
+    impl Counters for Gauge {
+        fn raise(&mut self, _upstream: UpstreamId, _counter: Counter) -> Option<u64> {
+            self.changes += 1;
+            self.value += 1;
+            Some(self.value)
+        }
+
+        fn lower(&mut self, _upstream: UpstreamId, _counter: Counter, by: u64) {
+            self.changes += 1;
+            self.value -= by;
+        }
+
+        fn value(&mut self, _upstream: UpstreamId, _counter: Counter) -> Option<u64> {
+            Some(self.value)
+        }
+    }
+
+    fn engine(more: &str) -> (Engine, UpstreamId) {
+        let text = format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},"limit":{{"min":1,"initial":1,"max":1}}{more}}}"#
+        );
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        let mut engine = Engine::new(config, Instant::ZERO, 1);
+        let upstream = engine.upstream("web", None, Instant::ZERO);
+        (engine, upstream)
+    }
+
+    #[test]
+    fn a_full_upstream_is_looked_at_before_it_is_counted() {
+        let (mut engine, web) = engine("");
+        let mut gauge = Gauge::default();
+        let ask = |engine: &mut Engine, gauge: &mut Gauge| {
+            let before = gauge.changes;
+            let decision = engine.admit(web, &mut Known::default(), gauge, Instant::ZERO);
+            (decision, gauge.changes - before)
+        };
+        let (Decision::Admit(permit), 1) = ask(&mut engine, &mut gauge) else {
+            panic!("there is room for one");
+        };
+        assert!(matches!(
+            ask(&mut engine, &mut gauge),
+            (Decision::Shed(_), 2)
+        ));
+        assert!(matches!(
+            ask(&mut engine, &mut gauge),
+            (Decision::Shed(_), 0)
+        ));
+        engine.complete(permit, Outcome::Success, &mut gauge, Instant::ZERO);
+        assert!(matches!(
+            ask(&mut engine, &mut gauge),
+            (Decision::Admit(_), 1)
+        ));
+        assert_eq!(gauge.value, 1);
+    }
+
+    #[test]
+    fn a_refusal_that_is_not_enforced_is_counted_in_flight() {
+        let (mut engine, web) = engine(r#","mode":"observe""#);
+        let mut gauge = Gauge::default();
+        for expected in 1..=3 {
+            let decision = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+            assert!(matches!(decision, Decision::Admit(_)));
+            assert_eq!(gauge.value, expected);
+        }
+    }
 }

@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use crate::admission::{self, Answer, Enforcement};
+use crate::admission::{self, Answer, Enforcement, Load};
 use crate::breaker::{BreakerState, Transition};
 use crate::config::{Config, Policy};
 use crate::counters::{Counter, Counters};
@@ -118,7 +118,8 @@ impl Engine {
             Answer::Refuse { reason, wait, load } => {
                 match admission::enforce(slot, policy, reason, request, &mut self.rng) {
                     Enforcement::Shed => {
-                        if load.is_some() {
+                        slot.full = load != Load::Unasked;
+                        if matches!(load, Load::Counted(_)) {
                             admission::undo(slot, upstream, counters);
                         }
                         let jitter = 1.0 + RETRY_AFTER_JITTER * self.rng.f64();
@@ -127,13 +128,19 @@ impl Engine {
                             retry_after: wait.mul_f64(jitter),
                         });
                     }
-                    Enforcement::LetIn(purpose) => (
-                        load.unwrap_or_else(|| admission::raise(slot, upstream, counters)),
-                        purpose,
-                    ),
+                    Enforcement::LetIn(purpose) => {
+                        let load = match load {
+                            Load::Counted(load) => load,
+                            Load::Unasked | Load::Seen => {
+                                admission::raise(slot, upstream, counters)
+                            }
+                        };
+                        (load, purpose)
+                    }
                 }
             }
         };
+        slot.full = false;
         Decision::Admit(slot.enter(upstream, load, purpose, now))
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Slot {
     write_off: bool,
     /// Whether the proxy-wide count of requests in flight includes this worker's.
     pub(crate) shared: bool,
+    /// The last request was shed for want of room.
+    pub(crate) full: bool,
     pub(crate) hang_after: Duration,
     pub(crate) last_response: Instant,
     pub(crate) last_used: Instant,
@@ -103,6 +105,7 @@ impl Slot {
             streams: 0,
             write_off: false,
             shared: false,
+            full: false,
             hang_after,
             last_response: now,
             last_used: now,
