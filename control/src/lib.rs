@@ -8,5 +8,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod document;
 pub mod policy;
 pub mod render;

@@ -9,17 +9,33 @@
 //! Kubernetes objects is sound in a file too, but is for no standalone proxy.
 
 mod name;
+mod problem;
 mod proxies;
+mod read;
 mod set;
 mod targets;
 
 pub use name::PolicyName;
+pub use problem::{Gathered, Problem, gather};
 pub use proxies::{Grain, ProxyMatch, Specificity};
 pub use set::Policies;
 pub use targets::{TargetKind, TargetRef, Targets};
 
 use serde_json::{Map, Value};
 use tidegate_core::config::{Config, ConfigErrors};
+
+/// `apiVersion` of the documents that are read.
+pub const API_VERSION: &str = "tidegate.dev/v1alpha1";
+
+/// `kind` of the documents that are read.
+pub const KIND: &str = "BreakerPolicy";
+
+/// The keys of `spec` that say which proxies a policy is for; all others are
+/// the filter's configuration.
+pub const TARGET_KEYS: [&str; 3] = ["targetRefs", "selector", "proxies"];
+
+/// Most entries in `targetRefs`: what Istio takes in one of its own.
+pub const MAX_TARGETS: usize = 16;
 
 /// A checked policy.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_core::config::Choice;
+
 use super::proxies::ProxyMatch;
 
 /// The three ways to say it; a policy uses one.
@@ -56,5 +58,20 @@ impl TargetKind {
             Self::Gateway => "gateway.networking.k8s.io",
             Self::Namespace | Self::Service => "",
         }
+    }
+}
+
+impl TargetKind {
+    /// Whether `group` is one that the kind goes by.
+    #[must_use]
+    pub fn is_in_group(self, group: &str) -> bool {
+        group == self.group() || (self.group().is_empty() && group == "core")
+    }
+}
+
+impl Choice for TargetKind {
+    const ALL: &'static [Self] = &Self::ALL;
+    fn name(self) -> &'static str {
+        self.name()
     }
 }

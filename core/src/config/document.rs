@@ -19,19 +19,24 @@ use super::errors::{ConfigError, ConfigErrors, shortened};
 pub const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
 /// Most JSON values in a document: bounds the memory of a worker while it reads.
-const MAX_VALUES: usize = 100_000;
+pub const MAX_VALUES: usize = 100_000;
 
 /// A JSON value; objects keep order and duplicates.
-#[derive(Debug)]
-pub(super) enum Node {
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool(bool),
     /// A non-negative integer.
     Whole(u64),
     /// Any other number; finite.
     Number(f64),
+    /// A string.
     Text(String),
+    /// An array.
     List(Vec<Self>),
+    /// An object, key by key.
     Object(Vec<(String, Self)>),
 }
 
@@ -40,7 +45,7 @@ impl Node {
     ///
     /// # Errors
     /// One error when the document is too large, not UTF-8, blank or not JSON.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ConfigErrors> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ConfigErrors> {
         if bytes.len() > MAX_DOCUMENT_BYTES {
             return Err(whole_document(
                 format!("{} bytes", bytes.len()),

@@ -8,6 +8,10 @@
 //! stand in one table ([`schema`]), from which the reference is generated
 //! ([`mod@reference`]).
 //!
+//! A document that carries a configuration among other things (a policy in
+//! Kubernetes) is read with the same tools: [`Node`], [`Section`] and
+//! [`Config::read`], so that one list of errors covers all of it.
+//!
 //! Edges: no bytes make it panic; size, depth, number of values, of rules and
 //! of errors are bounded.
 
@@ -32,20 +36,19 @@ mod upstreams;
 
 pub use choices::{Mode, Reply, Stance};
 pub use criticality::{CriticalityConfig, CriticalityInputs, CriticalityNeeds};
-pub use document::MAX_DOCUMENT_BYTES;
+pub use document::{MAX_DOCUMENT_BYTES, MAX_VALUES, Node};
 pub use duration::{Readable, parse_duration};
 pub use errors::{ConfigError, ConfigErrors};
 pub use guards::{BreakerConfig, LimitConfig};
 pub use ignore::Ignore;
+pub use path::{Path, Step};
 pub use pattern::Pattern;
 pub use policy::{Policy, Slo};
+pub use reader::Section;
 pub use reference::FULL_EXAMPLE;
+pub use schema::Choice;
 pub use shed::ShedConfig;
 pub use upstreams::{Rule, RuleIndex, UpstreamMatch, UpstreamName};
-
-use document::Node;
-use path::Path;
-use reader::Section;
 
 /// The smallest document that is a configuration.
 pub const MINIMAL_EXAMPLE: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
@@ -67,17 +70,12 @@ impl Config {
     /// # Errors
     /// Everything wrong with it, each with path, value and what was expected.
     pub fn from_json(bytes: &[u8]) -> Result<Self, ConfigErrors> {
-        let root = Node::parse(bytes)?;
-        let mut errors = ConfigErrors::default();
-        let config = Section::read(Some(&root), Path::ROOT, &mut errors, Self::read);
-        if errors.total() == 0 {
-            Ok(config)
-        } else {
-            Err(errors)
-        }
+        Section::read_document(&Node::parse(bytes)?, Self::read)
     }
 
-    fn read(s: &mut Section<'_>) -> Self {
+    /// Reads a configuration out of a section that may hold more than it. It
+    /// counts only if no error was collected.
+    pub fn read(s: &mut Section<'_>) -> Self {
         let enabled = s.flag(schema::ENABLED, None);
         let policy = Policy::read(s, None);
         Self {

@@ -10,26 +10,33 @@ use super::errors::quoted;
 const MAX_PLAIN_CHARS: usize = 40;
 
 /// Where a value stands, as a list towards the root.
-#[derive(Clone, Copy)]
-pub(super) struct Path<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Path<'a> {
     parent: Option<&'a Self>,
     pub(super) step: Step<'a>,
 }
 
-#[derive(Clone, Copy)]
-pub(super) enum Step<'a> {
+/// The last part of a path.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// The whole document.
     Root,
+    /// The value at this key of an object.
     Key(&'a str),
+    /// The entry of a list, from 0.
     Index(usize),
 }
 
 impl Path<'_> {
-    pub(super) const ROOT: Path<'static> = Path {
+    /// The whole document; shown as nothing.
+    pub const ROOT: Path<'static> = Path {
         parent: None,
         step: Step::Root,
     };
 
-    pub(super) const fn child<'a>(&'a self, step: Step<'a>) -> Path<'a> {
+    /// What stands one step below.
+    #[must_use]
+    pub const fn child<'a>(&'a self, step: Step<'a>) -> Path<'a> {
         Path {
             parent: Some(self),
             step,

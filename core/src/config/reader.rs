@@ -18,18 +18,38 @@ use super::path::{Path, Step};
 use super::typo::closest;
 
 /// One JSON object being read.
-pub(super) struct Section<'a> {
+#[derive(Debug)]
+pub struct Section<'a> {
     entries: &'a [(String, Node)],
     path: Path<'a>,
     errors: &'a mut ConfigErrors,
     asked: Vec<&'static str>,
     /// The value was no object: already reported, nothing in it can be missing.
     is_lost: bool,
+    /// Keys that nobody asked for are passed by.
+    is_open: bool,
 }
 
 impl<'a> Section<'a> {
-    /// Reads `node` as an object at `path`; `expected` says what should be there.
-    pub(super) fn read<T>(
+    /// Reads the whole of a document.
+    ///
+    /// # Errors
+    /// Everything that `read` found wrong, unknown keys included.
+    pub fn read_document<T>(
+        root: &Node,
+        read: impl FnOnce(&mut Section<'_>) -> T,
+    ) -> Result<T, ConfigErrors> {
+        let mut errors = ConfigErrors::default();
+        let value = Self::read(Some(root), Path::ROOT, &mut errors, read);
+        if errors.total() == 0 {
+            Ok(value)
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Reads `node` as an object at `path`.
+    fn read<T>(
         node: Option<&Node>,
         path: Path<'_>,
         errors: &mut ConfigErrors,
@@ -57,18 +77,17 @@ impl<'a> Section<'a> {
             errors,
             asked: Vec::new(),
             is_lost,
+            is_open: false,
         };
         let value = read(&mut section);
-        section.refuse_unknown_keys();
+        if !section.is_open {
+            section.refuse_unknown_keys();
+        }
         value
     }
 
     /// The object at `key`; an absent one is read like an empty one.
-    pub(super) fn object<T>(
-        &mut self,
-        key: &'static str,
-        read: impl FnOnce(&mut Section<'_>) -> T,
-    ) -> T {
+    pub fn object<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_>) -> T) -> T {
         let node = self.take(key);
         let is_lost = self.is_lost;
         Self::read(
@@ -83,7 +102,7 @@ impl<'a> Section<'a> {
     }
 
     /// The list of objects at `key`; absent means empty.
-    pub(super) fn objects<T>(
+    pub fn objects<T>(
         &mut self,
         key: &'static str,
         max_items: usize,
@@ -100,7 +119,7 @@ impl<'a> Section<'a> {
     }
 
     /// The list of texts at `key`, each through `parse`; `None` when absent.
-    pub(super) fn texts<T>(
+    pub fn texts<T>(
         &mut self,
         key: &'static str,
         max_items: usize,
@@ -144,7 +163,7 @@ impl<'a> Section<'a> {
 
     /// The value at `key` through `parse`; `None` when absent or wrong, and
     /// then it has been reported with `expected`.
-    pub(super) fn value<T>(
+    pub fn value<T>(
         &mut self,
         key: &'static str,
         expected: &dyn fmt::Display,
@@ -159,7 +178,7 @@ impl<'a> Section<'a> {
     }
 
     /// Like [`Self::value`] for a text.
-    pub(super) fn text<T>(
+    pub fn text<T>(
         &mut self,
         key: &'static str,
         expected: &dyn fmt::Display,
@@ -171,27 +190,33 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// Passes by the keys that nobody asks for, because they belong to others.
+    pub const fn allow_unknown(&mut self) {
+        self.is_open = true;
+    }
+
     /// Whether `key` stands in the document.
-    pub(super) fn has(&self, key: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|(entry, _)| entry == key)
     }
 
     /// Reports that `key` is missing.
-    pub(super) fn require(&mut self, key: &'static str, expected: &dyn fmt::Display) {
+    pub fn require(&mut self, key: &'static str, expected: &dyn fmt::Display) {
         if !self.is_lost {
             self.report(key, "nothing".to_owned(), expected.to_string());
         }
     }
 
     /// Reports the value at `key` though it was readable: it contradicts another.
-    pub(super) fn refuse(&mut self, key: &'static str, expected: String) {
+    pub fn refuse(&mut self, key: &'static str, expected: String) {
         let node = self.entries.iter().find(|(entry, _)| entry == key);
         let found = node.map_or_else(|| "nothing".to_owned(), |(_, node)| found(node));
         self.report(key, found, expected);
     }
 
     /// Reports this section as a whole.
-    pub(super) fn refuse_whole(&mut self, found: String, expected: String) {
+    pub fn refuse_whole(&mut self, found: String, expected: String) {
         if !self.is_lost {
             self.errors
                 .push(ConfigError::new(self.path.to_string(), found, expected));
@@ -200,7 +225,8 @@ impl<'a> Section<'a> {
 
     /// How many errors there are so far: equal before and after means that
     /// what was read in between can be compared with each other.
-    pub(super) const fn error_count(&self) -> usize {
+    #[must_use]
+    pub const fn error_count(&self) -> usize {
         self.errors.total()
     }
 

@@ -107,13 +107,16 @@ pub struct Span {
 }
 
 /// A closed set of names.
-pub(super) trait Choice: Copy + 'static {
+pub trait Choice: Copy + 'static {
+    /// Every value.
     const ALL: &'static [Self];
+    /// As written in the document.
     fn name(self) -> &'static str;
 }
 
 /// The names of a choice.
-pub(super) fn names<T: Choice>() -> Vec<&'static str> {
+#[must_use]
+pub fn names<T: Choice>() -> Vec<&'static str> {
     T::ALL.iter().map(|choice| choice.name()).collect()
 }
 
@@ -202,15 +205,16 @@ pub(super) const PATH_EXPECTED: &str =
     "a path without query, from / or *, with * for any text, at most 512 bytes";
 pub(super) const HOST_EXPECTED: &str =
     "a host in lower case with * for any text, at most 512 bytes";
-pub(super) const NAME_EXPECTED: &str = "a name with * for any text, at most 512 bytes";
+/// What a pattern for a name must be.
+pub const NAME_EXPECTED: &str = "a name with * for any text, at most 512 bytes";
 pub(super) const AGENT_EXPECTED: &str = "the start of a user-agent, 1 to 128 bytes";
 pub(super) const DEFAULT_USER_AGENTS: &[&str] =
     &["kube-probe/", "Envoy/HC", "ELB-HealthChecker/", "GoogleHC/"];
 pub(super) const MAX_UPSTREAMS: Count = count("maxUpstreams", 1, 10_000, 1_000);
 /// Most rules under `upstreams`.
-pub(super) const MAX_RULES: usize = 1_000;
+pub const MAX_RULES: usize = 1_000;
 /// Most entries in any other list: each may be looked at for every request.
-pub(super) const MAX_ENTRIES: usize = 100;
+pub const MAX_ENTRIES: usize = 100;
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -235,8 +239,12 @@ impl fmt::Display for Span {
     }
 }
 
-/// `"a", "b" or "c"`.
-pub(super) struct OneOf(pub(super) fn() -> Vec<&'static str>);
+/// Names as an error lists them: `"a", "b" or "c"`.
+#[derive(Clone, Copy, Debug)]
+pub struct OneOf(
+    /// The names.
+    pub fn() -> Vec<&'static str>,
+);
 
 impl fmt::Display for OneOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -72,8 +72,8 @@ impl Section<'_> {
         self.choice(key).or(inherited).unwrap_or(default)
     }
 
-    /// `None` when absent or wrong.
-    pub(super) fn choice<T: Choice>(&mut self, key: &'static str) -> Option<T> {
+    /// One of a closed set of names; `None` when absent or wrong.
+    pub fn choice<T: Choice>(&mut self, key: &'static str) -> Option<T> {
         self.text(key, &OneOf(names::<T>), |text| {
             T::ALL.iter().copied().find(|choice| choice.name() == text)
         })

@@ -1,0 +1,143 @@
+//! Policies from texts, and everything that is wrong with those.
+//!
+//! Whoever changes a directory of policies wants the whole list of errors, each
+//! with file and line. The words behind the place are core's own, so that a
+//! policy is refused in the same words here, by the filter and in the status of
+//! a Kubernetes object.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::read::name_in;
+use super::{Policies, Policy, PolicyName};
+use crate::document::{Document, Malformed, Place, documents};
+
+/// One thing wrong with one policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file, or whatever else the text came from.
+    pub source: String,
+    /// Where in it.
+    pub place: Place,
+    /// The policy, if it has a name.
+    pub policy: Option<String>,
+    /// Path of the value within the document.
+    pub path: String,
+    /// What stands there.
+    pub found: String,
+    /// What could stand there.
+    pub expected: String,
+}
+
+/// `file:line:column: policy: path: found x, expected y`.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.source, self.place)?;
+        if let Some(policy) = &self.policy {
+            write!(f, "{policy}: ")?;
+        }
+        write!(
+            f,
+            "{}: found {}, expected {}",
+            self.path, self.found, self.expected
+        )
+    }
+}
+
+/// What a number of texts hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gathered {
+    /// The sound policies.
+    pub policies: Policies,
+    /// What is wrong, in the order of the texts. If anything is, the policies
+    /// are not all that was meant.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads texts, each with the name it goes by in errors. Every policy may
+/// stand once.
+pub fn gather<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Gathered {
+    let mut gathered = Gathered::default();
+    let mut seen: BTreeMap<PolicyName, String> = BTreeMap::new();
+    for (source, bytes) in texts {
+        let (found, malformed) = documents(bytes);
+        let count = found.len();
+        for document in found {
+            if let Some(name) = name_in(document.root()) {
+                let here = format!("{source}:{}", document.start());
+                if let Some(there) = seen.get(&name) {
+                    let problem = again(source, &document, &name, there);
+                    gathered.problems.push(problem);
+                    continue;
+                }
+                seen.insert(name, here);
+            }
+            match Policy::read(document.root()) {
+                Ok(policy) => {
+                    gathered.policies.insert(policy);
+                }
+                Err(errors) => gathered
+                    .problems
+                    .extend(problems(source, &document, &errors)),
+            }
+        }
+        let broken = malformed.map(|error| broken(source, count, error));
+        gathered.problems.extend(broken);
+    }
+    gathered
+}
+
+fn problems(
+    source: &str,
+    document: &Document,
+    errors: &tidegate_core::config::ConfigErrors,
+) -> Vec<Problem> {
+    let policy = name_in(document.root()).map(|name| name.to_string());
+    let mut problems: Vec<Problem> = errors
+        .iter()
+        .map(|error| Problem {
+            source: source.to_owned(),
+            place: document.locate(error.path()),
+            policy: policy.clone(),
+            path: error.path().to_owned(),
+            found: error.found().to_owned(),
+            expected: error.expected().to_owned(),
+        })
+        .collect();
+    let omitted = errors.total().saturating_sub(problems.len());
+    if omitted > 0 {
+        problems.push(Problem {
+            source: source.to_owned(),
+            place: document.start(),
+            policy,
+            path: "document".to_owned(),
+            found: format!("{omitted} more errors"),
+            expected: "none".to_owned(),
+        });
+    }
+    problems
+}
+
+fn again(source: &str, document: &Document, name: &PolicyName, there: &str) -> Problem {
+    Problem {
+        source: source.to_owned(),
+        place: document.locate("metadata.name"),
+        policy: Some(name.to_string()),
+        path: "metadata.name".to_owned(),
+        found: format!("the name of the policy at {there} again"),
+        expected: "each name once".to_owned(),
+    }
+}
+
+fn broken(source: &str, documents_before: usize, error: Malformed) -> Problem {
+    Problem {
+        source: source.to_owned(),
+        place: error.place,
+        policy: None,
+        path: format!("document {}", documents_before.saturating_add(1)),
+        found: format!("malformed YAML ({})", error.reason),
+        expected: "a BreakerPolicy".to_owned(),
+    }
+}
