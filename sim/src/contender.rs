@@ -80,6 +80,9 @@ pub struct Done {
     pub outcome: Outcome,
     /// From admission to the end.
     pub latency: Duration,
+    /// How long it stood in the upstream's line; none when it got no slot. Only what sits inside a real server
+    /// could know, and only a contender that models such a one may look.
+    pub waited: Option<Duration>,
     /// Requests in flight of this proxy to the upstream when it was admitted, itself included.
     pub in_flight_before: u32,
     /// The same now, itself still included.
@@ -132,6 +135,13 @@ pub enum Mishap {
 pub trait Contender {
     /// Decides about a request. Whatever is admitted is completed later.
     fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict;
+
+    /// Whether the request that was just admitted may go to this endpoint; whoever says yes has it. The balancer
+    /// offers the endpoints in its own order until one is taken, and takes its first choice when none is.
+    fn claim(&mut self, upstream: usize, endpoint: u32, now: Instant) -> bool {
+        let _ = (upstream, endpoint, now);
+        true
+    }
 
     /// Hears how an admitted request ended.
     fn complete(&mut self, done: &Done, now: Instant);

@@ -1,8 +1,45 @@
 //! What Tidegate is compared with: algorithms from their published descriptions, one in each file.
+//!
+//! Each file names its source, its formula and its parameters, which are the published defaults: nobody tuned
+//! them, save where [`Kind::is_tuned`] says so. What several share stands beside them: concurrency limits
+//! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`).
 
+mod adaptive_concurrency;
+mod admission_control;
+mod aimd;
+mod both;
+mod cinnamon;
+mod dagor;
+mod gradient2;
+mod hystrix;
+mod limiter;
+mod linkerd;
 mod none;
+mod outlier;
+mod priority;
+mod rolling;
+mod static_limit;
+#[cfg(test)]
+mod trial;
+mod vegas;
+mod windowed;
 
 use crate::contender::Kind;
 
 /// Every rival, in the order of tables.
-pub const RIVALS: &[Kind] = &[none::KIND];
+pub const RIVALS: &[Kind] = &[
+    none::KIND,
+    static_limit::DEFAULT,
+    static_limit::TUNED,
+    outlier::KIND,
+    adaptive_concurrency::KIND,
+    admission_control::KIND,
+    both::KIND,
+    aimd::KIND,
+    vegas::KIND,
+    gradient2::KIND,
+    cinnamon::KIND,
+    dagor::KIND,
+    hystrix::KIND,
+    linkerd::KIND,
+];

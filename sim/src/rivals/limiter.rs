@@ -1,0 +1,92 @@
+//! Concurrency limits as contenders: what every limit algorithm of this folder has in common.
+//!
+//! Netflix's `SimpleLimiter` keeps one limit for one service and refuses what would exceed it. Here every
+//! upstream has one, shared by the workers of the proxy.
+//!
+//! Source: Netflix concurrency-limits, `SimpleLimiter` and `Limiter.Listener`,
+//! <https://github.com/Netflix/concurrency-limits>.
+//!
+//! Edges: the library leaves it to its user what a *drop* is. Here it is whatever a caller would call a loss:
+//! a failure, an overload signal, or a caller that went away because its deadline passed. What is ignored by
+//! the upstream's own account (a client error) is no sample.
+
+use std::time::Duration;
+
+use tidegate_core::{Instant, Outcome};
+
+use crate::contender::{Ask, Contender, Done, Verdict, View};
+use crate::number;
+
+/// One completed request, as a limit algorithm sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// From admission to the end.
+    pub(super) rtt: Duration,
+    /// Requests in flight when it was admitted, itself included.
+    pub(super) in_flight: u32,
+    /// Whether it was lost.
+    pub(super) is_drop: bool,
+    /// When it ended.
+    pub(super) now: Instant,
+}
+
+/// An algorithm that moves a concurrency limit.
+pub(super) trait Limit {
+    /// Most requests in flight; enforced rounded down.
+    fn limit(&self) -> f64;
+
+    /// Learns from one completed request.
+    fn on_sample(&mut self, sample: &Sample);
+}
+
+/// A contender that enforces a limit for each upstream.
+pub(super) struct Limiter<L> {
+    limits: Vec<L>,
+}
+
+impl<L: Limit> Limiter<L> {
+    /// One limit for each of the upstreams, by their index.
+    pub(super) const fn new(limits: Vec<L>) -> Self {
+        Self { limits }
+    }
+}
+
+/// The sample that a completed request makes; none when it says nothing.
+pub(super) fn sample(done: &Done, now: Instant) -> Option<Sample> {
+    let is_drop = match done.outcome {
+        Outcome::Success => false,
+        Outcome::Failure(_) | Outcome::Overload { .. } | Outcome::Cancelled => true,
+        Outcome::Ignored => return None,
+    };
+    Some(Sample {
+        rtt: done.latency,
+        in_flight: done.in_flight_before,
+        is_drop,
+        now,
+    })
+}
+
+impl<L: Limit> Contender for Limiter<L> {
+    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Verdict {
+        let limit = self.limits.get(ask.upstream).map_or(f64::MAX, L::limit);
+        if number::float(u64::from(ask.in_flight)) < limit.floor() {
+            Verdict::Admit
+        } else {
+            Verdict::shed("limit")
+        }
+    }
+
+    fn complete(&mut self, done: &Done, now: Instant) {
+        if let (Some(limit), Some(sample)) = (self.limits.get_mut(done.upstream), sample(done, now))
+        {
+            limit.on_sample(&sample);
+        }
+    }
+
+    fn view(&self, upstream: usize, _now: Instant) -> View {
+        View {
+            limit: self.limits.get(upstream).map(|l| l.limit().floor()),
+            breaker: None,
+        }
+    }
+}

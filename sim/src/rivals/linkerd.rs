@@ -1,0 +1,362 @@
+//! Linkerd's breaker: an endpoint is shut by failures in a row or by its success rate, and opened by one probe.
+//!
+//! ```text
+//!          7 failures in a row, or success < 0.8 of >= 5 requests in 10 s
+//!   Open -----------------------------------------------------------------> Shut
+//!     ^                                                              wait |  ^
+//!     | the probe succeeds                                                v  | the probe fails: wait twice as long
+//!     +------------------------------------------------------------- Probation
+//! ```
+//!
+//! (Linkerd's gate is open when requests flow; [`Phase`] says it the other way round.)
+//!
+//! Formula of the wait: `1 s x 2^k`, at most 60 s, plus a random share up to 0.5 of it, with the sum at most 60 s.
+//!
+//! Source: linkerd2-proxy of June 2026, `breaker/unified.rs` and `breaker/success_rate.rs`,
+//! <https://github.com/linkerd/linkerd2-proxy/tree/main/linkerd/app/outbound/src/http/breaker>, pull request 4561:
+//! 7 failures in a row, threshold 0.8 over 10 s in 10 buckets, 5 requests, backoff 1 s to 60 s with jitter 0.5.
+//!
+//! Edges: state is an endpoint's, for the whole proxy. A status that says "too busy" counts against the rate, not
+//! against the row, and fails a probe. A caller that went away tells nothing, and frees the probe's place: the
+//! next request is the probe then. When all endpoints are shut, Linkerd's balancer lets requests wait for up to
+//! 3 s before it fails fast; here they are refused at once. The load biaser belongs to its balancer and is left out.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tidegate_core::{Instant, Outcome, Phase};
+
+use super::rolling::Rolling;
+use crate::contender::{Ask, Contender, Done, Kind, Made, Note, Verdict, View};
+use crate::number;
+use crate::scenario::Scenario;
+
+/// How it is had.
+pub(super) const KIND: Kind = Kind {
+    name: "linkerd",
+    title: "Linkerd unified breaker",
+    is_tuned: false,
+    make,
+};
+
+const MAX_CONSECUTIVE_FAILURES: u32 = 7;
+const SUCCESS_RATE_THRESHOLD: f64 = 0.8;
+const WINDOW: Duration = Duration::from_secs(10);
+const BUCKET: Duration = Duration::from_secs(1);
+const MIN_REQUESTS: u32 = 5;
+const MIN_BACKOFF: f64 = 1.0;
+const MAX_BACKOFF: f64 = 60.0;
+const JITTER: f64 = 0.5;
+
+fn make(scenario: &Scenario, seed: u64) -> Made {
+    Ok(Box::new(Linkerd::new(scenario.upstreams.len(), seed)))
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Open,
+    /// `tries` is the number of waits so far, this one included.
+    Shut {
+        until: Instant,
+        tries: u32,
+    },
+    Probation {
+        has_probe: bool,
+        tries: u32,
+    },
+}
+
+/// One endpoint.
+struct Endpoint {
+    state: State,
+    failures_in_a_row: u32,
+    window: Rolling,
+}
+
+struct Linkerd {
+    upstreams: Vec<Vec<Endpoint>>,
+    rng: StdRng,
+    notes: Vec<Note>,
+}
+
+/// Seconds to wait for the `tries`th time; `share` is the random share of the jitter, 0..1.
+fn backoff(tries: u32, share: f64) -> f64 {
+    let doublings = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
+    let base = (MIN_BACKOFF * 2_f64.powi(doublings)).min(MAX_BACKOFF);
+    (base + base * JITTER * share).min(MAX_BACKOFF)
+}
+
+impl Endpoint {
+    const fn new() -> Self {
+        Self {
+            state: State::Open,
+            failures_in_a_row: 0,
+            window: Rolling::new(WINDOW, BUCKET),
+        }
+    }
+
+    /// Whether a request may go there; a wait that is over becomes probation.
+    fn is_ready(&mut self, now: Instant) -> bool {
+        if let State::Shut { until, tries } = self.state
+            && now >= until
+        {
+            self.state = State::Probation {
+                has_probe: false,
+                tries,
+            };
+        }
+        match self.state {
+            State::Open => true,
+            State::Shut { .. } => false,
+            State::Probation { has_probe, .. } => !has_probe,
+        }
+    }
+
+    /// Learns from an answer; why it is to be shut, if it is.
+    fn record(&mut self, is_failure: bool, is_success: bool, now: Instant) -> Option<&'static str> {
+        self.failures_in_a_row = if is_failure {
+            self.failures_in_a_row + 1
+        } else {
+            0
+        };
+        self.window.record(is_success, now);
+        let counts = self.window.counts(now);
+        let rate = f64::from(counts.successes) / f64::from(counts.requests.max(1));
+        if self.failures_in_a_row >= MAX_CONSECUTIVE_FAILURES {
+            Some("consecutive_failures")
+        } else if counts.requests >= MIN_REQUESTS && rate < SUCCESS_RATE_THRESHOLD {
+            Some("success_rate")
+        } else {
+            None
+        }
+    }
+}
+
+impl Linkerd {
+    fn new(upstreams: usize, seed: u64) -> Self {
+        Self {
+            upstreams: (0..upstreams).map(|_| Vec::new()).collect(),
+            rng: StdRng::seed_from_u64(seed),
+            notes: Vec::new(),
+        }
+    }
+
+    fn endpoint(&mut self, upstream: usize, endpoint: u32) -> Option<&mut Endpoint> {
+        let endpoints = self.upstreams.get_mut(upstream)?;
+        endpoints.get_mut(usize::try_from(endpoint).ok()?)
+    }
+
+    /// The state after a wait has been chosen.
+    fn shut(&mut self, tries: u32, now: Instant) -> State {
+        let wait = backoff(tries, self.rng.random());
+        State::Shut {
+            until: now + number::seconds(wait),
+            tries,
+        }
+    }
+}
+
+impl Contender for Linkerd {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+        let Some(endpoints) = self.upstreams.get_mut(ask.upstream) else {
+            return Verdict::Admit;
+        };
+        let count = usize::try_from(ask.endpoints).unwrap_or(usize::MAX);
+        endpoints.resize_with(count, Endpoint::new);
+        if endpoints.iter_mut().any(|endpoint| endpoint.is_ready(now)) {
+            Verdict::Admit
+        } else {
+            Verdict::shed("breaker_open")
+        }
+    }
+
+    fn claim(&mut self, upstream: usize, endpoint: u32, now: Instant) -> bool {
+        let Some(endpoint) = self.endpoint(upstream, endpoint) else {
+            return true;
+        };
+        let is_ready = endpoint.is_ready(now);
+        if let State::Probation { has_probe, .. } = &mut endpoint.state {
+            *has_probe = true;
+        }
+        is_ready
+    }
+
+    fn complete(&mut self, done: &Done, now: Instant) {
+        let (is_failure, is_success) = match done.outcome {
+            Outcome::Success | Outcome::Ignored => (false, true),
+            Outcome::Overload { .. } => (false, false),
+            Outcome::Failure(_) => (true, false),
+            Outcome::Cancelled => {
+                if let Some(endpoint) = self.endpoint(done.upstream, done.endpoint)
+                    && let State::Probation { has_probe, .. } = &mut endpoint.state
+                {
+                    *has_probe = false;
+                }
+                return;
+            }
+        };
+        let Some(endpoint) = self.endpoint(done.upstream, done.endpoint) else {
+            return;
+        };
+        let (state, reason) = match endpoint.state {
+            State::Open => match endpoint.record(is_failure, is_success, now) {
+                Some(reason) => (self.shut(1, now), reason),
+                None => return,
+            },
+            State::Probation {
+                has_probe: true, ..
+            } if is_success => {
+                *endpoint = Endpoint::new();
+                (State::Open, "probe")
+            }
+            State::Probation {
+                has_probe: true,
+                tries,
+            } => (self.shut(tries.saturating_add(1), now), "probe"),
+            // The answer to a request that was on the way when it was shut.
+            State::Shut { .. } | State::Probation { .. } => return,
+        };
+        let breaker = match state {
+            State::Open => Phase::Closed,
+            State::Shut { .. } | State::Probation { .. } => Phase::Open,
+        };
+        if let Some(endpoint) = self.endpoint(done.upstream, done.endpoint) {
+            endpoint.state = state;
+        }
+        self.notes.push(Note {
+            at: now,
+            upstream: done.upstream,
+            breaker,
+            reason,
+        });
+    }
+
+    fn view(&self, upstream: usize, _now: Instant) -> View {
+        let endpoints = self.upstreams.get(upstream);
+        let phases = endpoints.into_iter().flatten().map(|e| match e.state {
+            State::Open => Phase::Closed,
+            State::Shut { .. } => Phase::Open,
+            State::Probation { .. } => Phase::HalfOpen,
+        });
+        let best = phases.min_by_key(|phase| match phase {
+            Phase::Closed => 0,
+            Phase::HalfOpen => 1,
+            Phase::Open => 2,
+        });
+        View {
+            limit: None,
+            breaker: Some(best.unwrap_or(Phase::Closed)),
+        }
+    }
+
+    fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{FAILURE, at, done, first_ask};
+    use super::*;
+
+    /// Sends a request to the one endpoint; whether it went.
+    fn send(linkerd: &mut Linkerd, outcome: Outcome, now_ms: u64) -> bool {
+        let is_admitted = linkerd.admit(&first_ask(), at(now_ms)) == Verdict::Admit;
+        if is_admitted {
+            assert!(linkerd.claim(0, 0, at(now_ms)));
+            linkerd.complete(&done(outcome, 1), at(now_ms));
+        }
+        is_admitted
+    }
+
+    #[test]
+    fn wait_doubles_up_to_a_minute_with_jitter() {
+        for (tries, share, seconds) in [
+            (1, 0.0, 1.0),
+            (1, 1.0, 1.5),
+            (2, 0.5, 2.5),
+            (6, 0.0, 32.0),
+            (6, 1.0, 48.0),
+            (7, 0.0, 60.0),
+            (7, 1.0, 60.0),
+            (u32::MAX, 1.0, 60.0),
+        ] {
+            assert!(
+                (backoff(tries, share) - seconds).abs() < 1e-9,
+                "{tries} {share}"
+            );
+        }
+    }
+
+    #[test]
+    fn success_rate_shuts_at_5_requests_and_failures_in_a_row_at_7() {
+        let mut linkerd = Linkerd::new(1, 1);
+        for _ in 0..4 {
+            assert!(send(&mut linkerd, FAILURE, 0));
+        }
+        assert!(send(&mut linkerd, FAILURE, 0), "4 are too few");
+        assert!(!send(&mut linkerd, Outcome::Success, 0));
+        assert_eq!(linkerd.take_notes()[0].reason, "success_rate");
+
+        // 40 successes keep the rate at 40 / 47 = 0.85.
+        let mut linkerd = Linkerd::new(1, 1);
+        for _ in 0..40 {
+            send(&mut linkerd, Outcome::Success, 0);
+        }
+        for _ in 0..7 {
+            assert!(send(&mut linkerd, FAILURE, 0));
+        }
+        assert!(!send(&mut linkerd, Outcome::Success, 0));
+        assert_eq!(linkerd.take_notes()[0].reason, "consecutive_failures");
+    }
+
+    #[test]
+    fn too_busy_counts_against_the_rate_alone() {
+        let mut linkerd = Linkerd::new(1, 1);
+        for _ in 0..60 {
+            send(&mut linkerd, Outcome::Success, 0);
+        }
+        let busy = Outcome::Overload { retry_after: None };
+        let until = (1..30).find(|_| !send(&mut linkerd, busy, 0)).unwrap();
+        // 60 / 75 is 0.8, 60 / 76 is below.
+        assert_eq!(until, 17);
+    }
+
+    #[test]
+    fn a_failed_probe_waits_twice_as_long_and_a_good_one_opens() {
+        let mut linkerd = Linkerd::new(1, 1);
+        for _ in 0..5 {
+            send(&mut linkerd, FAILURE, 0);
+        }
+        assert!(!send(&mut linkerd, Outcome::Success, 999));
+        assert!(send(&mut linkerd, FAILURE, 1_500), "the probe");
+        assert!(!send(&mut linkerd, Outcome::Success, 3_499));
+        assert!(
+            send(&mut linkerd, Outcome::Success, 4_500),
+            "the next probe"
+        );
+        assert!(
+            send(&mut linkerd, FAILURE, 4_500),
+            "open, with a window that forgot"
+        );
+        assert!(send(&mut linkerd, Outcome::Success, 4_500));
+    }
+
+    #[test]
+    fn a_single_probe_at_a_time_and_a_caller_that_leaves_frees_it() {
+        let mut linkerd = Linkerd::new(1, 1);
+        for _ in 0..5 {
+            send(&mut linkerd, FAILURE, 0);
+        }
+        assert_eq!(linkerd.admit(&first_ask(), at(2_000)), Verdict::Admit);
+        assert!(linkerd.claim(0, 0, at(2_000)));
+        assert_eq!(
+            linkerd.admit(&first_ask(), at(2_000)),
+            Verdict::shed("breaker_open")
+        );
+        assert!(!linkerd.claim(0, 0, at(2_000)));
+        linkerd.complete(&done(Outcome::Cancelled, 1_000), at(3_000));
+        assert_eq!(linkerd.admit(&first_ask(), at(3_000)), Verdict::Admit);
+    }
+}
