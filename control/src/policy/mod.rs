@@ -9,6 +9,7 @@
 //! Kubernetes objects is sound in a file too, but is for no standalone proxy.
 
 mod name;
+mod precedence;
 mod problem;
 mod proxies;
 mod read;
@@ -16,6 +17,7 @@ mod set;
 mod targets;
 
 pub use name::PolicyName;
+pub use precedence::Claim;
 pub use problem::{Gathered, Problem, gather};
 pub use proxies::{Grain, ProxyMatch, Specificity};
 pub use set::Policies;

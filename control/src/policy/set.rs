@@ -1,10 +1,9 @@
-//! All policies there are, and which of them wins.
+//! All policies there are.
 
-use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Policy, PolicyName, Specificity, Targets};
+use super::{Claim, Policy, PolicyName};
 use crate::render::Proxy;
 
 /// Checked policies, each name once.
@@ -17,7 +16,11 @@ impl Policies {
     /// Adds `policy`, or puts it in the place of the one with its name, which
     /// is returned.
     pub fn insert(&mut self, policy: Policy) -> Option<Arc<Policy>> {
-        let policy = Arc::new(policy);
+        self.insert_shared(Arc::new(policy))
+    }
+
+    /// Like [`Self::insert`], of a policy that others hold as well.
+    pub fn insert_shared(&mut self, policy: Arc<Policy>) -> Option<Arc<Policy>> {
         self.by_name.insert(policy.name().clone(), policy)
     }
 
@@ -49,17 +52,15 @@ impl Policies {
         self.by_name.is_empty()
     }
 
-    /// Every policy that matches `proxy`, the winner first: the most specific,
-    /// then the oldest (one whose age is unknown counts as the youngest), then
-    /// by name.
+    /// The claims to `proxy`, the winner's first.
     #[must_use]
-    pub fn matching(&self, proxy: &Proxy) -> Vec<&Arc<Policy>> {
-        let mut found: Vec<(Specificity, &Arc<Policy>)> = self
+    pub fn claims(&self, proxy: &Proxy) -> Vec<Claim> {
+        let mut claims: Vec<Claim> = self
             .iter()
-            .filter_map(|policy| Some((specificity(policy, proxy)?, policy)))
+            .filter_map(|policy| Claim::of(policy, proxy))
             .collect();
-        found.sort_by(|a, b| Reverse(a.0).cmp(&Reverse(b.0)).then(older(a.1, b.1)));
-        found.into_iter().map(|(_, policy)| policy).collect()
+        claims.sort();
+        claims
     }
 }
 
@@ -71,25 +72,4 @@ impl FromIterator<Policy> for Policies {
         }
         set
     }
-}
-
-/// How closely `policy` fits `proxy`; `None` if it does not match.
-fn specificity(policy: &Policy, proxy: &Proxy) -> Option<Specificity> {
-    let Targets::Proxies(matches) = policy.targets() else {
-        return None;
-    };
-    matches
-        .iter()
-        .filter(|entry| entry.matches(proxy))
-        .map(super::ProxyMatch::specificity)
-        .max()
-}
-
-/// The older first; without a time last; then by name.
-fn older(a: &Policy, b: &Policy) -> Ordering {
-    (a.created().is_none(), a.created(), a.name()).cmp(&(
-        b.created().is_none(),
-        b.created(),
-        b.name(),
-    ))
 }

@@ -9,15 +9,17 @@
 
 mod canonical;
 mod proxy;
+mod renderer;
 mod version;
 
 pub use canonical::canonical;
 pub use proxy::Proxy;
+pub use renderer::{Changes, Renderer};
 pub use version::Version;
 
 use std::sync::Arc;
 
-use crate::policy::{Policies, Policy, PolicyName};
+use crate::policy::{Claim, Policies, Policy, PolicyName};
 
 /// What a proxy runs that no policy matches: it sheds nothing, and counts what
 /// would have been shed at an objective that a service misses only in trouble.
@@ -40,28 +42,51 @@ pub struct Rendered {
 /// What `proxy` is to run under `policies`.
 #[must_use]
 pub fn render(policies: &Policies, proxy: &Proxy) -> Rendered {
-    let mut matching = policies.matching(proxy).into_iter();
-    let Some(winner) = matching.next() else {
-        return Rendered {
-            config: Arc::from(UNMATCHED),
-            version: Version::of(UNMATCHED),
-            policy: None,
-            overruled: Vec::new(),
-        };
-    };
-    let (config, version) = plugin_config(winner);
-    Rendered {
-        config: Arc::from(config),
-        version,
-        policy: Some(winner.name().clone()),
-        overruled: matching.map(|policy| policy.name().clone()).collect(),
-    }
+    let claims = policies.claims(proxy);
+    let winner = claims
+        .first()
+        .and_then(|claim| policies.get(claim.policy()));
+    let config = winner.map_or_else(PluginConfig::unmatched, |policy| PluginConfig::of(policy));
+    config.won(&claims)
 }
 
-/// The configuration that proxies run under `policy`, and its version.
-#[must_use]
-pub fn plugin_config(policy: &Policy) -> (String, Version) {
-    let config = canonical(policy.document());
-    let version = Version::of(&config);
-    (config, version)
+/// The configuration of a plugin and its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginConfig {
+    /// Canonical JSON.
+    pub config: Arc<str>,
+    /// Hash of it.
+    pub version: Version,
+}
+
+impl PluginConfig {
+    /// What proxies run under `policy`.
+    #[must_use]
+    pub fn of(policy: &Policy) -> Self {
+        Self::from_text(&canonical(policy.document()))
+    }
+
+    /// What proxies run that no policy matches.
+    #[must_use]
+    pub fn unmatched() -> Self {
+        Self::from_text(UNMATCHED)
+    }
+
+    fn from_text(config: &str) -> Self {
+        Self {
+            config: Arc::from(config),
+            version: Version::of(config),
+        }
+    }
+
+    /// This configuration, as that of the first of `claims`.
+    fn won(self, claims: &[Claim]) -> Rendered {
+        let mut names = claims.iter().map(|claim| claim.policy().clone());
+        Rendered {
+            config: self.config,
+            version: self.version,
+            policy: names.next(),
+            overruled: names.collect(),
+        }
+    }
 }
