@@ -5,11 +5,19 @@
 //! recovery is noticed late by that fraction at most, and an outage of any length costs a number of probes that
 //! grows with its logarithm only. What earlier recoveries took shifts the first probes: while the outage is
 //! much younger than this upstream's usual one, probing is mostly wasted.
+//!
+//! What a late recovery costs grows with the traffic that waits for it, and so does what a dead upstream is used
+//! to: probes may be a small share of the usual traffic. So an upstream of hundreds of requests a second is probed
+//! as often as the policy allows, and one of a few not more than once a second at first.
 
 use core::time::Duration;
 
-/// How late a recovery may be noticed, as a fraction of the outage: 10 % of 10 s is 1 s.
-const LATENESS: f64 = 0.1;
+/// How late a recovery may be noticed, as a fraction of the outage: 5 % of 20 s is 1 s.
+const LATENESS: f64 = 0.05;
+/// One probe for so many requests of the usual traffic, ...
+const REQUESTS_PER_PROBE: f64 = 150.0;
+/// ... however little that is, one after so many seconds.
+const RARE_TRAFFIC: f64 = 1.0;
 /// Before this fraction of the usual recovery time, probes are rare.
 const EARLY: f64 = 0.5;
 /// And this fraction of it apart.
@@ -26,24 +34,39 @@ pub(crate) struct Bounds {
     pub(crate) max: Duration,
 }
 
-/// The open interval after a trip or a failed probe, `outage` after the outage began.
-///
-/// `usual_recovery` is in seconds, zero when no recovery was seen yet; `dice` in 0..1.
-pub(crate) fn open_interval(
-    bounds: Bounds,
-    outage: Duration,
-    usual_recovery: f64,
-    retry_after: Duration,
-    dice: f64,
-) -> Duration {
+/// What is known of the upstream and its outage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct History {
+    /// Since the outage began.
+    pub(crate) outage: Duration,
+    /// Seconds, zero when no recovery was seen yet.
+    pub(crate) usual_recovery: f64,
+    /// Requests a second before the outage, zero when unknown.
+    pub(crate) usual_rate: f64,
+    /// What the upstream asked for, zero when it did not.
+    pub(crate) retry_after: Duration,
+}
+
+/// The open interval after a trip or a failed probe; `dice` in 0..1.
+pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Duration {
+    let History {
+        outage,
+        usual_recovery,
+        usual_rate,
+        retry_after,
+    } = *history;
     let lasted = outage.as_secs_f64();
+    let by_traffic = RARE_TRAFFIC.min(REQUESTS_PER_PROBE / usual_rate.max(f64::MIN_POSITIVE));
     let by_age = lasted * LATENESS;
     let by_experience = if lasted < usual_recovery * EARLY {
         usual_recovery * EARLY_STEP
     } else {
         0.0
     };
-    let wanted = by_age.max(by_experience).max(bounds.min.as_secs_f64());
+    let wanted = by_age
+        .max(by_experience)
+        .max(by_traffic)
+        .max(bounds.min.as_secs_f64());
     let jittered = Duration::try_from_secs_f64(wanted * (1.0 + JITTER * dice.clamp(0.0, 1.0)))
         .unwrap_or(bounds.max);
     // The upstream knows best when it asks for more, within what the policy allows.
@@ -67,17 +90,26 @@ mod tests {
     use super::*;
 
     const BOUNDS: Bounds = Bounds {
-        min: Duration::from_secs(1),
+        min: Duration::from_millis(500),
         max: Duration::from_secs(60),
     };
+    /// An outage that has just begun, of an upstream with 300 requests a second.
+    const FIRST: History = History {
+        outage: Duration::ZERO,
+        usual_recovery: 0.0,
+        usual_rate: 300.0,
+        retry_after: Duration::ZERO,
+    };
 
-    fn probes_in(outage: f64, usual_recovery: f64) -> usize {
+    fn probes_in(outage: f64, history: History) -> usize {
         let mut lasted = 0.0;
         let mut probes = 0;
         while lasted < outage {
-            let elapsed = Duration::from_secs_f64(lasted);
-            lasted +=
-                open_interval(BOUNDS, elapsed, usual_recovery, Duration::ZERO, 0.5).as_secs_f64();
+            let history = History {
+                outage: Duration::from_secs_f64(lasted),
+                ..history
+            };
+            lasted += open_interval(BOUNDS, &history, 0.5).as_secs_f64();
             probes += 1;
         }
         probes
@@ -85,25 +117,48 @@ mod tests {
 
     #[test]
     fn the_interval_grows_with_the_outage_and_probes_stay_few() {
-        assert!(probes_in(10.0, 0.0) <= 10);
-        assert!(probes_in(600.0, 0.0) <= 55);
-        let late = open_interval(BOUNDS, Duration::from_secs(10), 0.0, Duration::ZERO, 1.0);
-        assert!(late <= Duration::from_millis(1_800), "{late:?}");
+        assert!(probes_in(10.0, FIRST) <= 20);
+        assert!(probes_in(600.0, FIRST) <= 110);
+        let aged = History {
+            outage: Duration::from_secs(20),
+            ..FIRST
+        };
+        let late = open_interval(BOUNDS, &aged, 1.0);
+        assert!(late <= Duration::from_millis(1_150), "{late:?}");
+    }
+
+    #[test]
+    fn rare_traffic_is_probed_less_often() {
+        for (usual_rate, expected_ms) in [(8.0, 1_000), (200.0, 750), (f64::MAX, 500), (0.0, 1_000)]
+        {
+            let history = History {
+                usual_rate,
+                ..FIRST
+            };
+            let interval = open_interval(BOUNDS, &history, 0.0);
+            assert_eq!(interval, Duration::from_millis(expected_ms), "{usual_rate}");
+        }
     }
 
     #[test]
     fn experience_saves_probes() {
-        assert!(probes_in(60.0, 60.0) < probes_in(60.0, 0.0));
+        let experienced = History {
+            usual_recovery: 60.0,
+            ..FIRST
+        };
+        assert!(probes_in(60.0, experienced) < probes_in(60.0, FIRST));
     }
 
     #[test]
     fn retry_after_is_honoured_within_the_policy() {
         let asked = |seconds| {
+            let retry_after = Duration::from_secs(seconds);
             open_interval(
                 BOUNDS,
-                Duration::ZERO,
-                0.0,
-                Duration::from_secs(seconds),
+                &History {
+                    retry_after,
+                    ..FIRST
+                },
                 0.0,
             )
         };
@@ -115,7 +170,13 @@ mod tests {
     fn every_interval_ends() {
         for usual in [0.0, f64::MAX, 1e-9] {
             for outage in [Duration::ZERO, Duration::MAX] {
-                let interval = open_interval(BOUNDS, outage, usual, Duration::MAX, 1.0);
+                let history = History {
+                    outage,
+                    usual_recovery: usual,
+                    usual_rate: usual,
+                    retry_after: Duration::MAX,
+                };
+                let interval = open_interval(BOUNDS, &history, 1.0);
                 assert!((BOUNDS.min..=BOUNDS.max).contains(&interval));
             }
         }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::evidence::{Evidence, Finding, Loads, Thresholds, is_caused_by_load};
-use super::interval::{Bounds, learn_recovery, open_interval};
+use super::interval::{Bounds, History, learn_recovery, open_interval};
 use super::window::{Outcomes, Window};
 use super::{BreakerState, TripReason};
 use crate::config::BreakerConfig;
@@ -26,7 +26,7 @@ const SLOW_PATIENCE: Duration = Duration::from_secs(3);
 const SLOW_SHARE: f64 = 0.9;
 /// Outcomes in which the learned failure rate moves halfway and a bit.
 const RATE_MEMORY: f64 = 200.0;
-/// Time constant of the learned outcome rate, seconds.
+/// Time constant of the learned outcome rate, seconds; shorter at first, so that the beginning is no rate of zero.
 const RATE_SECONDS: f64 = 10.0;
 /// What a failure rate was this long ago is free of the outage that begins now.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -75,6 +75,8 @@ pub(crate) struct Judge {
     settling_rate: f64,
     settled_at: Instant,
     rate: f64,
+    /// Seconds that `rate` stands on, at most [`RATE_SECONDS`].
+    rate_span: f64,
     outage_since: Option<Instant>,
     reset_at: Option<Instant>,
     usual_recovery: f64,
@@ -96,6 +98,11 @@ impl Judge {
             settled_rate: f64::from(learned.failure_rate),
             settling_rate: f64::from(learned.failure_rate),
             rate: f64::from(learned.rate),
+            rate_span: if learned.rate > 0.0 {
+                RATE_SECONDS
+            } else {
+                0.0
+            },
             usual_recovery: f64::from(learned.recovery),
             outage_since: open.then_some(learned.outage_since),
             interval: Duration::from_millis(u64::from(learned.open_interval_ms)),
@@ -340,9 +347,12 @@ impl Judge {
                 min: config.min_open(),
                 max: config.max_open(),
             },
-            now.saturating_since(since),
-            self.usual_recovery,
-            findings.sample.retry_after,
+            &History {
+                outage: now.saturating_since(since),
+                usual_recovery: self.usual_recovery,
+                usual_rate: self.rate,
+                retry_after: findings.sample.retry_after,
+            },
             findings.dice,
         );
         // A probe that hangs has used up part of the wait already.
@@ -363,8 +373,8 @@ impl Judge {
         let failures = sample.count(Count::Failures);
         let outcomes = failures + sample.count(Count::Successes);
         let span = sample.span.as_secs_f64();
-        let weight = span / (span + RATE_SECONDS);
-        self.rate += (outcomes / span - self.rate) * weight;
+        self.rate += (outcomes / span - self.rate) * span / (span + self.rate_span);
+        self.rate_span = (self.rate_span + span).min(RATE_SECONDS);
         if outcomes > 0.0 {
             self.failure_rate +=
                 (failures / outcomes - self.failure_rate) * outcomes / (outcomes + RATE_MEMORY);

@@ -91,7 +91,7 @@ pub static FIELDS: &[Field] = &[
         path: "breaker.minOpen",
         values: Values::Span(schema::MIN_OPEN),
         is_per_upstream: true,
-        doc: "Shortest open interval: the first one, before the recoveries of the upstream are known.",
+        doc: "Shortest open interval, of an upstream with much traffic; one with little is first probed once a second.",
     },
     Field {
         path: "breaker.maxOpen",

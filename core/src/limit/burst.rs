@@ -22,12 +22,15 @@ const GROWTH: f64 = 1.25;
 /// Where courage starts, and what one queue teaches about the next.
 const FIRST_NERVE: f64 = 0.5;
 const NERVE_STEP: f64 = 0.25;
-/// The guard judges by this many answers at least, and calls it a miss when this many times the SLO's share is slow.
+/// The guard judges a queue that stands by this many answers, bursts that pass by more: one of them alone may have been
+/// larger than most.
 const GUARD_SAMPLES: f64 = 50.0;
+const GUARD_SAMPLES_OF_BURSTS: f64 = 500.0;
+/// It calls it a miss when this many times the SLO's share is slow.
 const MISSED: f64 = 2.0;
 /// And this many more: a few may be slow by chance.
 const BY_CHANCE: f64 = 2.0;
-/// It cuts the allowance to this, down to [`MIN_GUARD`], and returns it in steps of [`GUARD_STEP`].
+/// It cuts the allowance to this, down to [`MIN_GUARD`], and returns it in steps of [`GUARD_STEP`] for so many answers.
 const GUARD_CUT: f64 = 0.8;
 const MIN_GUARD: f64 = 0.2;
 const GUARD_STEP: f64 = 0.05;
@@ -41,11 +44,19 @@ pub(super) struct Burst {
     guard: Guard,
 }
 
+/// Whether the queue, where there is one, has drained within the time that a burst may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    Passing,
+    Standing,
+}
+
 /// The part of the allowance that is left, and the answers since it last changed.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
     factor: f64,
     answers: f64,
+    /// Late answers, less what bursts were refused.
     slow: f64,
 }
 
@@ -80,7 +91,13 @@ impl Burst {
         self.nerve = (self.nerve - NERVE_STEP).max(0.0);
     }
 
-    /// One window.
+    /// Holds the answers of one window against the SLO.
+    pub(super) fn watch(&mut self, figures: &Figures, slo: &Slo, queue: Queue) {
+        let allowed = slo.latency_quantile().complement().as_f64();
+        self.guard.update(figures, allowed, queue);
+    }
+
+    /// The limit after one more window.
     pub(super) fn update(
         &mut self,
         figures: &Figures,
@@ -88,8 +105,6 @@ impl Burst {
         capacity: &Capacity,
         slo: &Slo,
     ) {
-        self.guard
-            .update(figures, slo.latency_quantile().complement().as_f64());
         let target = slo.latency_target().as_secs_f64();
         let service = baseline.tail + (baseline.mean - baseline.tail) * self.nerve;
         let affordable =
@@ -105,17 +120,26 @@ impl Burst {
 }
 
 impl Guard {
-    fn update(&mut self, figures: &Figures, allowed: f64) {
+    /// One window, in which a share of `allowed` may be slow.
+    fn update(&mut self, figures: &Figures, allowed: f64, queue: Queue) {
         self.answers += figures.successes;
         self.slow += figures.slow;
-        if self.answers < GUARD_SAMPLES {
+        let enough = match queue {
+            Queue::Passing => {
+                // A burst costs late answers or refusals: cutting gains only while more are late than refused.
+                self.slow -= figures.refusals;
+                GUARD_SAMPLES_OF_BURSTS
+            }
+            Queue::Standing => GUARD_SAMPLES,
+        };
+        if self.answers < enough {
             return;
         }
         let missed = self.slow > MISSED * allowed * self.answers + BY_CHANCE;
         let factor = if missed && figures.busy {
             self.factor * GUARD_CUT
         } else {
-            self.factor + GUARD_STEP
+            self.factor + GUARD_STEP * self.answers / GUARD_SAMPLES
         };
         *self = Self {
             factor: factor.clamp(MIN_GUARD, 1.0),

@@ -6,8 +6,11 @@
 
 use super::figures::Figures;
 
-/// Weight of the newest window of a busy upstream.
-const BUSY_WEIGHT: f64 = 0.5;
+/// Weight of the newest window of a busy upstream, when it says something else than the ones before ...
+const SURPRISE_WEIGHT: f64 = 0.5;
+/// ... and when the difference may be chance: within so many standard deviations of a Poisson count.
+const BUSY_WEIGHT: f64 = 0.15;
+const CHANCE: f64 = 2.0;
 /// Weight of the newest window of one that is not.
 const IDLE_WEIGHT: f64 = 0.2;
 
@@ -44,7 +47,12 @@ impl Capacity {
         let full_throughout = core::mem::replace(&mut self.full, full) && full;
         let believed = full_throughout || figures.throughput > self.value;
         if figures.busy && self.value > 0.0 && believed {
-            self.value += (figures.throughput - self.value) * BUSY_WEIGHT;
+            let weight = if is_surprise(figures, self.value) {
+                SURPRISE_WEIGHT
+            } else {
+                BUSY_WEIGHT
+            };
+            self.value += (figures.throughput - self.value) * weight;
             self.throughput = self.value;
         } else if !figures.busy || self.value <= 0.0 {
             let weight = if self.throughput > 0.0 {
@@ -56,4 +64,10 @@ impl Capacity {
             self.value = self.value.max(self.throughput);
         }
     }
+}
+
+/// Whether so many answers cannot well have come from an upstream of this capacity.
+fn is_surprise(figures: &Figures, capacity: f64) -> bool {
+    let expected = capacity * figures.span;
+    (figures.throughput * figures.span - expected).abs() > CHANCE * expected.sqrt()
 }

@@ -41,6 +41,8 @@ pub(crate) struct Ceiling {
     value: Option<f64>,
     /// The share of failures before the cut that has yet to prove itself.
     trial: Option<f64>,
+    /// The ceiling has proved itself once: what it does from now on is to follow the bound.
+    proven: bool,
     failed_at: Instant,
     evidence: Evidence,
     confirmations: u32,
@@ -97,12 +99,13 @@ impl Ceiling {
             self.cut(evidence.failures.mean() * BELOW_OVERLOAD, now);
             return;
         }
-        if let Some(before) = self.trial.take()
-            && evidence.failure_share() > before * HELPED
-        {
-            self.value = None;
-            self.doubt = (self.doubt * 2).clamp(FIRST_DOUBT, LONGEST_DOUBT);
-            self.doubted_until = now + self.doubt;
+        if let Some(before) = self.trial.take() {
+            self.proven = evidence.failure_share() <= before * HELPED;
+            if !self.proven {
+                self.value = None;
+                self.doubt = (self.doubt * 2).clamp(FIRST_DOUBT, LONGEST_DOUBT);
+                self.doubted_until = now + self.doubt;
+            }
         }
         let within_objective = evidence.failure_share() <= tolerated;
         if now < self.doubted_until
@@ -114,7 +117,9 @@ impl Ceiling {
         }
         self.confirmations += 1;
         if self.confirmations >= CONFIRMATIONS || self.value.is_some() {
-            self.trial = Some(evidence.failure_share());
+            // One that rose until the first requests failed has found the bound again. There are too few of them to
+            // tell whether they became rarer.
+            self.trial = (!self.proven).then(|| evidence.failure_share());
             self.cut(evidence.failures.mean() * BELOW_FAILURES, now);
         }
     }
@@ -131,6 +136,7 @@ impl Ceiling {
         {
             let risen = value + (value * RISE).max(1.0) * sample.span.as_secs_f64();
             self.value = (risen < wanted).then_some(risen);
+            self.proven &= self.value.is_some();
         }
     }
 }

@@ -12,6 +12,8 @@ const MIN_BUSY_DELAY: f64 = 0.001;
 /// What the limits are judged by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
+    /// Length, seconds.
+    pub(super) span: f64,
     /// Answers a second.
     pub(super) throughput: f64,
     /// Mean in-flight, and in-flight at the end.
@@ -21,7 +23,8 @@ pub(super) struct Figures {
     pub(super) delay: f64,
     /// Whether that is a queue.
     pub(super) busy: bool,
-    /// Whether requests were refused for want of room, and which share of the arrivals, 0..=1.
+    /// Requests that were refused for want of room, whether there were any, and which share of the arrivals, 0..=1.
+    pub(super) refusals: f64,
     pub(super) refused: bool,
     pub(super) refused_share: f64,
     /// Answers, and how many requests were slower than the target.
@@ -39,15 +42,17 @@ impl Figures {
             clippy::cast_precision_loss,
             reason = "counts of one window stay far below 2^53"
         )]
-        let refused_share = refused as f64 / window.count(Count::Arrivals).max(1.0);
+        let refusals = refused as f64;
         Self {
+            span: window.span.as_secs_f64(),
             throughput: window.throughput(),
             in_flight: window.mean_in_flight(),
             in_flight_at_end: f64::from(window.in_flight),
             delay,
             busy: delay > (baseline.mean * BUSY_DELAY).max(MIN_BUSY_DELAY),
+            refusals,
             refused: refused > 0,
-            refused_share,
+            refused_share: refusals / window.count(Count::Arrivals).max(1.0),
             answers: window.tally.latency.len(),
             successes: window.count(Count::Successes),
             slow: window.count(Count::Slow),

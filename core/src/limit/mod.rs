@@ -29,7 +29,7 @@ use crate::config::{LimitConfig, Slo, Stance};
 use crate::sample::Sample;
 use crate::time::Instant;
 use baseline::{Baseline, LOW};
-use burst::Burst;
+use burst::{Burst, Queue};
 use capacity::Capacity;
 use ceiling::Ceiling;
 use figures::{BUSY_DELAY, Figures};
@@ -240,6 +240,12 @@ impl Limiter {
         }
         self.find_standing_queue(&figures, now);
         self.prove_baseline(&figures, now);
+        let queue = if self.congested {
+            Queue::Standing
+        } else {
+            Queue::Passing
+        };
+        self.burst.watch(&figures, terms.slo, queue);
         self.burst
             .update(&figures, &self.baseline, &self.capacity, terms.slo);
         if self.congested {
