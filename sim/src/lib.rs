@@ -5,7 +5,8 @@
 //!
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
 //! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
-//! - what became of it: [`record`], [`oracle`], [`score`], [`series`].
+//! - what became of it: [`record`], [`oracle`], [`score`], [`series`];
+//! - how it is shown to people: [`report`].
 
 pub mod arrivals;
 pub mod contender;
@@ -13,6 +14,7 @@ pub mod number;
 pub mod oracle;
 pub mod profile;
 pub mod record;
+pub mod report;
 pub mod rivals;
 pub mod scenario;
 pub mod score;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use tidegate_sim::report::table;
 use tidegate_testbed::demo::{self, Story, Told, phases, report};
-use tidegate_testbed::report::table;
 use tidegate_testbed::{about, envoy, run};
 
 /// Tells one story on real sockets: steady, overload, outage, recovery, a pushed configuration.

@@ -3,34 +3,35 @@
 use std::time::Duration;
 
 use super::{Phase, SideRecord, Told};
-use crate::report::chart::{Band, Chart, Level, Line, Stroke};
 use tidegate_sim::number;
+use tidegate_sim::report::chart::{Band, Chart, Level, Line, Stroke};
+use tidegate_sim::report::colour::Colour;
 use tidegate_sim::series::{self, Sample, Window};
 
 /// Goodput of both sides over time: the picture of the effect.
 #[must_use]
 pub fn main_chart(told: &Told) -> Chart {
     let mut chart = with_phases(told, "Goodput", "good answers a second", true);
-    chart.height = 320.0;
+    chart.height = 330;
     chart.top = Some(told.story.capacity() * 1.35);
     let windows = windows(told, &told.with);
     chart.lines.push(line(
         "what an oracle gets",
-        "c-oracle",
+        Colour::Slate,
         Stroke::Dashed,
         &windows,
         |w| Some(w.oracle),
     ));
     chart.lines.push(line(
         "without",
-        "c-none",
+        Colour::Red,
         Stroke::Solid,
         &self::windows(told, &told.without),
         |w| Some(w.good),
     ));
     chart.lines.push(line(
         "with Tidegate",
-        "c-tidegate",
+        Colour::Teal,
         Stroke::Area,
         &windows,
         |w| Some(w.good),
@@ -50,22 +51,19 @@ pub(super) fn latency(told: &Told) -> Chart {
             .map(|push| (push.at.as_secs_f64(), Some(number::millis(push.latency)))),
     );
     points.push((end, points.last().and_then(|(_, value)| *value)));
-    chart.lines.push(Line {
-        name: "objective".to_owned(),
-        class: "c-offered",
-        points,
-        stroke: Stroke::Steps,
-    });
+    chart
+        .lines
+        .push(Line::new("objective", Colour::Grey, points).stroke(Stroke::Steps));
     chart.lines.push(line(
         "without",
-        "c-none",
+        Colour::Red,
         Stroke::Solid,
         &windows(told, &told.without),
         |w| w.p99_ms,
     ));
     chart.lines.push(line(
         "with Tidegate",
-        "c-tidegate",
+        Colour::Teal,
         Stroke::Solid,
         &windows(told, &told.with),
         |w| w.p99_ms,
@@ -78,21 +76,21 @@ pub(super) fn bad(told: &Told) -> Chart {
     let (with, without) = (windows(told, &told.with), windows(told, &told.without));
     chart.lines.push(line(
         "without: errors and given up",
-        "c-none",
+        Colour::Red,
         Stroke::Solid,
         &without,
         |w| Some(w.failed),
     ));
     chart.lines.push(line(
         "with: shed, told at once",
-        "c-shed",
+        Colour::Gold,
         Stroke::Solid,
         &with,
         |w| Some(w.shed),
     ));
     chart.lines.push(line(
         "with: errors and given up",
-        "c-tidegate",
+        Colour::Teal,
         Stroke::Solid,
         &with,
         |w| Some(w.failed),
@@ -103,11 +101,11 @@ pub(super) fn bad(told: &Told) -> Chart {
 pub(super) fn reached(told: &Told) -> Chart {
     let mut chart = with_phases(told, "What reaches the service", "requests a second", false);
     let lines = [
-        ("without", "c-none", &told.without.samples),
-        ("with Tidegate", "c-tidegate", &told.with.samples),
+        ("without", Colour::Red, &told.without.samples),
+        ("with Tidegate", Colour::Teal, &told.with.samples),
     ];
     let end = told.story.scenario.duration.as_secs_f64();
-    for (name, class, samples) in lines {
+    for (name, colour, samples) in lines {
         let told = samples
             .iter()
             .take_while(|sample| sample.at_s <= end)
@@ -124,13 +122,7 @@ pub(super) fn reached(told: &Told) -> Chart {
                 }
                 _ => None,
             });
-        let points = points.collect();
-        chart.lines.push(Line {
-            name: name.to_owned(),
-            class,
-            points,
-            stroke: Stroke::Solid,
-        });
+        chart.lines.push(Line::new(name, colour, points));
     }
     chart.levels.push(Level {
         value: told.story.capacity(),
@@ -155,20 +147,15 @@ pub(super) fn inside(told: &Told) -> Chart {
         .take_while(|sample| sample.at_s <= end)
         .count();
     let samples = told.with.samples.get(..before_end).unwrap_or_default();
-    let mut push = |name: &str, class, stroke, value: fn(&Sample) -> Option<u64>| {
+    let mut push = |name: &str, colour, stroke, value: fn(&Sample) -> Option<u64>| {
         let points = samples
             .iter()
-            .map(|s| (s.at_s, value(s).map(number::float)))
-            .collect();
-        chart.lines.push(Line {
-            name: name.to_owned(),
-            class,
-            points,
-            stroke,
-        });
+            .map(|s| (s.at_s, value(s).map(number::float)));
+        let line = Line::new(name, colour, points).stroke(stroke);
+        chart.lines.push(line);
     };
-    push("in flight", "c-blue", Stroke::Solid, |s| s.in_flight);
-    push("limit", "c-tidegate", Stroke::Steps, |s| s.limit);
+    push("in flight", Colour::Blue, Stroke::Solid, |s| s.in_flight);
+    push("limit", Colour::Teal, Stroke::Steps, |s| s.limit);
     let not_closed = samples.windows(2).filter_map(|pair| match pair {
         [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
         _ => None,
@@ -217,19 +204,11 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(1);
 
 fn line(
     name: &str,
-    class: &'static str,
+    colour: Colour,
     stroke: Stroke,
     windows: &[Window],
     value: fn(&Window) -> Option<f64>,
 ) -> Line {
-    let points = windows
-        .iter()
-        .map(|window| (window.at_s, value(window)))
-        .collect();
-    Line {
-        name: name.to_owned(),
-        class,
-        points,
-        stroke,
-    }
+    let points = windows.iter().map(|window| (window.at_s, value(window)));
+    Line::new(name, colour, points).stroke(stroke)
 }

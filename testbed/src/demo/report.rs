@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use super::Told;
 use super::charts::{bad, inside, latency, main_chart, reached};
 use crate::envoy::PushOutcome;
-use crate::report::chart::escape;
-use crate::report::page::Page;
 use tidegate_sim::number;
+use tidegate_sim::report::page::{Page, escape};
 
 /// The report as one page.
 #[must_use]
@@ -16,14 +15,14 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> String {
     let mut page = Page::new("Tidegate: the same load with and without");
     page.paragraph(story.scenario.prose.trim());
     page.raw(&cards(told));
-    page.chart(&main_chart(told).svg());
+    page.chart(&main_chart(told));
     page.paragraph(
         "A good answer is a 200 within the objective's latency, counted from the moment the request was due. \
          Callers do not wait for one another and give up after one second. \
          The dashed line is what an oracle that knows the capacity would have got out of the same arrivals.",
     );
     for chart in [latency(told), bad(told), reached(told), inside(told)] {
-        page.chart(&chart.svg());
+        page.chart(&chart);
     }
     page.heading("What happened");
     for phase in &story.phases {

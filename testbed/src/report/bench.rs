@@ -5,11 +5,11 @@ mod charts;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::page::Page;
-use super::table;
 use crate::run::Outcome;
 use crate::variant::Variant;
 use tidegate_sim::number;
+use tidegate_sim::report::page::Page;
+use tidegate_sim::report::table;
 use tidegate_sim::scenario::{Measure, Scenario};
 
 /// Columns of the table.
@@ -227,9 +227,11 @@ pub fn page(
             .paragraph(scenario.prose.trim());
         let (head, rows) = columns(scenario, outcomes);
         page.table(&head, &rows);
-        for chart in charts::charts(scenario, outcomes) {
-            page.chart(&chart.svg());
+        let charts = charts::charts(scenario, outcomes);
+        for chart in &charts.together {
+            page.chart(chart);
         }
+        page.charts(&charts.each);
     }
     page.html()
 }

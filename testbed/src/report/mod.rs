@@ -1,6 +1,3 @@
-//! Runs for people: tables for the terminal, charts, HTML pages that need nothing else.
+//! What runs look like: the benchmark's tables and page.
 
 pub mod bench;
-pub mod chart;
-pub mod page;
-pub mod table;

@@ -1,138 +1,195 @@
 //! One scenario over time, contender beside contender.
 
 use super::{of, variants_of};
-use crate::report::chart::{Band, Chart, Level, Line, Stroke};
 use crate::run::Outcome;
 use crate::variant::Variant;
 use tidegate_sim::number;
-use tidegate_sim::profile::Mode;
-use tidegate_sim::scenario::Scenario;
+use tidegate_sim::profile::{Behaviour, Mode};
+use tidegate_sim::report::chart::{Band, Chart, Level, Line, Mark, Stroke};
+use tidegate_sim::report::colour::Colour;
+use tidegate_sim::scenario::{MarkKind, Scenario};
+use tidegate_sim::series::{Sample, Window};
 
-const fn class(variant: Variant) -> &'static str {
+const fn colour(variant: Variant) -> Colour {
     match variant {
-        Variant::Tidegate => "c-tidegate",
-        Variant::None => "c-none",
-        Variant::StaticDefault => "c-offered",
-        Variant::StaticTuned => "c-shed",
-        Variant::Outlier => "c-oracle",
-        Variant::AdaptiveConcurrency => "c-blue",
-        Variant::AdmissionControl => "c-pink",
-        Variant::Both => "c-violet",
+        Variant::Tidegate => Colour::Teal,
+        Variant::None => Colour::Red,
+        Variant::StaticDefault => Colour::Brown,
+        Variant::StaticTuned => Colour::Gold,
+        Variant::Outlier => Colour::Green,
+        Variant::AdaptiveConcurrency => Colour::Blue,
+        Variant::AdmissionControl => Colour::Pink,
+        Variant::Both => Colour::Violet,
     }
 }
 
+/// Size of the charts that stand beside each other, in pixels.
+const SMALL: (u32, u32) = (430, 220);
+
+/// Highest latency shown, in milliseconds: callers give up after a second.
+const LATENCY_TOP_MS: f64 = 1_050.0;
+
 /// The charts of one scenario.
-pub(super) fn charts(scenario: &Scenario, outcomes: &[Outcome]) -> Vec<Chart> {
+pub(super) struct Charts {
+    /// All contenders in one picture each.
+    pub(super) together: Vec<Chart>,
+    /// One small picture of each contender.
+    pub(super) each: Vec<Chart>,
+}
+
+/// Draws the first run of every contender.
+pub(super) fn charts(scenario: &Scenario, outcomes: &[Outcome]) -> Charts {
     let firsts: Vec<&Outcome> = variants_of(outcomes)
         .into_iter()
         .filter_map(|variant| of(outcomes, &scenario.name, variant).first().copied())
         .collect();
     let Some(any) = firsts.first() else {
-        return Vec::new();
+        return Charts {
+            together: Vec::new(),
+            each: Vec::new(),
+        };
     };
-    let seconds = scenario.duration.as_secs_f64();
-    let new = |title: &str, unit: &str| Chart {
-        bands: bands(scenario),
-        ..Chart::new(title, unit, seconds)
-    };
+    let mut together = vec![goodput(scenario, any, &firsts), latency(scenario, &firsts)];
+    if firsts.iter().any(|outcome| outcome.figures.shed > 0) {
+        together.push(sheds(scenario, any, &firsts));
+    }
+    let ours = firsts.iter().find(|o| o.variant == Variant::Tidegate);
+    together.extend(ours.map(|outcome| inside(scenario, outcome)));
+    let each = firsts.iter().map(|outcome| alone(scenario, outcome));
+    Charts {
+        together,
+        each: each.collect(),
+    }
+}
 
-    let mut goodput = new("Goodput", "good answers a second, by time of arrival");
-    let capacity = any.windows.iter().map(|w| w.oracle).fold(1.0, f64::max);
-    goodput.top = Some(capacity * 1.25);
-    let line = |name: &str, class, stroke, points| Line {
-        name: name.to_owned(),
-        class,
-        points,
-        stroke,
+/// An empty chart with what the scenario does to the upstreams.
+fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
+    let mark = |mark: &tidegate_sim::scenario::Mark| Mark {
+        at: mark.at.as_secs_f64(),
+        label: match mark.kind {
+            MarkKind::Step => "step".to_owned(),
+            MarkKind::Recovery => "well again".to_owned(),
+        },
     };
-    let oracle = any
-        .windows
-        .iter()
-        .map(|w| (w.at_s, Some(w.oracle)))
-        .collect();
-    goodput
-        .lines
-        .push(line("oracle", "c-oracle", Stroke::Dashed, oracle));
-    let mut latency = new("99th percentile of answers 200", "ms");
-    latency.top = Some(1_050.0);
-    latency.levels.push(Level {
+    Chart {
+        bands: bands(scenario),
+        marks: scenario.marks.iter().map(mark).collect(),
+        ..Chart::new(title, unit, scenario.duration.as_secs_f64())
+    }
+}
+
+fn line(
+    name: &str,
+    colour: Colour,
+    windows: &[Window],
+    value: impl Fn(&Window) -> Option<f64>,
+) -> Line {
+    Line::new(name, colour, windows.iter().map(|w| (w.at_s, value(w))))
+}
+
+fn oracle(outcome: &Outcome) -> Line {
+    line("oracle", Colour::Slate, &outcome.windows, |w| {
+        Some(w.oracle)
+    })
+    .stroke(Stroke::Dashed)
+}
+
+/// What goodput can come to, with room above it.
+fn goodput_top(outcome: &Outcome) -> f64 {
+    outcome.windows.iter().map(|w| w.oracle).fold(1.0, f64::max) * 1.25
+}
+
+fn goodput(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
+    let mut chart = empty(
+        scenario,
+        "Goodput",
+        "good answers a second, by time of arrival",
+    );
+    chart.top = Some(goodput_top(any));
+    chart.lines.push(oracle(any));
+    chart.lines.extend(of_each(firsts, |w| Some(w.good)));
+    chart
+}
+
+fn latency(scenario: &Scenario, firsts: &[&Outcome]) -> Chart {
+    let mut chart = empty(scenario, "99th percentile of answers 200", "ms");
+    chart.top = Some(LATENCY_TOP_MS);
+    chart.levels.push(Level {
         value: number::millis(scenario.slo.latency),
         label: "objective".to_owned(),
     });
-    let mut shed = new("Shed", "requests a second");
-    let offered = any
-        .windows
+    chart.lines.extend(of_each(firsts, |w| w.p99_ms));
+    chart
+}
+
+fn sheds(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
+    let mut chart = empty(scenario, "Shed", "requests a second");
+    let offered = line("offered", Colour::Grey, &any.windows, |w| Some(w.offered));
+    chart.lines.push(offered.stroke(Stroke::Dashed));
+    let shedding: Vec<&Outcome> = firsts
         .iter()
-        .map(|w| (w.at_s, Some(w.offered)))
+        .copied()
+        .filter(|outcome| outcome.figures.shed > 0)
         .collect();
-    shed.lines
-        .push(line("offered", "c-offered", Stroke::Dashed, offered));
-    // Ours is drawn last, above the others.
-    for outcome in firsts.iter().rev() {
-        let (name, class) = (outcome.variant.name(), class(outcome.variant));
-        let points = |value: fn(&tidegate_sim::series::Window) -> Option<f64>| {
-            outcome.windows.iter().map(|w| (w.at_s, value(w))).collect()
-        };
-        goodput
-            .lines
-            .push(line(name, class, Stroke::Solid, points(|w| Some(w.good))));
-        latency
-            .lines
-            .push(line(name, class, Stroke::Solid, points(|w| w.p99_ms)));
-        if outcome.figures.shed > 0 {
-            shed.lines
-                .push(line(name, class, Stroke::Solid, points(|w| Some(w.shed))));
-        }
-    }
-    let mut charts = vec![goodput, latency];
-    if shed.lines.len() > 1 {
-        charts.push(shed);
-    }
-    let ours = firsts
-        .iter()
-        .find(|outcome| outcome.variant == Variant::Tidegate);
-    charts.extend(ours.map(|outcome| {
-        inside(
-            outcome,
-            new(
-                "Inside the filter",
-                "requests; shaded while the breaker is not closed",
-            ),
-        )
-    }));
-    charts
+    chart.lines.extend(of_each(&shedding, |w| Some(w.shed)));
+    chart
+}
+
+/// A line for each contender; ours is drawn last, above the others.
+fn of_each(outcomes: &[&Outcome], value: fn(&Window) -> Option<f64>) -> Vec<Line> {
+    let of_one = |outcome: &&Outcome| {
+        let (name, colour) = (outcome.variant.name(), colour(outcome.variant));
+        line(name, colour, &outcome.windows, value)
+    };
+    outcomes.iter().rev().map(of_one).collect()
+}
+
+/// Goodput, sheds and failures of one contender.
+fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
+    let mut chart = empty(scenario, outcome.variant.name(), "requests a second");
+    (chart.width, chart.height) = SMALL;
+    chart.top = Some(goodput_top(outcome));
+    // In a small picture the names would stand upon each other.
+    chart.marks.iter_mut().for_each(|m| m.label.clear());
+    chart.bands.iter_mut().for_each(|b| b.label.clear());
+    let windows = &outcome.windows;
+    let good = line("good", colour(outcome.variant), windows, |w| Some(w.good));
+    chart.lines.push(oracle(outcome));
+    chart
+        .lines
+        .push(line("shed", Colour::Orange, windows, |w| Some(w.shed)));
+    chart
+        .lines
+        .push(line("failed, late", Colour::Plum, windows, |w| {
+            Some(w.offered - w.good - w.shed)
+        }));
+    chart.lines.push(good.stroke(Stroke::Area));
+    chart
 }
 
 /// Limit, in flight and breaker of the filter.
-fn inside(outcome: &Outcome, mut chart: Chart) -> Chart {
-    let mut line =
-        |name: &str, class, stroke, value: fn(&tidegate_sim::series::Sample) -> Option<u64>| {
-            let points = outcome
-                .samples
-                .iter()
-                .map(|s| (s.at_s, value(s).map(number::float)))
-                .collect();
-            chart.lines.push(Line {
-                name: name.to_owned(),
-                class,
-                points,
-                stroke,
-            });
-        };
-    line("in flight", "c-blue", Stroke::Solid, |s| s.in_flight);
-    line("limit", "c-tidegate", Stroke::Steps, |s| s.limit);
+fn inside(scenario: &Scenario, outcome: &Outcome) -> Chart {
+    let unit = "requests; shaded while the breaker is not closed";
+    let mut chart = empty(scenario, "Inside the filter", unit);
+    let mut push = |name: &str, colour, stroke, value: fn(&Sample) -> Option<u64>| {
+        let samples = outcome.samples.iter();
+        let points = samples.map(|s| (s.at_s, value(s).map(number::float)));
+        let line = Line::new(name, colour, points).stroke(stroke);
+        chart.lines.push(line);
+    };
+    push("in flight", Colour::Blue, Stroke::Solid, |s| s.in_flight);
+    push("limit", Colour::Teal, Stroke::Steps, |s| s.limit);
     let pairs = outcome.samples.windows(2).filter_map(|pair| match pair {
         [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
         _ => None,
     });
-    chart.bands = pairs
-        .map(|(from, to)| Band {
-            from,
-            to,
-            label: String::new(),
-            is_trouble: true,
-        })
-        .collect();
+    let band = |(from, to)| Band {
+        from,
+        to,
+        label: String::new(),
+        is_trouble: true,
+    };
+    chart.bands = pairs.map(band).collect();
     chart
 }
 
@@ -147,23 +204,27 @@ fn bands(scenario: &Scenario) -> Vec<Band> {
             .map(|(at, _)| *at)
             .chain(std::iter::once(scenario.duration));
         for ((from, behaviour), to) in stages.iter().zip(ends) {
-            let label = match behaviour.mode {
-                Mode::Serve if behaviour.slots < profile.behaviour.slots => "fewer slots",
-                Mode::Serve if behaviour.errors.is_some_and(|e| e.share > 0.0) => "partly broken",
-                Mode::Serve => continue,
-                Mode::Fail => "fails at once",
-                Mode::Hang => "hangs",
-                Mode::Refuse => "refuses connections",
-                Mode::Reset => "resets connections",
-            };
             let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
-            bands.push(Band {
+            bands.extend(trouble(behaviour, &profile.behaviour).map(|label| Band {
                 from,
                 to,
                 label: label.to_owned(),
                 is_trouble: true,
-            });
+            }));
         }
     }
     bands
+}
+
+/// What is wrong with an upstream, beside how it was at the start.
+fn trouble(now: &Behaviour, at_start: &Behaviour) -> Option<&'static str> {
+    match now.mode {
+        Mode::Serve if now.slots < at_start.slots => Some("fewer slots"),
+        Mode::Serve if now.errors.is_some_and(|e| e.share > 0.0) => Some("partly broken"),
+        Mode::Serve => None,
+        Mode::Fail => Some("fails at once"),
+        Mode::Hang => Some("hangs"),
+        Mode::Refuse => Some("refuses connections"),
+        Mode::Reset => Some("resets connections"),
+    }
 }

@@ -1,6 +1,6 @@
 //! One HTML page that needs nothing else: no script, no font, no picture from elsewhere.
 
-use super::chart::{escape, style};
+use super::chart::{Chart, style};
 
 /// A page that is being written.
 #[derive(Debug, Clone)]
@@ -44,8 +44,16 @@ impl Page {
     }
 
     /// A chart in its frame.
-    pub fn chart(&mut self, svg: &str) -> &mut Self {
-        self.body += &format!("<figure>{svg}</figure>");
+    pub fn chart(&mut self, chart: &Chart) -> &mut Self {
+        self.body += &format!("<figure>{}</figure>", chart.svg());
+        self
+    }
+
+    /// Small charts beside each other, as many as there is room for.
+    pub fn charts(&mut self, charts: &[Chart]) -> &mut Self {
+        let figure = |chart: &Chart| format!("<figure>{}</figure>", chart.svg());
+        let figures: String = charts.iter().map(figure).collect();
+        self.body += &format!("<div class=\"side-by-side\">{figures}</div>");
         self
     }
 
@@ -109,17 +117,27 @@ fn cell(text: &str) -> String {
     }
 }
 
+/// Text as it may stand in markup.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
 const PAGE: &str = "\
 :root{--ink:#1d2330;--soft:#5d6574;--ground:#f6f7f9;--card:#fff;--rule:#e1e5eb;--accent:#0b7a75;--bad:#c8553d}\
 @media(prefers-color-scheme:dark){:root{--ink:#e8ecf2;--soft:#98a2b3;--ground:#0c0f14;--card:#12161d;--rule:#262d38;--accent:#3fd0c9;--bad:#ff8a70}}\
 *{box-sizing:border-box}body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',sans-serif}\
 main{max-width:920px;margin:0 auto;padding:40px 20px 64px}h1{font-size:28px;line-height:1.2;margin:0 0 8px}\
 h2{font-size:20px;margin:40px 0 8px}h3{font-size:15.5px;margin:22px 0 0}h3+p{margin-top:3px}p{margin:8px 0 14px;max-width:80ch}.note{color:var(--soft);font-size:13.5px}\
-figure{margin:14px 0;background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:10px 8px 4px}\
-.chart{display:block;width:100%;height:auto}.wide{overflow-x:auto}\
+figure{margin:14px 0;background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:10px 8px 4px;overflow-x:auto}\
+.chart{display:block;width:100%;height:auto;min-width:600px}.wide{overflow-x:auto}\
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums;background:var(--card);border:1px solid var(--rule);border-radius:10px;overflow:hidden}\
 th,td{padding:7px 10px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}th{font-weight:600;color:var(--soft)}\
 th.group{text-align:center;border-bottom:0;padding-bottom:0}th:first-child,td:first-child{text-align:left}tbody tr:last-child td{border-bottom:0}strong{color:var(--accent)}\
+.side-by-side{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:10px}.side-by-side figure{margin:0}.side-by-side .chart{min-width:0}\
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px;margin:18px 0}\
 .card{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:14px 16px}\
 .card b{display:block;font-size:13px;font-weight:600;color:var(--soft)}\

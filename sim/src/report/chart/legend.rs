@@ -1,0 +1,70 @@
+//! The row of names above the plot.
+
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+
+use super::draw::{Area, BESIDE, Result, letters, pixels, px, stroke_of};
+use super::{Chart, Stroke};
+use crate::report::colour::Colour;
+
+/// Length of the little line before a name, and the distances around it, in pixels.
+const KEY: u32 = 18;
+const AFTER_KEY: u32 = 5;
+const AFTER_NAME: u32 = 16;
+/// Height of a row of names, in pixels.
+const ROW: u32 = 17;
+/// Size of the letters, in pixels.
+const LETTERS: u32 = 12;
+
+/// A name's place, in pixels of the canvas.
+struct Entry<'a> {
+    line: &'a super::Line,
+    row: u32,
+    x: u32,
+}
+
+/// Where each name stands between `left` and `right`: as many in a row as there is room for.
+fn entries<'a>(chart: &'a Chart, area: &Area<'_>, left: u32, right: u32) -> Result<Vec<Entry<'a>>> {
+    let style = letters(LETTERS, Colour::Text);
+    let (mut row, mut x) = (0, left);
+    let mut entries = Vec::new();
+    for line in &chart.lines {
+        let (width, _) = area.estimate_text_size(&line.name, &style)?;
+        let width = width + px(KEY + AFTER_KEY);
+        if x > left && x + width > right {
+            (row, x) = (row + 1, left);
+        }
+        entries.push(Entry { line, row, x });
+        x += width + px(AFTER_NAME);
+    }
+    Ok(entries)
+}
+
+/// Draws the names from `top` on, and tells how high they are, in pixels of the canvas.
+pub(super) fn legend(
+    chart: &Chart,
+    area: &Area<'_>,
+    top: u32,
+    left: u32,
+    right: u32,
+) -> Result<u32> {
+    let entries = entries(chart, area, left, right)?;
+    for entry in &entries {
+        let y = pixels(top + px(ROW) * entry.row + px(ROW) / 2);
+        let (from, to) = (pixels(entry.x), pixels(entry.x + px(KEY)));
+        let style = stroke_of(entry.line);
+        let ends = [(from, y), (to, y)];
+        if entry.line.stroke == Stroke::Dashed {
+            area.draw(&DashedPathElement::new(ends, px(5), px(4), style))?;
+        } else {
+            area.draw(&PathElement::new(ends, style))?;
+        }
+        let place = (pixels(entry.x + px(KEY + AFTER_KEY)), y);
+        area.draw(&Text::new(
+            entry.line.name.as_str(),
+            place,
+            letters(LETTERS, Colour::Text).pos(BESIDE),
+        ))?;
+    }
+    Ok(entries.last().map_or(0, |last| px(ROW) * (last.row + 1)))
+}

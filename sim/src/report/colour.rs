@@ -1,0 +1,134 @@
+//! Colours on light and on dark ground.
+//!
+//! The drawing library writes fixed colours into the SVG: those for light ground. Where the reader prefers
+//! dark, a style sheet replaces each by its sister: a rule of a style sheet goes before a presentation
+//! attribute, and an attribute selector finds all elements of one colour. Without the style sheet the picture
+//! is still a good one on light ground.
+
+use std::fmt::Write as _;
+
+/// A colour of lines and areas, each with a sister for dark ground.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Colour {
+    /// Ours, everywhere.
+    Teal,
+    /// No protection, everywhere.
+    Red,
+    /// What is only there to compare with: the load, an objective.
+    Grey,
+    /// The oracle.
+    Slate,
+    /// Free for any use, like all that follow.
+    Gold,
+    /// See [`Self::Gold`].
+    Violet,
+    /// See [`Self::Gold`].
+    Blue,
+    /// See [`Self::Gold`].
+    Pink,
+    /// See [`Self::Gold`].
+    Green,
+    /// See [`Self::Gold`].
+    Brown,
+    /// See [`Self::Gold`].
+    Orange,
+    /// See [`Self::Gold`].
+    Cyan,
+    /// See [`Self::Gold`].
+    Olive,
+    /// See [`Self::Gold`].
+    Navy,
+    /// See [`Self::Gold`].
+    Plum,
+    /// Titles.
+    Ink,
+    /// Names and numbers.
+    Text,
+    /// What may be overlooked.
+    Soft,
+    /// Lines across the plot.
+    Grid,
+    /// What a picture in a file of its own lies on.
+    Ground,
+}
+
+/// Each colour as red, green and blue, for light and for dark ground.
+const SISTERS: [(Colour, u32, u32); 20] = [
+    (Colour::Teal, 0x0b_7a75, 0x3f_d0c9),
+    (Colour::Red, 0xc8_553d, 0xff_8a70),
+    (Colour::Grey, 0x8a_8f98, 0x8a_8f98),
+    (Colour::Slate, 0x5b_6270, 0xaa_b2c0),
+    (Colour::Gold, 0xc9_9700, 0xf2_c94c),
+    (Colour::Violet, 0x6c_4bb6, 0xb3_9cff),
+    (Colour::Blue, 0x2c_6fbb, 0x7d_b7ff),
+    (Colour::Pink, 0xb0_367d, 0xff_86c5),
+    (Colour::Green, 0x4d_8b31, 0x9a_d17b),
+    (Colour::Brown, 0x8a_5a2b, 0xd9_a878),
+    (Colour::Orange, 0xe0_7b00, 0xff_b45c),
+    (Colour::Cyan, 0x00_96b0, 0x5a_d7ee),
+    (Colour::Olive, 0x7d_7f1f, 0xc9_cc6a),
+    (Colour::Navy, 0x2f_3c7e, 0x97_a6f5),
+    (Colour::Plum, 0x7a_2340, 0xe5_8fa9),
+    (Colour::Ink, 0x1d_2330, 0xee_f1f6),
+    (Colour::Text, 0x4a_505c, 0xb6_bdc9),
+    (Colour::Soft, 0x6b_7280, 0x8f_98a8),
+    (Colour::Grid, 0xe4_e7ec, 0x2a_313d),
+    (Colour::Ground, 0xff_ffff, 0x12_161d),
+];
+
+impl Colour {
+    /// Colours for contenders that have none of their own, in the order in which they are told apart best.
+    pub const FREE: [Self; 11] = [
+        Self::Gold,
+        Self::Violet,
+        Self::Blue,
+        Self::Pink,
+        Self::Green,
+        Self::Orange,
+        Self::Brown,
+        Self::Cyan,
+        Self::Olive,
+        Self::Navy,
+        Self::Plum,
+    ];
+
+    /// Red, green and blue on light ground.
+    #[must_use]
+    pub fn on_light(self) -> [u8; 3] {
+        let found = SISTERS.iter().find(|(colour, ..)| *colour == self);
+        let [_, red, green, blue] = found.map_or(0, |(_, light, _)| *light).to_be_bytes();
+        [red, green, blue]
+    }
+}
+
+/// The rules that replace the colours of every `.chart` on dark ground.
+#[must_use]
+pub(super) fn dark_rules() -> String {
+    let mut rules = String::new();
+    for (_, light, dark) in SISTERS {
+        // Writing to a string does not fail. The drawing library writes capital letters.
+        let _ = write!(
+            rules,
+            ".chart [stroke=\"#{light:06X}\"]{{stroke:#{dark:06x}}}.chart [fill=\"#{light:06X}\"]{{fill:#{dark:06x}}}"
+        );
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_can_be_told_from_the_others_by_its_light_value() {
+        let mut lights: Vec<u32> = SISTERS.iter().map(|(_, light, _)| *light).collect();
+        lights.sort_unstable();
+        lights.dedup();
+        assert_eq!(lights.len(), SISTERS.len());
+    }
+
+    #[test]
+    fn bytes_are_red_green_blue() {
+        assert_eq!(Colour::Teal.on_light(), [0x0b, 0x7a, 0x75]);
+    }
+}
