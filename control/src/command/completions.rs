@@ -1,26 +1,26 @@
 //! `tidegate completions`.
 
-use std::io;
-use std::process::ExitCode;
-
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::Arguments;
+use super::{Arguments, Failure, Outcome, output};
 
 /// Print a completion script for a shell
-///
-/// For bash: source <(tidegate completions bash)
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example: tidegate completions bash > ~/.local/share/bash-completion/completions/tidegate"
+)]
 pub(super) struct Completions {
     /// The shell
     shell: Shell,
 }
 
 impl Completions {
-    pub(super) fn run(&self) -> ExitCode {
+    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+        let mut script = Vec::new();
         let mut command = Arguments::command();
-        clap_complete::generate(self.shell, &mut command, "tidegate", &mut io::stdout());
-        ExitCode::SUCCESS
+        clap_complete::generate(self.shell, &mut command, "tidegate", &mut script);
+        output::print(&String::from_utf8_lossy(&script))?;
+        Ok(Outcome::Well)
     }
 }

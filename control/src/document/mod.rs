@@ -4,11 +4,13 @@
 //! stands twice, and remembers the line of every value, so that an error can
 //! point at it.
 
+mod emit;
 mod marks;
 mod scalar;
 mod value;
 mod yaml;
 
+pub use emit::yaml;
 pub use marks::Place;
 pub use value::{node_of, value_of};
 pub use yaml::{Document, Malformed, documents};

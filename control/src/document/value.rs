@@ -3,6 +3,9 @@
 use serde_json::{Map, Number, Value};
 use tidegate_core::config::Node;
 
+/// From here on a double no longer knows every integer.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// `value` as a tree for core's reader.
 #[must_use]
 pub fn node_of(value: &Value) -> Node {
@@ -25,14 +28,15 @@ pub fn node_of(value: &Value) -> Node {
     }
 }
 
-/// `node` as `serde_json` has it; of a key that stands twice the last.
+/// `node` as `serde_json` has it: whole numbers as integers, however they were
+/// written, and of a key that stands twice the last value.
 #[must_use]
 pub fn value_of(node: &Node) -> Value {
     match node {
         Node::Null => Value::Null,
         Node::Bool(flag) => Value::Bool(*flag),
         Node::Whole(number) => Value::from(*number),
-        Node::Number(number) => Number::from_f64(*number).map_or(Value::Null, Value::Number),
+        Node::Number(number) => number_of(*number),
         Node::Text(text) => Value::from(text.as_str()),
         Node::List(items) => Value::Array(items.iter().map(value_of).collect()),
         Node::Object(entries) => Value::Object(
@@ -42,4 +46,15 @@ pub fn value_of(node: &Node) -> Value {
                 .collect::<Map<_, _>>(),
         ),
     }
+}
+
+fn number_of(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < MAX_EXACT {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "an integer below 2^53, which a double and an i64 both hold"
+        )]
+        return Value::from(number as i64);
+    }
+    Number::from_f64(number).map_or(Value::Null, Value::Number)
 }

@@ -8,6 +8,7 @@
 //! Edges: names are unique within [`Policies`]; a policy that targets
 //! Kubernetes objects is sound in a file too, but is for no standalone proxy.
 
+mod difference;
 mod name;
 mod precedence;
 mod problem;
@@ -16,6 +17,7 @@ mod read;
 mod set;
 mod targets;
 
+pub use difference::{ChangedValue, Difference, differences};
 pub use name::PolicyName;
 pub use precedence::Claim;
 pub use problem::{Gathered, Problem, gather};

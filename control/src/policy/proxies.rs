@@ -5,10 +5,12 @@
 //! How closely it fits is a [`Specificity`], so that the policy of one proxy
 //! beats that of its fleet, whatever the order they were written in.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 use tidegate_core::config::Pattern;
 
-use crate::render::Proxy;
+use crate::render::{Proxy, canonical};
 
 /// Conditions on a proxy; at least one is set, and all set must hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +67,28 @@ impl ProxyMatch {
             metadata_values: self.metadata.values().map(leaves).sum(),
             cluster: Grain::of(self.cluster.as_ref()),
         }
+    }
+}
+
+/// `id web-*, cluster web, metadata {"zone":"a"}`.
+impl fmt::Display for ProxyMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lead = "";
+        let mut part = |f: &mut fmt::Formatter<'_>, name: &str, value: &dyn fmt::Display| {
+            let written = write!(f, "{lead}{name} {value}");
+            lead = ", ";
+            written
+        };
+        if let Some(id) = &self.id {
+            part(f, "id", id)?;
+        }
+        if let Some(cluster) = &self.cluster {
+            part(f, "cluster", cluster)?;
+        }
+        if !self.metadata.is_empty() {
+            part(f, "metadata", &canonical(&self.metadata))?;
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which proxies a policy is for.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use tidegate_core::config::Choice;
 
@@ -74,4 +75,43 @@ impl Choice for TargetKind {
     fn name(self) -> &'static str {
         self.name()
     }
+}
+
+/// In a few words, such as `proxies with id web-*`.
+impl fmt::Display for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Proxies(matches) => {
+                f.write_str("proxies with ")?;
+                separated(f, matches, " or ")
+            }
+            Self::Selector(labels) => {
+                f.write_str("workloads with ")?;
+                let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                separated(f, &labels, ",")
+            }
+            Self::Refs(refs) => separated(f, refs, ", "),
+        }
+    }
+}
+
+/// `Gateway/waypoint`.
+impl fmt::Display for TargetRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind.name(), self.name)
+    }
+}
+
+fn separated<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    items: &[T],
+    separator: &str,
+) -> fmt::Result {
+    for (position, item) in items.iter().enumerate() {
+        if position > 0 {
+            f.write_str(separator)?;
+        }
+        fmt::Display::fmt(item, f)?;
+    }
+    Ok(())
 }

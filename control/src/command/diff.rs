@@ -1,0 +1,110 @@
+//! `tidegate diff`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tidegate_control::policy::{Difference, Policies, differences};
+
+use super::output::{BAD, GOOD, HEADING, NOTED, Output};
+use super::{Failure, Outcome, files, output};
+
+/// Show what a change of policies changes, value by value, and for which proxies
+///
+/// Documents are compared by what they say: order and blanks do not count. Ends with 1 if anything
+/// differs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tidegate diff old/ new/
+  git show HEAD:policies.yaml | tidegate diff - policies.yaml")]
+pub(super) struct Diff {
+    /// What is in force: a file, a directory, or - for standard input
+    old: PathBuf,
+    /// What is to be
+    new: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Diff {
+    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+        let found = differences(&sound(&self.old)?, &sound(&self.new)?);
+        let value: Value = found.iter().map(|difference| json!(difference)).collect();
+        self.output.print(&value, || {
+            let lines: String = found.iter().map(lines).collect();
+            if lines.is_empty() {
+                "no differences\n".to_owned()
+            } else {
+                lines
+            }
+        })?;
+        Ok(if found.is_empty() {
+            Outcome::Well
+        } else {
+            Outcome::Found
+        })
+    }
+}
+
+fn sound(path: &PathBuf) -> Result<Policies, Failure> {
+    let (_, gathered) = files::policies(std::slice::from_ref(path))?;
+    for problem in &gathered.problems {
+        output::note(problem);
+    }
+    if gathered.problems.is_empty() {
+        Ok(gathered.policies)
+    } else {
+        Err(Failure(format!("{} has errors", path.display())))
+    }
+}
+
+fn lines(difference: &Difference) -> String {
+    let (sign, style) = match difference {
+        Difference::Added { .. } => ('+', GOOD),
+        Difference::Removed { .. } => ('-', BAD),
+        Difference::Changed { .. } => ('~', NOTED),
+    };
+    let name = difference.policy();
+    match difference {
+        Difference::Added {
+            targets, version, ..
+        }
+        | Difference::Removed {
+            targets, version, ..
+        } => {
+            format!(
+                "{style}{sign} {HEADING}{name}{HEADING:#}{style} for {targets}, version {version}{style:#}\n"
+            )
+        }
+        Difference::Changed {
+            targets,
+            values,
+            old_version,
+            new_version,
+            ..
+        } => {
+            let versions = if old_version == new_version {
+                format!("version {new_version} as before")
+            } else {
+                format!("version {old_version} -> {new_version}")
+            };
+            let head = format!(
+                "{style}{sign}{style:#} {HEADING}{name}{HEADING:#} for {targets}, {versions}\n"
+            );
+            let shown = |value: &Option<Value>| {
+                value
+                    .as_ref()
+                    .map_or_else(|| "not set".to_owned(), ToString::to_string)
+            };
+            values.iter().fold(head, |mut text, value| {
+                text.push_str(&format!(
+                    "    {}: {BAD}{}{BAD:#} -> {GOOD}{}{GOOD:#}\n",
+                    value.path,
+                    shown(&value.old),
+                    shown(&value.new),
+                ));
+                text
+            })
+        }
+    }
+}

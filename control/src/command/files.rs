@@ -1,0 +1,68 @@
+//! Reads policies from the files and directories that a command names.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use tidegate_control::policy::{Gathered, gather};
+
+use super::Failure;
+
+/// Files of a directory that hold policies.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// The name that stands for standard input.
+const STDIN: &str = "-";
+
+/// What the files hold; of a directory those that end in .yaml, .yml or .json,
+/// without those below it and without hidden ones.
+pub(super) fn policies(paths: &[PathBuf]) -> Result<(usize, Gathered), Failure> {
+    let mut texts: Vec<(String, Vec<u8>)> = Vec::new();
+    for path in paths {
+        if path.as_os_str() == STDIN {
+            let mut bytes = Vec::new();
+            io::stdin()
+                .read_to_end(&mut bytes)
+                .map_err(|error| Failure(format!("standard input: {error}")))?;
+            texts.push(("stdin".to_owned(), bytes));
+        } else if path.is_dir() {
+            for file in listed(path)? {
+                texts.push(read(&file)?);
+            }
+        } else {
+            texts.push(read(path)?);
+        }
+    }
+    let borrowed = texts
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+    Ok((texts.len(), gather(borrowed)))
+}
+
+/// The text of one file.
+pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+    let bytes = fs::read(path).map_err(|error| failure(path, &error))?;
+    Ok((path.display().to_string(), bytes))
+}
+
+fn listed(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(|error| failure(directory, &error))? {
+        let path = entry.map_err(|error| failure(directory, &error))?.path();
+        let is_hidden = path
+            .file_name()
+            .is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        let is_policy = path
+            .extension()
+            .is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
+        if is_policy && !is_hidden && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn failure(path: &Path, error: &io::Error) -> Failure {
+    Failure(format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,106 @@
+//! What a command prints and how.
+//!
+//! Colours are written always and taken out again unless a terminal reads
+//! them; `NO_COLOR` is honoured.
+
+use std::fmt;
+use std::io::{self, Write as _};
+
+use anstyle::{AnsiColor, Style};
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use tidegate_control::document::yaml;
+
+use super::Failure;
+
+/// Something bad.
+pub(super) const BAD: Style = AnsiColor::Red.on_default();
+/// Something good, or new.
+pub(super) const GOOD: Style = AnsiColor::Green.on_default();
+/// Something to notice.
+pub(super) const NOTED: Style = AnsiColor::Yellow.on_default();
+/// A heading.
+pub(super) const HEADING: Style = Style::new().bold();
+
+/// In which form a result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+    /// For both
+    Yaml,
+}
+
+/// The option that every command with a result has.
+#[derive(Debug, Args)]
+pub(super) struct Output {
+    /// Form of the result
+    #[arg(short = 'o', long = "output", value_enum, default_value_t)]
+    pub(super) format: Format,
+}
+
+impl Output {
+    /// Prints a result: `value`, or what `table` makes of it for people.
+    pub(super) fn print(
+        &self,
+        value: &Value,
+        table: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Table => print(&table()),
+            Format::Json => print(&format!("{value:#}\n")),
+            Format::Yaml => print(&yaml(value)),
+        }
+    }
+}
+
+/// Prints `text` as it is. Whoever reads it may stop early.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says something beside the result, a line.
+pub(super) fn note(text: &dyn fmt::Display) {
+    // There is nobody left to tell if this fails.
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// Says why the command failed.
+pub(super) fn complain(text: &dyn fmt::Display) {
+    note(&format_args!("{BAD}error{BAD:#}: {text}"));
+}
+
+/// Rows under headings, the columns aligned; the last column is not padded.
+pub(super) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
+    let mut widths = headings.map(|heading| heading.chars().count());
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |cells: [&str; N]| {
+        let padded: String = cells
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:<width$}  "))
+            .collect();
+        padded.trim_end().to_owned()
+    };
+    let mut out = format!("{HEADING}{}{HEADING:#}\n", line(headings));
+    for row in rows {
+        out.push_str(&line(std::array::from_fn(|column| {
+            row.get(column).map_or("", String::as_str)
+        })));
+        out.push('\n');
+    }
+    out
+}
