@@ -10,11 +10,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-use rand_distr::{Distribution, Exp1};
-
 use crate::number;
+use crate::rng::{self, Generator, Purpose};
 use crate::scenario::{Arrivals, ClientProfile, Scenario};
 
 /// One request to be sent.
@@ -38,9 +35,8 @@ const STEP: Duration = Duration::from_millis(1);
 pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     for (index, client) in scenario.clients.iter().enumerate() {
-        let salt = u64::try_from(index).unwrap_or(u64::MAX);
-        let mut rng =
-            StdRng::seed_from_u64(scenario.seed.wrapping_mul(0x9e37_79b9).wrapping_add(salt));
+        let stream = u32::try_from(index).unwrap_or(u32::MAX);
+        let mut rng = rng::generator(scenario.seed, Purpose::Arrivals(stream));
         let capacity = scenario.capacity_for(client);
         for at in times(client, capacity, scenario.duration, &mut rng) {
             arrivals.push(Arrival {
@@ -85,12 +81,12 @@ fn times(
     client: &ClientProfile,
     capacity: f64,
     duration: Duration,
-    rng: &mut StdRng,
+    rng: &mut Generator,
 ) -> Vec<Duration> {
     let mut times = Vec::new();
-    let gap = |rng: &mut StdRng| -> f64 {
+    let gap = |rng: &mut Generator| -> f64 {
         match client.arrivals {
-            Arrivals::Poisson => Exp1.sample(rng),
+            Arrivals::Poisson => rng::exponential(rng),
             Arrivals::Constant => 1.0,
         }
     };
@@ -111,8 +107,8 @@ fn times(
 }
 
 /// Draws a key by its share.
-fn draw(shares: &BTreeMap<String, f64>, rng: &mut StdRng) -> Option<String> {
-    let mut point: f64 = rng.random();
+fn draw(shares: &BTreeMap<String, f64>, rng: &mut Generator) -> Option<String> {
+    let mut point = rng::unit(rng);
     for (key, share) in shares {
         point -= share;
         if point < 0.0 {

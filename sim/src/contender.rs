@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tidegate_core::{Criticality, Instant, Outcome, Phase};
 
 use crate::scenario::Scenario;
@@ -115,13 +116,14 @@ pub struct Note {
     pub reason: &'static str,
 }
 
-/// Something that happens to a proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Something that happens to a proxy; in a scenario `kind = "worker-crash"` and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Mishap {
     /// A worker's plugin crashes and starts afresh. Its requests in flight go on, and it hears no more of them.
     WorkerCrash {
         /// The worker, below [`Scenario::workers`].
-        worker: usize,
+        worker: u32,
     },
     /// The one that decides for all workers is gone, and nobody takes its place.
     LeaderLost,

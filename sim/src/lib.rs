@@ -10,12 +10,14 @@
 
 pub mod arrivals;
 pub mod contender;
+pub mod digest;
 pub mod number;
 pub mod oracle;
 pub mod profile;
 pub mod record;
 pub mod report;
 pub mod rivals;
+pub mod rng;
 pub mod scenario;
 pub mod score;
 pub mod series;

@@ -7,6 +7,9 @@
 //! oracle as well: they reduce what an admitted request is worth. While the
 //! upstream is down nothing can be got out of it, and nothing is admitted.
 //!
+//! An upstream of several endpoints is one such server for each, and arrivals go to
+//! them one after the other: the oracle chooses what to admit, not where it goes.
+//!
 //! Edges: retries are not in the list (the oracle's callers need none); the
 //! spread of service times is not simulated, only the mean, so that a run may
 //! reach slightly more or less than 1.0 of it.
@@ -15,7 +18,7 @@ use std::time::Duration;
 
 use crate::arrivals::Arrival;
 use crate::profile::Behaviour;
-use crate::scenario::{Scenario, UpstreamProfile};
+use crate::scenario::{Scenario, Stages, UpstreamProfile};
 
 /// The oracle's verdict on one request.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +27,14 @@ pub struct Verdict {
     pub admitted: bool,
     /// Expected number of good answers: 0 when not admitted, 1 when nothing else is wrong.
     pub good: f64,
+}
+
+impl Verdict {
+    /// Nothing can be got out of it.
+    const NOTHING: Self = Self {
+        admitted: false,
+        good: 0.0,
+    };
 }
 
 /// Judges every arrival of a scenario; the verdicts are in the order of `arrivals`.
@@ -35,10 +46,6 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
         .iter()
         .map(|profile| Server::new(profile, slo))
         .collect();
-    let nothing = Verdict {
-        admitted: false,
-        good: 0.0,
-    };
     arrivals
         .iter()
         .map(|arrival| {
@@ -49,26 +56,53 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
             let server = servers
                 .iter_mut()
                 .find(|server| Some(server.name.as_str()) == target);
-            server.map_or(nothing, |server| server.judge(arrival))
+            server.map_or(Verdict::NOTHING, |server| server.judge(arrival))
         })
         .collect()
 }
 
-/// A fluid server with the stages of one upstream.
+/// One upstream: its endpoints, of which each arrival meets the next.
 struct Server {
     name: String,
-    stages: Vec<(Duration, Behaviour)>,
+    stages: Stages,
+    endpoints: Vec<Endpoint>,
+    turn: usize,
+}
+
+impl Server {
+    fn new(profile: &UpstreamProfile, slo: Duration) -> Self {
+        let endpoint = |index| Endpoint::new(profile.stages_of(index), slo);
+        Self {
+            name: profile.name.clone(),
+            stages: profile.stages(),
+            endpoints: (0..profile.max_endpoints()).map(endpoint).collect(),
+            turn: 0,
+        }
+    }
+
+    fn judge(&mut self, arrival: &Arrival) -> Verdict {
+        let in_rotation = behaviour(&self.stages, arrival.at).map_or(1, |now| now.endpoints);
+        let in_rotation = usize::try_from(in_rotation).unwrap_or(usize::MAX).max(1);
+        let index = self.turn % in_rotation;
+        self.turn = self.turn.wrapping_add(1);
+        let endpoint = self.endpoints.get_mut(index);
+        endpoint.map_or(Verdict::NOTHING, |endpoint| endpoint.judge(arrival))
+    }
+}
+
+/// A fluid server with the stages of one endpoint.
+struct Endpoint {
+    stages: Stages,
     slo: Duration,
     /// Work in line, in slot-seconds.
     backlog: f64,
     now: Duration,
 }
 
-impl Server {
-    fn new(profile: &UpstreamProfile, slo: Duration) -> Self {
+impl Endpoint {
+    const fn new(stages: Stages, slo: Duration) -> Self {
         Self {
-            name: profile.name.clone(),
-            stages: profile.stages(),
+            stages,
             slo,
             backlog: 0.0,
             now: Duration::ZERO,
@@ -77,18 +111,10 @@ impl Server {
 
     fn judge(&mut self, arrival: &Arrival) -> Verdict {
         self.drain_until(arrival.at);
-        let Some(behaviour) = self.behaviour(arrival.at) else {
-            return Verdict {
-                admitted: false,
-                good: 0.0,
-            };
+        let up = behaviour(&self.stages, arrival.at).filter(|behaviour| behaviour.mode.is_up());
+        let Some(behaviour) = up else {
+            return Verdict::NOTHING;
         };
-        if !behaviour.mode.is_up() {
-            return Verdict {
-                admitted: false,
-                good: 0.0,
-            };
-        }
         let service = behaviour.service_for(&arrival.path).mean();
         let on_time = 1.0 - late_share(behaviour, service, self.slo);
         let correct = 1.0 - behaviour.errors.map_or(0.0, |errors| errors.share);
@@ -102,13 +128,6 @@ impl Server {
             admitted,
             good: if admitted { on_time * correct } else { 0.0 },
         }
-    }
-
-    fn behaviour(&self, at: Duration) -> Option<&Behaviour> {
-        let next = self.stages.partition_point(|(from, _)| *from <= at);
-        next.checked_sub(1)
-            .and_then(|index| self.stages.get(index))
-            .map(|(_, behaviour)| behaviour)
     }
 
     fn drain_until(&mut self, at: Duration) {
@@ -133,6 +152,13 @@ impl Server {
             })
             .sum()
     }
+}
+
+/// The behaviour at a time.
+fn behaviour(stages: &Stages, at: Duration) -> Option<&Behaviour> {
+    let next = stages.partition_point(|(from, _)| *from <= at);
+    let current = next.checked_sub(1).and_then(|index| stages.get(index));
+    current.map(|(_, behaviour)| behaviour)
 }
 
 /// Share of answers that are too late however little is in line.

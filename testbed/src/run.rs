@@ -23,6 +23,14 @@ use tidegate_sim::series::{self, Sample, Window};
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// Sockets cannot play it.
+    #[error("scenario {scenario} is for the simulator alone: sockets cannot play {}", keys.join(", "))]
+    OnlySimulated {
+        /// Its name.
+        scenario: String,
+        /// The keys it uses that only the simulator knows.
+        keys: Vec<&'static str>,
+    },
     /// No upstream.
     #[error("start upstream {name}")]
     Upstream {
@@ -105,6 +113,13 @@ pub async fn run(
     variant: Variant,
     progress: impl Fn(Duration) + Send + Sync + 'static,
 ) -> Result<Outcome, RunError> {
+    let keys = scenario.only_simulated();
+    if !keys.is_empty() {
+        return Err(RunError::OnlySimulated {
+            scenario: scenario.name.clone(),
+            keys,
+        });
+    }
     let envoy_error = |source| RunError::Envoy { variant, source };
     let mut upstreams = Vec::new();
     for (seed, profile) in (scenario.seed..).zip(&scenario.upstreams) {

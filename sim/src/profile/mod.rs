@@ -3,8 +3,8 @@
 //! A [`Behaviour`] is what an upstream does at one moment: how many requests it
 //! serves at once, how long each takes, which share fails. A [`Change`] names the
 //! fields that become different at some time. Neither knows of sockets: the
-//! server in [`crate::upstream`] acts it out, the oracle in [`crate::oracle`]
-//! computes with it.
+//! testbed's server and the simulated world act it out, the oracle in
+//! [`crate::oracle`] computes with it.
 
 mod service;
 
@@ -19,7 +19,9 @@ pub use service::ServiceTime;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Behaviour {
-    /// Requests served at the same time; the others wait in order of arrival.
+    /// Endpoints in rotation, each of which behaves like this.
+    pub endpoints: u32,
+    /// Requests that an endpoint serves at the same time; the others wait in order of arrival.
     pub slots: u32,
     /// How long a request holds its slot.
     pub service: ServiceTime,
@@ -41,6 +43,7 @@ pub struct Behaviour {
 impl Default for Behaviour {
     fn default() -> Self {
         Self {
+            endpoints: 1,
             slots: 16,
             service: ServiceTime::Lognormal {
                 mean: Duration::from_millis(40),
@@ -138,6 +141,8 @@ pub enum Abandoned {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Change {
+    /// New number of endpoints in rotation.
+    pub endpoints: Option<u32>,
     /// New number of slots.
     pub slots: Option<u32>,
     /// New service time.
@@ -182,6 +187,7 @@ impl Behaviour {
     /// Takes over the fields that `change` names.
     pub fn apply(&mut self, change: &Change) {
         let Change {
+            endpoints,
             slots,
             service,
             mode,
@@ -189,6 +195,7 @@ impl Behaviour {
             delay,
             queue,
         } = change.clone();
+        self.endpoints = endpoints.unwrap_or(self.endpoints);
         self.slots = slots.unwrap_or(self.slots);
         self.mode = mode.unwrap_or(self.mode);
         self.errors = errors.or(self.errors);
@@ -199,10 +206,16 @@ impl Behaviour {
         }
     }
 
+    /// Slots of all endpoints together.
+    #[must_use]
+    pub fn all_slots(&self) -> f64 {
+        f64::from(self.slots) * f64::from(self.endpoints)
+    }
+
     /// Requests a second that all slots together serve, for the plain service time.
     #[must_use]
     pub fn capacity(&self) -> f64 {
-        f64::from(self.slots) / self.service.mean().as_secs_f64()
+        self.all_slots() / self.service.mean().as_secs_f64()
     }
 }
 

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use rand::Rng;
-use rand_distr::{Distribution, LogNormal};
 use serde::{Deserialize, Serialize};
 
-use crate::number;
+use crate::{number, rng as laws};
 
 /// How long one request holds its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -67,15 +66,15 @@ impl ServiceTime {
             Self::Constant { mean } => mean,
             Self::Lognormal { mean, sigma } => {
                 // The mean of a log-normal variable is exp(mu + sigma^2 / 2).
-                let mu = mean.as_secs_f64().ln() - sigma * sigma / 2.0;
-                LogNormal::new(mu, sigma).map_or(mean, |law| number::seconds(law.sample(rng)))
+                let factor = libm::exp(sigma * laws::normal(rng) - sigma * sigma / 2.0);
+                number::seconds(mean.as_secs_f64() * factor)
             }
             Self::Bimodal {
                 fast,
                 slow,
                 slow_share,
             } => {
-                if rng.random::<f64>() < slow_share {
+                if laws::unit(rng) < slow_share {
                     slow
                 } else {
                     fast
@@ -102,8 +101,6 @@ impl ServiceTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::SeedableRng;
-    use rand::rngs::StdRng;
 
     #[test]
     fn lognormal_keeps_its_arithmetic_mean() {
@@ -111,7 +108,7 @@ mod tests {
             mean: Duration::from_millis(40),
             sigma: 0.5,
         };
-        let mut rng = StdRng::seed_from_u64(7);
+        let mut rng = laws::generator(7, laws::Purpose::Upstream(0));
         let sum: f64 = (0..20_000)
             .map(|_| law.sample(&mut rng).as_secs_f64())
             .sum();

@@ -3,8 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{ClientProfile, Scenario, UpstreamProfile};
+use super::{ClientProfile, Scenario, TimedChange, UpstreamProfile};
+use crate::contender::Mishap;
 use crate::profile::Behaviour;
+
+/// More than a simulated run could hold.
+const MOST_PROXIES: u32 = 10_000;
+/// Likewise.
+const MOST_ENDPOINTS: u32 = 10_000;
 
 impl Scenario {
     /// Every fault as `path: what is wrong`; empty when the scenario makes sense.
@@ -24,6 +30,12 @@ impl Scenario {
         }
         if !(1..=64).contains(&self.workers) {
             faults.push(format!("workers: found {}, expected 1..=64", self.workers));
+        }
+        if !(1..=MOST_PROXIES).contains(&self.proxies) {
+            faults.push(format!(
+                "proxies: found {}, expected 1..={MOST_PROXIES}",
+                self.proxies
+            ));
         }
         if !(self.slo.quantile > 0.0 && self.slo.quantile < 1.0) {
             faults.push(format!(
@@ -48,6 +60,21 @@ impl Scenario {
                 faults.push(format!(
                     "marks[{index}].at: found {:?}, expected < duration",
                     mark.at
+                ));
+            }
+        }
+        for (index, incident) in self.incidents.iter().enumerate() {
+            if incident.at >= self.duration {
+                faults.push(format!(
+                    "incidents[{index}].at: found {:?}, expected < duration",
+                    incident.at
+                ));
+            }
+            if let Mishap::WorkerCrash { worker } = incident.what
+                && worker >= self.workers
+            {
+                faults.push(format!(
+                    "incidents[{index}].worker: found {worker}, expected < workers"
                 ));
             }
         }
@@ -114,6 +141,30 @@ fn upstream_faults(path: &str, upstream: &UpstreamProfile, faults: &mut Vec<Stri
             "{path}.timeline: expected changes in order of time"
         ));
     }
+    let endpoints = upstream.max_endpoints();
+    for (index, exception) in upstream.exceptions.iter().enumerate() {
+        let path = format!("{path}.exceptions[{index}]");
+        if exception.endpoint >= endpoints {
+            faults.push(format!(
+                "{path}.endpoint: found {}, expected < {endpoints}, the most endpoints there are",
+                exception.endpoint
+            ));
+        }
+        if !exception.timeline.is_sorted_by_key(|change| change.at) {
+            faults.push(format!(
+                "{path}.timeline: expected changes in order of time"
+            ));
+        }
+        let leaves = |change: &TimedChange| change.change.endpoints.is_some();
+        if exception.timeline.iter().any(leaves) {
+            faults.push(format!(
+                "{path}.timeline: endpoints: expected only in the upstream's own timeline"
+            ));
+        }
+        for (at, behaviour) in upstream.stages_of(exception.endpoint) {
+            behaviour_faults(&format!("{path} from {at:?}"), &behaviour, faults);
+        }
+    }
     for (at, behaviour) in upstream.stages() {
         behaviour_faults(&format!("{path} from {at:?}"), &behaviour, faults);
     }
@@ -123,6 +174,12 @@ fn behaviour_faults(path: &str, behaviour: &Behaviour, faults: &mut Vec<String>)
     if behaviour.slots == 0 {
         faults.push(format!(
             "{path}: slots: found 0, expected > 0 (use mode to stop it)"
+        ));
+    }
+    if !(1..=MOST_ENDPOINTS).contains(&behaviour.endpoints) {
+        faults.push(format!(
+            "{path}: endpoints: found {}, expected 1..={MOST_ENDPOINTS}",
+            behaviour.endpoints
         ));
     }
     let laws = std::iter::once(&behaviour.service).chain(behaviour.paths.values());

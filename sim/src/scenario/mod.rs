@@ -12,17 +12,19 @@ mod check;
 mod client;
 mod expect;
 mod file;
+mod stage;
+mod upstream;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Behaviour, Change, Delay, Errors, Mode, QueueBound, ServiceTime};
-
 pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries};
 pub use expect::{Measure, Range};
 pub use file::{ScenarioError, folder};
+pub use stage::{Counting, Incident, Network};
+pub use upstream::{Balancing, Exception, Stages, TimedChange, UpstreamProfile};
 
 /// One story: load, upstreams, objective, expectations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,9 +44,21 @@ pub struct Scenario {
     /// Time at the start that is driven but not scored (connections, first learning).
     #[serde(default, with = "humantime_serde")]
     pub warmup: Duration,
-    /// Worker threads of the proxy.
+    /// Worker threads of each proxy.
     #[serde(default = "two")]
     pub workers: u32,
+    /// Proxies between the callers and the upstreams; each caller has one of them.
+    #[serde(default = "one")]
+    pub proxies: u32,
+    /// How the workers of a proxy count what is in flight.
+    #[serde(default)]
+    pub counting: Counting,
+    /// Time on the wire; where it says nothing, that of one machine.
+    #[serde(default)]
+    pub network: Option<Network>,
+    /// What happens to the proxies.
+    #[serde(default)]
+    pub incidents: Vec<Incident>,
     /// What is promised to the callers.
     #[serde(default)]
     pub slo: Slo,
@@ -59,18 +73,21 @@ pub struct Scenario {
     /// Ranges in which the figures of a Tidegate run must lie.
     #[serde(default)]
     pub expect: BTreeMap<Measure, Range>,
+    /// The same for simulated runs, in place of those of the same name in `expect`.
+    #[serde(default)]
+    pub expect_sim: BTreeMap<Measure, Range>,
 }
 
 const fn two() -> u32 {
     2
 }
 
+const fn one() -> u32 {
+    1
+}
+
 fn standard_upstream() -> Vec<UpstreamProfile> {
-    vec![UpstreamProfile {
-        name: STANDARD_UPSTREAM.to_owned(),
-        behaviour: Behaviour::default(),
-        timeline: Vec::new(),
-    }]
+    vec![UpstreamProfile::named(STANDARD_UPSTREAM)]
 }
 
 /// Name of the upstream of a scenario that names none.
@@ -92,85 +109,6 @@ impl Default for Slo {
         Self {
             latency: Duration::from_millis(300),
             quantile: 0.99,
-        }
-    }
-}
-
-/// A service behind the proxy and what becomes of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UpstreamProfile {
-    /// Name by which clients address it.
-    pub name: String,
-    /// How it behaves at the start.
-    #[serde(default)]
-    pub behaviour: Behaviour,
-    /// What changes when, in order of time.
-    #[serde(default)]
-    pub timeline: Vec<TimedChange>,
-}
-
-impl UpstreamProfile {
-    /// The behaviour and when it begins, one after the other; the first begins at zero.
-    #[must_use]
-    pub fn stages(&self) -> Vec<(Duration, Behaviour)> {
-        let mut behaviour = self.behaviour.clone();
-        let mut stages = vec![(Duration::ZERO, behaviour.clone())];
-        for change in &self.timeline {
-            behaviour.apply(&change.change);
-            stages.push((change.at, behaviour.clone()));
-        }
-        stages
-    }
-}
-
-/// A change of an upstream's behaviour at some time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "FlatChange")]
-pub struct TimedChange {
-    /// When, from the start of the run.
-    #[serde(with = "humantime_serde")]
-    pub at: Duration,
-    /// What becomes different.
-    #[serde(flatten)]
-    pub change: Change,
-}
-
-/// A [`TimedChange`] as it is written; serde cannot both flatten and refuse unknown keys.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FlatChange {
-    #[serde(with = "humantime_serde")]
-    at: Duration,
-    slots: Option<u32>,
-    service: Option<ServiceTime>,
-    mode: Option<Mode>,
-    errors: Option<Errors>,
-    delay: Option<Delay>,
-    queue: Option<QueueBound>,
-}
-
-impl From<FlatChange> for TimedChange {
-    fn from(flat: FlatChange) -> Self {
-        let FlatChange {
-            at,
-            slots,
-            service,
-            mode,
-            errors,
-            delay,
-            queue,
-        } = flat;
-        Self {
-            at,
-            change: Change {
-                slots,
-                service,
-                mode,
-                errors,
-                delay,
-                queue,
-            },
         }
     }
 }
@@ -203,6 +141,31 @@ impl Scenario {
         self.upstreams.iter().find(|profile| profile.name == name)
     }
 
+    /// The ranges for a simulated run.
+    #[must_use]
+    pub fn expected_in_sim(&self) -> BTreeMap<Measure, Range> {
+        let mut ranges = self.expect.clone();
+        ranges.extend(&self.expect_sim);
+        ranges
+    }
+
+    /// The keys of this scenario that only the simulator can play; empty when real sockets can.
+    #[must_use]
+    pub fn only_simulated(&self) -> Vec<&'static str> {
+        let keys = [
+            ("proxies", self.proxies != 1),
+            ("counting", self.counting != Counting::Shared),
+            ("network", self.network.is_some()),
+            ("incidents", !self.incidents.is_empty()),
+            (
+                "endpoints",
+                self.upstreams.iter().any(UpstreamProfile::has_endpoints),
+            ),
+        ];
+        let used = keys.into_iter().filter(|(_, is_used)| *is_used);
+        used.map(|(key, _)| key).collect()
+    }
+
     /// Requests a second that the upstream of `client` serves at the start, for the paths this client asks for.
     #[must_use]
     pub fn capacity_for(&self, client: &ClientProfile) -> f64 {
@@ -219,7 +182,7 @@ impl Scenario {
             .iter()
             .map(|(path, share)| behaviour.service_for(path).mean().as_secs_f64() * share / weight)
             .sum();
-        f64::from(behaviour.slots) / work
+        behaviour.all_slots() / work
     }
 
     /// The same story told faster or slower: every time of the plot is multiplied by `factor`.
@@ -233,8 +196,11 @@ impl Scenario {
         self.marks.iter_mut().for_each(|mark| scale(&mut mark.at));
         self.upstreams
             .iter_mut()
-            .flat_map(|u| &mut u.timeline)
+            .flat_map(UpstreamProfile::timelines_mut)
             .for_each(|change| scale(&mut change.at));
+        self.incidents
+            .iter_mut()
+            .for_each(|incident| scale(&mut incident.at));
         self.clients
             .iter_mut()
             .flat_map(|c| &mut c.load)

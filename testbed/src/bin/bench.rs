@@ -19,7 +19,7 @@ use tidegate_testbed::{about, envoy};
 /// Runs scenarios on real sockets against Tidegate and its rivals, and compares them.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Scenarios by name, separated by commas; `all` for every one in the folder.
+    /// Scenarios by name, separated by commas; `all` for every one that sockets can play.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     scenarios: Vec<String>,
     /// Contenders by name, separated by commas; `all` for every one.
@@ -201,7 +201,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
     for name in &options.scenarios {
         let found: Vec<&Scenario> = known
             .iter()
-            .filter(|s| name == "all" || &s.name == name)
+            .filter(|s| &s.name == name || name == "all" && s.only_simulated().is_empty())
             .collect();
         if found.is_empty() {
             let names: Vec<&str> = known.iter().map(|s| s.name.as_str()).collect();

@@ -1,0 +1,171 @@
+//! The services behind the proxy, and what becomes of them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::profile::{Behaviour, Change, Delay, Errors, Mode, QueueBound, ServiceTime};
+
+/// A service behind the proxy and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamProfile {
+    /// Name by which clients address it.
+    pub name: String,
+    /// How each of its endpoints behaves at the start.
+    #[serde(default)]
+    pub behaviour: Behaviour,
+    /// What changes when, in order of time.
+    #[serde(default)]
+    pub timeline: Vec<TimedChange>,
+    /// How a proxy spreads requests over the endpoints.
+    #[serde(default)]
+    pub balancing: Balancing,
+    /// Endpoints that have a fate of their own.
+    #[serde(default)]
+    pub exceptions: Vec<Exception>,
+}
+
+/// How a proxy spreads requests over endpoints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Balancing {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// Whichever.
+    Random,
+    /// Of two drawn at random, the one with fewer requests of this proxy in flight.
+    LeastRequest,
+}
+
+/// An endpoint with a fate of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exception {
+    /// Which, from 0.
+    pub endpoint: u32,
+    /// What becomes of it, in order of time, over what becomes of all. It cannot leave the rotation by this.
+    pub timeline: Vec<TimedChange>,
+}
+
+/// A behaviour and when it begins, one after the other; the first begins at zero.
+pub type Stages = Vec<(Duration, Behaviour)>;
+
+impl UpstreamProfile {
+    /// A standard upstream.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            behaviour: Behaviour::default(),
+            timeline: Vec::new(),
+            balancing: Balancing::default(),
+            exceptions: Vec::new(),
+        }
+    }
+
+    /// What becomes of an endpoint that is no exception, and so of the upstream as a whole.
+    #[must_use]
+    pub fn stages(&self) -> Stages {
+        self.stages_with(&[])
+    }
+
+    /// What becomes of one endpoint.
+    #[must_use]
+    pub fn stages_of(&self, endpoint: u32) -> Stages {
+        let own = self
+            .exceptions
+            .iter()
+            .find(|exception| exception.endpoint == endpoint);
+        self.stages_with(own.map_or(&[], |exception| &exception.timeline))
+    }
+
+    fn stages_with(&self, own: &[TimedChange]) -> Stages {
+        let mut changes: Vec<&TimedChange> = self.timeline.iter().chain(own).collect();
+        // Stable: at the same time, what becomes of all comes first.
+        changes.sort_by_key(|change| change.at);
+        let mut behaviour = self.behaviour.clone();
+        let mut stages = vec![(Duration::ZERO, behaviour.clone())];
+        for change in changes {
+            behaviour.apply(&change.change);
+            stages.push((change.at, behaviour.clone()));
+        }
+        stages
+    }
+
+    /// The most endpoints that are ever in rotation.
+    #[must_use]
+    pub fn max_endpoints(&self) -> u32 {
+        let stages = self.stages().into_iter();
+        let counts = stages.map(|(_, behaviour)| behaviour.endpoints);
+        counts.max().unwrap_or(1)
+    }
+
+    /// Whether it is more than a single endpoint throughout.
+    pub(super) fn has_endpoints(&self) -> bool {
+        self.max_endpoints() != 1 || !self.exceptions.is_empty()
+    }
+
+    /// All that changes, to change it.
+    pub(super) fn timelines_mut(&mut self) -> impl Iterator<Item = &mut TimedChange> {
+        let own = self.exceptions.iter_mut();
+        self.timeline
+            .iter_mut()
+            .chain(own.flat_map(|exception| &mut exception.timeline))
+    }
+}
+
+/// A change of an upstream's behaviour at some time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "FlatChange")]
+pub struct TimedChange {
+    /// When, from the start of the run.
+    #[serde(with = "humantime_serde")]
+    pub at: Duration,
+    /// What becomes different.
+    #[serde(flatten)]
+    pub change: Change,
+}
+
+/// A [`TimedChange`] as it is written; serde cannot both flatten and refuse unknown keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlatChange {
+    #[serde(with = "humantime_serde")]
+    at: Duration,
+    endpoints: Option<u32>,
+    slots: Option<u32>,
+    service: Option<ServiceTime>,
+    mode: Option<Mode>,
+    errors: Option<Errors>,
+    delay: Option<Delay>,
+    queue: Option<QueueBound>,
+}
+
+impl From<FlatChange> for TimedChange {
+    fn from(flat: FlatChange) -> Self {
+        let FlatChange {
+            at,
+            endpoints,
+            slots,
+            service,
+            mode,
+            errors,
+            delay,
+            queue,
+        } = flat;
+        Self {
+            at,
+            change: Change {
+                endpoints,
+                slots,
+                service,
+                mode,
+                errors,
+                delay,
+                queue,
+            },
+        }
+    }
+}
