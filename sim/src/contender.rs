@@ -13,7 +13,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidegate_core::{Criticality, Instant, Outcome, Phase};
 
+use crate::rivals::RIVALS;
 use crate::scenario::Scenario;
+use crate::tidegate;
 
 /// The number of a request that was admitted or asks to be; no other request of the run has it.
 pub type RequestId = u64;
@@ -166,6 +168,12 @@ pub trait Contender {
     /// What charts show for an upstream.
     fn view(&self, upstream: usize, now: Instant) -> View;
 
+    /// What it believes to have in flight to an upstream; none when it does not count. Runs are checked by this.
+    fn in_flight(&self, upstream: usize) -> Option<u64> {
+        let _ = upstream;
+        None
+    }
+
     /// Takes what was noted since the last call, in order of time.
     fn take_notes(&mut self) -> Vec<Note> {
         Vec::new()
@@ -196,4 +204,12 @@ pub struct Kind {
     pub is_tuned: bool,
     /// Makes one for a proxy of the scenario. No two proxies of a run get the same seed.
     pub make: fn(&Scenario, seed: u64) -> Made,
+}
+
+/// Everyone who can play, Tidegate first.
+#[must_use]
+pub fn all() -> Vec<Kind> {
+    let mut all = vec![tidegate::KIND];
+    all.extend(RIVALS);
+    all
 }

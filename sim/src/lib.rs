@@ -21,3 +21,5 @@ pub mod rng;
 pub mod scenario;
 pub mod score;
 pub mod series;
+pub mod tidegate;
+pub mod world;

@@ -96,9 +96,9 @@ mod tests {
     #[test]
     fn laws_have_their_moments() {
         // Standard errors of 40,000 draws: 0.005 for the means; 0.014 and 0.007 for the variances.
-        let (mean, variance) = moments(|rng| exponential(rng));
+        let (mean, variance) = moments(exponential);
         assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.06);
-        let (mean, variance) = moments(|rng| normal(rng));
+        let (mean, variance) = moments(normal);
         assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.03);
     }
 

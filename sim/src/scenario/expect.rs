@@ -30,6 +30,26 @@ pub enum Measure {
     ReachedOverCapacity,
     /// How often a breaker opened.
     BreakerOpened,
+    /// How evenly good answers are spread over the proxies, by Jain's index.
+    ProxyFairness,
+}
+
+impl Measure {
+    /// Every figure, in the order of reports.
+    pub const ALL: [Self; 12] = [
+        Self::Score,
+        Self::ScoreWorstUpstream,
+        Self::CriticalSuccess,
+        Self::ShedRatio,
+        Self::FalseShedRatio,
+        Self::AdmittedP99Ms,
+        Self::SettleS,
+        Self::RecoveryS,
+        Self::ReachedWhileDownRatio,
+        Self::ReachedOverCapacity,
+        Self::BreakerOpened,
+        Self::ProxyFairness,
+    ];
 }
 
 impl fmt::Display for Measure {
@@ -46,6 +66,7 @@ impl fmt::Display for Measure {
             Self::ReachedWhileDownRatio => "reached_while_down_ratio",
             Self::ReachedOverCapacity => "reached_over_capacity",
             Self::BreakerOpened => "breaker_opened",
+            Self::ProxyFairness => "proxy_fairness",
         })
     }
 }

@@ -62,6 +62,9 @@ pub struct Figures {
     pub reached_over_capacity: f64,
     /// How often a breaker opened; none for contenders without one.
     pub breaker_opened: Option<u64>,
+    /// How evenly good answers are spread over the proxies, by Jain's index (1: evenly); none for a single proxy.
+    #[serde(default)]
+    pub proxy_fairness: Option<f64>,
 }
 
 /// Criticalities from the most important down, as the header names them.
@@ -216,6 +219,7 @@ impl Figures {
                 .then(|| number::ratio(self.reached.received_while_down, self.offered_while_down)),
             Measure::ReachedOverCapacity => Some(self.reached_over_capacity),
             Measure::BreakerOpened => self.breaker_opened.map(number::float),
+            Measure::ProxyFairness => self.proxy_fairness,
         }
     }
 }

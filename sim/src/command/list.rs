@@ -1,0 +1,29 @@
+//! `list`: the scenarios and who can play them, the contenders.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use tidegate_sim::contender;
+use tidegate_sim::scenario::{self, Scenario};
+
+/// Lists scenarios and contenders.
+#[derive(Debug, Parser)]
+pub(crate) struct Options {}
+
+pub(crate) fn run(_options: &Options) -> Result<ExitCode> {
+    for scenario in Scenario::read_folder(&scenario::folder())? {
+        let keys = scenario.only_simulated();
+        let place = if keys.is_empty() {
+            String::new()
+        } else {
+            format!("  (only here: {})", keys.join(", "))
+        };
+        println!("{:<28} {}{place}", scenario.name, scenario.title);
+    }
+    println!();
+    for kind in contender::all() {
+        println!("{:<28} {}", kind.name, kind.title);
+    }
+    Ok(ExitCode::SUCCESS)
+}

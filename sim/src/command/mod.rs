@@ -1,0 +1,36 @@
+//! The subcommands.
+
+pub(crate) mod list;
+pub(crate) mod run;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::scenario::{self, Scenario};
+
+/// A scenario by its file, or by the name of one of this repository.
+pub(crate) fn scenario(name: &str) -> Result<Scenario> {
+    let path = Path::new(name);
+    if path.exists() {
+        return Ok(Scenario::read(path)?);
+    }
+    let path = scenario::folder().join(format!("{name}.toml"));
+    if !path.exists() {
+        bail!("scenario: found {name}, expected a file or a name of `tidegate-sim list`");
+    }
+    Ok(Scenario::read(&path)?)
+}
+
+/// A contender by its name.
+pub(crate) fn contender(name: &str) -> Result<Kind> {
+    let known = contender::all();
+    if let Some(kind) = known.iter().find(|kind| kind.name == name) {
+        return Ok(*kind);
+    }
+    let names: Vec<&str> = known.iter().map(|kind| kind.name).collect();
+    bail!(
+        "contender: found {name}, expected one of: {}",
+        names.join(", ")
+    )
+}

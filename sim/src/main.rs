@@ -1,0 +1,32 @@
+//! The laboratory on the command line: one file for each subcommand.
+
+mod command;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Plays scenarios in a simulated world: the same figures each time, on every machine.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate-sim", version)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(command::run::Options),
+    List(command::list::Options),
+}
+
+fn main() -> ExitCode {
+    let ended = match Options::parse().command {
+        Command::Run(options) => command::run::run(&options),
+        Command::List(options) => command::list::run(&options),
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("tidegate-sim: {error:#}");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,63 @@
+//! The counts that the workers of a simulated proxy share, as those of a real one share its gauges.
+
+use tidegate_core::{Counter, Counters, UpstreamId};
+
+use crate::scenario::Counting;
+
+/// One set of counts, by the upstream's id: every worker meets the upstreams in the same order.
+#[derive(Debug)]
+pub(super) struct Gauges {
+    counting: Counting,
+    values: Vec<[u64; 2]>,
+}
+
+impl Gauges {
+    pub(super) const fn new(counting: Counting) -> Self {
+        Self {
+            counting,
+            values: Vec::new(),
+        }
+    }
+
+    /// What is counted, where it is; a count that fell below zero is seen as what is missing to 2^64.
+    pub(super) fn read(&self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
+        let pair = self.values.get(upstream.index());
+        let value = pair.map_or(0, |pair| match counter {
+            Counter::InFlight => pair[0],
+            Counter::Probes => pair[1],
+        });
+        (self.counting == Counting::Shared).then_some(value)
+    }
+
+    fn cell(&mut self, upstream: UpstreamId, counter: Counter) -> Option<&mut u64> {
+        if self.counting == Counting::Unshared {
+            return None;
+        }
+        if self.values.len() <= upstream.index() {
+            self.values.resize(upstream.index() + 1, [0; 2]);
+        }
+        let [in_flight, probes] = self.values.get_mut(upstream.index())?;
+        Some(match counter {
+            Counter::InFlight => in_flight,
+            Counter::Probes => probes,
+        })
+    }
+}
+
+impl Counters for Gauges {
+    fn raise(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
+        let cell = self.cell(upstream, counter)?;
+        *cell = cell.wrapping_add(1);
+        Some(*cell)
+    }
+
+    fn lower(&mut self, upstream: UpstreamId, counter: Counter, by: u64) {
+        if let Some(cell) = self.cell(upstream, counter) {
+            *cell = cell.wrapping_sub(by);
+        }
+    }
+
+    fn value(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
+        self.read(upstream, counter)
+    }
+}

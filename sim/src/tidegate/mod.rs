@@ -1,0 +1,281 @@
+//! Tidegate in the laboratory: the engines of a proxy's workers, driven as the filter drives them.
+//!
+//! One engine for each worker and one that serves no requests and leads, as the plugin on Envoy's main thread
+//! does. They exchange by the bytes of core's wire format, one of them at each tick: ten times a second each.
+//! Counts in flight are shared, or not, as the scenario has it.
+
+mod counters;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_core::config::Config;
+use tidegate_core::{
+    Counter, Counters, Decision, Directives, Engine, Event, Instant, Known, Permit, Phase, Slice,
+    UpstreamId,
+};
+
+use crate::contender::{
+    Ask, Contender, ContenderError, Done, Kind, Made, Mishap, Note, RequestId, Verdict, View,
+};
+use crate::scenario::Scenario;
+use crate::world;
+use counters::Gauges;
+
+/// How it is had.
+pub const KIND: Kind = Kind {
+    name: NAME,
+    title: "Tidegate",
+    is_tuned: false,
+    make,
+};
+
+const NAME: &str = "tidegate";
+
+/// Each engine's upkeep is this far apart, as in the filter.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a user would tell Tidegate about a scenario: the objective, and nothing else.
+#[must_use]
+pub fn policy(scenario: &Scenario) -> serde_json::Value {
+    let target = format!("{}ms", scenario.slo.latency.as_millis());
+    json!({"slo": {"latency": {"quantile": scenario.slo.quantile, "target": target}}})
+}
+
+fn make(scenario: &Scenario, seed: u64) -> Made {
+    let config = Config::from_json(policy(scenario).to_string().as_bytes());
+    let config = config.map_err(|error| ContenderError {
+        contender: NAME,
+        cause: error.to_string(),
+    })?;
+    Ok(Box::new(Tidegate::new(scenario, config, seed)))
+}
+
+/// The state of one proxy.
+struct Tidegate {
+    config: Config,
+    names: Vec<String>,
+    vms: Vec<Vm>,
+    leader: Option<usize>,
+    /// The number of the next VM; no other of the proxy has it, and it is the seed of its chances.
+    next_vm: u64,
+    /// Whose turn it is to tick.
+    turn: usize,
+    gauges: Gauges,
+    slices: BTreeMap<usize, Slice>,
+    directives: Directives,
+    learned: Directives,
+    permits: BTreeMap<RequestId, Held>,
+    notes: Vec<Note>,
+}
+
+/// One worker's VM, or the main thread's.
+struct Vm {
+    engine: Engine,
+    /// By index in the scenario.
+    upstreams: Vec<UpstreamId>,
+}
+
+/// An admitted request.
+struct Held {
+    worker: usize,
+    permit: Permit,
+}
+
+impl Tidegate {
+    fn new(scenario: &Scenario, config: Config, seed: u64) -> Self {
+        let workers = usize::try_from(scenario.workers).unwrap_or(usize::MAX);
+        let profiles = scenario.upstreams.iter();
+        let mut this = Self {
+            config,
+            names: profiles.map(|profile| profile.name.clone()).collect(),
+            vms: Vec::new(),
+            leader: Some(workers),
+            next_vm: seed,
+            turn: 0,
+            gauges: Gauges::new(scenario.counting),
+            slices: BTreeMap::new(),
+            directives: Directives::default(),
+            learned: Directives::default(),
+            permits: BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        for _ in 0..=workers {
+            let vm = this.fresh_vm(world::START);
+            this.vms.push(vm);
+        }
+        this
+    }
+
+    /// A VM that starts from what was learned.
+    fn fresh_vm(&mut self, now: Instant) -> Vm {
+        let mut engine = Engine::of_many(self.config.clone(), now, self.next_vm);
+        self.next_vm = self.next_vm.wrapping_add(1);
+        engine.adopt(&self.learned, now);
+        let names = self.names.iter();
+        let upstreams = names.map(|name| engine.upstream(name, None, now)).collect();
+        Vm { engine, upstreams }
+    }
+
+    fn crash(&mut self, worker: usize, now: Instant) {
+        let fresh = self.fresh_vm(now);
+        if let Some(vm) = self.vms.get_mut(worker) {
+            *vm = fresh;
+        }
+        // The filter reconciles the shared count with what the workers hold.
+        let gauges = &mut self.gauges;
+        self.permits.retain(|_, held| {
+            let is_lost = held.worker == worker;
+            if is_lost {
+                gauges.lower(held.permit.upstream(), Counter::InFlight, 1);
+            }
+            !is_lost
+        });
+    }
+
+    fn note(&mut self, event: Event, now: Instant) {
+        let (id, breaker, reason) = match event {
+            Event::Tripped { upstream, reason } => (upstream, Phase::Open, reason.as_str()),
+            Event::Ramping { upstream } => (upstream, Phase::HalfOpen, "probe_succeeded"),
+            Event::Reset { upstream } => (upstream, Phase::Closed, "ramp_done"),
+        };
+        let mut ids = self.vms.iter().flat_map(|vm| &vm.upstreams);
+        if let Some(position) = ids.position(|upstream| *upstream == id) {
+            self.notes.push(Note {
+                at: now,
+                upstream: position % self.names.len().max(1),
+                breaker,
+                reason,
+            });
+        }
+    }
+}
+
+impl Contender for Tidegate {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+        let Some(vm) = self.vms.get_mut(ask.worker) else {
+            return Verdict::Admit;
+        };
+        let Some(upstream) = vm.upstreams.get(ask.upstream).copied() else {
+            return Verdict::Admit;
+        };
+        let mut request = Known {
+            criticality: ask.criticality,
+            retry: ask.attempt > 1,
+        };
+        vm.engine.set_endpoints(upstream, ask.endpoints);
+        let decision = vm
+            .engine
+            .admit(upstream, &mut request, &mut self.gauges, now);
+        match decision {
+            Decision::Admit(permit) => {
+                let worker = ask.worker;
+                self.permits.insert(ask.request, Held { worker, permit });
+                Verdict::Admit
+            }
+            // The policy's reply is to stop: what is overloaded is the service, not one endpoint.
+            Decision::Shed(shed) => Verdict::Shed {
+                reason: shed.reason.as_str(),
+                is_final: true,
+            },
+        }
+    }
+
+    fn complete(&mut self, done: &Done, now: Instant) {
+        // A request whose VM has crashed is nobody's any more.
+        let Some(Held { worker, mut permit }) = self.permits.remove(&done.request) else {
+            return;
+        };
+        if let Some(vm) = self.vms.get_mut(worker) {
+            if done.outcome != tidegate_core::Outcome::Cancelled {
+                vm.engine.respond(&mut permit, now);
+            }
+            vm.engine
+                .complete(permit, done.outcome, &mut self.gauges, now);
+        }
+    }
+
+    fn tick_every(&self) -> Option<Duration> {
+        let engines = u32::try_from(self.vms.len()).unwrap_or(u32::MAX).max(1);
+        Some(TICK / engines)
+    }
+
+    fn tick(&mut self, now: Instant) {
+        let worker = self.turn % self.vms.len().max(1);
+        self.turn = self.turn.wrapping_add(1);
+        let Some(Vm { engine, .. }) = self.vms.get_mut(worker) else {
+            return;
+        };
+        engine.tick(&mut self.gauges, now);
+        let slice = Slice::decode(&engine.encode_slice(now));
+        debug_assert!(slice.is_ok(), "what an engine writes, an engine reads");
+        self.slices.extend(slice.ok().map(|slice| (worker, slice)));
+        let mut events = Vec::new();
+        if self.leader == Some(worker) {
+            let slices: Vec<Slice> = self.slices.values().cloned().collect();
+            if let Some((directives, happened)) = engine.decide(&slices, &mut self.gauges, now) {
+                let directives = Directives::decode(&directives.encode());
+                debug_assert!(directives.is_ok(), "what an engine writes, an engine reads");
+                self.directives = directives.unwrap_or_default();
+                self.learned = engine.learned(now);
+                events = happened;
+            }
+        }
+        engine.adopt(&self.directives, now);
+        for event in events {
+            self.note(event, now);
+        }
+    }
+
+    fn suffer(&mut self, mishap: Mishap, now: Instant) {
+        match mishap {
+            Mishap::WorkerCrash { worker } => {
+                self.crash(usize::try_from(worker).unwrap_or(usize::MAX), now);
+            }
+            Mishap::LeaderLost => self.leader = None,
+            Mishap::LeaderChanged => {
+                let before = self.leader.replace(0);
+                if let Some(vm) = before.and_then(|leader| self.vms.get_mut(leader)) {
+                    vm.engine.resign();
+                }
+            }
+            Mishap::Push => {
+                for vm in &mut self.vms {
+                    vm.engine.reconfigure(self.config.clone(), now);
+                }
+            }
+        }
+    }
+
+    fn view(&self, upstream: usize, now: Instant) -> View {
+        let views = self.vms.iter().filter_map(|vm| {
+            let id = vm.upstreams.get(upstream)?;
+            vm.engine.views(now).find(|view| view.id == *id)
+        });
+        // The main thread's engine comes last: it follows the leader at once.
+        views.fold(View::default(), |sum, view| View {
+            limit: Some(f64::from(view.limit)),
+            breaker: sum.breaker.max(Some(view.breaker)),
+        })
+    }
+
+    fn in_flight(&self, upstream: usize) -> Option<u64> {
+        let id = self.vms.first()?.upstreams.get(upstream)?;
+        let own: u64 = self
+            .vms
+            .iter()
+            .filter_map(|vm| {
+                let snapshot = vm.engine.snapshot(world::START);
+                let upstream = snapshot.upstreams.into_iter().find(|view| view.id == *id)?;
+                Some(u64::from(upstream.in_flight) + u64::from(upstream.streams))
+            })
+            .sum();
+        // Both have to come back to nothing.
+        Some(own.max(self.gauges.read(*id, Counter::InFlight).unwrap_or(0)))
+    }
+
+    fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+}

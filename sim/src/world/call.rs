@@ -1,0 +1,125 @@
+//! A caller's request and its attempts.
+
+use std::time::Duration;
+
+use tidegate_core::{Failure, Instant, Outcome, classify};
+
+use super::upstream::Reply;
+use crate::record::Answer;
+
+/// A request as its caller sees it, over all attempts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Call {
+    pub(super) proxy: usize,
+    pub(super) cohort: u64,
+    pub(super) attempts: u32,
+    pub(super) sheds: u32,
+    pub(super) end: Option<End>,
+}
+
+/// How it ended.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) answer: Answer,
+    pub(super) latency: Duration,
+}
+
+/// One attempt.
+#[derive(Debug, Clone)]
+pub(super) struct Attempt {
+    pub(super) call: usize,
+    /// From 1.
+    pub(super) number: u32,
+    pub(super) worker: usize,
+    pub(super) upstream: usize,
+    pub(super) endpoint: usize,
+    pub(super) admitted_at: Instant,
+    pub(super) in_flight_before: u32,
+    /// The caller still waits.
+    pub(super) is_awaited: bool,
+    /// The proxy holds it.
+    pub(super) is_in_flight: bool,
+    pub(super) place: Place,
+    /// The answer's way back through the upstream takes so much longer.
+    pub(super) delay: Duration,
+    pub(super) verdict: Refusal,
+    pub(super) reply: Reply,
+}
+
+/// Where it is in the upstream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    #[default]
+    Nowhere,
+    Line,
+    Slot,
+}
+
+/// Whether and how the proxy refused it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Refusal {
+    #[default]
+    None,
+    Shed {
+        reason: &'static str,
+        is_final: bool,
+    },
+}
+
+/// Status of the reply that a proxy makes when the connection to the upstream breaks.
+const BAD_CONNECTION: u16 = 503;
+
+impl Attempt {
+    pub(super) fn new(call: usize, number: u32, worker: usize, upstream: usize) -> Self {
+        Self {
+            call,
+            number,
+            worker,
+            upstream,
+            endpoint: 0,
+            admitted_at: Instant::ZERO,
+            in_flight_before: 0,
+            is_awaited: true,
+            is_in_flight: false,
+            place: Place::default(),
+            delay: Duration::ZERO,
+            verdict: Refusal::None,
+            reply: Reply::Ok,
+        }
+    }
+
+    /// What the caller gets, and whether a further attempt makes sense to it.
+    pub(super) fn answer(&self) -> (Answer, bool) {
+        match (self.verdict, self.reply) {
+            (Refusal::Shed { reason, is_final }, _) => (Answer::Shed(reason.to_owned()), !is_final),
+            (Refusal::None, Reply::Ok) => (Answer::Ok, false),
+            (Refusal::None, Reply::Status { status, .. }) => (Answer::Failed(status), true),
+            (Refusal::None, Reply::Reset) => (Answer::Failed(BAD_CONNECTION), true),
+        }
+    }
+
+    /// What the proxy learns from the upstream's reply, by the very rules of the filter.
+    pub(super) const fn outcome(&self) -> Outcome {
+        match self.reply {
+            Reply::Ok => Outcome::Success,
+            Reply::Status {
+                status,
+                retry_after,
+            } => classify::http_answer(status, retry_after),
+            Reply::Reset => Outcome::Failure(Failure::Connection),
+        }
+    }
+}
+
+impl End {
+    /// For the digest.
+    pub(super) fn code(&self) -> u64 {
+        match &self.answer {
+            Answer::Ok => 1,
+            Answer::Shed(_) => 2,
+            Answer::Failed(status) => 1_000 + u64::from(*status),
+            Answer::GaveUp => 3,
+            Answer::Broken => 4,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A discrete-event world in which a contender plays a scenario.
+//!
+//! The plot is the scenario's: open-loop callers with deadlines and retries, proxies with several workers,
+//! upstreams with slots, waiting lines, failures and several endpoints, and a network between them. Nothing
+//! happens but by events, ordered by time and then by the order of their making; all chance comes from the
+//! scenario's seed. So a run is the same each time and everywhere, and its [`Digest`] says so.
+//!
+//! A request's way, each arrow a hop of the network:
+//!
+//! ```text
+//! caller -> proxy: admit? -> upstream: line, slot -> proxy: complete -> caller: retry?
+//! ```
+//!
+//! A caller that loses patience tells the proxy, which tells the upstream; most upstreams finish the work all the
+//! same. Edges: bodies take no time, so that latency to the first byte is latency to the last; connections are
+//! free and there is always one; the proxies themselves cost no time.
+
+mod call;
+mod proxy;
+mod queue;
+mod report;
+mod run;
+mod upstream;
+
+use std::collections::BTreeMap;
+
+use crate::contender::{ContenderError, Kind, Note};
+use crate::digest::Digest;
+use crate::record::Record;
+use crate::scenario::Scenario;
+use crate::score::Figures;
+use crate::series::Sample;
+
+/// What a run left behind.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The figures, as of a run on real sockets.
+    pub figures: Figures,
+    /// What became of each request, in the order of their arrivals.
+    pub records: Vec<Record>,
+    /// Upstreams and contender over time, every [`SAMPLE_EVERY`].
+    pub samples: Vec<Sample>,
+    /// What the contenders noted, in the order of time.
+    pub notes: Vec<Noted>,
+    /// Attempts that were shed, by reason.
+    pub sheds: BTreeMap<&'static str, u64>,
+    /// The most requests that were in flight together, in all proxies.
+    pub most_in_flight: u64,
+    /// What the contenders believe to be in flight after the last request has ended; none when they do not say.
+    /// Anything but 0 is a leak.
+    pub leaked: Option<u64>,
+    /// Events that happened.
+    pub events: u64,
+    /// Stands for all of the above.
+    pub digest: Digest,
+}
+
+/// A note and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noted {
+    /// The proxy, by its index.
+    pub proxy: usize,
+    /// The note.
+    pub note: Note,
+}
+
+pub use report::SAMPLE_EVERY;
+pub use run::START;
+
+/// Plays a scenario with a contender.
+///
+/// # Errors
+/// When the contender cannot be made for this scenario.
+pub fn play(scenario: &Scenario, kind: &Kind) -> Result<Run, ContenderError> {
+    let mut world = run::World::new(scenario, kind)?;
+    world.play();
+    Ok(world.into_run())
+}

@@ -1,0 +1,136 @@
+//! What is to happen, in the order of time, and of making where the time is the same.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use tidegate_core::Instant;
+
+/// One thing that is to happen. Requests are named by the number of their attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// A caller sends a request for the first time.
+    Due { call: usize },
+    /// A caller sends it again.
+    Again { call: usize },
+    /// A request reaches the proxy.
+    AtProxy { attempt: usize },
+    /// A request reaches the upstream.
+    AtUpstream { attempt: usize },
+    /// A slot has done its work for a request.
+    Worked { attempt: usize },
+    /// The upstream's answer reaches the proxy.
+    AnswerAtProxy { attempt: usize },
+    /// An answer reaches the caller.
+    AnswerAtCaller { attempt: usize },
+    /// A caller loses patience.
+    GiveUp { attempt: usize },
+    /// The proxy hears that the caller is gone.
+    CancelAtProxy { attempt: usize },
+    /// The upstream hears it.
+    CancelAtUpstream { attempt: usize },
+    /// An endpoint enters the next stage of its life.
+    Stage { upstream: usize, endpoint: usize },
+    /// A contender's upkeep.
+    Tick { proxy: usize },
+    /// Something happens to all proxies.
+    Incident { index: usize },
+    /// A look at everything.
+    Sample,
+}
+
+impl What {
+    /// Kind and subject as numbers, for the digest.
+    pub(super) fn code(self) -> (u64, usize) {
+        match self {
+            Self::Due { call } => (1, call),
+            Self::Again { call } => (2, call),
+            Self::AtProxy { attempt } => (3, attempt),
+            Self::AtUpstream { attempt } => (4, attempt),
+            Self::Worked { attempt } => (5, attempt),
+            Self::AnswerAtProxy { attempt } => (6, attempt),
+            Self::AnswerAtCaller { attempt } => (7, attempt),
+            Self::GiveUp { attempt } => (8, attempt),
+            Self::CancelAtProxy { attempt } => (9, attempt),
+            Self::CancelAtUpstream { attempt } => (10, attempt),
+            Self::Stage { upstream, endpoint } => (11, upstream.rotate_right(32) ^ endpoint),
+            Self::Tick { proxy } => (12, proxy),
+            Self::Incident { index } => (13, index),
+            Self::Sample => (14, 0),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    at: Instant,
+    sequence: u64,
+    what: What,
+}
+
+impl Entry {
+    const fn key(&self) -> (Instant, u64) {
+        (self.at, self.sequence)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// The queue of what is to happen.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    heap: BinaryHeap<Reverse<Entry>>,
+    sequence: u64,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, at: Instant, what: What) {
+        self.sequence += 1;
+        self.heap.push(Reverse(Entry {
+            at,
+            sequence: self.sequence,
+            what,
+        }));
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(Instant, What)> {
+        self.heap
+            .pop()
+            .map(|Reverse(Entry { at, what, .. })| (at, what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_comes_first_then_the_order_of_making() {
+        let mut queue = Queue::default();
+        let at = Instant::from_nanos;
+        queue.push(at(2), What::Sample);
+        queue.push(at(1), What::Tick { proxy: 7 });
+        queue.push(at(1), What::Tick { proxy: 3 });
+        assert_eq!(queue.pop(), Some((at(1), What::Tick { proxy: 7 })));
+        assert_eq!(queue.pop(), Some((at(1), What::Tick { proxy: 3 })));
+        assert_eq!(queue.pop(), Some((at(2), What::Sample)));
+        assert_eq!(queue.pop(), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! What is written down during a run, and made of it at the end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tidegate_core::{Instant, Phase};
+
+use super::queue::What;
+use super::run::{START, World};
+use super::{Noted, Run};
+use crate::digest::Digest;
+use crate::number;
+use crate::record::{Answer, Record};
+use crate::score::{Figures, Reached};
+use crate::series::Sample;
+
+/// Distance between two looks at upstreams and contenders.
+pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+/// What is written down.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    digest: Digest,
+    events: u64,
+    most_in_flight: u64,
+    sheds: BTreeMap<&'static str, u64>,
+    samples: Vec<Sample>,
+    notes: Vec<Noted>,
+}
+
+impl Ledger {
+    pub(super) fn hear(&mut self, at: Instant, what: What) {
+        let (kind, subject) = what.code();
+        let subject = u64::try_from(subject).unwrap_or(u64::MAX);
+        self.events += 1;
+        self.digest.feed(at.as_nanos());
+        self.digest.feed(subject << 4 | kind);
+    }
+
+    pub(super) fn shed(&mut self, attempt: usize, reason: &'static str) {
+        self.digest.feed(u64::try_from(attempt).unwrap_or(u64::MAX));
+        self.digest.feed_bytes(reason.as_bytes());
+        *self.sheds.entry(reason).or_default() += 1;
+    }
+
+    pub(super) fn hold(&mut self, in_flight: u64) {
+        self.most_in_flight = self.most_in_flight.max(in_flight);
+    }
+}
+
+/// A breaker's phase as charts show it; more is worse.
+const fn severity(phase: Phase) -> u64 {
+    match phase {
+        Phase::Closed => 0,
+        Phase::HalfOpen => 1,
+        Phase::Open => 2,
+    }
+}
+
+impl World<'_> {
+    /// Takes over what the contenders noted.
+    pub(super) fn note(&mut self) {
+        for (index, proxy) in self.proxies.iter_mut().enumerate() {
+            let notes = proxy.contender.take_notes();
+            self.ledger
+                .notes
+                .extend(notes.into_iter().map(|note| Noted { proxy: index, note }));
+        }
+    }
+
+    pub(super) fn sample(&mut self) {
+        let mut sample = Sample {
+            at_s: self.now.saturating_since(START).as_secs_f64(),
+            in_flight: Some(self.held),
+            ..Sample::default()
+        };
+        for upstream in &self.upstreams {
+            let (busy, waiting) = upstream.occupancy();
+            sample.received += upstream.received;
+            sample.in_service += busy;
+            sample.waiting += waiting;
+        }
+        let mut limit = None;
+        for (index, proxy) in pairs(&self.proxies, self.upstreams.len()) {
+            let view = proxy.contender.view(index, self.now);
+            if let Some(more) = view.limit {
+                limit = Some(limit.unwrap_or(0.0) + more);
+            }
+            sample.breaker = sample.breaker.max(view.breaker.map(severity));
+        }
+        sample.limit =
+            limit.map(|limit: f64| u64::try_from(number::floor(limit)).unwrap_or(u64::MAX));
+        self.ledger.samples.push(sample);
+        self.note();
+        self.push_after(SAMPLE_EVERY, What::Sample);
+    }
+
+    /// What contenders believe to be in flight.
+    fn leaked(&self) -> Option<u64> {
+        let beliefs = pairs(&self.proxies, self.upstreams.len())
+            .map(|(upstream, proxy)| proxy.contender.in_flight(upstream));
+        beliefs.sum()
+    }
+
+    pub(super) fn into_run(mut self) -> Run {
+        let leaked = self.leaked();
+        let reached = self
+            .upstreams
+            .iter()
+            .fold(Reached::default(), |sum, upstream| Reached {
+                received: sum.received + upstream.received,
+                received_while_down: sum.received_while_down + upstream.received_while_down,
+            });
+        let has_breaker = self.ledger.samples.iter().any(|s| s.breaker.is_some());
+        let arrivals = self.take_arrivals();
+        let (mut digest, calls) = (self.ledger.digest, self.calls);
+        let mut records = Vec::with_capacity(calls.len());
+        for (arrival, call) in arrivals.into_iter().zip(calls) {
+            let (answer, latency) = call.end.map_or((Answer::Broken, Duration::ZERO), |end| {
+                digest.feed(end.code());
+                (end.answer, end.latency)
+            });
+            digest.feed(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+            digest.feed(u64::from(call.attempts) << 32 | u64::from(call.sheds));
+            records.push(Record {
+                arrival,
+                answer,
+                latency,
+                attempts: call.attempts,
+                sheds: call.sheds,
+            });
+        }
+        let mut notes = self.ledger.notes;
+        notes.sort_by_key(|noted| noted.note.at);
+        for Noted { proxy, note } in &notes {
+            digest.feed(u64::try_from(*proxy).unwrap_or(u64::MAX));
+            digest.feed(note.at.as_nanos());
+            digest.feed_bytes(note.reason.as_bytes());
+        }
+        let mut figures = Figures::of(self.scenario, &records, reached);
+        let opened = notes
+            .iter()
+            .filter(|noted| noted.note.breaker == Phase::Open);
+        figures.breaker_opened = has_breaker.then(|| opened.map(|_| 1).sum());
+        let shares: Vec<f64> = self.proxies.iter().map(|p| number::float(p.good)).collect();
+        figures.proxy_fairness = fairness(&shares);
+        Run {
+            figures,
+            records,
+            samples: self.ledger.samples,
+            notes,
+            sheds: self.ledger.sheds,
+            most_in_flight: self.ledger.most_in_flight,
+            leaked,
+            events: self.ledger.events,
+            digest,
+        }
+    }
+}
+
+/// Every proxy with every upstream's index.
+fn pairs(
+    proxies: &[super::proxy::Proxy],
+    upstreams: usize,
+) -> impl Iterator<Item = (usize, &super::proxy::Proxy)> {
+    proxies
+        .iter()
+        .flat_map(move |proxy| (0..upstreams).map(move |upstream| (upstream, proxy)))
+}
+
+/// How evenly something is shared: 1 when all have the same, 1/n when one has all; none for a single one. The index of
+/// Jain, Chiu and Hawe (1984).
+fn fairness(shares: &[f64]) -> Option<f64> {
+    let (sum, squares) = shares
+        .iter()
+        .fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    (shares.len() > 1 && squares > 0.0)
+        .then(|| sum * sum / (number::float_len(shares.len()) * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_one_for_equals_and_a_share_for_one_who_has_all() {
+        assert_eq!(fairness(&[3.0]), None);
+        assert!((fairness(&[2.0, 2.0]).unwrap() - 1.0).abs() < 1e-12);
+        assert!((fairness(&[0.0, 0.0, 5.0, 0.0]).unwrap() - 0.25).abs() < 1e-12);
+    }
+}
