@@ -18,12 +18,12 @@
 
 use std::time::Duration;
 
-use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome};
 
 use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
 use crate::number;
+use crate::rng::Generator;
 use crate::scenario::Scenario;
 
 /// How it is had.
@@ -75,7 +75,7 @@ pub(super) struct Gradient {
     epoch: Instant,
     outstanding: u32,
     windows_at_min: u32,
-    rng: StdRng,
+    rng: Generator,
 }
 
 /// The limit after a window.
@@ -96,7 +96,7 @@ impl Gradient {
             epoch: Instant::ZERO,
             outstanding: 0,
             windows_at_min: 0,
-            rng: StdRng::seed_from_u64(seed),
+            rng: Generator::seed_from_u64(seed),
         }
     }
 

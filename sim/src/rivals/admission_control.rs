@@ -13,12 +13,12 @@
 
 use std::time::Duration;
 
-use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Failure, Instant, Outcome};
 
 use super::rolling::{Counts, Rolling};
 use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
+use crate::rng::Generator;
 use crate::scenario::Scenario;
 
 /// How it is had.
@@ -41,7 +41,7 @@ fn make(scenario: &Scenario, seed: u64) -> Made {
 /// The filter with a window for each worker.
 pub(super) struct AdmissionControl {
     workers: Vec<Rolling>,
-    rng: StdRng,
+    rng: Generator,
 }
 
 /// The probability that a request is refused.
@@ -57,7 +57,7 @@ impl AdmissionControl {
         let workers = (0..scenario.workers).map(|_| Rolling::new(WINDOW, BUCKET));
         Self {
             workers: workers.collect(),
-            rng: StdRng::seed_from_u64(seed),
+            rng: Generator::seed_from_u64(seed),
         }
     }
 

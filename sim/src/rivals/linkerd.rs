@@ -23,13 +23,13 @@
 
 use std::time::Duration;
 
-use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
 use crate::contender::{Ask, Contender, Done, Kind, Made, Note, Verdict, View};
 use crate::number;
+use crate::rng::Generator;
 use crate::scenario::Scenario;
 
 /// How it is had.
@@ -76,7 +76,7 @@ struct Endpoint {
 
 struct Linkerd {
     upstreams: Vec<Vec<Endpoint>>,
-    rng: StdRng,
+    rng: Generator,
     notes: Vec<Note>,
 }
 
@@ -137,7 +137,7 @@ impl Linkerd {
     fn new(upstreams: usize, seed: u64) -> Self {
         Self {
             upstreams: (0..upstreams).map(|_| Vec::new()).collect(),
-            rng: StdRng::seed_from_u64(seed),
+            rng: Generator::seed_from_u64(seed),
             notes: Vec::new(),
         }
     }

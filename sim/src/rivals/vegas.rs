@@ -17,12 +17,12 @@
 
 use std::time::Duration;
 
-use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::limiter::{Limit, Limiter, Sample};
 use crate::contender::{Kind, Made};
 use crate::number;
+use crate::rng::Generator;
 use crate::scenario::Scenario;
 
 /// How it is had.
@@ -50,7 +50,7 @@ pub(super) struct Vegas {
     samples_since_probe: f64,
     /// Share of the full distance to the next look, drawn anew each time.
     jitter: f64,
-    rng: StdRng,
+    rng: Generator,
 }
 
 /// The whole part of the decimal logarithm, at least 1; by comparison, so that it is the same on every machine.
@@ -84,7 +84,7 @@ fn next_limit(limit: f64, queue: f64, is_drop: bool) -> f64 {
 impl Vegas {
     /// The algorithm at its start.
     pub(super) fn new(seed: u64) -> Self {
-        let mut rng = StdRng::seed_from_u64(seed);
+        let mut rng = Generator::seed_from_u64(seed);
         Self {
             limit: INITIAL_LIMIT,
             rtt_noload: None,

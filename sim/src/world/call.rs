@@ -35,6 +35,9 @@ pub(super) struct Attempt {
     pub(super) endpoint: usize,
     pub(super) admitted_at: Instant,
     pub(super) in_flight_before: u32,
+    /// When the upstream got it, and how long it stood in line there until it got a slot.
+    pub(super) arrived_at: Instant,
+    pub(super) waited: Option<Duration>,
     /// The caller still waits.
     pub(super) is_awaited: bool,
     /// The proxy holds it.
@@ -79,6 +82,8 @@ impl Attempt {
             endpoint: 0,
             admitted_at: Instant::ZERO,
             in_flight_before: 0,
+            arrived_at: Instant::ZERO,
+            waited: None,
             is_awaited: true,
             is_in_flight: false,
             place: Place::default(),

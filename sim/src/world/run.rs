@@ -10,7 +10,7 @@ use super::queue::{Queue, What};
 use super::report::Ledger;
 use super::upstream::{Job, Reception, Reply, Upstream};
 use crate::arrivals::{self, Arrival};
-use crate::contender::{Ask, ContenderError, Done, Kind, Verdict};
+use crate::contender::{Ask, Contender, ContenderError, Done, Kind, Verdict};
 use crate::record::Answer;
 use crate::rng::{self, Generator, Purpose};
 use crate::scenario::{ClientProfile, Network, Scenario};
@@ -249,7 +249,13 @@ impl<'a> World<'a> {
             }
             Verdict::Admit => {
                 let chance = &mut self.chance.balancing;
-                attempt.endpoint = flight.choose(upstream.balancing, endpoints, chance);
+                let first = flight.choose(upstream.balancing, endpoints, chance);
+                attempt.endpoint = claimed(
+                    proxy.contender.as_mut(),
+                    attempt.upstream,
+                    (first, endpoints),
+                    self.now,
+                );
                 attempt.in_flight_before = flight.enter(attempt.endpoint);
                 attempt.admitted_at = self.now;
                 attempt.is_in_flight = true;
@@ -270,6 +276,7 @@ impl<'a> World<'a> {
         ) else {
             return;
         };
+        attempt.arrived_at = self.now;
         match upstream.receive(attempt.endpoint, id, &arrival.path) {
             Reception::Swallow => {}
             Reception::Wait => attempt.place = Place::Line,
@@ -285,6 +292,7 @@ impl<'a> World<'a> {
         if let Some(attempt) = self.attempts.get_mut(job.attempt) {
             attempt.place = Place::Slot;
             attempt.delay = job.delay;
+            attempt.waited = Some(self.now.saturating_since(attempt.arrived_at));
             let attempt = job.attempt;
             self.push_after(job.service, What::Worked { attempt });
         }
@@ -350,6 +358,7 @@ impl<'a> World<'a> {
             endpoint: u32::try_from(attempt.endpoint).unwrap_or(u32::MAX),
             outcome,
             latency: self.now.saturating_since(attempt.admitted_at),
+            waited: attempt.waited,
             in_flight_before: attempt.in_flight_before,
             in_flight: flight.leave(attempt.endpoint),
             criticality: criticality(arrival),
@@ -485,6 +494,23 @@ impl<'a> World<'a> {
     pub(super) fn take_arrivals(&mut self) -> Vec<Arrival> {
         std::mem::take(&mut self.arrivals)
     }
+}
+
+/// The endpoint that the contender takes, of those in rotation: the balancer offers its first choice, then those
+/// after it in turn, and sends to the first choice when the contender takes none.
+fn claimed(
+    contender: &mut dyn Contender,
+    upstream: usize,
+    (first, count): (usize, u32),
+    now: Instant,
+) -> usize {
+    let count = usize::try_from(count).unwrap_or(usize::MAX).max(1);
+    let mut offers = (0..count).map(|offset| (first + offset) % count);
+    let taken = offers.find(|offer| {
+        let endpoint = u32::try_from(*offer).unwrap_or(u32::MAX);
+        contender.claim(upstream, endpoint, now)
+    });
+    taken.unwrap_or(first)
 }
 
 fn criticality(arrival: &Arrival) -> Criticality {
