@@ -5,7 +5,7 @@
 //!
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
 //! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
-//! - what became of it: [`record`], [`oracle`], [`score`], [`series`];
+//! - what became of it: [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`];
 //! - how it is shown to people: [`report`].
 
 pub mod arrivals;
@@ -21,5 +21,6 @@ pub mod rng;
 pub mod scenario;
 pub mod score;
 pub mod series;
+pub mod targets;
 pub mod tidegate;
 pub mod world;

@@ -12,6 +12,8 @@ pub enum Measure {
     Score,
     /// The lowest score of a single upstream that the oracle could serve at all.
     ScoreWorstUpstream,
+    /// The lowest score of an upstream that is up all the time.
+    ScoreHealthy,
     /// Share of the most critical class that got a good answer.
     CriticalSuccess,
     /// Share of offered requests that were shed.
@@ -24,6 +26,8 @@ pub enum Measure {
     SettleS,
     /// Longest recovery time after an outage, in seconds.
     RecoveryS,
+    /// Longest time from a fall of the load to the last shed before the next mark, in seconds.
+    CalmS,
     /// Share of the requests offered while an upstream was down that reached it.
     ReachedWhileDownRatio,
     /// Attempts that reached the upstreams over what they can serve at the start in that time.
@@ -57,12 +61,14 @@ impl fmt::Display for Measure {
         f.write_str(match self {
             Self::Score => "score",
             Self::ScoreWorstUpstream => "score_worst_upstream",
+            Self::ScoreHealthy => "score_healthy",
             Self::CriticalSuccess => "critical_success",
             Self::ShedRatio => "shed_ratio",
             Self::FalseShedRatio => "false_shed_ratio",
             Self::AdmittedP99Ms => "admitted_p99_ms",
             Self::SettleS => "settle_s",
             Self::RecoveryS => "recovery_s",
+            Self::CalmS => "calm_s",
             Self::ReachedWhileDownRatio => "reached_while_down_ratio",
             Self::ReachedOverCapacity => "reached_over_capacity",
             Self::BreakerOpened => "breaker_opened",

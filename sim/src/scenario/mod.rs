@@ -130,6 +130,8 @@ pub struct Mark {
 pub enum MarkKind {
     /// The load or the capacity has changed: time until goodput follows (settle time).
     Step,
+    /// The load is below the capacity again: time until nothing is shed any more (calm time).
+    Fall,
     /// The upstream is well again: time until goodput is back (recovery time).
     Recovery,
 }

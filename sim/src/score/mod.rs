@@ -12,7 +12,7 @@ use crate::oracle::{self, Verdict};
 use crate::record::{Answer, Record};
 use crate::scenario::{MarkKind, Measure, Scenario};
 
-pub use settle::time_until_settled;
+pub use settle::{time_until_calm, time_until_settled};
 
 /// What the upstreams counted in a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,12 @@ pub struct Figures {
     pub settle_s: Vec<Option<f64>>,
     /// Seconds after each recovery until goodput was back; none when it never was.
     pub recovery_s: Vec<Option<f64>>,
+    /// Seconds after each fall of the load until the last shed before the next mark.
+    #[serde(default)]
+    pub calm_s: Vec<f64>,
+    /// Lowest score of an upstream that is up all the time; none without such an upstream.
+    #[serde(default)]
+    pub score_healthy: Option<f64>,
     /// Good answers / offered for each criticality.
     pub success_by_criticality: BTreeMap<String, f64>,
     /// What the upstreams counted.
@@ -100,14 +106,25 @@ impl Figures {
         figures.upstreams(scenario, &judged);
         figures.criticalities(&judged);
         figures.false_shed = false_sheds(&judged);
+        figures.times(scenario, &judged);
+        figures
+    }
+
+    fn times(&mut self, scenario: &Scenario, judged: &[Judged<'_>]) {
         for mark in &scenario.marks {
-            let time = time_until_settled(&judged, mark.at).map(|time| time.as_secs_f64());
+            let settled = || time_until_settled(judged, mark.at).map(|time| time.as_secs_f64());
             match mark.kind {
-                MarkKind::Step => figures.settle_s.push(time),
-                MarkKind::Recovery => figures.recovery_s.push(time),
+                MarkKind::Step => self.settle_s.push(settled()),
+                MarkKind::Recovery => self.recovery_s.push(settled()),
+                MarkKind::Fall => {
+                    let later = scenario.marks.iter().map(|other| other.at);
+                    let next = later.filter(|at| *at > mark.at).min();
+                    let until = next.unwrap_or(Duration::MAX);
+                    let calm = time_until_calm(judged, mark.at, until);
+                    self.calm_s.push(calm.as_secs_f64());
+                }
             }
         }
-        figures
     }
 
     fn count(&mut self, judged: &[Judged<'_>]) {
@@ -163,8 +180,11 @@ impl Figures {
                 down += u64::from(is_down(j.record.arrival.at));
             }
             if possible > 0.0 {
-                self.score_by_upstream
-                    .insert(profile.name.clone(), score(good, possible));
+                let score = score(good, possible);
+                self.score_by_upstream.insert(profile.name.clone(), score);
+                if stages.iter().all(|(_, behaviour)| behaviour.mode.is_up()) {
+                    self.score_healthy = Some(self.score_healthy.map_or(score, |s| s.min(score)));
+                }
             }
             self.offered_while_down += down;
             let client = scenario
@@ -206,6 +226,7 @@ impl Figures {
                 .values()
                 .copied()
                 .min_by(f64::total_cmp),
+            Measure::ScoreHealthy => self.score_healthy,
             Measure::CriticalSuccess => CRITICALITIES
                 .iter()
                 .find_map(|class| self.success_by_criticality.get(*class))
@@ -215,6 +236,7 @@ impl Figures {
             Measure::AdmittedP99Ms => self.admitted_p99_ms,
             Measure::SettleS => longest(&self.settle_s),
             Measure::RecoveryS => longest(&self.recovery_s),
+            Measure::CalmS => self.calm_s.iter().copied().max_by(f64::total_cmp),
             Measure::ReachedWhileDownRatio => (self.offered_while_down > 0)
                 .then(|| number::ratio(self.reached.received_while_down, self.offered_while_down)),
             Measure::ReachedOverCapacity => Some(self.reached_over_capacity),
@@ -339,6 +361,44 @@ mod tests {
             }
         });
         assert_eq!(figures.measure(Measure::RecoveryS), Some(1.5));
+    }
+
+    #[test]
+    fn calm_time_is_from_the_fall_to_the_last_shed_before_the_next_mark() {
+        let s = scenario(
+            "[[clients]]\nload=[{at='0s', x=0.5}]\n[[marks]]\nat='3s'\nkind='fall'\n[[marks]]\nat='8s'\nkind='step'",
+        );
+        let figures = run(&s, |arrival| {
+            let is_shed = |from, to| (from..to).contains(&arrival.at.as_millis());
+            if is_shed(0, 4_500) || is_shed(8_000, 9_000) {
+                (Answer::Shed("x".to_owned()), 1)
+            } else {
+                (Answer::Ok, 40)
+            }
+        });
+        let calm = figures.measure(Measure::CalmS).unwrap();
+        assert!((1.45..=1.5).contains(&calm), "{calm}");
+    }
+
+    #[test]
+    fn nothing_shed_after_a_fall_is_calm_at_once() {
+        let s = scenario("[[clients]]\nload=[{at='0s', x=0.5}]\n[[marks]]\nat='3s'\nkind='fall'");
+        let figures = run(&s, |_| (Answer::Ok, 40));
+        assert_eq!(figures.measure(Measure::CalmS), Some(0.0));
+    }
+
+    #[test]
+    fn score_of_the_healthy_leaves_out_an_upstream_that_was_down() {
+        let s = scenario(
+            "[[upstreams]]\nname='dead'\ntimeline=[{at='2s', mode='fail'}]\n[[upstreams]]\nname='well'\n\
+             [[clients]]\nupstream='dead'\nload=[{at='0s', x=0.5}]\n[[clients]]\nupstream='well'\nload=[{at='0s', x=0.5}]",
+        );
+        let figures = run(&s, |arrival| match arrival.client {
+            0 => (Answer::Failed(500), 1),
+            _ => (Answer::Ok, 40),
+        });
+        assert_eq!(figures.measure(Measure::ScoreHealthy), Some(1.0));
+        assert_eq!(figures.measure(Measure::ScoreWorstUpstream), Some(0.0));
     }
 
     #[test]

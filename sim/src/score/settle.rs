@@ -1,4 +1,4 @@
-//! How long it takes until goodput follows a change.
+//! How long it takes until a run follows a change: goodput after a step, sheds after a fall.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,4 +49,14 @@ pub fn time_until_settled(judged: &[Judged<'_>], mark: Duration) -> Option<Durat
     };
     let second = steps.windows(STEPS).find(has_caught_up)?;
     second.first().map(|(index, _, _)| STEP * *index)
+}
+
+/// Time from `mark` to the last request before `until` that was shed; zero when none was.
+#[must_use]
+pub fn time_until_calm(judged: &[Judged<'_>], mark: Duration, until: Duration) -> Duration {
+    let sheds = judged
+        .iter()
+        .filter(|j| j.record.is_shed() && j.record.arrival.at < until)
+        .filter_map(|j| j.record.arrival.at.checked_sub(mark));
+    sheds.max().unwrap_or_default()
 }

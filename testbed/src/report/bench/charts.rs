@@ -68,6 +68,7 @@ fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
         at: mark.at.as_secs_f64(),
         label: match mark.kind {
             MarkKind::Step => "step".to_owned(),
+            MarkKind::Fall => "fall".to_owned(),
             MarkKind::Recovery => "well again".to_owned(),
         },
     };

@@ -1,0 +1,114 @@
+//! What the control laws must reach, and whether they do.
+//!
+//! The targets are data (`sim/targets.toml`): ranges for our figures in single scenarios, a bound on how far our
+//! score may lie behind the best contender that nobody tuned and behind the one that somebody did, and sets of
+//! scenarios whose scores must be alike. They are judged from a table of medians, wherever it comes from.
+//!
+//! Edges: a target of a scenario that was not played is not judged; one whose figure is missing is missed. A
+//! comparison without a rival of its kind is not made.
+
+mod judge;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::scenario::{Measure, Range, ScenarioError};
+
+pub use judge::{Kind, Score, Verdict};
+
+/// Everything that must be reached.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Targets {
+    /// How far behind others our score may be.
+    pub comparison: Comparison,
+    /// Ranges of our figures, by scenario.
+    pub scenarios: BTreeMap<String, BTreeMap<Measure, Range>>,
+    /// Sets of scenarios with the same outcome.
+    #[serde(default)]
+    pub alike: Vec<Alike>,
+}
+
+/// How far our score may lie behind others' of the same scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// Behind the best contender that nobody tuned.
+    pub behind_best_untuned: f64,
+    /// Behind the best contender that somebody tuned.
+    pub behind_tuned: f64,
+}
+
+/// Scenarios whose scores of ours must not differ.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alike {
+    /// What is different between them, in a few words.
+    pub what: String,
+    /// Their names.
+    pub scenarios: Vec<String>,
+    /// Most that two of them may differ by.
+    pub within: f64,
+}
+
+impl Targets {
+    /// The targets of this repository.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or does not parse.
+    pub fn read() -> Result<Self, ScenarioError> {
+        let path = file();
+        let read = |source| ScenarioError::Read {
+            path: path.clone(),
+            source,
+        };
+        Self::parse(
+            &fs::read_to_string(&path).map_err(read)?,
+            &path.display().to_string(),
+        )
+    }
+
+    /// Parses targets; `origin` names them in errors.
+    ///
+    /// # Errors
+    /// When the text does not parse.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+        toml::from_str(text).map_err(|e| ScenarioError::Parse {
+            origin: origin.to_owned(),
+            message: e.to_string(),
+        })
+    }
+}
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("targets.toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::scenario::{Scenario, folder};
+
+    #[test]
+    fn every_target_names_a_scenario_that_exists() {
+        let targets = Targets::read().unwrap();
+        let scenarios = Scenario::read_folder(&folder()).unwrap();
+        let known: BTreeSet<&str> = scenarios.iter().map(|s| s.name.as_str()).collect();
+        let alike = targets.alike.iter().flat_map(|alike| &alike.scenarios);
+        for name in targets.scenarios.keys().chain(alike) {
+            assert!(known.contains(name.as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_measure_that_does_not_exist_is_refused() {
+        let text = "scenarios.a = { scor = { min = 1.0 } }\n[comparison]\nbehind_best_untuned = 0.0\nbehind_tuned = 0.0";
+        let error = Targets::parse(text, "test").unwrap_err();
+        assert!(error.to_string().contains("scor"), "{error}");
+    }
+}
