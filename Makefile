@@ -13,7 +13,9 @@ override DEMO_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS
 SCENARIOS ?= all
 VARIANTS ?= all
 REPEAT ?= 1
-# More options for the binaries behind demo, sim, bench and bench-cost: ARGS=--help lists them.
+CONTENDERS ?= all
+SEEDS ?= 1
+# More options for the binaries behind demo, sim, sim-compare, bench and bench-cost: ARGS=--help lists them.
 ARGS ?=
 # The cargo profile of those binaries.
 PROFILE ?= release
@@ -27,7 +29,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
 
 ## See it work
-.PHONY: demo sim bench bench-cost
+.PHONY: demo sim sim-compare bench bench-cost
 demo: module tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
 	@$(RUN) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
 
@@ -36,6 +38,10 @@ bench: module tools ## Score scenarios on real sockets (SCENARIOS=a,b VARIANTS=c
 
 sim: rust ## Play scenarios in the simulated world (ARGS="run outage", ARGS=list)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- $(if $(ARGS),$(ARGS),list)
+
+sim-compare: rust ## Compare the rivals in the simulated world (SCENARIOS=a,b CONTENDERS=c,d SEEDS=3 ARGS=--check)
+	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare \
+		--scenarios $(SCENARIOS) --contenders $(CONTENDERS) --seeds $(SEEDS) --out out/sim-compare $(ARGS)
 
 bench-cost: module tools ## Measure instructions per request against no filter
 	@$(RUN) cost -- $(ARGS)

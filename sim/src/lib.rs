@@ -9,6 +9,7 @@
 //! - how it is shown to people: [`report`].
 
 pub mod arrivals;
+pub mod compare;
 pub mod contender;
 pub mod digest;
 pub mod number;

@@ -17,12 +17,14 @@ struct Options {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(command::run::Options),
+    Compare(command::compare::Options),
     List(command::list::Options),
 }
 
 fn main() -> ExitCode {
     let ended = match Options::parse().command {
         Command::Run(options) => command::run::run(&options),
+        Command::Compare(options) => command::compare::run(&options),
         Command::List(options) => command::list::run(&options),
     };
     ended.unwrap_or_else(|error| {

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod run;
 

@@ -1,0 +1,141 @@
+//! `compare`: every scenario with every contender, as tables, JSON and a page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tidegate_sim::compare::{Comparison, Outcome, jobs, page, table, verdict};
+use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::scenario::{self, Scenario};
+use tidegate_sim::targets::{Targets, Verdict};
+
+/// Runs scenarios with every contender, and compares them.
+#[derive(Debug, Parser)]
+pub(crate) struct Options {
+    /// Scenarios by name, separated by commas; `all` for every one in the folder.
+    #[arg(long, default_value = "all", value_delimiter = ',')]
+    scenarios: Vec<String>,
+    /// Contenders by name, separated by commas; `all` for every one.
+    #[arg(long, default_value = "all", value_delimiter = ',')]
+    contenders: Vec<String>,
+    /// Runs of each scenario with each contender, with seeds of their own; figures are medians.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// Folder for `compare.json` and `report.html`.
+    #[arg(long, default_value = "out/sim-compare")]
+    out: PathBuf,
+    /// Threads; the result does not depend on them.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// End with a failure when a target is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let known = Scenario::read_folder(&scenario::folder())?;
+    let scenarios = chosen("scenario", &options.scenarios, &known, |s| &s.name)?;
+    let contenders = chosen(
+        "contender",
+        &options.contenders,
+        &contender::all(),
+        |kind| kind.name,
+    )?;
+    fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
+    let outcomes = play(&scenarios, &contenders, options)?;
+    let comparison = Comparison {
+        scenarios,
+        contenders,
+        outcomes,
+    };
+    let verdicts = verdict::verdicts(&comparison, &Targets::read()?);
+    println!("{}", table::text(&comparison, &verdicts));
+    write_json(&options.out, &comparison, &verdicts)?;
+    let report = options.out.join("report.html");
+    fs::write(&report, page::page(&comparison, &verdicts, options.seeds))
+        .with_context(|| format!("write {}", report.display()))?;
+    let missed = verdicts.iter().filter(|verdict| !verdict.is_met).count();
+    println!(
+        "report: {}",
+        fs::canonicalize(&report).unwrap_or(report).display()
+    );
+    println!(
+        "targets: {} of {} met",
+        verdicts.len() - missed,
+        verdicts.len()
+    );
+    Ok(if options.check && missed > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn play(scenarios: &[Scenario], contenders: &[Kind], options: &Options) -> Result<Vec<Outcome>> {
+    let jobs = jobs::all(scenarios, contenders, options.seeds);
+    let bar = progress(jobs.len());
+    let outcomes = jobs::run(&jobs, options.threads, |job| {
+        bar.set_message(format!("{} {}", job.scenario.name, job.contender.name));
+        let outcome = Outcome::of(job).with_context(|| format!("scenario {}", job.scenario.name));
+        bar.inc(1);
+        outcome
+    });
+    bar.finish_and_clear();
+    outcomes
+}
+
+/// A bar where somebody watches; nothing otherwise.
+fn progress(jobs: usize) -> ProgressBar {
+    let bar = ProgressBar::new(u64::try_from(jobs).unwrap_or(u64::MAX));
+    let template = "{bar:40} {pos}/{len} runs, {eta} left  {wide_msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Those of `known` that are named, in their own order.
+fn chosen<T: Clone>(
+    what: &str,
+    wanted: &[String],
+    known: &[T],
+    name: impl Fn(&T) -> &str,
+) -> Result<Vec<T>> {
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|wanted| *wanted != "all" && !known.iter().any(|item| name(item) == *wanted))
+    {
+        let names: Vec<&str> = known.iter().map(&name).collect();
+        bail!(
+            "{what}: found {unknown}, expected all or some of: {}",
+            names.join(", ")
+        );
+    }
+    let is_wanted = |item: &&T| wanted.iter().any(|w| w == "all" || w == name(item));
+    Ok(known.iter().filter(is_wanted).cloned().collect())
+}
+
+fn write_json(folder: &Path, comparison: &Comparison, verdicts: &[Verdict]) -> Result<()> {
+    let contenders: Vec<_> = comparison
+        .contenders
+        .iter()
+        .map(|kind| json!({"name": kind.name, "title": kind.title, "is_tuned": kind.is_tuned}))
+        .collect();
+    let verdicts: Vec<_> = verdicts
+        .iter()
+        .map(|v| json!({"scenario": v.scenario, "target": v.target, "found": v.found, "is_met": v.is_met}))
+        .collect();
+    let document = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "contenders": contenders,
+        "verdicts": verdicts,
+        "runs": comparison.outcomes,
+    });
+    let path = folder.join("compare.json");
+    let text = serde_json::to_vec(&document)?;
+    fs::write(&path, text).with_context(|| format!("write {}", path.display()))
+}

@@ -1,0 +1,237 @@
+//! One scenario over time: who matters most in one picture, and everybody in a small one.
+
+use super::verdict::best;
+use super::{Comparison, OURS, Outcome};
+use crate::number;
+use crate::profile::Mode;
+use crate::report::chart::{Band, Chart, Level, Line, Mark, RightAxis, Stroke};
+use crate::report::colour::Colour;
+use crate::scenario::{MarkKind, Scenario};
+use crate::series::Window;
+
+/// Size of the charts that stand beside each other, in pixels.
+const SMALL: (u32, u32) = (430, 200);
+
+/// Highest latency shown, in milliseconds: callers give up after a second.
+const LATENCY_TOP_MS: f64 = 1_050.0;
+
+/// The charts of one scenario.
+pub(super) struct Charts {
+    /// Goodput, latency and limits of the few that matter most.
+    pub(super) together: Vec<Chart>,
+    /// One small picture of each contender.
+    pub(super) each: Vec<Chart>,
+}
+
+/// Draws the first run of every contender.
+pub(super) fn charts(comparison: &Comparison, scenario: &Scenario) -> Charts {
+    let first = |name: &str| comparison.runs(&scenario.name, name).next().cloned();
+    let kinds = comparison.contenders.iter();
+    let firsts: Vec<Outcome> = kinds.filter_map(|kind| first(kind.name)).collect();
+    let best = |is_tuned| best(comparison, &scenario.name, is_tuned);
+    let lines = chosen(&firsts, best(false), best(true));
+    let Some(any) = firsts.first() else {
+        return Charts {
+            together: Vec::new(),
+            each: Vec::new(),
+        };
+    };
+    let mut together = vec![goodput(scenario, any, &lines), latency(scenario, &lines)];
+    together.extend(limits(scenario, &firsts));
+    Charts {
+        together,
+        each: firsts
+            .iter()
+            .map(|outcome| alone(scenario, outcome))
+            .collect(),
+    }
+}
+
+/// Ours, no protection, the best of each kind, and Envoy's best known filter; each with its colour, ours last.
+fn chosen<'a>(
+    firsts: &'a [Outcome],
+    untuned: Option<&str>,
+    tuned: Option<&str>,
+) -> Vec<(&'a Outcome, Colour)> {
+    let wanted = [
+        (Some("none"), Colour::Red),
+        (tuned, Colour::Gold),
+        (Some("adaptive-concurrency"), Colour::Blue),
+        (untuned, Colour::Violet),
+        (Some(OURS), Colour::Teal),
+    ];
+    let mut lines: Vec<(&Outcome, Colour)> = Vec::new();
+    for (name, colour) in wanted {
+        let outcome = firsts.iter().find(|o| Some(o.contender) == name);
+        let is_new = |o: &&Outcome| !lines.iter().any(|(line, _)| line.contender == o.contender);
+        if let Some(outcome) = outcome.filter(is_new) {
+            lines.push((outcome, colour));
+        }
+    }
+    lines
+}
+
+/// An empty chart with what the scenario does to the upstreams.
+fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
+    let mark = |mark: &crate::scenario::Mark| Mark {
+        at: mark.at.as_secs_f64(),
+        label: match mark.kind {
+            MarkKind::Step => "step".to_owned(),
+            MarkKind::Fall => "fall".to_owned(),
+            MarkKind::Recovery => "well again".to_owned(),
+        },
+    };
+    Chart {
+        bands: bands(scenario),
+        marks: scenario.marks.iter().map(mark).collect(),
+        ..Chart::new(title, unit, scenario.duration.as_secs_f64())
+    }
+}
+
+/// Stretches in which an upstream does not serve.
+fn bands(scenario: &Scenario) -> Vec<Band> {
+    let mut bands = Vec::new();
+    for upstream in &scenario.upstreams {
+        let stages = upstream.stages();
+        let ends = stages.iter().skip(1).map(|(at, _)| *at);
+        for ((from, behaviour), to) in stages.iter().zip(ends.chain([scenario.duration])) {
+            if behaviour.mode != Mode::Serve {
+                bands.push(Band {
+                    from: from.as_secs_f64(),
+                    to: to.as_secs_f64(),
+                    label: format!("{} is down", upstream.name),
+                    is_trouble: true,
+                });
+            }
+        }
+    }
+    bands
+}
+
+fn line(
+    name: &str,
+    colour: Colour,
+    windows: &[Window],
+    value: impl Fn(&Window) -> Option<f64>,
+) -> Line {
+    Line::new(name, colour, windows.iter().map(|w| (w.at_s, value(w))))
+}
+
+fn offered(outcome: &Outcome) -> Line {
+    line("offered", Colour::Grey, &outcome.windows, |w| {
+        Some(w.offered)
+    })
+    .stroke(Stroke::Dashed)
+}
+
+fn oracle(outcome: &Outcome) -> Line {
+    line("oracle", Colour::Slate, &outcome.windows, |w| {
+        Some(w.oracle)
+    })
+    .stroke(Stroke::Dashed)
+}
+
+/// What goodput can come to, with room above it.
+fn goodput_top(outcome: &Outcome) -> f64 {
+    outcome.windows.iter().map(|w| w.oracle).fold(1.0, f64::max) * 1.25
+}
+
+fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Colour)]) -> Chart {
+    let mut chart = empty(
+        scenario,
+        "Goodput",
+        "good answers a second, by time of arrival",
+    );
+    chart.top = Some(goodput_top(any));
+    chart.lines.extend([offered(any), oracle(any)]);
+    chart.lines.extend(
+        lines
+            .iter()
+            .map(|(o, colour)| line(o.contender, *colour, &o.windows, |w| Some(w.good))),
+    );
+    chart
+}
+
+fn latency(scenario: &Scenario, lines: &[(&Outcome, Colour)]) -> Chart {
+    let mut chart = empty(scenario, "99th percentile of answers 200", "ms");
+    chart.top = Some(LATENCY_TOP_MS);
+    chart.levels.push(Level {
+        value: number::millis(scenario.slo.latency),
+        label: "objective".to_owned(),
+    });
+    chart.lines.extend(
+        lines
+            .iter()
+            .map(|(o, colour)| line(o.contender, *colour, &o.windows, |w| w.p99_ms)),
+    );
+    chart
+}
+
+/// Greatest limit shown: what lies above does not bind.
+const LIMIT_TOP: f64 = 150.0;
+
+/// The limits of all that have one which moves.
+fn limits(scenario: &Scenario, firsts: &[Outcome]) -> Option<Chart> {
+    let mut chart = empty(scenario, "Concurrency limits", "requests in flight");
+    let mut colours = [
+        Colour::Blue,
+        Colour::Violet,
+        Colour::Orange,
+        Colour::Green,
+        Colour::Pink,
+        Colour::Brown,
+        Colour::Navy,
+    ]
+    .into_iter()
+    .cycle();
+    let limit = |value: u64| number::float(value);
+    for outcome in firsts {
+        let mut values = outcome.samples.iter().filter_map(|s| s.limit);
+        let first = values.next();
+        if !values.any(|value| Some(value) != first) {
+            continue;
+        }
+        let points = outcome.samples.iter().map(|s| (s.at_s, s.limit.map(limit)));
+        let colour = if outcome.contender == OURS {
+            Colour::Teal
+        } else {
+            colours.next().unwrap_or(Colour::Grey)
+        };
+        let line = Line::new(outcome.contender, colour, points);
+        chart.lines.push(line.stroke(Stroke::Steps));
+    }
+    let greatest = |line: &Line| {
+        line.points
+            .iter()
+            .filter_map(|(_, v)| *v)
+            .fold(0.0, f64::max)
+    };
+    let top = chart.lines.iter().map(greatest).fold(0.0, f64::max);
+    chart.top = (top > LIMIT_TOP).then_some(LIMIT_TOP);
+    (!chart.lines.is_empty()).then_some(chart)
+}
+
+/// Goodput and limit of one contender.
+fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
+    let mut chart = empty(scenario, outcome.contender, "requests a second");
+    (chart.width, chart.height) = SMALL;
+    // The names of marks and bands stand in the greater charts.
+    chart.marks.clear();
+    for band in &mut chart.bands {
+        band.label.clear();
+    }
+    chart.top = Some(goodput_top(outcome));
+    let good = line("good", Colour::Teal, &outcome.windows, |w| Some(w.good));
+    let shed = line("shed", Colour::Gold, &outcome.windows, |w| Some(w.shed));
+    let failed = line("failed", Colour::Red, &outcome.windows, |w| Some(w.failed));
+    chart
+        .lines
+        .extend([oracle(outcome), good.stroke(Stroke::Area), shed, failed]);
+    let p99 = line("p99 ms", Colour::Violet, &outcome.windows, |w| w.p99_ms);
+    chart.lines.push(p99.right());
+    chart.right = Some(RightAxis {
+        unit: "ms".to_owned(),
+        top: Some(LATENCY_TOP_MS),
+    });
+    chart
+}

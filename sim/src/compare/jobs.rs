@@ -1,0 +1,128 @@
+//! Runs on several threads, whose outcomes do not depend on the threads.
+//!
+//! A run is a function of scenario, contender and seed. Threads take the next job that nobody has taken; each
+//! outcome goes to its job's place.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::contender::Kind;
+use crate::scenario::Scenario;
+
+/// One run to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'a> {
+    /// What happens.
+    pub scenario: &'a Scenario,
+    /// Who protects the upstream.
+    pub contender: &'a Kind,
+    /// Number of the repetition, from 0: another one draws other arrivals and service times, and within one all
+    /// contenders get the same.
+    pub repetition: u64,
+}
+
+impl Job<'_> {
+    /// The seed of the run.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.scenario.seed.wrapping_add(self.repetition)
+    }
+}
+
+/// All runs of all scenarios with all contenders, `seeds` of each.
+#[must_use]
+pub fn all<'a>(scenarios: &'a [Scenario], contenders: &'a [Kind], seeds: u64) -> Vec<Job<'a>> {
+    let pairs = scenarios.iter().flat_map(|scenario| {
+        contenders
+            .iter()
+            .map(move |contender| (scenario, contender))
+    });
+    let of_one = |(scenario, contender)| {
+        (0..seeds).map(move |repetition| Job {
+            scenario,
+            contender,
+            repetition,
+        })
+    };
+    pairs.flat_map(of_one).collect()
+}
+
+/// Makes every run with `make` on `threads` threads; the results are in the order of the jobs.
+///
+/// # Errors
+/// The first error in the order of the jobs; jobs that nobody has taken by then are not begun.
+pub fn run<'a, T: Send, E: Send>(
+    jobs: &[Job<'a>],
+    threads: usize,
+    make: impl Fn(&Job<'a>) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, Result<T, E>)>> = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((index, job)) = take(jobs, &next) {
+            let result = make(job);
+            if result.is_err() {
+                next.store(jobs.len(), Ordering::Relaxed);
+            }
+            let mut results = results
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            results.push((index, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(work);
+        }
+    });
+    let mut results = results
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn take<'j, 'a>(jobs: &'j [Job<'a>], next: &AtomicUsize) -> Option<(usize, &'j Job<'a>)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    jobs.get(index).map(|job| (index, job))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{comparison, kind};
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_jobs_whatever_the_threads() {
+        let scenarios = comparison(&[]).scenarios;
+        let kinds = [kind("a", false), kind("b", false)];
+        let jobs = all(&scenarios, &kinds, 50);
+        assert_eq!(jobs.len(), 100);
+        let names = |threads| {
+            let made = run(&jobs, threads, |job| {
+                Ok::<_, ()>((job.contender.name, job.seed()))
+            });
+            made.unwrap()
+        };
+        let one = names(1);
+        assert_eq!(one[0], ("a", 1));
+        assert_eq!(one[51], ("b", 2));
+        assert_eq!(names(4), one);
+    }
+
+    #[test]
+    fn the_first_error_ends_it() {
+        let scenarios = comparison(&[]).scenarios;
+        let kinds = [kind("a", false)];
+        let jobs = all(&scenarios, &kinds, 10);
+        let made = run(&jobs, 1, |job| {
+            if job.repetition < 3 {
+                Ok(())
+            } else {
+                Err(job.repetition)
+            }
+        });
+        assert_eq!(made, Err(3));
+    }
+}

@@ -1,0 +1,171 @@
+//! Contenders side by side: every scenario with every contender, medians, verdicts, and a page to look at.
+//!
+//! A [`Comparison`] holds the outcomes of all runs. From it come the tables ([`table`]), the verdict whether the
+//! project keeps its promise ([`verdict`]) and the page ([`page`]). [`jobs`] runs what is wanted on several
+//! threads: each run is deterministic and knows nothing of the others, and the outcomes come back in the order in
+//! which they were asked for, so that the result does not depend on the number of threads.
+
+pub mod jobs;
+pub mod page;
+pub mod table;
+pub mod verdict;
+
+mod charts;
+
+use serde::Serialize;
+
+use crate::contender::{ContenderError, Kind};
+use crate::number;
+use crate::scenario::{Measure, Scenario};
+use crate::score::Figures;
+use crate::series::{self, Sample, Window};
+use crate::world;
+use jobs::Job;
+
+/// Name of this project's contender.
+pub const OURS: &str = crate::tidegate::KIND.name;
+
+/// One run of one contender.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The contender's name.
+    pub contender: &'static str,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Stands for all that happened: the same for the same seed, on every machine.
+    pub digest: String,
+    /// What became of it.
+    pub figures: Figures,
+    /// What the callers saw, over time; of the first repetition alone.
+    pub windows: Vec<Window>,
+    /// What upstreams and contender did, over time; likewise.
+    pub samples: Vec<Sample>,
+}
+
+impl Outcome {
+    /// Makes a run.
+    ///
+    /// # Errors
+    /// When the contender cannot be made for the scenario.
+    pub fn of(job: &Job<'_>) -> Result<Self, ContenderError> {
+        let scenario = &Scenario {
+            seed: job.seed(),
+            ..job.scenario.clone()
+        };
+        let run = world::play(scenario, job.contender)?;
+        let is_first = job.repetition == 0;
+        Ok(Self {
+            scenario: scenario.name.clone(),
+            contender: job.contender.name,
+            seed: scenario.seed,
+            digest: run.digest.to_string(),
+            figures: run.figures,
+            windows: if is_first {
+                series::windows(scenario, &run.records)
+            } else {
+                Vec::new()
+            },
+            samples: if is_first { run.samples } else { Vec::new() },
+        })
+    }
+}
+
+/// All runs of some scenarios with some contenders.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// The scenarios, in the order of tables.
+    pub scenarios: Vec<Scenario>,
+    /// The contenders, in the order of tables.
+    pub contenders: Vec<Kind>,
+    /// Every run.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Comparison {
+    /// The runs of a contender in a scenario, one for each seed.
+    pub fn runs<'a>(
+        &'a self,
+        scenario: &'a str,
+        contender: &'a str,
+    ) -> impl Iterator<Item = &'a Outcome> {
+        self.outcomes
+            .iter()
+            .filter(move |o| o.scenario == scenario && o.contender == contender)
+    }
+
+    /// The median of a figure over the seeds; none when no run has it.
+    ///
+    /// A time that was never reached is infinite, and so may be its median.
+    #[must_use]
+    pub fn median(&self, scenario: &str, contender: &str, measure: Measure) -> Option<f64> {
+        let runs = self.runs(scenario, contender);
+        let mut values: Vec<f64> = runs.filter_map(|o| o.figures.measure(measure)).collect();
+        values.sort_by(f64::total_cmp);
+        number::quantile(&values, 0.5)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::contender::{ContenderError, Made};
+
+    fn never(_scenario: &Scenario, _seed: u64) -> Made {
+        Err(ContenderError {
+            contender: "none",
+            cause: "a name for tests of tables".to_owned(),
+        })
+    }
+
+    /// A contender that only has a name.
+    pub(crate) const fn kind(name: &'static str, is_tuned: bool) -> Kind {
+        Kind {
+            name,
+            title: name,
+            is_tuned,
+            make: never,
+        }
+    }
+
+    /// A run with a score.
+    pub(crate) fn outcome(contender: &'static str, seed: u64, score: f64) -> Outcome {
+        Outcome {
+            scenario: "t".to_owned(),
+            contender,
+            seed,
+            digest: String::new(),
+            figures: Figures {
+                offered: 100,
+                score,
+                ..Figures::default()
+            },
+            windows: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    /// A scenario "t" with the scores of some contenders, one run each.
+    pub(crate) fn comparison(scores: &[(&'static str, bool, f64)]) -> Comparison {
+        let text = "name='t'\ntitle='Tee'\nprose='p'\nseed=1\nduration='9s'\n[[clients]]\nload=[{at='0s',x=1.0}]";
+        Comparison {
+            scenarios: vec![Scenario::parse(text, "test").unwrap()],
+            contenders: scores.iter().map(|(n, tuned, _)| kind(n, *tuned)).collect(),
+            outcomes: scores
+                .iter()
+                .map(|(n, _, score)| outcome(n, 1, *score))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn median_is_over_the_seeds_of_one_contender() {
+        let mut all = comparison(&[(OURS, false, 0.9), ("other", false, 0.1)]);
+        all.outcomes.push(outcome(OURS, 2, 0.5));
+        all.outcomes.push(outcome(OURS, 3, 0.8));
+        assert_eq!(all.median("t", OURS, Measure::Score), Some(0.8));
+        assert_eq!(all.median("t", OURS, Measure::SettleS), None);
+        assert_eq!(all.median("t", "nobody", Measure::Score), None);
+    }
+}
