@@ -40,17 +40,15 @@ pub enum Measure {
 
 impl Measure {
     /// Every figure, in the order of reports.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 12] = [
         Self::Score,
         Self::ScoreWorstUpstream,
-        Self::ScoreHealthy,
         Self::CriticalSuccess,
         Self::ShedRatio,
         Self::FalseShedRatio,
         Self::AdmittedP99Ms,
         Self::SettleS,
         Self::RecoveryS,
-        Self::CalmS,
         Self::ReachedWhileDownRatio,
         Self::ReachedOverCapacity,
         Self::BreakerOpened,
