@@ -116,7 +116,7 @@ impl Endpoint {
             return Verdict::NOTHING;
         };
         let service = behaviour.service_for(&arrival.path).mean();
-        let on_time = 1.0 - late_share(behaviour, service, self.slo);
+        let on_time = 1.0 - late_share(behaviour, &arrival.path, self.slo);
         let correct = 1.0 - behaviour.errors.map_or(0.0, |errors| errors.share);
         let deadline = arrival.at + self.slo.saturating_sub(service);
         let admitted = self.work_until(arrival.at, deadline) >= self.backlog;
@@ -161,12 +161,17 @@ fn behaviour(stages: &Stages, at: Duration) -> Option<&Behaviour> {
     current.map(|(_, behaviour)| behaviour)
 }
 
-/// Share of answers that are too late however little is in line.
-fn late_share(behaviour: &Behaviour, service: Duration, slo: Duration) -> f64 {
-    behaviour
+/// Share of answers that are too late however little is in line: those that take so long by themselves, and those
+/// that are delayed behind their slot.
+fn late_share(behaviour: &Behaviour, path: &str, slo: Duration) -> f64 {
+    let law = behaviour.service_for(path);
+    let (share, by) = behaviour
         .delay
-        .filter(|delay| service + delay.by > slo)
-        .map_or(0.0, |delay| delay.share)
+        .map_or((0.0, Duration::ZERO), |delay| (delay.share, delay.by));
+    let delayed = slo
+        .checked_sub(by)
+        .map_or(1.0, |left| law.share_above(left));
+    (1.0 - share) * law.share_above(slo) + share * delayed
 }
 
 #[cfg(test)]

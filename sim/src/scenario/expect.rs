@@ -40,15 +40,17 @@ pub enum Measure {
 
 impl Measure {
     /// Every figure, in the order of reports.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Score,
         Self::ScoreWorstUpstream,
+        Self::ScoreHealthy,
         Self::CriticalSuccess,
         Self::ShedRatio,
         Self::FalseShedRatio,
         Self::AdmittedP99Ms,
         Self::SettleS,
         Self::RecoveryS,
+        Self::CalmS,
         Self::ReachedWhileDownRatio,
         Self::ReachedOverCapacity,
         Self::BreakerOpened,

@@ -15,7 +15,10 @@
 //! same. Edges: bodies take no time, so that latency to the first byte is latency to the last; connections are
 //! free and there is always one; the proxies themselves cost no time.
 
+mod at_proxy;
+mod at_upstream;
 mod call;
+mod caller;
 mod proxy;
 mod queue;
 mod report;

@@ -1,0 +1,167 @@
+//! What happens at a proxy: its contender decides, hears of ends, ticks and suffers.
+
+use tidegate_core::{Criticality, Instant, Outcome};
+
+use super::call::{Attempt, Refusal};
+use super::queue::What;
+use super::run::World;
+use crate::arrivals::Arrival;
+use crate::contender::{Ask, Contender, Done, Verdict};
+
+impl World<'_> {
+    /// A request asks its proxy.
+    pub(super) fn at_proxy(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        let (Some(call), Some(arrival), Some(upstream)) = (
+            self.calls.get_mut(attempt.call),
+            self.arrivals.get(attempt.call),
+            self.upstreams.get(attempt.upstream),
+        ) else {
+            return;
+        };
+        let Some(proxy) = self.proxies.get_mut(call.proxy) else {
+            return;
+        };
+        let Some(flight) = proxy.flights.get_mut(attempt.upstream) else {
+            return;
+        };
+        let endpoints = upstream.in_rotation();
+        let ask = Ask {
+            request: number(id),
+            worker: attempt.worker,
+            upstream: attempt.upstream,
+            path: &arrival.path,
+            criticality: criticality(arrival),
+            cohort: call.cohort,
+            attempt: attempt.number,
+            endpoints,
+            in_flight: flight.in_flight,
+        };
+        match proxy.contender.admit(&ask, self.now) {
+            Verdict::Shed { reason, is_final } => {
+                attempt.verdict = Refusal::Shed { reason, is_final };
+                call.sheds += 1;
+                self.ledger.shed(id, reason);
+                self.push_hop(What::AnswerAtCaller { attempt: id });
+            }
+            Verdict::Admit => {
+                let chance = &mut self.chance.balancing;
+                let first = flight.choose(upstream.balancing, endpoints, chance);
+                attempt.endpoint = claimed(
+                    proxy.contender.as_mut(),
+                    attempt.upstream,
+                    (first, endpoints),
+                    self.now,
+                );
+                attempt.in_flight_before = flight.enter(attempt.endpoint);
+                attempt.admitted_at = self.now;
+                attempt.is_in_flight = true;
+                self.held += 1;
+                self.ledger.hold(self.held);
+                self.push_hop(What::AtUpstream { attempt: id });
+            }
+        }
+    }
+
+    pub(super) fn answer_at_proxy(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get(id) else {
+            return;
+        };
+        if attempt.is_in_flight {
+            let outcome = attempt.outcome();
+            self.complete(id, outcome);
+            self.push_hop(What::AnswerAtCaller { attempt: id });
+        }
+    }
+
+    /// The proxy lets go of a request.
+    pub(super) fn complete(&mut self, id: usize, outcome: Outcome) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        attempt.is_in_flight = false;
+        let (Some(call), Some(arrival)) = (
+            self.calls.get(attempt.call),
+            self.arrivals.get(attempt.call),
+        ) else {
+            return;
+        };
+        let Some(proxy) = self.proxies.get_mut(call.proxy) else {
+            return;
+        };
+        let Some(flight) = proxy.flights.get_mut(attempt.upstream) else {
+            return;
+        };
+        let done = Done {
+            request: number(id),
+            worker: attempt.worker,
+            upstream: attempt.upstream,
+            endpoint: u32::try_from(attempt.endpoint).unwrap_or(u32::MAX),
+            outcome,
+            latency: self.now.saturating_since(attempt.admitted_at),
+            waited: attempt.waited,
+            in_flight_before: attempt.in_flight_before,
+            in_flight: flight.leave(attempt.endpoint),
+            criticality: criticality(arrival),
+            attempt: attempt.number,
+        };
+        proxy.contender.complete(&done, self.now);
+        self.held -= 1;
+    }
+
+    pub(super) fn cancel_at_proxy(&mut self, id: usize) {
+        let is_in_flight = |attempt: &Attempt| attempt.is_in_flight;
+        if self.attempts.get(id).is_some_and(is_in_flight) {
+            self.complete(id, Outcome::Cancelled);
+            self.push_hop(What::CancelAtUpstream { attempt: id });
+        }
+    }
+
+    pub(super) fn tick(&mut self, index: usize) {
+        let Some(proxy) = self.proxies.get_mut(index) else {
+            return;
+        };
+        proxy.contender.tick(self.now);
+        if let Some(every) = proxy.contender.tick_every() {
+            self.push_after(every, What::Tick { proxy: index });
+        }
+    }
+
+    pub(super) fn suffer(&mut self, index: usize) {
+        if let Some(incident) = self.scenario.incidents.get(index) {
+            for proxy in &mut self.proxies {
+                proxy.contender.suffer(incident.what, self.now);
+            }
+        }
+    }
+}
+
+/// The endpoint that the contender takes, of those in rotation: the balancer offers its first choice, then those
+/// after it in turn, and sends to the first choice when the contender takes none.
+fn claimed(
+    contender: &mut dyn Contender,
+    upstream: usize,
+    (first, count): (usize, u32),
+    now: Instant,
+) -> usize {
+    let count = usize::try_from(count).unwrap_or(usize::MAX).max(1);
+    let mut offers = (0..count).map(|offset| (first + offset) % count);
+    let taken = offers.find(|offer| {
+        let endpoint = u32::try_from(*offer).unwrap_or(u32::MAX);
+        contender.claim(upstream, endpoint, now)
+    });
+    taken.unwrap_or(first)
+}
+
+fn criticality(arrival: &Arrival) -> Criticality {
+    let named = arrival.criticality.as_deref();
+    named
+        .and_then(Criticality::from_header)
+        .unwrap_or(Criticality::Critical)
+}
+
+fn number(index: usize) -> u64 {
+    u64::try_from(index).unwrap_or(u64::MAX)
+}
