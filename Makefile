@@ -13,6 +13,7 @@ override DEMO_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS
 SCENARIOS ?= all
 VARIANTS ?= all
 REPEAT ?= 1
+SCALE ?= 1
 CONTENDERS ?= all
 SEEDS ?= 1
 # More options for the binaries behind demo, sim, sim-compare, bench and bench-cost: ARGS=--help lists them.
@@ -33,8 +34,8 @@ help: ## List the targets
 demo: module tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
 	@$(RUN) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
 
-bench: module tools ## Score scenarios on real sockets (SCENARIOS=a,b VARIANTS=c,d REPEAT=3)
-	@$(RUN) bench -- --scenarios $(SCENARIOS) --variants $(VARIANTS) --repeat $(REPEAT) --out out/bench $(ARGS)
+bench: module tools ## Score scenarios on real sockets (SCENARIOS=a,b VARIANTS=c,d REPEAT=3 SCALE=0.5)
+	@$(RUN) bench -- --scenarios $(SCENARIOS) --variants $(VARIANTS) --repeat $(REPEAT) --scale $(SCALE) --out out/bench $(ARGS)
 
 sim: rust ## Play scenarios in the simulated world (ARGS="run outage", ARGS=list)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- $(if $(ARGS),$(ARGS),list)

@@ -4,15 +4,15 @@
 //! records, scores) it shares with the simulator, in `tidegate_sim`. Its rooms:
 //!
 //! - real sockets: [`envoy`], [`upstream`], [`client`];
-//! - both together: [`variant`] (who competes), [`run`] (one scenario on one
-//!   contender), [`report`] (tables, charts, HTML).
+//! - both together: [`variant`] (who competes), [`run`] (one scenario on one contender), [`bench`] (all on all),
+//!   [`demo`] (one story, with and without), [`cost`].
 
 pub mod about;
+pub mod bench;
 pub mod client;
 pub mod cost;
 pub mod demo;
 pub mod envoy;
-pub mod report;
 pub mod run;
 pub mod upstream;
 pub mod variant;

@@ -7,15 +7,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::client::open_loop::CRITICALITY_HEADER;
 use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
 use tidegate_sim::scenario::Scenario;
+use tidegate_sim::targets::Kind;
 
 /// A contender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
     /// No protection at all: Envoy's thresholds out of reach.
@@ -64,6 +65,16 @@ impl Variant {
             Self::AdaptiveConcurrency => "adaptive-concurrency",
             Self::AdmissionControl => "admission-control",
             Self::Both => "both",
+        }
+    }
+
+    /// What it is to a comparison.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Tidegate => Kind::Ours,
+            Self::StaticTuned => Kind::Tuned,
+            _ => Kind::Untuned,
         }
     }
 

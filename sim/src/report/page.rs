@@ -57,9 +57,17 @@ impl Page {
         self
     }
 
-    /// A table; cells that begin with `*` are stressed.
+    /// A table; cells that begin with `*` are stressed, with `!` as something bad.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> &mut Self {
         self.grouped_table(&[], head, rows)
+    }
+
+    /// A table of words: every column to the left.
+    pub fn words(&mut self, head: &[&str], rows: &[Vec<String>]) -> &mut Self {
+        self.body += "<div class=\"words\">";
+        self.grouped_table(&[], head, rows);
+        self.body += "</div>";
+        self
     }
 
     /// A table whose columns have common headings: each with the number of columns below it.
@@ -111,9 +119,12 @@ impl Page {
 }
 
 fn cell(text: &str) -> String {
-    match text.strip_prefix('*') {
-        Some(stressed) => format!("<td><strong>{}</strong></td>", escape(stressed)),
-        None => format!("<td>{}</td>", escape(text)),
+    if let Some(stressed) = text.strip_prefix('*') {
+        format!("<td><strong>{}</strong></td>", escape(stressed))
+    } else if let Some(bad) = text.strip_prefix('!') {
+        format!("<td><strong class=\"bad\">{}</strong></td>", escape(bad))
+    } else {
+        format!("<td>{}</td>", escape(text))
     }
 }
 
@@ -136,7 +147,7 @@ figure{margin:14px 0;background:var(--card);border:1px solid var(--rule);border-
 .chart{display:block;width:100%;height:auto;min-width:600px}.wide{overflow-x:auto}\
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums;background:var(--card);border:1px solid var(--rule);border-radius:10px;overflow:hidden}\
 th,td{padding:7px 10px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}th{font-weight:600;color:var(--soft)}\
-th.group{text-align:center;border-bottom:0;padding-bottom:0}th:first-child,td:first-child{text-align:left}tbody tr:last-child td{border-bottom:0}strong{color:var(--accent)}\
+th.group{text-align:center;border-bottom:0;padding-bottom:0}th:first-child,td:first-child{text-align:left}.words th,.words td{text-align:left}tbody tr:last-child td{border-bottom:0}strong{color:var(--accent)}strong.bad{color:var(--bad)}\
 .side-by-side{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:10px}.side-by-side figure{margin:0}.side-by-side .chart{min-width:0}\
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px;margin:18px 0}\
 .card{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:14px 16px}\

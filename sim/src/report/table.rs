@@ -19,6 +19,17 @@ pub fn grouped(groups: &[(&str, u32)], head: &[&str], rows: &[Vec<String>]) -> S
 /// Lays out rows under a head; the first column to the left, the others to the right.
 #[must_use]
 pub fn text(head: &[&str], rows: &[Vec<String>]) -> String {
+    layout(head, rows, 1)
+}
+
+/// Lays out rows of words under a head: every column to the left.
+#[must_use]
+pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
+    layout(head, rows, head.len())
+}
+
+/// Lays out rows under a head; the first `left` columns to the left, the others to the right.
+fn layout(head: &[&str], rows: &[Vec<String>], left: usize) -> String {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -30,7 +41,7 @@ pub fn text(head: &[&str], rows: &[Vec<String>]) -> String {
             .zip(&widths)
             .enumerate()
             .map(|(index, (cell, width))| {
-                if index == 0 {
+                if index < left {
                     format!("{cell:<width$}")
                 } else {
                     format!("{cell:>width$}")
@@ -60,6 +71,13 @@ mod tests {
         let row = vec!["a".to_owned(), "1".to_owned(), "2".to_owned()];
         let table = grouped(&[("", 1), ("good", 2)], &["name", "with", "less"], &[row]);
         assert_eq!(table.lines().next(), Some("         good"));
+    }
+
+    #[test]
+    fn words_stand_to_the_left() {
+        let row = vec!["a".to_owned(), "b".to_owned()];
+        let table = words(&["name", "what"], &[row]);
+        assert_eq!(table, "name  what\n----  ----\na     b\n");
     }
 
     #[test]

@@ -1,17 +1,20 @@
 //! The benchmark: every scenario on every contender, one after the other, on real sockets.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use serde_json::json;
 use tidegate_sim::scenario::{self, Scenario};
-use tidegate_testbed::report::bench;
+use tidegate_sim::targets::Targets;
+use tidegate_testbed::bench::clock::{Clock, spoken};
+use tidegate_testbed::bench::journal::{Found, Journal, Line, Metadata};
+use tidegate_testbed::bench::plan::{Turn, turns};
+use tidegate_testbed::bench::report::median::Runs;
+use tidegate_testbed::bench::report::{self, targets};
 use tidegate_testbed::run::{self, Outcome};
 use tidegate_testbed::variant::Variant;
 use tidegate_testbed::{about, envoy};
@@ -37,10 +40,13 @@ struct Options {
     /// Folder for `runs.jsonl` and `report.html`.
     #[arg(long, default_value = "out/bench")]
     out: PathBuf,
-    /// End with a failure when a Tidegate run misses an expected range.
+    /// Keep the runs in `runs.jsonl` that were made in the same conditions, and make only the others.
+    #[arg(long)]
+    resume: bool,
+    /// End with a failure when Tidegate misses a target or an expected range.
     #[arg(long)]
     check: bool,
-    /// Print the scenarios and contenders, and run nothing.
+    /// Print the scenarios and contenders and how long they take, and run nothing.
     #[arg(long)]
     list: bool,
 }
@@ -55,7 +61,7 @@ async fn main() -> ExitCode {
     let ended = tokio::select! {
         ended = bench(&options) => ended,
         () = run::interrupted() => {
-            eprintln!("\nbench: interrupted; nothing is left running");
+            eprintln!("\nbench: interrupted; nothing is left running, and --resume goes on from here");
             return ExitCode::from(INTERRUPTED);
         }
     };
@@ -73,18 +79,9 @@ async fn main() -> ExitCode {
 async fn bench(options: &Options) -> Result<bool> {
     let scenarios = scenarios(options)?;
     let variants = variants(options)?;
+    let turns = turns(&scenarios, &variants, options.repeat);
     if options.list {
-        scenarios
-            .iter()
-            .for_each(|s| println!("{:<18} {}", s.name, s.title));
-        println!(
-            "variants: {}",
-            variants
-                .iter()
-                .map(|v| v.name())
-                .collect::<Vec<_>>()
-                .join(", ")
-        );
+        list(&scenarios, &variants, &turns);
         return Ok(true);
     }
     if !envoy::binary().exists() {
@@ -100,86 +97,117 @@ async fn bench(options: &Options) -> Result<bool> {
     metadata.insert("repeat".to_owned(), options.repeat.to_string());
     metadata.insert("scale".to_owned(), options.scale.to_string());
 
-    let outcomes = run_all(options, &scenarios, &variants, &metadata).await?;
-    println!("{}", bench::tables(&scenarios, &outcomes));
-    let report = options.out.join("report.html");
-    fs::write(&report, bench::page(&scenarios, &outcomes, &metadata))
-        .with_context(|| format!("write {}", report.display()))?;
-    println!(
-        "report: {}",
-        fs::canonicalize(&report).unwrap_or(report).display()
-    );
-
-    let misses: Vec<_> = scenarios
-        .iter()
-        .flat_map(|scenario| bench::misses(scenario, &outcomes))
-        .collect();
-    misses
-        .iter()
-        .for_each(|miss| println!("missed: {}", miss.text));
-    Ok(misses.is_empty() || !options.check)
+    let outcomes = run_all(options, &turns, &metadata).await?;
+    finish(options, &scenarios, &outcomes, &metadata)
 }
 
-async fn run_all(
-    options: &Options,
-    scenarios: &[Scenario],
-    variants: &[Variant],
-    metadata: &BTreeMap<String, String>,
-) -> Result<Vec<Outcome>> {
-    let lines = options.out.join("runs.jsonl");
-    let mut file = File::create(&lines).with_context(|| format!("create {}", lines.display()))?;
-    let mut outcomes = Vec::new();
-    let each = u32::try_from(scenarios.len() * variants.len())?;
-    let (mut number, total) = (0, each * options.repeat);
-    for repetition in 0..options.repeat {
-        for scenario in scenarios {
-            // Another repetition draws other arrivals; within one, all contenders get the same.
-            let scenario = &Scenario {
-                seed: scenario.seed + u64::from(repetition),
-                ..scenario.clone()
-            };
-            for &variant in variants {
-                number += 1;
-                let head = format!("[{number}/{total}] {:<18} {variant:<20}", scenario.name);
-                let outcome =
-                    run::run(scenario, variant, progress(&head, scenario.duration)).await?;
-                clear_line();
-                println!("{head} {}", bench::summary(&outcome));
-                let line = json!({"metadata": metadata, "repetition": repetition, "seed": scenario.seed,
-                    "workers": scenario.workers, "outcome": outcome});
-                writeln!(file, "{line}").with_context(|| format!("write {}", lines.display()))?;
-                outcomes.push(outcome);
-            }
-        }
+fn list(scenarios: &[Scenario], variants: &[Variant], turns: &[Turn]) {
+    for scenario in scenarios {
+        let length = spoken(scenario.duration);
+        println!("{:<18} {length:>6}  {}", scenario.name, scenario.title);
+    }
+    let names: Vec<&str> = variants.iter().map(|variant| variant.name()).collect();
+    println!("variants: {}", names.join(", "));
+    let left = Clock::new(turns.iter().map(Turn::length)).left();
+    println!("{} runs, about {}", turns.len(), spoken(left));
+}
+
+/// Makes every run that is not in the journal yet, and writes each down.
+async fn run_all(options: &Options, turns: &[Turn], metadata: &Metadata) -> Result<Vec<Outcome>> {
+    let path = options.out.join("runs.jsonl");
+    let (mut journal, found) = if options.resume {
+        Journal::resume(&path, metadata)
+    } else {
+        Journal::begin(&path).map(|journal| (journal, Found::default()))
+    }
+    .with_context(|| format!("open {}", path.display()))?;
+    let is_made = |turn: &&Turn| found.kept.iter().any(|line| line.is_of(turn));
+    let (made, due): (Vec<&Turn>, Vec<&Turn>) = turns.iter().partition(is_made);
+    if options.resume {
+        println!(
+            "resume: {} runs are made already, {} lines do not count",
+            made.len(),
+            found.dropped
+        );
+    }
+    let mut clock = Clock::new(due.iter().map(|turn| turn.length()));
+    println!("{} runs, about {}", due.len(), spoken(clock.left()));
+    let is_wanted = |line: &Line| made.iter().any(|turn| line.is_of(turn));
+    let kept = found.kept.iter().filter(|line| is_wanted(line));
+    let mut outcomes: Vec<Outcome> = kept.map(|line| line.outcome.clone()).collect();
+    for (number, turn) in (made.len() + 1..).zip(due) {
+        let name = &turn.scenario.name;
+        let head = format!("[{number}/{}] {name:<18} {:<20}", turns.len(), turn.variant);
+        let begun = Instant::now();
+        let outcome = run::run(&turn.scenario, turn.variant, progress(&head, turn, clock)).await?;
+        clock.ended(turn.length(), begun.elapsed());
+        clear_line();
+        let (summary, left) = (report::summary(&outcome), spoken(clock.left()));
+        println!("{head} {summary}  ({left} left)");
+        let line = Line {
+            metadata: metadata.clone(),
+            repetition: turn.repetition,
+            seed: turn.scenario.seed,
+            workers: turn.scenario.workers,
+            outcome,
+        };
+        journal
+            .note(&line)
+            .with_context(|| format!("write {}", path.display()))?;
+        outcomes.push(line.outcome);
     }
     Ok(outcomes)
+}
+
+/// Prints tables, writes the page; false when `--check` found something missed.
+fn finish(
+    options: &Options,
+    scenarios: &[Scenario],
+    outcomes: &[Outcome],
+    metadata: &Metadata,
+) -> Result<bool> {
+    println!("{}", report::tables(scenarios, outcomes));
+    let runs = Runs(outcomes);
+    let verdicts = targets::judge(&Targets::read()?, scenarios, runs);
+    if !verdicts.is_empty() {
+        println!("{}", report::targets_table(&verdicts));
+    }
+    let unexpected = targets::missed_expectations(scenarios, runs);
+    for miss in &unexpected {
+        println!("{}: {}, found {}", miss.scenario, miss.target, miss.found);
+    }
+    if (options.scale - 1.0).abs() > f64::EPSILON {
+        let scale = options.scale;
+        println!("The targets are meant for scale 1; at {scale} an outage is another story.");
+    }
+    let path = options.out.join("report.html");
+    let page = report::page(scenarios, outcomes, &verdicts, metadata);
+    fs::write(&path, page).with_context(|| format!("write {}", path.display()))?;
+    let path = fs::canonicalize(&path).unwrap_or(path);
+    println!("report: {}", path.display());
+    let is_well = unexpected.is_empty() && verdicts.iter().all(|verdict| verdict.is_met);
+    Ok(is_well || !options.check)
 }
 
 /// Cells of the progress bar.
 const CELLS: u32 = 30;
 
 /// A bar drawn in place where somebody watches; nothing otherwise.
-fn progress(head: &str, duration: Duration) -> impl Fn(Duration) + Send + Sync + use<> {
-    let (head, is_terminal) = (head.to_owned(), std::io::stdout().is_terminal());
+fn progress(head: &str, turn: &Turn, clock: Clock) -> impl Fn(Duration) + Send + Sync + use<> {
+    let (head, length) = (head.to_owned(), turn.length());
+    let is_terminal = std::io::stdout().is_terminal();
     move |passed| {
-        if is_terminal {
-            let share = (passed.as_secs_f64() / duration.as_secs_f64()).min(1.0);
-            let bar: String = (0..CELLS)
-                .map(|i| {
-                    if f64::from(i) < share * f64::from(CELLS) {
-                        '█'
-                    } else {
-                        '░'
-                    }
-                })
-                .collect();
-            print!(
-                "\r\x1b[2K{head} {bar} {:.0} s",
-                duration.saturating_sub(passed).as_secs_f64()
-            );
-            // A terminal that is gone needs no progress.
-            let _ = std::io::stdout().flush();
+        if !is_terminal {
+            return;
         }
+        let share = (passed.as_secs_f64() / length.as_secs_f64()).min(1.0);
+        let is_full = |cell| f64::from(cell) < share * f64::from(CELLS);
+        let cells = (0..CELLS).map(|cell| if is_full(cell) { '█' } else { '░' });
+        let bar: String = cells.collect();
+        let left = spoken(clock.left().saturating_sub(passed));
+        print!("\r\x1b[2K{head} {bar} {left} left");
+        // A terminal that is gone needs no progress.
+        let _ = std::io::stdout().flush();
     }
 }
 
@@ -189,6 +217,7 @@ fn clear_line() {
     }
 }
 
+/// The chosen scenarios; those that sockets cannot play are named and left out.
 fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
     if !(0.05..=100.0).contains(&options.scale) {
         bail!(
@@ -199,10 +228,8 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
     let known = Scenario::read_folder(&scenario::folder())?;
     let mut chosen = Vec::new();
     for name in &options.scenarios {
-        let found: Vec<&Scenario> = known
-            .iter()
-            .filter(|s| &s.name == name || name == "all" && s.only_simulated().is_empty())
-            .collect();
+        let is_meant = |scenario: &&Scenario| name == "all" || &scenario.name == name;
+        let found: Vec<&Scenario> = known.iter().filter(is_meant).collect();
         if found.is_empty() {
             let names: Vec<&str> = known.iter().map(|s| s.name.as_str()).collect();
             bail!(
@@ -210,41 +237,45 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
                 names.join(", ")
             );
         }
-        chosen.extend(found.into_iter().cloned().map(|scenario| {
-            let mut scenario = scenario.scaled(options.scale);
-            scenario.workers = options.workers.unwrap_or(scenario.workers);
-            scenario
-        }));
+        for scenario in found {
+            let keys = scenario.only_simulated();
+            if keys.is_empty() {
+                let mut scenario = scenario.clone().scaled(options.scale);
+                scenario.workers = options.workers.unwrap_or(scenario.workers);
+                chosen.push(scenario);
+            } else {
+                let (name, keys) = (&scenario.name, keys.join(", "));
+                eprintln!("bench: skipped {name}: only the simulator can play its {keys}");
+            }
+        }
+    }
+    if chosen.is_empty() {
+        bail!("none of the chosen scenarios can be played on sockets");
     }
     Ok(chosen)
 }
 
 /// The chosen contenders; of `all`, those that can be had.
 fn variants(options: &Options) -> Result<Vec<Variant>> {
+    let module = envoy::release_module();
     let mut chosen = Vec::new();
     for name in &options.variants {
         if name == "all" {
-            chosen.extend(
-                Variant::ALL
-                    .into_iter()
-                    .filter(|variant| variant.is_available()),
-            );
-        } else {
-            let variant: Variant = name.parse()?;
-            if !variant.is_available() {
-                bail!(
-                    "variant {variant}: {} is missing: run `make filter`",
-                    envoy::release_module().display()
-                );
+            chosen.extend(Variant::ALL.into_iter().filter(|v| v.is_available()));
+            if !Variant::Tidegate.is_available() {
+                let module = module.display();
+                eprintln!("bench: without tidegate: {module} is missing (make filter)");
             }
-            chosen.push(variant);
+            continue;
         }
-    }
-    if options.variants.iter().any(|name| name == "all") && !Variant::Tidegate.is_available() {
-        eprintln!(
-            "bench: without tidegate: {} is missing (make filter)",
-            envoy::release_module().display()
-        );
+        let variant: Variant = name.parse()?;
+        if !variant.is_available() {
+            bail!(
+                "variant {variant}: {} is missing: run `make filter`",
+                module.display()
+            );
+        }
+        chosen.push(variant);
     }
     Ok(chosen)
 }

@@ -1,6 +1,6 @@
 //! One scenario over time, contender beside contender.
 
-use super::{of, variants_of};
+use super::median::Runs;
 use crate::run::Outcome;
 use crate::variant::Variant;
 use tidegate_sim::number;
@@ -38,10 +38,11 @@ pub(super) struct Charts {
 }
 
 /// Draws the first run of every contender.
-pub(super) fn charts(scenario: &Scenario, outcomes: &[Outcome]) -> Charts {
-    let firsts: Vec<&Outcome> = variants_of(outcomes)
+pub(super) fn charts(scenario: &Scenario, runs: Runs<'_>) -> Charts {
+    let firsts: Vec<&Outcome> = runs
+        .variants()
         .into_iter()
-        .filter_map(|variant| of(outcomes, &scenario.name, variant).first().copied())
+        .filter_map(|variant| runs.of(&scenario.name, variant).next())
         .collect();
     let Some(any) = firsts.first() else {
         return Charts {

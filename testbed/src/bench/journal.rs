@@ -1,0 +1,194 @@
+//! Runs as lines of JSON, written as soon as each is over.
+//!
+//! An interrupted benchmark goes on where it was: the lines of the same conditions are kept, and their runs are
+//! not made again. Conditions are what the figures depend on: commit, build, Envoy, scale, and for each line its
+//! seed and workers.
+//!
+//! Edges: a last line that was cut off in the middle is dropped. Lines of other conditions are dropped as well, and
+//! counted. A working copy with changes is one condition, whatever the changes are.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::Turn;
+use crate::run::Outcome;
+
+/// On what, when and with what a run was made.
+pub type Metadata = BTreeMap<String, String>;
+
+/// One run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Line {
+    /// On what, when and with what it was made.
+    pub metadata: Metadata,
+    /// The repetition, from 0.
+    pub repetition: u32,
+    /// Seed of its arrivals.
+    pub seed: u64,
+    /// Worker threads of its Envoy.
+    pub workers: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl Line {
+    /// Whether this is the run of `turn`.
+    #[must_use]
+    pub fn is_of(&self, turn: &Turn) -> bool {
+        self.repetition == turn.repetition
+            && self.seed == turn.scenario.seed
+            && self.workers == turn.scenario.workers
+            && self.outcome.scenario == turn.scenario.name
+            && self.outcome.variant == turn.variant
+    }
+}
+
+/// Facts of the metadata that have to be the same for figures to be compared.
+const CONDITIONS: [&str; 4] = ["commit", "build", "envoy", "scale"];
+
+fn is_alike(one: &Metadata, other: &Metadata) -> bool {
+    CONDITIONS
+        .iter()
+        .all(|fact| one.get(*fact) == other.get(*fact))
+}
+
+/// The file that is written.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+}
+
+/// What was found in a file.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Runs that count.
+    pub kept: Vec<Line>,
+    /// Lines that do not: of other conditions, or no whole line.
+    pub dropped: usize,
+}
+
+impl Journal {
+    /// Begins a new file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        File::create(path).map(|file| Self { file })
+    }
+
+    /// Goes on with a file, if there is one: keeps the runs that were made in the same conditions.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn resume(path: &Path, metadata: &Metadata) -> io::Result<(Self, Found)> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text?,
+        };
+        let mut found = Found::default();
+        let mut kept = String::new();
+        for text in text.lines() {
+            match serde_json::from_str::<Line>(text) {
+                Ok(line) if is_alike(&line.metadata, metadata) => {
+                    kept.push_str(text);
+                    kept.push('\n');
+                    found.kept.push(line);
+                }
+                Ok(_) | Err(_) => found.dropped += 1,
+            }
+        }
+        // In one step, so that nothing is lost when this is interrupted, too.
+        let beside = path.with_extension("jsonl.new");
+        fs::write(&beside, kept)?;
+        fs::rename(&beside, path)?;
+        let file = OpenOptions::new().append(true).open(path)?;
+        Ok((Self { file }, found))
+    }
+
+    /// Writes down a run.
+    ///
+    /// # Errors
+    /// When the line cannot be written.
+    pub fn note(&mut self, line: &Line) -> io::Result<()> {
+        let mut text = serde_json::to_string(line)?;
+        text.push('\n');
+        // One call, and nothing is held back in a buffer.
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::Variant;
+    use tidegate_sim::score::Figures;
+
+    fn metadata(commit: &str) -> Metadata {
+        BTreeMap::from([
+            ("commit".to_owned(), commit.to_owned()),
+            ("date".to_owned(), format!("when {commit} was tried")),
+        ])
+    }
+
+    fn line(commit: &str, repetition: u32) -> Line {
+        Line {
+            metadata: metadata(commit),
+            repetition,
+            seed: 7,
+            workers: 2,
+            outcome: Outcome {
+                scenario: "steady".to_owned(),
+                variant: Variant::Tidegate,
+                figures: Figures {
+                    settle_s: vec![None, Some(0.25)],
+                    ..Figures::default()
+                },
+                envoy_cpu_s: 1.5,
+                envoy_resident_bytes: 3,
+                windows: Vec::new(),
+                samples: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn an_interrupted_journal_is_continued_behind_its_last_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        let mut journal = Journal::begin(&path).unwrap();
+        journal.note(&line("a", 0)).unwrap();
+        drop(journal);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"metadata\":{\"com").unwrap();
+
+        let (mut journal, found) = Journal::resume(&path, &metadata("a")).unwrap();
+        assert_eq!((found.kept.len(), found.dropped), (1, 1));
+        assert_eq!(found.kept[0].outcome.figures.settle_s, [None, Some(0.25)]);
+        journal.note(&line("a", 1)).unwrap();
+
+        let (_, found) = Journal::resume(&path, &metadata("a")).unwrap();
+        let repetitions: Vec<u32> = found.kept.iter().map(|line| line.repetition).collect();
+        assert_eq!((repetitions, found.dropped), (vec![0, 1], 0));
+    }
+
+    #[test]
+    fn runs_of_another_commit_do_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        Journal::begin(&path).unwrap().note(&line("a", 0)).unwrap();
+        let (_, found) = Journal::resume(&path, &metadata("b")).unwrap();
+        assert_eq!((found.kept.len(), found.dropped), (0, 1));
+    }
+
+    #[test]
+    fn there_need_not_be_a_journal_to_resume() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        let (_, found) = Journal::resume(&path, &metadata("a")).unwrap();
+        assert_eq!((found.kept.len(), found.dropped), (0, 0));
+    }
+}

@@ -1,3 +1,0 @@
-//! What runs look like: the benchmark's tables and page.
-
-pub mod bench;
