@@ -8,7 +8,9 @@ cd "$(dirname "$0")/.."
 generated=(
     "docs/configuration.md: reference configuration"
     "docs/metrics.md: metrics reference"
+    "docs/policy.md: policies reference"
     "examples/envoy/stats-tags.yaml: metrics stats-tags"
+    "manifests/crd.yaml: policies crd"
 )
 
 check=${1-}

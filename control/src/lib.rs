@@ -11,3 +11,4 @@
 pub mod document;
 pub mod policy;
 pub mod render;
+pub mod resource;

@@ -5,6 +5,7 @@
 //! in policies, differences), and with 2 when it could not do its work.
 
 mod completions;
+mod crd;
 mod diff;
 mod files;
 mod output;
@@ -34,6 +35,7 @@ enum Command {
     Validate(validate::Validate),
     Render(render::Render),
     Diff(diff::Diff),
+    Crd(crd::Crd),
     Completions(completions::Completions),
 }
 
@@ -62,6 +64,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Validate(command) => command.run(),
         Command::Render(command) => command.run(),
         Command::Diff(command) => command.run(),
+        Command::Crd(command) => command.run(),
         Command::Completions(command) => command.run(),
     };
     match outcome {

@@ -196,18 +196,23 @@ pub(super) const MAX_OPEN: Span = Span {
 pub(super) const SHED_REPLY: (&str, Reply) = ("reply", Reply::Stop);
 pub(super) const SHED_STATUS: Count = count("status", 400, 599, 503);
 pub(super) const MAX_BODY_BYTES: usize = 4_096;
-pub(super) const BODY_EXPECTED: &str = "a text of at most 4096 bytes";
+/// What a body must be.
+pub const BODY_EXPECTED: &str = "a text of at most 4096 bytes";
 pub(super) const MAX_SHARE: Fraction = share("maxShare", 0.0, 1.0, Some(Ratio::ONE));
 pub(super) const DEFAULT_CRITICALITY: (&str, Criticality) = ("default", Criticality::Critical);
-pub(super) const HEADER_EXPECTED: &str = "a header name in lower case";
-pub(super) const METHOD_EXPECTED: &str = "an HTTP method in capitals such as \"GET\"";
-pub(super) const PATH_EXPECTED: &str =
+/// What the name of a header must be.
+pub const HEADER_EXPECTED: &str = "a header name in lower case";
+/// What a method must be.
+pub const METHOD_EXPECTED: &str = "an HTTP method in capitals such as \"GET\"";
+/// What a pattern for a path must be.
+pub const PATH_EXPECTED: &str =
     "a path without query, from / or *, with * for any text, at most 512 bytes";
-pub(super) const HOST_EXPECTED: &str =
-    "a host in lower case with * for any text, at most 512 bytes";
+/// What a pattern for a host must be.
+pub const HOST_EXPECTED: &str = "a host in lower case with * for any text, at most 512 bytes";
 /// What a pattern for a name must be.
 pub const NAME_EXPECTED: &str = "a name with * for any text, at most 512 bytes";
-pub(super) const AGENT_EXPECTED: &str = "the start of a user-agent, 1 to 128 bytes";
+/// What the start of a user-agent must be.
+pub const AGENT_EXPECTED: &str = "the start of a user-agent, 1 to 128 bytes";
 pub(super) const DEFAULT_USER_AGENTS: &[&str] =
     &["kube-probe/", "Envoy/HC", "ELB-HealthChecker/", "GoogleHC/"];
 pub(super) const MAX_UPSTREAMS: Count = count("maxUpstreams", 1, 10_000, 1_000);

@@ -1,0 +1,240 @@
+//! The reference of `BreakerPolicy`, made from its definition.
+//!
+//! `docs/policy.md` is written by `ci/generate.sh`, and a check holds it up to
+//! date: fields, ranges and meanings cannot differ from what the API server and
+//! the command line take.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::definition;
+use crate::render::UNMATCHED;
+
+/// A policy for standalone proxies.
+pub const STANDALONE_EXAMPLE: &str = "\
+apiVersion: tidegate.dev/v1alpha1
+kind: BreakerPolicy
+metadata:
+  name: edge
+spec:
+  proxies:
+  - cluster: edge
+    metadata: {zone: eu-1*}
+  - id: canary-7
+  slo: {latency: {quantile: 0.99, target: 250ms}, successRate: 0.999}
+  stance: failFast
+  limit: {max: 500}
+  criticality: {header: x-criticality}
+  upstreams:
+  - match: {service: payments.*}
+    slo: {latency: {target: 80ms}}
+";
+
+/// The same for a waypoint in Kubernetes.
+pub const KUBERNETES_EXAMPLE: &str = "\
+apiVersion: tidegate.dev/v1alpha1
+kind: BreakerPolicy
+metadata:
+  name: checkout
+  namespace: shop
+spec:
+  targetRefs:
+  - group: gateway.networking.k8s.io
+    kind: Gateway
+    name: waypoint
+  slo: {latency: {quantile: 0.99, target: 250ms}}
+  mode: observe
+";
+
+/// The reference as Markdown.
+///
+/// # Errors
+/// When the definition cannot be written as JSON, which no input brings about.
+pub fn markdown() -> Result<String, serde_json::Error> {
+    let definition = definition()?;
+    let schema = definition
+        .pointer("/spec/versions/0/schema/openAPIV3Schema/properties")
+        .cloned()
+        .unwrap_or_default();
+    let mut spec = String::new();
+    let mut status = String::new();
+    if let (Some(of_spec), Some(of_status)) = (schema.get("spec"), schema.get("status")) {
+        rows(&mut spec, "spec", of_spec);
+        rows(&mut status, "status", of_status);
+    }
+    let mut rules = String::new();
+    list_rules(
+        &mut rules,
+        "spec",
+        schema.get("spec").unwrap_or(&Value::Null),
+    );
+    Ok(format!(
+        "\
+# BreakerPolicy
+
+<!-- Generated from control/src/resource. Do not edit; refresh with make docs -->
+
+A `BreakerPolicy` says what is wanted of requests (an objective) and which proxies it is for. The same
+document is applied to Kubernetes, put into a directory, or sent to the service; `tidegate validate` checks
+it anywhere. Everything in `spec` but the targets is the filter's configuration, key for key: see
+[configuration](configuration.md) for its meaning and its rules for upstreams.
+
+For standalone proxies:
+
+```yaml
+{STANDALONE_EXAMPLE}```
+
+For a waypoint or a gateway in Kubernetes:
+
+```yaml
+{KUBERNETES_EXAMPLE}```
+
+A file may hold several documents. One that is wrong is refused with every error at once, each with file,
+line, path, what was found and what was expected; what was in force before goes on.
+
+## Which policy a proxy gets
+
+A policy has targets of one kind: `proxies` for standalone Envoys, `selector` or `targetRefs` for Kubernetes.
+One policy wins a proxy; policies are not merged. The order:
+
+1. **The most specific.** Of standalone proxies: a policy that names the `id` beats one that does not, a
+   whole id beats a pattern, a pattern with more characters beats one with fewer; then the one that names
+   more values of the metadata; then the `cluster`, like the id. Of several entries that match, the best counts.
+   In Kubernetes: `selector`, then Service, then Gateway, then Namespace.
+2. **The oldest**, by `metadata.creationTimestamp`. One without counts as the youngest.
+3. **The name**, in the order of the alphabet.
+
+`tidegate render FILE --node-id ...` shows who wins and who was overruled; so do `GET /v1/proxies` and the
+status in Kubernetes. A standalone proxy that no policy matches gets a configuration that sheds nothing and
+counts what would have been shed:
+
+```json
+{UNMATCHED}
+```
+
+In `proxies` a `*` stands for any text. All conditions of an entry must hold, and one entry must match.
+`metadata` is compared in part: objects key by key, texts as patterns, numbers and truths as they are.
+
+## Fields
+
+In a rule under `upstreams` every field that the [configuration](configuration.md) marks *per upstream*
+may be set again.
+
+| field | takes | meaning |
+|---|---|---|
+{spec}
+## Status
+
+| field | takes | meaning |
+|---|---|---|
+{status}
+## What Kubernetes refuses at once
+
+Beside types and ranges the API server holds each policy to these rules. What they cannot see, such as a rule
+under `upstreams` that contradicts what it inherits, is found by the service and told in the condition
+`Accepted`.
+
+| at | rule |
+|---|---|
+{rules}"
+    ))
+}
+
+/// A row for every field below `path` that takes a value.
+fn rows(out: &mut String, path: &str, schema: &Value) {
+    if let Some(items) = schema.get("items") {
+        let path = format!("{path}[]");
+        // What a condition consists of is Kubernetes' own.
+        if items.get("properties").is_some() && path != "status.conditions[]" {
+            rows(out, &path, items);
+        } else {
+            let meaning = schema
+                .get("description")
+                .or_else(|| items.get("description"));
+            row(out, &path, meaning, items);
+        }
+        return;
+    }
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        row(out, path, schema.get("description"), schema);
+        return;
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    for (key, property) in properties {
+        let is_inherited = path == "spec.upstreams[]" && key != "match";
+        if !is_inherited {
+            let is_required = required.is_some_and(|keys| keys.contains(&key.as_str().into()));
+            let mark = if is_required { "!" } else { "" };
+            rows(out, &format!("{path}.{key}{mark}"), property);
+        }
+    }
+}
+
+fn row(out: &mut String, path: &str, meaning: Option<&Value>, schema: &Value) {
+    // A field is required if it is, and everything on the way to it.
+    let is_required =
+        !path.contains("[]") && path.split('.').skip(1).all(|step| step.ends_with('!'));
+    let required = if is_required { " **Required.**" } else { "" };
+    let meaning = meaning.and_then(Value::as_str).unwrap_or_default();
+    // There is nobody who could fail to take a text.
+    let _ = writeln!(
+        out,
+        "| `{}` | {} | {meaning}{required} |",
+        path.replace('!', ""),
+        takes(schema)
+    );
+}
+
+fn takes(schema: &Value) -> String {
+    let number = |key: &str| schema.get(key).and_then(Value::as_f64);
+    if let Some(names) = schema.get("enum").and_then(Value::as_array) {
+        let names: Vec<String> = names
+            .iter()
+            .map(|name| format!("`{}`", name.as_str().unwrap_or_default()))
+            .collect();
+        return names.join(", ");
+    }
+    if let Some(message) = schema
+        .pointer("/x-kubernetes-validations/0/message")
+        .and_then(Value::as_str)
+    {
+        return message.to_owned();
+    }
+    let kind = schema
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    match (kind, number("minimum"), number("maximum")) {
+        ("integer", Some(min), Some(max)) => format!("a whole number from {min} to {max}"),
+        ("number", Some(min), Some(max)) => format!("a number from {min} to {max}"),
+        ("integer", ..) => "a whole number".to_owned(),
+        ("boolean", ..) => "true or false".to_owned(),
+        ("object", ..) => "an object".to_owned(),
+        _ => match number("maxLength") {
+            Some(most) => format!("a text of at most {most} characters"),
+            None => "a text".to_owned(),
+        },
+    }
+}
+
+fn list_rules(out: &mut String, path: &str, schema: &Value) {
+    let rules = schema
+        .get("x-kubernetes-validations")
+        .and_then(Value::as_array);
+    let is_leaf = schema.get("properties").is_none() && schema.get("items").is_none();
+    for rule in rules.into_iter().flatten().filter(|_| !is_leaf) {
+        let message = rule
+            .get("message")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let _ = writeln!(out, "| `{path}` | {message} |");
+    }
+    if let Some(items) = schema.get("items") {
+        list_rules(out, &format!("{path}[]"), items);
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (key, property) in properties.into_iter().flatten() {
+        list_rules(out, &format!("{path}.{key}"), property);
+    }
+}

@@ -1,0 +1,61 @@
+//! What became of a policy, as its status tells.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What became of the policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BreakerPolicyStatus {
+    /// The generation of the policy that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub observed_generation: Option<i64>,
+    /// Version of the configuration that is in force: a hash of its bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub version: Option<String>,
+    /// Accepted, Programmed and Conflicted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// Targets of this policy that another one has precedence for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overruled: Vec<OverruledTarget>,
+}
+
+/// A target that another policy has precedence for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OverruledTarget {
+    /// The target, such as `Gateway/waypoint`.
+    pub target: String,
+    /// The policy that wins it.
+    pub by: String,
+}
+
+/// What a condition is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConditionType {
+    /// The policy is sound.
+    Accepted,
+    /// What it says is in force where it is for.
+    Programmed,
+    /// Another policy, or somebody else's object, is in its way.
+    Conflicted,
+}
+
+impl ConditionType {
+    /// Every value.
+    pub const ALL: [Self; 3] = [Self::Accepted, Self::Programmed, Self::Conflicted];
+
+    /// As in `type`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "Accepted",
+            Self::Programmed => "Programmed",
+            Self::Conflicted => "Conflicted",
+        }
+    }
+}
