@@ -83,8 +83,8 @@ pub struct Done {
     pub outcome: Outcome,
     /// From admission to the end.
     pub latency: Duration,
-    /// How long it stood in the upstream's line; none when it got no slot. Only what sits inside a real server
-    /// could know, and only a contender that models such a one may look.
+    /// How long it stood in the upstream's line, so far where it still does; none when it neither waited nor got a
+    /// slot. Only what sits inside a real server could know, and only a contender that models such a one may look.
     pub waited: Option<Duration>,
     /// Requests in flight of this proxy to the upstream when it was admitted, itself included.
     pub in_flight_before: u32,

@@ -5,17 +5,18 @@
 //! limit is free; an auto-tuner after TCP Vegas sets that limit.
 //!
 //! Formula, every 500 ms: `error = (in - (out + free)) / out` with the requests that came in and went out since
-//! the last time and `free = limit - in flight`; `ratio = 0.1 x error + 1.4 x integral of error`, 0..=1, where the
+//! the last time and `free = limit - in flight`; `ratio = 0.1 x error + 0.25 x integral of error`, 0..=1, where the
 //! integral stops growing at the ends. The cut-off is the priority below which that share of the last 1,000
 //! requests lies.
 //!
 //! Source: Uber, "PID Controller for Cinnamon", 2023, <https://www.uber.com/blog/pid-controller-for-cinnamon/>,
 //! and "Cinnamon: Using Century Old Tech to Build a Mean Load Shedder", 2023. The code is not public: the target
 //! function, the priorities (tier and one of 128 cohorts) and the Vegas-like tuner are the posts'; the tuner is
-//! [`super::vegas`] in windows, and interval, gains and history are ours.
+//! [`super::vegas`] in windows, and interval, gains and history are ours: greater gains swing at 5 x the capacity,
+//! smaller ones are slower everywhere.
 //!
-//! Edges: Cinnamon sits in the server with a queue of its own; a proxy has none, so that what it would hold back
-//! waits in the service's line and makes `free` negative. Nothing is refused because it waited too long.
+//! Edges: Cinnamon sits in the server, and holds back in a queue of its own what exceeds the limit. A proxy has
+//! none: what finds the limit reached is refused at once, and counts among what came in, as it would there.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub(super) const KIND: Kind = Kind {
 const INTERVAL: Duration = Duration::from_millis(500);
 const PROPORTIONAL_GAIN: f64 = 0.1;
 /// For each second.
-const INTEGRAL_GAIN: f64 = 1.4;
+const INTEGRAL_GAIN: f64 = 0.25;
 const HISTORY: usize = 1_000;
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
@@ -149,6 +150,9 @@ impl Contender for Cinnamon {
             return Verdict::shed("priority");
         }
         service.came_in += 1.0;
+        if service.in_flight >= service.tuner.limit().floor() {
+            return Verdict::shed("limit");
+        }
         service.in_flight += 1.0;
         Verdict::Admit
     }
@@ -199,15 +203,15 @@ mod tests {
     #[test]
     fn ratio_is_a_sum_that_does_not_wind_up() {
         let mut pid = Pid::default();
-        // 0.1 x 0.4 + 1.4 x 0.4 x 0.5
-        assert!((pid.update(0.4) - 0.32).abs() < 1e-12);
-        // 0.1 x 0 + 1.4 x 0.2
-        assert!((pid.update(0.0) - 0.28).abs() < 1e-12);
+        // 0.1 x 0.4 + 0.25 x 0.4 x 0.5
+        assert!((pid.update(0.4) - 0.09).abs() < 1e-12);
+        // 0.1 x 0 + 0.25 x 0.2
+        assert!((pid.update(0.0) - 0.05).abs() < 1e-12);
         for _ in 0..1_000 {
             pid.update(9.0);
         }
-        // One step of -1 takes 1.4 x 0.5 + 0.1 off the greatest.
-        assert!((pid.update(-1.0) - 0.2).abs() < 1e-12);
+        // One step of -1 takes 0.25 x 0.5 + 0.1 off the greatest.
+        assert!((pid.update(-1.0) - 0.775).abs() < 1e-12);
     }
 
     #[test]
@@ -220,11 +224,15 @@ mod tests {
             cohort,
             ..first_ask()
         };
-        for cohort in 0..128 {
+        for cohort in 0..20 {
             assert_eq!(cinnamon.admit(&ask(cohort), at(0)), Verdict::Admit);
         }
-        // (128 - (0 + 20 - 128)) / 20 = 11.8: all but nothing is kept.
+        for cohort in 20..128 {
+            assert_eq!(cinnamon.admit(&ask(cohort), at(0)), Verdict::shed("limit"));
+        }
+        // (128 - (0 + 0)) / 20 = 6.4: all but nothing is kept.
         assert_eq!(cinnamon.admit(&ask(0), at(500)), Verdict::shed("priority"));
+        cinnamon.services[0].in_flight = 0.0;
         cinnamon.services[0].cut_off = priority::of(first_ask().criticality, 64);
         assert_eq!(cinnamon.admit(&ask(63), at(501)), Verdict::shed("priority"));
         assert_eq!(cinnamon.admit(&ask(64), at(501)), Verdict::Admit);

@@ -11,8 +11,8 @@
 //! <https://arxiv.org/abs/1806.04075> (threshold 20 ms, windows of 1 s or 2,000 requests, alpha 5 %, beta 1 %).
 //!
 //! Edges: DAGOR measures inside the server, and so does this one: the world tells it how long a request stood in
-//! the upstream's line. Nothing can be told of requests that never got a slot, nor of a window without answers:
-//! it counts as not overloaded, which is what an idle server's looks like. When nothing at all was admitted, the
+//! the upstream's line, until its caller left it if need be. A window in which none did counts as not overloaded,
+//! which is what an idle server's looks like, and one that hangs. When nothing at all was admitted, the
 //! next window admits the most important of what was asked for. Callers are not told the cut-off to shed early.
 
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Envoy's circuit breakers: a number of requests in flight that somebody wrote down.
 //!
 //! Envoy's defaults are 1,024 connections, pending requests and requests for each cluster, counted for the whole
-//! process. The tuned variant allows 32, twice the slots of the standard upstream: only somebody who knows the
-//! capacity can set that. Every one of the three is at the same value, so that the least of them binds; on a real
-//! Envoy with HTTP/1.1 the tuned setting was seen to hold 32 in flight, waiting ones included.
+//! process. The tuned variants are set to 32, twice the slots of the standard upstream: only somebody who knows the
+//! capacity can do that. With HTTP/2 the bound on requests is what binds. With HTTP/1.1, where a request needs a
+//! connection to itself, as many more wait for one: a real Envoy with every threshold at 32 holds 64.
 //!
 //! Source: Envoy 1.40, `envoy.config.cluster.v3.CircuitBreakers`,
 //! <https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/circuit_breaker.proto>.
@@ -23,14 +23,24 @@ pub(super) const DEFAULT: Kind = Kind {
 /// Set by somebody who knows the capacity.
 pub(super) const TUNED: Kind = Kind {
     name: "static-tuned",
-    title: "Envoy circuit breakers, tuned to 32",
+    title: "Envoy circuit breakers, tuned to 32 requests",
     is_tuned: true,
     make: make_tuned,
+};
+
+/// The same where a request needs a connection to itself.
+pub(super) const TUNED_HTTP1: Kind = Kind {
+    name: "static-tuned-http1",
+    title: "Envoy circuit breakers, tuned to 32 and 32 pending",
+    is_tuned: true,
+    make: make_tuned_http1,
 };
 
 const DEFAULT_REQUESTS: f64 = 1_024.0;
 /// The slots of the standard upstream and as many waiting.
 const TUNED_REQUESTS: f64 = 32.0;
+/// Requests that wait for a connection.
+const TUNED_PENDING: f64 = 32.0;
 
 struct Static(f64);
 
@@ -53,4 +63,31 @@ fn make_default(scenario: &Scenario, _seed: u64) -> Made {
 
 fn make_tuned(scenario: &Scenario, _seed: u64) -> Made {
     Ok(Box::new(make(scenario, TUNED_REQUESTS)))
+}
+
+fn make_tuned_http1(scenario: &Scenario, _seed: u64) -> Made {
+    Ok(Box::new(make(scenario, TUNED_REQUESTS + TUNED_PENDING)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::Instant;
+
+    use super::super::trial::first_ask;
+    use super::*;
+    use crate::contender::{Ask, Contender, Verdict};
+
+    #[test]
+    fn refuses_what_would_exceed_the_number() {
+        let mut limiter = Limiter::new(vec![Static(TUNED_REQUESTS)]);
+        let mut with = |in_flight| {
+            let ask = Ask {
+                in_flight,
+                ..first_ask()
+            };
+            limiter.admit(&ask, Instant::ZERO)
+        };
+        assert_eq!(with(31), Verdict::Admit);
+        assert_eq!(with(32), Verdict::shed("limit"));
+    }
 }

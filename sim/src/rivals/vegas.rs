@@ -20,12 +20,12 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 
 use super::limiter::{Limit, Limiter, Sample};
+use super::windowed::Windowed;
 use crate::contender::{Kind, Made};
-use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// As the library makes it by default: it looks at every request.
 pub(super) const KIND: Kind = Kind {
     name: "vegas",
     title: "Vegas (Netflix VegasLimit)",
@@ -33,14 +33,31 @@ pub(super) const KIND: Kind = Kind {
     make,
 };
 
+/// Behind the library's windows of a second.
+pub(super) const WINDOWED: Kind = Kind {
+    name: "vegas-windowed",
+    title: "Vegas in windows of 1 s (Netflix WindowedLimit)",
+    is_tuned: false,
+    make: make_windowed,
+};
+
 const INITIAL_LIMIT: f64 = 20.0;
 const MAX_LIMIT: f64 = 1_000.0;
 const PROBE_MULTIPLIER: f64 = 30.0;
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
-    let seeds = (0..scenario.upstreams.len())
-        .map(|index| seed.wrapping_add(number::float_len(index).to_bits()));
-    Ok(Box::new(Limiter::new(seeds.map(Vegas::new).collect())))
+    Ok(Box::new(Limiter::new(each(scenario, seed).collect())))
+}
+
+fn make_windowed(scenario: &Scenario, seed: u64) -> Made {
+    let limits = each(scenario, seed).map(Windowed::new);
+    Ok(Box::new(Limiter::new(limits.collect())))
+}
+
+/// One for each upstream, each with chances of its own.
+fn each(scenario: &Scenario, seed: u64) -> impl Iterator<Item = Vegas> {
+    let upstreams = (0..).zip(&scenario.upstreams);
+    upstreams.map(move |(index, _)| Vegas::new(seed.wrapping_add(index)))
 }
 
 /// The algorithm.

@@ -101,7 +101,7 @@ impl World<'_> {
             endpoint: u32::try_from(attempt.endpoint).unwrap_or(u32::MAX),
             outcome,
             latency: self.now.saturating_since(attempt.admitted_at),
-            waited: attempt.waited,
+            waited: attempt.waited_until(self.now),
             in_flight_before: attempt.in_flight_before,
             in_flight: flight.leave(attempt.endpoint),
             criticality: criticality(arrival),

@@ -93,6 +93,12 @@ impl Attempt {
         }
     }
 
+    /// How long it stood in line, or has stood until `now`; none when it never did nor got a slot.
+    pub(super) fn waited_until(&self, now: Instant) -> Option<Duration> {
+        let still = (self.place == Place::Line).then(|| now.saturating_since(self.arrived_at));
+        self.waited.or(still)
+    }
+
     /// What the caller gets, and whether a further attempt makes sense to it.
     pub(super) fn answer(&self) -> (Answer, bool) {
         match (self.verdict, self.reply) {
