@@ -77,6 +77,7 @@ scenarios! {
     slow_endpoint: "slow-endpoint",
     steady: "steady",
     step: "step",
+    stubborn_retries: "stubborn-retries",
     trickle: "trickle",
     two_speeds: "two-speeds",
     unshared_1: "unshared-1",

@@ -98,24 +98,18 @@ fn over_time(scenario: &Scenario, run: &Run) {
     let length = (scenario.duration / columns).max(Duration::from_millis(100));
     let windows = series::windows_with(scenario, &run.records, length, |_| scenario.slo.latency);
     let rate = |value: fn(&Window) -> f64| -> Vec<f64> { windows.iter().map(value).collect() };
+    let (oracle, good) = (rate(|window| window.oracle), rate(|window| window.good));
+    let failed = rate(|window| window.failed);
     // One scale for what is compared.
-    let rates = [
-        ("offered a second", rate(|window| window.offered)),
-        ("oracle's", rate(|window| window.oracle)),
-        ("good", rate(|window| window.good)),
-        ("shed", rate(|window| window.shed)),
-        ("failed", rate(|window| window.failed)),
-    ];
-    let highest = rates.iter().skip(1).map(|(_, line)| greatest(line));
-    let highest = highest.fold(0.0, f64::max);
-    for (name, line) in &rates {
-        let top = if *name == "offered a second" || *name == "shed" {
-            greatest(line)
-        } else {
-            highest.min(greatest(&rates[1].1).max(greatest(line)))
-        };
-        print_line(name, line, top);
-    }
+    let top = greatest(&oracle)
+        .max(greatest(&good))
+        .max(greatest(&failed));
+    let (offered, shed) = (rate(|window| window.offered), rate(|window| window.shed));
+    print_line("offered a second", &offered, greatest(&offered));
+    print_line("oracle's", &oracle, top);
+    print_line("good", &good, top);
+    print_line("failed", &failed, top);
+    print_line("shed", &shed, greatest(&shed));
     let p99 = rate(|window| window.p99_ms.unwrap_or(0.0));
     print_line("p99 ms", &p99, greatest(&p99));
     let at = |column: usize| (number::float_len(column) + 1.0) * length.as_secs_f64();

@@ -96,4 +96,8 @@ pub struct Retries {
     /// Pause before the first retry; doubles with each, with full jitter.
     #[serde(with = "humantime_serde")]
     pub backoff: Duration,
+    /// Whether it tries again also where the proxy says that this is of no use (`x-envoy-ratelimited`), as callers
+    /// do that are no Envoys.
+    #[serde(default)]
+    pub stubborn: bool,
 }

@@ -54,8 +54,12 @@ impl World<'_> {
         let (Some(call), Some(arrival)) = (self.calls.get_mut(id), self.arrivals.get(id)) else {
             return;
         };
-        if let Some(retries) = retries.filter(|retries| call.attempts <= retries.max && makes_sense)
-        {
+        let again = retries.filter(|retries| {
+            call.attempts <= retries.max
+                && answer != Answer::Ok
+                && (makes_sense || retries.stubborn)
+        });
+        if let Some(retries) = again {
             // Exponential, with full jitter, so that callers do not come back in step.
             let longest = retries.backoff * 2_u32.saturating_pow(call.attempts - 1);
             let pause = longest.mul_f64(rng::unit(&mut self.chance.backoff));

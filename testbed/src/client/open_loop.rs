@@ -106,10 +106,11 @@ impl Request {
             Ok(Err(_)) => (Answer::Broken, true),
             Ok(Ok(reply)) if reply.status == 200 => (Answer::Ok, false),
             // Callers behind an Envoy do not retry a reply that says the service as a whole is overloaded.
-            Ok(Ok(reply)) => (
-                answer(&reply),
-                reply.header("x-envoy-ratelimited").is_none(),
-            ),
+            Ok(Ok(reply)) => {
+                let is_stubborn = self.client.retries.is_some_and(|retries| retries.stubborn);
+                let is_final = reply.header("x-envoy-ratelimited").is_some();
+                (answer(&reply), is_stubborn || !is_final)
+            }
         }
     }
 
