@@ -59,6 +59,7 @@ scenarios! {
     hang_patient: "hang-patient",
     hang: "hang",
     leader_changed_errors: "leader-changed-errors",
+    late_answers: "late-answers",
     leader_changed: "leader-changed",
     leader_lost_outage: "leader-lost-outage",
     leader_lost: "leader-lost",
