@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod document;
+pub mod migrate;
 pub mod policy;
 pub mod render;
 pub mod resource;

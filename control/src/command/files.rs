@@ -14,10 +14,13 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 /// The name that stands for standard input.
 const STDIN: &str = "-";
 
+/// A name and what the file of that name holds.
+pub(super) type Text = (String, Vec<u8>);
+
 /// What the files hold; of a directory those that end in .yaml, .yml or .json,
 /// without those below it and without hidden ones.
-pub(super) fn policies(paths: &[PathBuf]) -> Result<(usize, Gathered), Failure> {
-    let mut texts: Vec<(String, Vec<u8>)> = Vec::new();
+pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
+    let mut texts: Vec<Text> = Vec::new();
     for path in paths {
         if path.as_os_str() == STDIN {
             let mut bytes = Vec::new();
@@ -33,14 +36,24 @@ pub(super) fn policies(paths: &[PathBuf]) -> Result<(usize, Gathered), Failure> 
             texts.push(read(path)?);
         }
     }
-    let borrowed = texts
+    Ok(texts)
+}
+
+/// The texts as readers take them.
+pub(super) fn borrowed(texts: &[Text]) -> impl Iterator<Item = (&str, &[u8])> {
+    texts
         .iter()
-        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-    Ok((texts.len(), gather(borrowed)))
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+}
+
+/// The policies in the files, and how many files there are.
+pub(super) fn policies(paths: &[PathBuf]) -> Result<(usize, Gathered), Failure> {
+    let texts = texts(paths)?;
+    Ok((texts.len(), gather(borrowed(&texts))))
 }
 
 /// The text of one file.
-pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+fn read(path: &Path) -> Result<Text, Failure> {
     let bytes = fs::read(path).map_err(|error| failure(path, &error))?;
     Ok((path.display().to_string(), bytes))
 }

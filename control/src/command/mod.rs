@@ -8,6 +8,7 @@ mod completions;
 mod crd;
 mod diff;
 mod files;
+mod migrate;
 mod output;
 mod render;
 mod validate;
@@ -35,6 +36,7 @@ enum Command {
     Validate(validate::Validate),
     Render(render::Render),
     Diff(diff::Diff),
+    Migrate(migrate::Migrate),
     Crd(crd::Crd),
     Completions(completions::Completions),
 }
@@ -64,6 +66,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Validate(command) => command.run(),
         Command::Render(command) => command.run(),
         Command::Diff(command) => command.run(),
+        Command::Migrate(command) => command.run(),
         Command::Crd(command) => command.run(),
         Command::Completions(command) => command.run(),
     };

@@ -22,6 +22,7 @@ pub use name::PolicyName;
 pub use precedence::Claim;
 pub use problem::{Gathered, Problem, gather};
 pub use proxies::{Grain, ProxyMatch, Specificity};
+pub(crate) use read::is_name;
 pub use set::Policies;
 pub use targets::{TargetKind, TargetRef, Targets};
 

@@ -124,7 +124,8 @@ fn metadata(s: &mut Section<'_>) -> (PolicyName, Option<jiff::Timestamp>) {
     )
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether Kubernetes takes `text` as a name.
+pub(crate) fn is_name(text: &str) -> bool {
     let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     text.len() <= MAX_NAME
         && text.split('.').all(|part| {

@@ -1,0 +1,89 @@
+//! `tidegate migrate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tidegate_control::migrate::{Options, Topology, migrate};
+use tidegate_control::policy::gather;
+
+use super::{Failure, Outcome, files, output};
+
+/// Turn the limits of Istio DestinationRules into policies
+///
+/// Reads connectionPool and outlierDetection, and prints the policies that replace them. A comment
+/// accounts for every field: how it was carried over, or why not. Limits that each client's proxy
+/// keeps become bounds per endpoint, within which the limit is learned; a waypoint, which all
+/// clients share, gets the bounds of all of them together.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kubectl get destinationrule reviews -o yaml | tidegate migrate - --replicas 5 --clients 10
+  tidegate migrate rules/ --mode waypoint --replicas 5 --clients 10 > policies.yaml")]
+pub(super) struct Migrate {
+    /// Files, directories (their .yaml, .yml and .json files), or - for standard input
+    #[arg(required = true, value_name = "FILE|DIR")]
+    paths: Vec<PathBuf>,
+    /// Which proxies are to hold the limits
+    #[arg(long, value_enum, default_value_t)]
+    mode: Mode,
+    /// Endpoints of the service
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    replicas: u32,
+    /// Client workloads, each with a proxy that kept the limits
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    clients: u32,
+    /// Name of the waypoint's Gateway
+    #[arg(long, default_value = "waypoint")]
+    waypoint: String,
+    /// Pods of the waypoint
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    waypoint_replicas: u32,
+    /// Namespace of rules that name none
+    #[arg(long, default_value = "default")]
+    namespace: String,
+    /// The objective, which no DestinationRule has: what 99 of 100 requests must keep
+    #[arg(long, default_value = "1s", value_name = "DURATION")]
+    latency: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// The sidecar of each client
+    #[default]
+    Sidecar,
+    /// The waypoint that all clients share
+    Waypoint,
+}
+
+impl Migrate {
+    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+        let (clients, replicas) = (self.clients, self.replicas);
+        let options = Options {
+            topology: match self.mode {
+                Mode::Sidecar => Topology::Sidecars { clients, replicas },
+                Mode::Waypoint => Topology::Waypoint {
+                    clients,
+                    replicas,
+                    waypoints: self.waypoint_replicas,
+                },
+            },
+            waypoint: self.waypoint.clone(),
+            namespace: self.namespace.clone(),
+            latency: self.latency.clone(),
+        };
+        let texts = files::texts(&self.paths)?;
+        let done = migrate(files::borrowed(&texts), &options);
+        for note in &done.notes {
+            output::note(note);
+        }
+        // What is printed must be taken by whoever reads it.
+        let made = gather([("the policies made", done.policies.as_bytes())]);
+        for problem in done.problems.iter().chain(&made.problems) {
+            output::note(problem);
+        }
+        if !done.problems.is_empty() || !made.problems.is_empty() {
+            return Ok(Outcome::Found);
+        }
+        output::print(&done.policies)?;
+        Ok(Outcome::Well)
+    }
+}

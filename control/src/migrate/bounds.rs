@@ -1,0 +1,233 @@
+//! A limit per proxy as a bound per endpoint.
+//!
+//! Envoy's static limits hold for one proxy and all endpoints behind it. The
+//! filter's bound holds for one proxy and *one* endpoint, and the filter counts
+//! the endpoints. So that all proxies together send at most what they did:
+//!
+//! - sidecars: each keeps its limit, spread over the endpoints, `limit / replicas`;
+//! - a waypoint: it carries what all clients carried, `limit x clients /
+//!   (replicas x waypoints)`.
+//!
+//! Edges: rounded up, so that nothing that passed is refused; at least 1; a
+//! limit that nobody can reach is none.
+
+use tidegate_core::config::schema::{FIELDS, Values};
+
+/// Values from here on are written to switch a limit off.
+const UNLIMITED: u64 = 1_000_000_000;
+
+/// Which proxies hold a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// Each client has its own.
+    Sidecars {
+        /// Clients.
+        clients: u32,
+        /// Endpoints of the service.
+        replicas: u32,
+    },
+    /// All clients share them.
+    Waypoint {
+        /// Clients.
+        clients: u32,
+        /// Endpoints of the service.
+        replicas: u32,
+        /// Pods of the waypoint.
+        waypoints: u32,
+    },
+}
+
+/// What becomes of a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// It is as good as none.
+    Unlimited,
+    /// It holds.
+    PerEndpoint {
+        /// Requests in flight per endpoint and proxy.
+        max: u32,
+        /// How that comes about.
+        why: String,
+    },
+}
+
+impl Bound {
+    /// `limit` requests in flight per client, as a bound per endpoint.
+    #[must_use]
+    pub fn of(limit: u64, topology: Topology) -> Self {
+        if limit >= UNLIMITED {
+            return Self::Unlimited;
+        }
+        match topology {
+            Topology::Sidecars { clients, replicas } => {
+                let max = clamped(limit.div_ceil(replicas.max(1).into()));
+                let before = limit.saturating_mul(clients.into());
+                let after = product([max, replicas, clients]);
+                Self::PerEndpoint {
+                    max,
+                    why: format!(
+                        "{limit} in each of {} against {}: {limit} / {replicas}{} = {max} per endpoint in each sidecar; {}",
+                        counted(clients, "sidecar"),
+                        counted(replicas, "endpoint"),
+                        rounded(before, after),
+                        in_all(before, after),
+                    ),
+                }
+            }
+            Topology::Waypoint {
+                clients,
+                replicas,
+                waypoints,
+            } => {
+                let before = limit.saturating_mul(clients.into());
+                let shares = u64::from(replicas.max(1)).saturating_mul(waypoints.max(1).into());
+                let max = clamped(before.div_ceil(shares));
+                let after = product([max, replicas, waypoints]);
+                let (divisor, each) = match waypoints {
+                    1 => (format!("{replicas}"), "in the waypoint that they share"),
+                    _ => (format!("({replicas} x {waypoints})"), "in each of its pods"),
+                };
+                Self::PerEndpoint {
+                    max,
+                    why: format!(
+                        "{limit} for each of {} against {}: {limit} x {clients} / {divisor}{} = {max} per endpoint {each}; {}",
+                        counted(clients, "client"),
+                        counted(replicas, "endpoint"),
+                        rounded(before, after),
+                        in_all(before, after),
+                    ),
+                }
+            }
+        }
+    }
+}
+
+fn product(factors: [u32; 3]) -> u64 {
+    factors.into_iter().fold(1, |product: u64, factor| {
+        product.saturating_mul(factor.into())
+    })
+}
+
+fn rounded(before: u64, after: u64) -> &'static str {
+    if after > before { ", rounded up," } else { "" }
+}
+
+fn in_all(before: u64, after: u64) -> String {
+    if before == after {
+        format!("{after} in all, as before")
+    } else {
+        format!("{after} in all instead of {before}")
+    }
+}
+
+fn counted(number: u32, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// Within what core takes for `limit.max`.
+fn clamped(bound: u64) -> u32 {
+    let range = FIELDS
+        .iter()
+        .find(|field| field.path == "limit.max")
+        .and_then(|field| match field.values {
+            Values::Count(count) => Some(count.min..=count.max),
+            _ => None,
+        })
+        .unwrap_or(1..=u32::MAX);
+    u32::try_from(bound)
+        .unwrap_or(u32::MAX)
+        .clamp(*range.start(), *range.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn max(limit: u64, topology: Topology) -> u32 {
+        match Bound::of(limit, topology) {
+            Bound::PerEndpoint { max, .. } => max,
+            Bound::Unlimited => panic!("unlimited"),
+        }
+    }
+
+    #[test]
+    fn ten_sidecars_and_their_waypoint_let_the_same_through() {
+        let sidecars = Topology::Sidecars {
+            clients: 10,
+            replicas: 5,
+        };
+        let waypoint = Topology::Waypoint {
+            clients: 10,
+            replicas: 5,
+            waypoints: 1,
+        };
+
+        // 10 sidecars x 5 endpoints x 20 = 1 waypoint x 5 endpoints x 200.
+        assert_eq!(max(100, sidecars), 20);
+        assert_eq!(max(100, waypoint), 200);
+    }
+
+    #[test]
+    fn the_pods_of_a_waypoint_share_what_the_clients_had() {
+        let waypoint = Topology::Waypoint {
+            clients: 10,
+            replicas: 5,
+            waypoints: 2,
+        };
+
+        assert_eq!(max(100, waypoint), 100);
+    }
+
+    #[test]
+    fn rounding_refuses_nothing_that_passed() {
+        for limit in 1..50 {
+            for replicas in 1..10 {
+                for clients in 1..5 {
+                    let sidecars = Topology::Sidecars { clients, replicas };
+                    let waypoint = Topology::Waypoint {
+                        clients,
+                        replicas,
+                        waypoints: 3,
+                    };
+                    let per_proxy = u64::from(max(limit, sidecars)) * u64::from(replicas);
+                    assert!((limit..limit + u64::from(replicas)).contains(&per_proxy));
+                    let in_all = u64::from(max(limit, waypoint)) * u64::from(replicas) * 3;
+                    assert!(in_all >= limit * u64::from(clients));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_one_and_one_without_end_is_none() {
+        let sidecars = Topology::Sidecars {
+            clients: 1,
+            replicas: 5,
+        };
+
+        assert_eq!(max(0, sidecars), 1);
+        assert_eq!(max(999_999_999, sidecars), 100_000);
+        assert_eq!(Bound::of(u64::from(u32::MAX), sidecars), Bound::Unlimited);
+        assert_eq!(Bound::of(2_147_483_647, sidecars), Bound::Unlimited);
+    }
+
+    #[test]
+    fn the_reason_shows_the_calculation() {
+        let Bound::PerEndpoint { why, .. } = Bound::of(
+            7,
+            Topology::Waypoint {
+                clients: 1,
+                replicas: 5,
+                waypoints: 1,
+            },
+        ) else {
+            panic!("unlimited");
+        };
+
+        assert_eq!(
+            why,
+            "7 for each of 1 client against 5 endpoints: 7 x 1 / 5, rounded up, = 2 per endpoint in the waypoint that they share; 10 in all instead of 7"
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! A policy as text, with comments.
+//!
+//! Comments are why this is not left to the YAML writer: they carry the reasons.
+//! Whatever came from the document stands in JSON's quotes, or in a comment
+//! without its line ends, so that it cannot become a part of the document.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use tidegate_core::config::Readable;
+
+use super::account::Account;
+use super::bounds::Topology;
+use super::destination_rule::{DestinationRule, Part};
+use super::{Group, Options};
+use crate::policy::{API_VERSION, KIND, TargetKind};
+
+/// Where a comment is broken, in characters.
+const WIDTH: usize = 100;
+
+/// The policy for all rules of a group.
+pub(super) fn policy(
+    name: &str,
+    group: &Group,
+    rules: &[DestinationRule],
+    options: &Options,
+) -> String {
+    let mut out = String::new();
+    head(&mut out, name, group, rules, options);
+    targets(&mut out, group, options);
+    objective(&mut out, options);
+    out.push_str("  upstreams:\n");
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for rule in rules {
+        for part in &rule.parts {
+            // A host's own settings are nothing if only its subsets have some.
+            if part.traffic.pool.is_none() && part.traffic.outlier.is_none() {
+                continue;
+            }
+            let matched = conditions(rule, part, options.topology);
+            match seen.get(&matched) {
+                Some(first) => comment(
+                    &mut out,
+                    2,
+                    &format!(
+                        "DestinationRule {} is for {matched} again: {first} was kept.",
+                        rule.name
+                    ),
+                ),
+                None => {
+                    upstream(&mut out, rule, part, &matched, options.topology);
+                    seen.insert(matched, &rule.name);
+                }
+            }
+        }
+    }
+    out
+}
+
+fn head(out: &mut String, name: &str, group: &Group, rules: &[DestinationRule], options: &Options) {
+    let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
+    let from = format!("Carried over from DestinationRule {}.", names.join(", "));
+    comment(out, 0, &from);
+    comment(
+        out,
+        0,
+        "Once it enforces, take connectionPool's limits out of the DestinationRule: as long as both hold, the tighter one does.",
+    );
+    if matches!(options.topology, Topology::Sidecars { .. }) {
+        comment(
+            out,
+            0,
+            &format!(
+                "A DestinationRule is kept by clients in every namespace that it is exported to; this policy by those in {}. Apply a copy wherever clients are.",
+                group.namespace
+            ),
+        );
+    }
+    write(
+        out,
+        &format!("apiVersion: {API_VERSION}\nkind: {KIND}\nmetadata:\n"),
+    );
+    write(
+        out,
+        &format!(
+            "  name: {}\n  namespace: {}\n",
+            quoted(name),
+            quoted(&group.namespace)
+        ),
+    );
+    out.push_str("spec:\n");
+}
+
+fn targets(out: &mut String, group: &Group, options: &Options) {
+    let selects = !group.selector.is_empty();
+    let target = match options.topology {
+        Topology::Sidecars { .. } if selects => {
+            out.push_str("  selector:\n    matchLabels:\n");
+            for (key, value) in &group.selector {
+                write(out, &format!("      {}: {}\n", quoted(key), quoted(value)));
+            }
+            return;
+        }
+        Topology::Sidecars { .. } => (TargetKind::Namespace, group.namespace.as_str()),
+        Topology::Waypoint { .. } => (TargetKind::Gateway, options.waypoint.as_str()),
+    };
+    let (kind, name) = target;
+    out.push_str("  targetRefs:\n");
+    write(
+        out,
+        &format!(
+            "  - group: {}\n    kind: {}\n    name: {}\n",
+            quoted(kind.group()),
+            kind.name(),
+            quoted(name)
+        ),
+    );
+}
+
+fn objective(out: &mut String, options: &Options) {
+    comment(
+        out,
+        2,
+        "Counts what it would shed, and sheds nothing: look at that before `mode: enforce`.",
+    );
+    out.push_str("  mode: observe\n");
+    comment(
+        out,
+        2,
+        "A DestinationRule has no objective, and this is all that Tidegate must be told: set what the services promise. A rule below may have its own.",
+    );
+    write(
+        out,
+        &format!(
+            "  slo:\n    latency:\n      quantile: 0.99\n      target: {}\n",
+            quoted(&options.latency)
+        ),
+    );
+}
+
+fn upstream(
+    out: &mut String,
+    rule: &DestinationRule,
+    part: &Part,
+    matched: &str,
+    topology: Topology,
+) {
+    let account = Account::of(&part.traffic, topology);
+    let of_port = part
+        .port
+        .map(|port| format!(", port {port}"))
+        .unwrap_or_default();
+    let of_subset = part
+        .subset
+        .as_ref()
+        .map(|name| format!(", subset {name}"))
+        .unwrap_or_default();
+    comment(
+        out,
+        2,
+        &format!("DestinationRule {}{of_subset}{of_port}.", rule.name),
+    );
+    write(out, &format!("  - match: {matched}\n"));
+    for text in &account.on_limit {
+        comment(out, 4, text);
+    }
+    if let Some(max) = account.limit_max {
+        write(out, &format!("    limit:\n      max: {max}\n"));
+    }
+    for text in &account.on_breaker {
+        comment(out, 4, text);
+    }
+    if account.min_open.is_some() || account.max_open.is_some() {
+        out.push_str("    breaker:\n");
+    }
+    for (key, value) in [("minOpen", account.min_open), ("maxOpen", account.max_open)] {
+        if let Some(value) = value {
+            write(out, &format!("      {key}: {}\n", Readable(value)));
+        }
+    }
+}
+
+/// The conditions of a rule, in YAML's flow style.
+fn conditions(rule: &DestinationRule, part: &Part, topology: Topology) -> String {
+    let service = quoted(&rule.host);
+    if part.port.is_none() && part.subset.is_none() {
+        return format!("{{service: {service}}}");
+    }
+    let port = part
+        .port
+        .map_or_else(|| "*".to_owned(), |port| port.to_string());
+    // Envoy's name of a cluster is direction|port|subset|host; a waypoint's subset has the protocol in front.
+    let cluster = match (topology, &part.subset) {
+        (Topology::Sidecars { .. }, Some(subset)) => format!("outbound|{port}|{subset}|*"),
+        (Topology::Sidecars { .. }, None) => format!("outbound|{port}|*"),
+        (Topology::Waypoint { .. }, Some(subset)) => format!("inbound-vip|{port}|*/{subset}|*"),
+        (Topology::Waypoint { .. }, None) => format!("inbound-vip|{port}|*"),
+    };
+    format!("{{service: {service}, cluster: {}}}", quoted(&cluster))
+}
+
+/// `text` in quotes that YAML reads as JSON does.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn write(out: &mut String, text: &str) {
+    // A text takes everything.
+    let _ = out.write_str(text);
+}
+
+/// `text` as comment lines, broken between words.
+fn comment(out: &mut String, indent: usize, text: &str) {
+    let lead = format!("{:indent$}#", "");
+    let mut line = lead.clone();
+    for word in text.split_whitespace() {
+        let is_full = line.chars().count().saturating_add(word.chars().count()) >= WIDTH;
+        if is_full && line != lead {
+            out.push_str(&line);
+            out.push('\n');
+            line.clone_from(&lead);
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    out.push_str(&line);
+    out.push('\n');
+}

@@ -1,0 +1,236 @@
+//! What becomes of Istio's static limits.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use proptest::prelude::*;
+use tidegate_control::migrate::{Migration, Options, Topology, migrate};
+use tidegate_control::policy::{PolicyName, Targets, gather};
+use tidegate_core::config::{RuleIndex, UpstreamName};
+
+const RULES: &str = include_str!("migrate/rules.yaml");
+
+fn options(topology: Topology) -> Options {
+    Options {
+        topology,
+        waypoint: "waypoint".to_owned(),
+        namespace: "default".to_owned(),
+        latency: "1s".to_owned(),
+    }
+}
+
+fn migrated(text: &str, topology: Topology) -> Migration {
+    migrate([("rules.yaml", text.as_bytes())], &options(topology))
+}
+
+const SIDECARS: Topology = Topology::Sidecars {
+    clients: 10,
+    replicas: 5,
+};
+const WAYPOINT: Topology = Topology::Waypoint {
+    clients: 10,
+    replicas: 5,
+    waypoints: 1,
+};
+
+/// `limit.max` of the rule for a cluster in the policy called `shop/...`.
+fn limit_max(topology: Topology, text: &str, cluster: &str) -> u32 {
+    let gathered = gather([("made", migrated(text, topology).policies.as_bytes())]);
+    assert_eq!(gathered.problems, []);
+    let policy = gathered.policies.iter().last().unwrap();
+    let service = cluster.rsplit('|').next();
+    let name = UpstreamName {
+        service,
+        cluster,
+        route: None,
+    };
+    let (index, policy) = policy.config().policy_for(&name);
+    assert_ne!(index, RuleIndex::TopLevel, "{cluster}");
+    policy.limit().max()
+}
+
+#[test]
+fn every_field_is_accounted_for() {
+    for (topology, golden) in [
+        (SIDECARS, include_str!("migrate/sidecar.yaml")),
+        (WAYPOINT, include_str!("migrate/waypoint.yaml")),
+    ] {
+        let migration = migrated(RULES, topology);
+
+        assert_eq!(migration.problems, []);
+        assert_eq!(migration.policies, golden);
+        assert_eq!(
+            migration.notes,
+            [
+                "rules.yaml:59:1: DestinationRule only-tls has neither connectionPool nor outlierDetection, passed by",
+                "rules.yaml:74:1: no DestinationRule of networking.istio.io, passed by",
+            ]
+        );
+    }
+}
+
+#[test]
+fn the_bounds_hold_for_the_clusters_that_istio_names() {
+    const HOST: &str = "reviews.shop.svc.cluster.local";
+
+    for (topology, cluster, max) in [
+        (SIDECARS, format!("outbound|9080||{HOST}"), 20),
+        (SIDECARS, format!("outbound|9080|v1|{HOST}"), 20),
+        (SIDECARS, format!("outbound|80|v2|{HOST}"), 8),
+        (SIDECARS, format!("outbound|9080|v2|{HOST}"), 1000),
+        (WAYPOINT, format!("inbound-vip|9080|http|{HOST}"), 200),
+        (WAYPOINT, format!("inbound-vip|80|http/v2|{HOST}"), 80),
+        (
+            WAYPOINT,
+            "inbound-vip|8443|http|ratings.shop.svc.cluster.local".to_owned(),
+            6,
+        ),
+        (
+            SIDECARS,
+            "outbound|8443||ratings.shop.svc.cluster.local".to_owned(),
+            1,
+        ),
+        (
+            SIDECARS,
+            "outbound|9080||ratings.shop.svc.cluster.local".to_owned(),
+            1000,
+        ),
+    ] {
+        assert_eq!(limit_max(topology, RULES, &cluster), max, "{cluster}");
+    }
+}
+
+#[test]
+fn ten_sidecars_send_through_a_waypoint_what_they_sent_alone() {
+    let rule = "{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: a, namespace: shop}, \
+        spec: {host: a, trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}}}}";
+    let sidecar = limit_max(SIDECARS, rule, "outbound|80||a.shop.svc.cluster.local");
+    let waypoint = limit_max(
+        WAYPOINT,
+        rule,
+        "inbound-vip|80|http|a.shop.svc.cluster.local",
+    );
+
+    assert_eq!((sidecar, waypoint), (20, 200));
+    // Proxies x endpoints x bound per endpoint.
+    assert_eq!(10 * 5 * sidecar, 5 * waypoint);
+}
+
+#[test]
+fn sidecars_get_a_policy_for_their_namespace_and_a_waypoint_one_for_its_gateway() {
+    for (topology, name, targets) in [
+        (SIDECARS, "destination-rules", "Namespace/shop"),
+        (WAYPOINT, "destination-rules", "Gateway/waypoint"),
+    ] {
+        let gathered = gather([("made", migrated(RULES, topology).policies.as_bytes())]);
+        let name = PolicyName::new(Some("shop".to_owned()), name.to_owned());
+        let policy = gathered.policies.get(&name).unwrap();
+        assert!(matches!(policy.targets(), Targets::Refs(_)));
+        assert_eq!(policy.targets().to_string(), targets);
+    }
+}
+
+#[test]
+fn a_wrong_rule_is_told_with_its_place_and_gives_no_policy() {
+    let text = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: A}\nspec:\n  host: a b\n  trafficPolicy:\n    connectionPool: {tcp: {maxConnections: -1}}\n    outlierDetection: {baseEjectionTime: soon}\n";
+
+    let migration = migrated(text, SIDECARS);
+
+    let problems: Vec<String> = migration.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        problems,
+        [
+            "rules.yaml:3:12: metadata.name: found \"A\", expected a name in lower-case letters, digits, - and .",
+            "rules.yaml:5:3: spec.host: found \"a b\", expected a host such as reviews or *.example.com",
+            "rules.yaml:7:28: spec.trafficPolicy.connectionPool.tcp.maxConnections: found -1, expected a whole number of at least 0",
+            "rules.yaml:8:24: spec.trafficPolicy.outlierDetection.baseEjectionTime: found \"soon\", expected a duration such as \"30s\"",
+        ]
+    );
+    assert_eq!(migration.policies, "");
+}
+
+fn any_traffic() -> impl Strategy<Value = String> {
+    let number = prop_oneof![0u64..5, 0u64..5_000_000_000];
+    let pool = prop::option::of((
+        prop::option::of(number.clone()),
+        prop::option::of(number.clone()),
+        prop::option::of(number),
+        any::<bool>(),
+    ));
+    let ejection = prop::option::of(prop::sample::select(vec![
+        "1us", "30s", "3h", "0.5s", "49ms",
+    ]));
+    (pool, ejection).prop_map(|(pool, ejection)| {
+        let mut parts = Vec::new();
+        if let Some((connections, requests, streams, upgrade)) = pool {
+            let mut http: Vec<String> = Vec::new();
+            http.extend(requests.map(|n| format!("http2MaxRequests: {n}")));
+            http.extend(streams.map(|n| format!("maxConcurrentStreams: {n}")));
+            http.extend(upgrade.then(|| "h2UpgradePolicy: UPGRADE".to_owned()));
+            let tcp = connections
+                .map(|n| format!("maxConnections: {n}"))
+                .unwrap_or_default();
+            parts.push(format!(
+                "connectionPool: {{tcp: {{{tcp}}}, http: {{{}}}}}",
+                http.join(", ")
+            ));
+        }
+        parts
+            .extend(ejection.map(|time| format!("outlierDetection: {{baseEjectionTime: {time}}}")));
+        parts.join(", ")
+    })
+}
+
+fn any_rule() -> impl Strategy<Value = String> {
+    let host = prop::sample::select(vec![
+        "a",
+        "b",
+        "a.shop.svc.cluster.local",
+        "'*.Example.com'",
+        "'*'",
+    ]);
+    let selector = prop::sample::select(vec!["", "workloadSelector: {matchLabels: {app: x}}, "]);
+    let subsets = prop::collection::vec((any_traffic(), any_traffic()), 0..3);
+    (0u8..4, host, selector, any_traffic(), any_traffic(), subsets).prop_map(
+        |(name, host, selector, traffic, port, subsets)| {
+            let separated = |traffic: &str| if traffic.is_empty() { String::new() } else { format!("{traffic}, ") };
+            let subsets: Vec<String> = (0..)
+                .zip(&subsets)
+                .map(|(index, (own, port)): (u8, _)| {
+                    format!(
+                        "{{name: s{index}, trafficPolicy: {{{}portLevelSettings: [{{{}port: {{number: 80}}}}]}}}}",
+                        separated(own),
+                        separated(port)
+                    )
+                })
+                .collect();
+            format!(
+                "---\n{{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {{name: n{name}}}, spec: {{host: {host}, {selector}\
+                 trafficPolicy: {{{}portLevelSettings: [{{{}port: {{number: 81}}}}]}}, subsets: [{}]}}}}\n",
+                separated(&traffic),
+                separated(&port),
+                subsets.join(", ")
+            )
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_rules_the_policies_made_are_sound(
+        rules in prop::collection::vec(any_rule(), 1..5),
+        clients in 1u32..1000,
+        replicas in 1u32..1000,
+        waypoints in prop::option::of(1u32..10),
+    ) {
+        let topology = match waypoints {
+            None => Topology::Sidecars { clients, replicas },
+            Some(waypoints) => Topology::Waypoint { clients, replicas, waypoints },
+        };
+
+        let migration = migrated(&rules.concat(), topology);
+
+        prop_assert_eq!(&migration.problems, &[]);
+        let made = gather([("made", migration.policies.as_bytes())]);
+        prop_assert_eq!(&made.problems, &[], "{}", migration.policies);
+    }
+}
