@@ -5,15 +5,19 @@
 //! itself ([`Engine::tick`]); workers of one proxy exchange what they saw instead ([`Engine::slice`],
 //! [`Engine::decide`], [`Engine::adopt`]). The control laws are the same either way: alone is a leader of one.
 
+use std::collections::BTreeSet;
+
 use core::time::Duration;
+
+use serde::Serialize;
 
 use crate::admission::{self, Answer, Enforcement, Load};
 use crate::breaker::{BreakerState, Transition};
 use crate::config::{Config, Policy};
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{self, Directives, Slice};
-use crate::leader::{Leader, Surroundings};
+use crate::exchange::{Directives, Slice};
+use crate::leader::{Leader, Surroundings, UnderWay};
 use crate::outcome::Outcome;
 use crate::permit::{Permit, Purpose};
 use crate::registry::Registry;
@@ -25,6 +29,9 @@ use crate::upstream::UpstreamId;
 
 /// The random part of Retry-After: callers come back over so much of the wait, not all at once.
 const RETRY_AFTER_JITTER: f64 = 0.5;
+
+/// A slice may be longer than the one before by this part of it without moving as it grows.
+const SLACK: usize = 8;
 
 /// What to do with a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,6 +51,8 @@ pub struct Engine {
     rng: fastrand::Rng,
     registry: Registry,
     leader: Option<Leader>,
+    /// How long the last slice was; the next will be about as long.
+    slice_bytes: usize,
 }
 
 impl Engine {
@@ -68,6 +77,7 @@ impl Engine {
             rng: fastrand::Rng::with_seed(worker),
             registry,
             leader: None,
+            slice_bytes: 0,
         }
     }
 
@@ -200,62 +210,76 @@ impl Engine {
     }
 
     /// What this worker saw of the upstreams in use.
-    pub fn slice(&mut self, now: Instant) -> Slice {
-        let reported = self
-            .registry
-            .slots_mut()
-            .filter(|(_, slot)| slot.is_reported(now));
-        let reports = reported
-            .map(|(_, slot)| slot.report(now).to_owned())
-            .collect();
-        Slice {
-            worker: self.worker,
-            at: now,
-            reports,
-        }
-    }
-
-    /// The bytes of [`Engine::slice`], without the copies: what [`Slice::decode`] reads.
-    pub fn encode_slice(&mut self, now: Instant) -> Vec<u8> {
-        let count = self
-            .registry
-            .slots()
-            .filter(|(_, slot)| slot.is_reported(now))
-            .count();
-        let reported = self
-            .registry
-            .slots_mut()
-            .filter(|(_, slot)| slot.is_reported(now));
-        exchange::encode_slice(
-            self.worker,
-            now,
-            count,
-            reported.map(|(_, slot)| slot.report(now)),
-        )
+    pub fn slice(&mut self, now: Instant) -> Slice<'static> {
+        // Both are writing plain data to a growing vector, which cannot fail; were it to, less is told.
+        let mut payload = Vec::with_capacity(self.slice_bytes + self.slice_bytes / SLACK);
+        self.registry.for_each_in_order(|slot| {
+            if slot.is_reported(now)
+                && let Some(introduction) = slot.introduction()
+            {
+                append(&introduction, &mut payload);
+            }
+        });
+        let introductions = payload.len();
+        let mut packed = Vec::new();
+        self.registry.for_each_in_order(|slot| {
+            if slot.is_reported(now) {
+                append(&slot.report(&mut packed, now), &mut payload);
+            }
+        });
+        self.slice_bytes = payload.len();
+        Slice::new(self.worker, now, introductions, payload)
     }
 
     /// Leads: merges the slices of all workers, runs the control laws, and says what all shall follow. `None`
     /// until every live worker has reported anew. Only one worker of a proxy may lead at a time.
     pub fn decide(
         &mut self,
-        slices: &[Slice],
+        slices: &[Slice<'_>],
         counters: &mut impl Counters,
         now: Instant,
-    ) -> Option<(Directives, Events)> {
+    ) -> Option<(Directives<'static>, Events)> {
         let mut leader = self.leader.take().unwrap_or_else(|| Leader::new(now));
-        let registry = &self.registry;
+        let events = self.round(&mut leader, slices, counters, now);
+        let directives = events.as_ref().map(|_| leader.directives(false, now));
+        let directives = directives.map(|entries| Directives::new(self.worker, now, entries));
+        self.leader = Some(leader);
+        directives.zip(events)
+    }
+
+    /// One round of the laws, upstream by upstream.
+    fn round(
+        &mut self,
+        leader: &mut Leader,
+        slices: &[Slice<'_>],
+        counters: &mut impl Counters,
+        now: Instant,
+    ) -> Option<Events> {
+        let mut walk = leader.begin(slices, now)?;
+        // Those for which there is no place in the registry are led all the same.
+        let mut nameless = BTreeSet::new();
+        for (hash, name) in walk.introductions() {
+            let (config, registry) = (&self.config, &mut self.registry);
+            if registry.upstream(config, name.cluster, name.route, now) == UpstreamId::OVERFLOW {
+                nameless.insert(hash);
+            }
+        }
         let cap = usize::try_from(self.config.max_upstreams())
             .unwrap_or(usize::MAX)
             .saturating_add(1);
-        let rounds = leader.merge(slices, cap, |hash| registry.directive(hash), now);
         let mut events = Events::new();
-        for (hash, round) in rounds.iter().flatten() {
-            let upstream = self.registry.upstream(
-                &self.config,
-                &round.key.cluster,
-                round.key.route.as_deref(),
-                now,
-            );
+        while let Some(hash) = walk.next() {
+            let found = self.registry.find(hash);
+            if found.is_none() && !leader.knows(hash) && !nameless.contains(&hash) {
+                // Its name is yet to come, and what was counted until then with it.
+                walk.pass(hash, |_, _, _| {});
+                continue;
+            }
+            let upstream = found.unwrap_or(UpstreamId::OVERFLOW);
+            let known = || self.registry.directive(hash);
+            let Some(round) = leader.merge(&mut walk, hash, cap, known) else {
+                continue;
+            };
             if round.is_active() {
                 self.registry.slot_mut(upstream).last_led = now;
             }
@@ -268,37 +292,26 @@ impl Engine {
             };
             events.extend(
                 leader
-                    .decide(*hash, round, &around, now)
+                    .decide(hash, &round, &around, now)
                     .map(|transition| event(upstream, transition)),
             );
         }
-        let entries = leader.directives(false, now);
-        self.leader = Some(leader);
-        rounds.map(|_| {
-            (
-                Directives {
-                    leader: self.worker,
-                    at: now,
-                    entries,
-                },
-                events,
-            )
-        })
+        Some(events)
+    }
+
+    /// Leads: what the live workers reported to have under way with the upstream of this hash in the last round;
+    /// `None` where nobody reported it.
+    #[must_use]
+    pub fn under_way(&self, hash: u64) -> Option<UnderWay> {
+        self.leader.as_ref()?.under_way(hash)
     }
 
     /// Everything this leader knows, for VMs to come; empty when it leads nobody.
     #[must_use]
-    pub fn learned(&self, now: Instant) -> Directives {
-        let entries = self
-            .leader
-            .as_ref()
-            .map(|leader| leader.directives(true, now))
-            .unwrap_or_default();
-        Directives {
-            leader: self.worker,
-            at: now,
-            entries,
-        }
+    pub fn learned(&self, now: Instant) -> Directives<'static> {
+        let leader = self.leader.iter();
+        let entries = leader.flat_map(|leader| leader.directives(true, now));
+        Directives::new(self.worker, now, entries)
     }
 
     /// Another worker leads now.
@@ -307,7 +320,7 @@ impl Engine {
     }
 
     /// Follows what the leader decided; also how a fresh VM takes over what was learned.
-    pub fn adopt(&mut self, directives: &Directives, now: Instant) {
+    pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) {
         self.registry.adopt(&self.config, directives, now);
     }
 
@@ -368,6 +381,12 @@ impl Engine {
     }
 }
 
+fn append(value: &impl Serialize, bytes: &mut Vec<u8>) {
+    if let Ok(longer) = postcard::to_extend(value, core::mem::take(bytes)) {
+        *bytes = longer;
+    }
+}
+
 const fn event(upstream: UpstreamId, transition: Transition) -> Event {
     match transition {
         Transition::Trip(reason) => Event::Tripped { upstream, reason },
@@ -383,35 +402,59 @@ mod tests {
     use crate::counters::Unshared;
     use crate::request::Known;
 
+    fn use_once(engine: &mut Engine, name: &str) {
+        let upstream = engine.upstream(name, None, Instant::ZERO);
+        let mut known = Known::default();
+        let Decision::Admit(permit) =
+            engine.admit(upstream, &mut known, &mut Unshared, Instant::ZERO)
+        else {
+            panic!("a fresh upstream admits");
+        };
+        let end = Instant::from_nanos(5);
+        engine.complete(permit, Outcome::Success, &mut Unshared, end);
+    }
+
     #[test]
-    fn a_slice_is_the_same_with_and_without_copies() {
-        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
-        let mut engine = Engine::of_many(config, Instant::ZERO, 7);
-        for name in ["a", "b"] {
-            let upstream = engine.upstream(name, None, Instant::ZERO);
-            let Decision::Admit(permit) = engine.admit(
-                upstream,
-                &mut Known::default(),
-                &mut Unshared,
-                Instant::ZERO,
-            ) else {
-                panic!("a fresh upstream admits");
-            };
-            engine.complete(
-                permit,
-                Outcome::Success,
-                &mut Unshared,
-                Instant::from_nanos(5),
-            );
+    fn a_slice_survives_the_wire_in_the_order_of_hashes() {
+        let mut engine = worker(7);
+        for name in ["a", "b", "c", "d"] {
+            use_once(&mut engine, name);
         }
-        let now = Instant::from_nanos(9);
-        let slice = engine.slice(now);
-        assert_eq!(
-            slice.reports.len(),
-            3,
-            "the shared upstream was used just now too"
-        );
-        assert_eq!(engine.encode_slice(now), slice.encode());
-        assert_eq!(Slice::decode(&slice.encode()), Ok(slice));
+        let slice = engine.slice(Instant::from_nanos(9));
+        let hashes: Vec<u64> = slice.reports().map(|report| report.upstream).collect();
+        assert_eq!(hashes.len(), 4, "nothing was ever beyond the cap");
+        assert!(hashes.is_sorted());
+        assert_eq!(slice.introductions().count(), 4);
+        let bytes = slice.clone().encode();
+        assert_eq!(Slice::decode(bytes.as_slice()), Ok(slice.clone()));
+        assert_eq!(Slice::decode(bytes), Ok(slice));
+    }
+
+    #[test]
+    fn a_leader_is_told_names_until_it_has_answered_and_another_one_again() {
+        let (mut engine, mut leader, mut other) = (worker(1), worker(2), worker(3));
+        use_once(&mut engine, "a");
+        let names = |slice: &Slice<'_>| slice.introductions().count();
+        let round = |engine: &mut Engine, leader: &mut Engine, ticks: u32| {
+            let now = Instant::ZERO + Duration::from_millis(100) * ticks;
+            engine.tick(&mut Unshared, now);
+            let slices = [engine.slice(now)];
+            if let Some((directives, _)) = leader.decide(&slices, &mut Unshared, now) {
+                engine.adopt(&directives, now);
+            }
+            names(&slices[0])
+        };
+        assert_eq!(round(&mut engine, &mut leader, 1), 1, "begins to lead");
+        assert_eq!(round(&mut engine, &mut leader, 2), 1);
+        assert_eq!(round(&mut engine, &mut leader, 3), 0);
+        assert_eq!(round(&mut engine, &mut other, 4), 0, "begins to lead");
+        assert_eq!(round(&mut engine, &mut other, 5), 0, "knows nobody");
+        assert_eq!(round(&mut engine, &mut other, 6), 1);
+        assert_eq!(round(&mut engine, &mut other, 7), 0);
+    }
+
+    fn worker(number: u64) -> Engine {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        Engine::of_many(config, Instant::ZERO, number)
     }
 }

@@ -6,9 +6,6 @@
 
 use core::time::Duration;
 
-use serde::ser::SerializeTuple;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 /// Buckets to an octave, as a power of two.
 const SUB_BITS: u32 = 2;
 /// Latencies below 64 us share the first bucket.
@@ -46,14 +43,11 @@ impl Histogram {
         self.0.iter().all(|count| *count == 0)
     }
 
-    /// What came since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        let mut difference = self.clone();
-        for (count, before) in difference.0.iter_mut().zip(&earlier.0) {
-            *count = count.wrapping_sub(*before);
+    /// Adds the difference of two values that a [`GrowingHistogram`] had in one bucket.
+    pub(crate) fn add_grown(&mut self, bucket: usize, difference: u64) {
+        if let Some(count) = self.0.get_mut(bucket) {
+            *count = count.wrapping_add(low_quarter(difference).into());
         }
-        difference
     }
 
     /// Adds another's counts.
@@ -78,6 +72,31 @@ impl Histogram {
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         mean_of(self.0.iter().map(|count| f64::from(*count)))
+    }
+}
+
+/// Counts that only grow, in half the room: a worker keeps one for each upstream. They wrap at 16 bits, which is more
+/// than one thread answers in a tenth of a second, and only the difference between two looks means anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrowingHistogram([u16; BUCKETS]);
+
+impl Default for GrowingHistogram {
+    fn default() -> Self {
+        Self([0; BUCKETS])
+    }
+}
+
+impl GrowingHistogram {
+    /// Counts one latency.
+    pub fn record(&mut self, latency: Duration) {
+        if let Some(count) = self.0.get_mut(bucket(latency)) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    /// The counts, lowest bucket first.
+    pub fn counts(&self) -> impl Iterator<Item = u16> + '_ {
+        self.0.iter().copied()
     }
 }
 
@@ -143,30 +162,12 @@ fn lower_bound(index: usize) -> f64 {
     64e-6 * fraction * 2.0_f64.powi(octave)
 }
 
-// serde's derive stops at arrays of 32.
-impl Serialize for Histogram {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut tuple = serializer.serialize_tuple(BUCKETS)?;
-        for count in &self.0 {
-            tuple.serialize_element(count)?;
-        }
-        tuple.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Histogram {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        type Part = [u32; BUCKETS / 3];
-        let (low, middle, high) = <(Part, Part, Part)>::deserialize(deserializer)?;
-        let mut all = [0; BUCKETS];
-        for (slot, count) in all
-            .iter_mut()
-            .zip(low.into_iter().chain(middle).chain(high))
-        {
-            *slot = count;
-        }
-        Ok(Self(all))
-    }
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "counts wrap, and only differences of them mean anything"
+)]
+const fn low_quarter(n: u64) -> u16 {
+    n as u16
 }
 
 #[cfg(test)]
@@ -201,17 +202,22 @@ mod tests {
     }
 
     #[test]
-    fn differences_and_sums_are_windows() {
-        let mut whole = Histogram::default();
-        whole.record(Duration::from_millis(3));
-        let before = whole.clone();
-        whole.record(Duration::from_secs(100));
-        let window = whole.since(&before);
-        assert_eq!(window.len(), 1);
-        assert_eq!(window.quantile(0.5), window.quantile(0.5));
-        let mut again = before;
-        again.merge(&window);
-        assert_eq!(again, whole);
+    fn what_a_growing_histogram_gained_is_a_window_also_where_it_wrapped() {
+        let mut growing = GrowingHistogram::default();
+        let mut window = Histogram::default();
+        let fast = Duration::from_millis(3);
+        (0..65_530).for_each(|_| growing.record(fast));
+        let before = growing.clone();
+        (0..10).for_each(|_| growing.record(fast));
+        growing.record(Duration::from_secs(100));
+        for (bucket, (now, then)) in growing.counts().zip(before.counts()).enumerate() {
+            window.add_grown(bucket, u64::from(now).wrapping_sub(then.into()));
+        }
+        assert_eq!(window.len(), 11);
+        let mut sum = Histogram::default();
+        (0..10).for_each(|_| sum.record(fast));
+        sum.record(Duration::from_secs(100));
+        assert_eq!(window, sum);
     }
 
     #[test]

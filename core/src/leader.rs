@@ -6,6 +6,9 @@
 //!
 //! What a worker counted before this leader first heard of it is history, not news: an hour's requests would look
 //! like a tenth of a second's. Only counts that began a moment ago are taken whole.
+//!
+//! Slices come sorted, so they are walked side by side: one upstream is merged and decided at a time, and what was
+//! last heard of a worker is kept packed, as it came. A leader's memory grows little with the number of workers.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +16,12 @@ use core::time::Duration;
 
 use crate::breaker::{BreakerState, Findings, Judge, Transition};
 use crate::config::Policy;
-use crate::exchange::{Directive, LocalTrip, Report, Slice};
+use crate::exchange::{Directive, Introduction, LocalTrip, Report, Slice};
 use crate::ladder::{Demand, Margin};
 use crate::limit::{Learned, LimitReason, Limiter, Terms};
 use crate::registry::EVICTABLE_AFTER;
 use crate::sample::Sample;
-use crate::tally::Tally;
+use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 
@@ -47,32 +50,84 @@ struct Controller {
     limiter: Limiter,
     judge: Judge,
     demand: Demand,
-    /// By worker. Boxed, because a map's node has room for eleven.
-    seen: BTreeMap<u64, Box<Seen>>,
+    /// Of each worker.
+    seen: Vec<Seen>,
     active_at: Instant,
+    /// What was under way in the last round that had a report, and when that was.
+    under_way: UnderWay,
+    heard_at: Instant,
     directive: Directive,
 }
 
 /// What was last heard of one worker's counts.
 #[derive(Debug)]
 struct Seen {
+    worker: u64,
     began: Instant,
-    tally: Tally,
     /// The sequence of the last trip heard.
     trip: Option<u32>,
+    /// The counts, packed.
+    counts: Box<[u8]>,
+}
+
+/// What the live workers have under way with one upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Streams, and requests that hang since before the breaker opened.
+    pub streams: u64,
 }
 
 /// One upstream's merged reports of a round.
 pub(crate) struct Round {
-    pub(crate) key: UpstreamKey,
     sample: Sample,
     trips: Vec<LocalTrip>,
+    under_way: UnderWay,
 }
 
 impl Round {
     /// Whether any worker had a request for it.
     pub(crate) fn is_active(&self) -> bool {
-        self.sample.tally.get(crate::tally::Count::Arrivals) > 0 || self.sample.in_flight > 0
+        self.sample.tally.get(Count::Arrivals) > 0 || self.sample.in_flight > 0
+    }
+}
+
+/// One slice of each live worker, walked side by side.
+pub(crate) struct Walk<'a> {
+    span: Duration,
+    introductions: BTreeMap<u64, Introduction<'a>>,
+    workers: Vec<Stop<'a>>,
+}
+
+/// Where the walk through one worker's slice stands.
+struct Stop<'a> {
+    worker: u64,
+    at: Instant,
+    next: Option<Report<'a>>,
+    rest: Box<dyn Iterator<Item = Report<'a>> + 'a>,
+}
+
+impl<'a> Walk<'a> {
+    /// Upstreams that this leader may not know, in the order of their hashes.
+    pub(crate) fn introductions(&self) -> impl Iterator<Item = (u64, Introduction<'a>)> {
+        self.introductions.iter().map(|(hash, name)| (*hash, *name))
+    }
+
+    /// The next upstream's hash.
+    pub(crate) fn next(&self) -> Option<u64> {
+        let nexts = self.workers.iter().filter_map(|stop| stop.next.as_ref());
+        nexts.map(|report| report.upstream).min()
+    }
+
+    /// Goes past the reports of an upstream.
+    pub(crate) fn pass(&mut self, upstream: u64, mut hear: impl FnMut(u64, Instant, &Report<'_>)) {
+        for stop in &mut self.workers {
+            while let Some(report) = stop.next.filter(|report| report.upstream == upstream) {
+                hear(stop.worker, stop.at, &report);
+                stop.next = stop.rest.next();
+            }
+        }
     }
 }
 
@@ -95,26 +150,19 @@ impl Leader {
         }
     }
 
-    /// Merges a round of slices; `None` while workers are still to report.
-    /// At most `cap` upstreams are kept; `known` gives what was in force for an upstream that this leader meets for the first time.
-    pub(crate) fn merge(
-        &mut self,
-        slices: &[Slice],
-        cap: usize,
-        known: impl Fn(u64) -> Option<Directive>,
-        now: Instant,
-    ) -> Option<Vec<(u64, Round)>> {
+    /// Begins a round with these slices; `None` while workers are still to report.
+    pub(crate) fn begin<'a>(&mut self, slices: &'a [Slice<'_>], now: Instant) -> Option<Walk<'a>> {
         // One slice of each worker, the newest, in the workers' order: whatever order they came in.
         let mut live = BTreeMap::new();
         for slice in slices {
             let is_newest = live
                 .get(&slice.worker)
-                .is_none_or(|other: &&Slice| slice.at > other.at);
+                .is_none_or(|other: &&Slice<'_>| slice.at > other.at);
             if is_newest && now.saturating_since(slice.at) < WORKER_TIMEOUT {
                 live.insert(slice.worker, slice);
             }
         }
-        let fresh = |slice: &&&Slice| {
+        let fresh = |slice: &&&Slice<'_>| {
             self.workers
                 .get(&slice.worker)
                 .is_none_or(|seen| slice.at > *seen)
@@ -130,29 +178,73 @@ impl Leader {
         }
         let span = self.span(live.values().filter(fresh).copied(), waited);
         self.round_at = now;
-        let mut rounds = BTreeMap::new();
+        let mut workers = Vec::with_capacity(live.len());
+        let mut introductions = BTreeMap::new();
         for slice in live.into_values() {
             self.workers.insert(slice.worker, slice.at);
-            for report in &slice.reports {
-                let hash =
-                    UpstreamKey::hash(&report.upstream.cluster, report.upstream.route.as_deref());
-                if !self.controllers.contains_key(&hash) && !self.make_room(cap, now) {
-                    continue;
-                }
-                let controller = self
-                    .controllers
-                    .entry(hash)
-                    .or_insert_with(|| Controller::new(hash, known(hash), now));
-                let round = rounds.entry(hash).or_insert_with(|| Round {
-                    key: report.upstream.clone(),
-                    sample: Sample::empty(span),
-                    trips: Vec::new(),
-                });
-                controller.hear(slice, report, round);
-            }
+            introductions.extend(
+                slice
+                    .introductions()
+                    .map(|name| (UpstreamKey::hash(name.cluster, name.route), name)),
+            );
+            let mut rest = slice.reports();
+            workers.push(Stop {
+                worker: slice.worker,
+                at: slice.at,
+                next: rest.next(),
+                rest: Box::new(rest),
+            });
         }
         self.forget_the_gone(now);
-        Some(rounds.into_iter().collect())
+        Some(Walk {
+            span,
+            introductions,
+            workers,
+        })
+    }
+
+    /// Merges the reports of the upstream that is next on the walk. `None` where there is no room for it: at most
+    /// `cap` upstreams are kept. `known` gives what was in force for one that this leader meets for the first time.
+    pub(crate) fn merge(
+        &mut self,
+        walk: &mut Walk<'_>,
+        upstream: u64,
+        cap: usize,
+        known: impl FnOnce() -> Option<Directive>,
+    ) -> Option<Round> {
+        let now = self.round_at;
+        if !self.controllers.contains_key(&upstream) && !self.make_room(cap, now) {
+            walk.pass(upstream, |_, _, _| {});
+            return None;
+        }
+        let controller = self
+            .controllers
+            .entry(upstream)
+            .or_insert_with(|| Controller::new(upstream, known(), now));
+        let mut round = Round {
+            sample: Sample::empty(walk.span),
+            trips: Vec::new(),
+            under_way: UnderWay::default(),
+        };
+        walk.pass(upstream, |worker, at, report| {
+            controller.hear(worker, at, report, &mut round);
+        });
+        controller.under_way = round.under_way;
+        controller.heard_at = now;
+        Some(round)
+    }
+
+    /// Whether it decides about an upstream already.
+    pub(crate) fn knows(&self, upstream: u64) -> bool {
+        self.controllers.contains_key(&upstream)
+    }
+
+    /// What is under way with an upstream; `None` where nobody reported it in the last round.
+    pub(crate) fn under_way(&self, upstream: u64) -> Option<UnderWay> {
+        self.controllers
+            .get(&upstream)
+            .filter(|controller| controller.heard_at == self.round_at)
+            .map(|controller| controller.under_way)
     }
 
     /// Every reload makes VMs of new numbers: what the old ones counted must not pile up.
@@ -164,13 +256,13 @@ impl Leader {
             for controller in self.controllers.values_mut() {
                 controller
                     .seen
-                    .retain(|worker, _| workers.contains_key(worker));
+                    .retain(|seen| workers.contains_key(&seen.worker));
             }
         }
     }
 
     /// The mean time between the two last reports of each worker.
-    fn span<'a>(&self, slices: impl Iterator<Item = &'a Slice>, waited: Duration) -> Duration {
+    fn span<'a>(&self, slices: impl Iterator<Item = &'a Slice<'a>>, waited: Duration) -> Duration {
         let (sum, workers) = slices
             .filter_map(|slice| Some(slice.at.saturating_since(*self.workers.get(&slice.worker)?)))
             .fold((Duration::ZERO, 0_u32), |(sum, n), span| {
@@ -191,16 +283,15 @@ impl Leader {
     }
 
     /// What holds for upstreams in use; all of them when `all`.
-    pub(crate) fn directives(&self, all: bool, now: Instant) -> Vec<Directive> {
-        let in_use = |controller: &&Controller| {
+    pub(crate) fn directives(&self, all: bool, now: Instant) -> impl Iterator<Item = &Directive> {
+        let in_use = move |controller: &&Controller| {
             all || now.saturating_since(controller.active_at) < QUIET_AFTER
                 || !matches!(controller.directive.breaker, BreakerState::Closed)
         };
         self.controllers
             .values()
             .filter(in_use)
-            .map(|controller| controller.directive)
-            .collect()
+            .map(|controller| &controller.directive)
     }
 
     /// Why an upstream's limit is what it is.
@@ -233,25 +324,28 @@ impl Controller {
             limiter: Limiter::resume(&directive.learned),
             judge: Judge::resume(directive.breaker, directive.epoch, &directive.learned),
             demand: Demand::default(),
-            seen: BTreeMap::new(),
+            seen: Vec::new(),
             active_at: now,
+            under_way: UnderWay::default(),
+            heard_at: now,
             directive,
         }
     }
 
-    fn hear(&mut self, slice: &Slice, report: &Report, round: &mut Round) {
-        let nothing = Tally::default();
+    fn hear(&mut self, worker: u64, at: Instant, report: &Report<'_>, round: &mut Round) {
+        let place = self.seen.iter().position(|seen| seen.worker == worker);
         // An upstream that left the worker's registry and came back counts from zero.
-        let seen = self
-            .seen
-            .get(&slice.worker)
+        let seen = place
+            .and_then(|place| self.seen.get(place))
             .filter(|seen| seen.began == report.began);
-        let is_young = slice.at.saturating_since(report.began) < YOUNG;
-        let news = report.tally.since(match seen {
-            Some(seen) => &seen.tally,
-            None if is_young => &nothing,
-            None => &report.tally,
-        });
+        let is_young = at.saturating_since(report.began) < YOUNG;
+        let sample = &mut round.sample;
+        let arrivals = sample.tally.get(Count::Arrivals);
+        match seen {
+            Some(seen) => report.add_news(&mut sample.tally, &seen.counts),
+            None if is_young => report.add_news(&mut sample.tally, &[]),
+            None => {}
+        }
         if let Some(trip) = report.trip {
             let is_heard = match seen {
                 Some(seen) => seen.trip == Some(trip.sequence),
@@ -262,11 +356,9 @@ impl Controller {
                 round.trips.push(trip);
             }
         }
-        let sample = &mut round.sample;
-        if news.get(crate::tally::Count::Arrivals) > 0 || report.in_flight > 0 {
+        if sample.tally.get(Count::Arrivals) != arrivals || report.in_flight > 0 {
             sample.workers = sample.workers.saturating_add(1);
         }
-        sample.tally.merge(&news);
         sample.in_flight = sample.in_flight.saturating_add(report.in_flight);
         sample.overdue = sample.overdue.saturating_add(report.overdue);
         sample.peak = sample.peak.max(report.peak);
@@ -275,15 +367,30 @@ impl Controller {
         sample.retry_after = sample
             .retry_after
             .max(Duration::from_millis(u64::from(report.retry_after_ms)));
-        let now_seen = Seen {
-            began: report.began,
-            tally: report.tally.clone(),
-            trip: report.trip.map(|trip| trip.sequence),
-        };
-        match self.seen.get_mut(&slice.worker) {
-            Some(seen) => **seen = now_seen,
+        round.under_way.in_flight += u64::from(report.in_flight);
+        round.under_way.streams += u64::from(report.streams);
+        self.remember(place, worker, report);
+    }
+
+    fn remember(&mut self, place: Option<usize>, worker: u64, report: &Report<'_>) {
+        let trip = report.trip.map(|trip| trip.sequence);
+        match place.and_then(|place| self.seen.get_mut(place)) {
+            Some(seen) => {
+                (seen.began, seen.trip) = (report.began, trip);
+                if seen.counts.len() == report.counts.len() {
+                    seen.counts.copy_from_slice(report.counts);
+                } else {
+                    seen.counts = report.counts.into();
+                }
+            }
             None => {
-                self.seen.insert(slice.worker, Box::new(now_seen));
+                self.seen.reserve_exact(1);
+                self.seen.push(Seen {
+                    worker,
+                    began: report.began,
+                    trip,
+                    counts: report.counts.into(),
+                });
             }
         }
     }
@@ -355,44 +462,45 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tally::Count;
+    use crate::exchange::LocalTrip;
+    use crate::tally::Counted;
 
     const TICK: Duration = Duration::from_millis(100);
+    const BACKEND: u64 = 7;
 
     fn at(ticks: u32) -> Instant {
         Instant::ZERO + TICK * ticks
     }
 
     /// A worker's slice of one upstream that began to count at `began` and has seen `arrivals`.
-    fn slice(worker: u64, now: Instant, began: Instant, arrivals: u64) -> Slice {
-        let mut tally = Tally::default();
-        tally.add(Count::Arrivals, arrivals);
-        Slice {
-            worker,
-            at: now,
-            reports: vec![Report {
-                upstream: UpstreamKey {
-                    cluster: "backend".to_owned(),
-                    route: None,
-                },
-                began,
-                tally,
-                in_flight: 2,
-                streams: 0,
-                overdue: 0,
-                peak: 0,
-                last_response: now,
-                endpoints: 0,
-                retry_after_ms: 0,
-                trip: None,
-            }],
+    fn slice(worker: u64, now: Instant, began: Instant, arrivals: u64) -> Slice<'static> {
+        let mut counted = Counted::default();
+        counted.add(Count::Arrivals, arrivals);
+        let mut bytes = Vec::new();
+        let report = Report {
+            upstream: BACKEND,
+            began,
+            in_flight: 2,
+            streams: 0,
+            overdue: 0,
+            peak: 0,
+            last_response: now,
+            endpoints: 0,
+            retry_after_ms: 0,
+            trip: None::<LocalTrip>,
+            counts: &[],
         }
+        .with_counts(&counted, &mut bytes);
+        let payload = postcard::to_extend(&report, Vec::new()).unwrap();
+        Slice::new(worker, now, 0, payload)
     }
 
     /// Arrivals and in-flight of a round, if there is one.
-    fn merged(leader: &mut Leader, slices: &[Slice], now: Instant) -> Option<(u64, u32)> {
-        let rounds = leader.merge(slices, 10, |_| None, now)?;
-        let (_, round) = rounds.into_iter().next()?;
+    fn merged(leader: &mut Leader, slices: &[Slice<'_>], now: Instant) -> Option<(u64, u32)> {
+        let mut walk = leader.begin(slices, now)?;
+        assert_eq!(walk.next(), Some(BACKEND));
+        let round = leader.merge(&mut walk, BACKEND, 10, || None)?;
+        assert_eq!(walk.next(), None);
         let sample = round.sample;
         Some((sample.tally.get(Count::Arrivals), sample.in_flight))
     }

@@ -41,9 +41,12 @@ pub use counters::{Counter, Counters, Unshared};
 pub use criticality::Criticality;
 pub use engine::{Decision, Engine};
 pub use event::{Event, Events};
-pub use exchange::{Directive, Directives, LocalTrip, Report, Slice, WIRE_VERSION, WireError};
-pub use histogram::Histogram;
+pub use exchange::{
+    Directive, Directives, Introduction, LocalTrip, Report, Slice, WIRE_VERSION, WireError,
+};
+pub use histogram::{GrowingHistogram, Histogram};
 pub use ladder::Margin;
+pub use leader::UnderWay;
 pub use level::Level;
 pub use limit::{Learned, LimitReason, STANDING_AFTER};
 pub use outcome::{Failure, Outcome};
@@ -54,6 +57,6 @@ pub use request::{Known, Request};
 pub use shed::{Shed, ShedReason};
 pub use slot::STREAM_AFTER;
 pub use snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
-pub use tally::{Count, Tally};
+pub use tally::{Count, Counted, Tally};
 pub use time::Instant;
 pub use upstream::{Direction, ServiceName, UpstreamId, UpstreamKey};

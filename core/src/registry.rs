@@ -11,6 +11,7 @@ use core::time::Duration;
 use crate::config::{Config, RuleIndex, UpstreamName};
 use crate::exchange::{Directive, Directives};
 use crate::slot::Slot;
+use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::{ServiceName, UpstreamId, UpstreamKey};
 
@@ -32,16 +33,20 @@ pub(crate) struct Registry {
     /// What was learned about upstreams that this worker has not seen.
     learned: BTreeMap<u64, Directive>,
     overflowed: u64,
+    /// Whose directives were followed last.
+    leader: u64,
 }
 
 impl Registry {
     pub(crate) fn new(config: &Config, now: Instant) -> Self {
+        let overflow = new_slot(config, OVERFLOW, None, now);
         Self {
-            overflow: new_slot(config, OVERFLOW, None, now),
+            by_hash: BTreeMap::from([(overflow.hash, UpstreamId::OVERFLOW)]),
+            overflow,
             slots: Vec::new(),
-            by_hash: BTreeMap::new(),
             learned: BTreeMap::new(),
             overflowed: 0,
+            leader: 0,
         }
     }
 
@@ -77,6 +82,24 @@ impl Registry {
             .map(|(slot, id)| (UpstreamId(id), slot))
     }
 
+    /// The handle of an upstream that is kept.
+    pub(crate) fn find(&self, hash: u64) -> Option<UpstreamId> {
+        self.by_hash.get(&hash).copied()
+    }
+
+    /// All slots that have been asked for, in the order of their hashes. What all beyond the cap share may never be.
+    pub(crate) fn for_each_in_order(&mut self, mut work: impl FnMut(&mut Slot)) {
+        for id in self.by_hash.values() {
+            let slot = position(*id)
+                .and_then(|position| self.slots.get_mut(position))
+                .map(Box::as_mut)
+                .unwrap_or(&mut self.overflow);
+            if *id != UpstreamId::OVERFLOW || slot.tally.get(Count::Arrivals) > 0 {
+                work(slot);
+            }
+        }
+    }
+
     /// Requests that had to share state.
     pub(crate) const fn overflowed(&self) -> u64 {
         self.overflowed
@@ -101,9 +124,6 @@ impl Registry {
         if let Some(id) = self.by_hash.get(&hash) {
             return *id;
         }
-        if cluster == OVERFLOW {
-            return UpstreamId::OVERFLOW;
-        }
         let cap = usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX);
         let id = if self.slots.len() < cap {
             self.free_id()
@@ -126,19 +146,20 @@ impl Registry {
         id
     }
 
-    pub(crate) fn adopt(&mut self, config: &Config, directives: &Directives, now: Instant) {
-        for directive in &directives.entries {
+    pub(crate) fn adopt(&mut self, config: &Config, directives: &Directives<'_>, now: Instant) {
+        if directives.leader != self.leader {
+            self.leader = directives.leader;
+            self.slots_mut().for_each(|(_, slot)| slot.is_stranger());
+        }
+        for directive in directives.entries() {
             match self.by_hash.get(&directive.upstream) {
                 Some(id) => {
                     let slot = self.slot_mut(*id);
-                    slot.adopt(directive, config.policy(slot.rule), now);
-                }
-                None if directive.upstream == self.overflow.hash => {
-                    self.overflow
-                        .adopt(directive, config.policy(self.overflow.rule), now);
+                    slot.adopt(&directive, config.policy(slot.rule), now);
+                    slot.is_introduced();
                 }
                 None => {
-                    self.learned.insert(directive.upstream, *directive);
+                    self.learned.insert(directive.upstream, directive);
                     // At the cap some other goes, lest names long gone keep out those in use.
                     if self.learned.len()
                         > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX)
@@ -257,14 +278,12 @@ mod tests {
         let mut registry = Registry::new(&config(), at(0));
         for name in ["a", "b", "c", "d"] {
             let hash = UpstreamKey::hash(name, None);
-            let directives = Directives {
-                entries: vec![Directive {
-                    limit: 7,
-                    reserve: 7,
-                    ..Directive::unknown(hash)
-                }],
-                ..Directives::default()
+            let directive = Directive {
+                limit: 7,
+                reserve: 7,
+                ..Directive::unknown(hash)
             };
+            let directives = Directives::new(1, at(1), [directive]);
             registry.adopt(&config(), &directives, at(1));
             assert!(registry.learned.len() <= 2);
         }

@@ -5,12 +5,12 @@ use core::time::Duration;
 use crate::ages::Ages;
 use crate::breaker::{BreakerState, Gate, Thresholds, TripReason};
 use crate::config::{Policy, RuleIndex};
-use crate::exchange::{Directive, Report};
+use crate::exchange::{Directive, Introduction, Report};
 use crate::ladder::{Ladder, Margin};
 use crate::limit::Learned;
 use crate::outcome::{Failure, Outcome};
 use crate::permit::{Permit, Phase, Purpose};
-use crate::tally::{Count, Tally};
+use crate::tally::{Count, Counted};
 use crate::time::Instant;
 use crate::upstream::{UpstreamId, UpstreamKey};
 
@@ -19,6 +19,8 @@ use crate::upstream::{UpstreamId, UpstreamKey};
 pub const STREAM_AFTER: Duration = Duration::from_secs(5);
 /// An upstream that was used this recently is reported to the leader.
 const REPORTED_FOR: Duration = Duration::from_secs(5);
+/// A leader that has not answered for an upstream in so many ticks is told its name again.
+const INTRODUCED_FOR: u8 = 10;
 /// Ages are told apart up to this many times the time after which a request hangs.
 const AGE_HORIZON: u32 = 2;
 
@@ -36,7 +38,7 @@ pub(crate) struct Slot {
     pub(crate) workers: u16,
     /// When the tally began.
     began: Instant,
-    pub(crate) tally: Tally,
+    pub(crate) tally: Counted,
     pub(crate) in_flight: u32,
     pub(crate) waiting: Ages,
     pub(crate) answering: Ages,
@@ -61,6 +63,8 @@ pub(crate) struct Slot {
     integrated_at: Instant,
     /// Probes beyond this ceiling were refused: no need to ask the shared count again.
     pub(crate) exhausted: Option<u64>,
+    /// For so many ticks more the leader is taken to know its name.
+    introduced: u8,
 }
 
 /// The greatest of this tick and the one before, so that a report that is overwritten loses nothing.
@@ -98,7 +102,7 @@ impl Slot {
             thresholds: Thresholds::new(0.0, 0.0, policy.breaker().trip_ratio().as_f64()),
             workers: 1,
             began: now,
-            tally: Tally::default(),
+            tally: Counted::default(),
             in_flight: 0,
             waiting: Ages::new(hang_after * AGE_HORIZON),
             answering: Ages::new(STREAM_AFTER),
@@ -116,6 +120,7 @@ impl Slot {
             refused_share: Share::default(),
             integrated_at: now,
             exhausted: None,
+            introduced: 0,
         }
     }
 
@@ -327,21 +332,41 @@ impl Slot {
         self.integrated_at = self.integrated_at.max(now);
     }
 
+    /// The leader that is followed has answered for it.
+    pub(crate) const fn is_introduced(&mut self) {
+        self.introduced = INTRODUCED_FOR;
+    }
+
+    /// Another leader may not know it.
+    pub(crate) const fn is_stranger(&mut self) {
+        self.introduced = 0;
+    }
+
+    /// What the leader needs to be told besides the report.
+    pub(crate) fn introduction(&self) -> Option<Introduction<'_>> {
+        let tripped = self.gate.trip().is_some();
+        (self.introduced == 0 || tripped).then(|| Introduction {
+            cluster: &self.key.cluster,
+            route: self.key.route.as_deref(),
+            tripped,
+        })
+    }
+
     /// The end of a tick.
     pub(crate) fn roll(&mut self) {
+        self.introduced = self.introduced.saturating_sub(1);
         self.peak.roll();
         self.retry_after_ms.roll();
         self.refused_share = Share::default();
     }
 
-    /// What the leader needs to know.
-    pub(crate) fn report(&mut self, now: Instant) -> Report<&UpstreamKey, &Tally> {
+    /// What the leader needs to know. `packed` is room for the counts.
+    pub(crate) fn report<'a>(&mut self, packed: &'a mut Vec<u8>, now: Instant) -> Report<'a> {
         self.integrate(now);
         let overdue = self.waiting.at_least(self.hang_after, now);
-        Report {
-            upstream: &self.key,
+        let report = Report {
+            upstream: self.hash,
             began: self.began,
-            tally: &self.tally,
             in_flight: self.in_flight,
             streams: self.streams,
             overdue,
@@ -350,7 +375,9 @@ impl Slot {
             endpoints: self.endpoints,
             retry_after_ms: self.retry_after_ms.value(),
             trip: self.gate.trip(),
-        }
+            counts: &[],
+        };
+        report.with_counts(&self.tally, packed)
     }
 
     /// Whether the leader should hear of it.

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::breaker::Phase;
 use crate::limit::{Learned, LimitReason};
-use crate::tally::Tally;
+use crate::tally::Counted;
 use crate::upstream::{UpstreamId, UpstreamKey};
 
 /// An engine at one instant.
@@ -32,7 +32,7 @@ pub struct UpstreamView<'a> {
     /// What was learned.
     pub learned: &'a Learned,
     /// What this worker counted.
-    pub tally: &'a Tally,
+    pub tally: &'a Counted,
 }
 
 /// One upstream at one instant, as this worker sees it.
@@ -57,5 +57,5 @@ pub struct UpstreamSnapshot {
     /// What was learned.
     pub learned: Learned,
     /// What this worker counted.
-    pub tally: Tally,
+    pub tally: Counted,
 }

@@ -2,16 +2,17 @@
 //!
 //! Every count only grows (and wraps). A reader takes the difference to what it saw last, so a report that is
 //! overwritten before anybody read it loses nothing, and reading twice counts once.
+//!
+//! There is one for each upstream in each worker, so it is small: counts wrap at 32 bits, as only differences over
+//! a moment count, and sums that grow by more than one at a time have 64.
 
 use core::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::histogram::Histogram;
+use crate::histogram::{GrowingHistogram, Histogram};
 use crate::level::Level;
 use crate::shed::ShedReason;
 
-/// One growing count. The order is part of the wire format.
+/// One growing count. The order is part of the wire format; sums stand last, they have more bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Count {
@@ -33,16 +34,6 @@ pub enum Count {
     Stale,
     /// Answers, or waits of callers who gave up, beyond the SLO's latency target.
     Slow,
-    /// Sum of in-flight over time, request-microseconds.
-    InFlightMicros,
-    /// Sum of the load at admission of successful requests.
-    SuccessLoad,
-    /// Sum of the load at admission of failed requests and overload signals.
-    FailureLoad,
-    /// Sum of the squares of `FailureLoad`'s terms.
-    FailureLoadSquares,
-    /// Sum of the squares of `SuccessLoad`'s terms.
-    SuccessLoadSquares,
     /// Probes let in.
     ProbesSent,
     /// Probes answered well.
@@ -53,54 +44,75 @@ pub enum Count {
     Exempt,
     /// Requests admitted only because the cap on the share shed was reached.
     Spared,
+    /// Sum of in-flight over time, request-microseconds.
+    InFlightMicros,
+    /// Sum of the load at admission of successful requests.
+    SuccessLoad,
+    /// Sum of the load at admission of failed requests and overload signals.
+    FailureLoad,
+    /// Sum of the squares of `FailureLoad`'s terms.
+    FailureLoadSquares,
+    /// Sum of the squares of `SuccessLoad`'s terms.
+    SuccessLoadSquares,
 }
 
-const COUNTS: usize = 19;
+/// Counts that are no sums.
+const COUNTS: usize = Count::InFlightMicros as usize;
+const SUMS: usize = 5;
 const REASONS: usize = ShedReason::ALL.len();
+/// Where demand by level, sheds and would-be sheds by reason begin among the cells.
+const DEMAND: usize = COUNTS;
+const SHED: usize = DEMAND + Level::COUNT;
+const WOULD_SHED: usize = SHED + REASONS;
+const CELLS: usize = WOULD_SHED + REASONS;
 
 /// Counts, demand by level, sheds by reason and latencies of one upstream.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
-    counts: [u64; COUNTS],
-    demand: [u64; Level::COUNT],
-    shed: [u64; REASONS],
-    would_shed: [u64; REASONS],
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally<L = Histogram> {
+    cells: [u32; CELLS],
+    sums: [u64; SUMS],
     /// Time to the response headers of answers that were no failures.
-    pub latency: Histogram,
+    pub latency: L,
 }
 
-impl Tally {
+/// What a worker keeps: every count since it began.
+pub type Counted = Tally<GrowingHistogram>;
+
+impl<L> Tally<L> {
     /// The value of one count.
     #[must_use]
     pub fn get(&self, count: Count) -> u64 {
-        self.counts.get(count as usize).copied().unwrap_or_default()
+        let index = count as usize;
+        match index.checked_sub(COUNTS) {
+            Some(sum) => self.sums.get(sum).copied().unwrap_or_default(),
+            None => self.cell(index),
+        }
     }
 
     /// Arrivals of one level, of those whose level had to be asked for.
     #[must_use]
     pub fn demand(&self, level: Level) -> u64 {
-        self.demand.get(level.index()).copied().unwrap_or_default()
+        self.cell(DEMAND + level.index())
     }
 
     /// Requests shed for `reason`.
     #[must_use]
     pub fn shed(&self, reason: ShedReason) -> u64 {
-        self.shed.get(reason as usize).copied().unwrap_or_default()
+        self.cell(SHED + reason as usize)
     }
 
     /// Requests that would have been shed for `reason`, were it enforced.
     #[must_use]
     pub fn would_shed(&self, reason: ShedReason) -> u64 {
-        self.would_shed
-            .get(reason as usize)
-            .copied()
-            .unwrap_or_default()
+        self.cell(WOULD_SHED + reason as usize)
     }
 
     /// All requests shed.
     #[must_use]
     pub fn shed_total(&self) -> u64 {
-        self.shed.iter().fold(0, |sum, n| sum.wrapping_add(*n))
+        ShedReason::ALL
+            .into_iter()
+            .fold(0, |sum, reason| sum.wrapping_add(self.shed(reason)))
     }
 
     /// All requests shed or that would have been for want of room (not by the breaker).
@@ -119,8 +131,14 @@ impl Tally {
     }
 
     pub(crate) fn add(&mut self, count: Count, n: u64) {
-        if let Some(value) = self.counts.get_mut(count as usize) {
-            *value = value.wrapping_add(n);
+        let index = count as usize;
+        match index.checked_sub(COUNTS) {
+            Some(sum) => {
+                if let Some(value) = self.sums.get_mut(sum) {
+                    *value = value.wrapping_add(n);
+                }
+            }
+            None => self.add_to_cell(index, n),
         }
     }
 
@@ -132,52 +150,68 @@ impl Tally {
     }
 
     pub(crate) fn add_demand(&mut self, level: Level) {
-        if let Some(value) = self.demand.get_mut(level.index()) {
-            *value = value.wrapping_add(1);
-        }
+        self.add_to_cell(DEMAND + level.index(), 1);
     }
 
     pub(crate) fn add_shed(&mut self, reason: ShedReason, enforced: bool) {
-        let counts = if enforced {
-            &mut self.shed
-        } else {
-            &mut self.would_shed
-        };
-        if let Some(value) = counts.get_mut(reason as usize) {
-            *value = value.wrapping_add(1);
-        }
+        let first = if enforced { SHED } else { WOULD_SHED };
+        self.add_to_cell(first + reason as usize, 1);
     }
 
+    fn cell(&self, index: usize) -> u64 {
+        self.cells.get(index).copied().unwrap_or_default().into()
+    }
+
+    fn add_to_cell(&mut self, index: usize, n: u64) {
+        if let Some(value) = self.cells.get_mut(index) {
+            *value = value.wrapping_add(low_half(n));
+        }
+    }
+}
+
+impl Counted {
     pub(crate) fn add_latency(&mut self, latency: Duration) {
         self.latency.record(latency);
     }
 
-    /// What came since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        let mut difference = self.clone();
-        difference.combine(earlier, u64::wrapping_sub);
-        difference.latency = self.latency.since(&earlier.latency);
-        difference
+    /// Everything that is not zero, by a number that [`Tally::add_grown`] understands, in the order of it.
+    pub(crate) fn grown(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let cells = self.cells.iter().map(|count| u64::from(*count));
+        let sums = self.sums.iter().copied();
+        let latency = self.latency.counts().map(u64::from);
+        let all = cells.chain(sums).chain(latency).enumerate();
+        all.filter(|(_, value)| *value != 0)
     }
+}
 
-    /// Adds what another worker counted. Sums commute: the order of workers does not matter.
-    pub fn merge(&mut self, other: &Self) {
-        self.combine(other, u64::wrapping_add);
-        self.latency.merge(&other.latency);
-    }
-
-    fn combine(&mut self, other: &Self, operation: impl Fn(u64, u64) -> u64) {
-        let pairs = [
-            (self.counts.as_mut_slice(), other.counts.as_slice()),
-            (self.demand.as_mut_slice(), other.demand.as_slice()),
-            (self.shed.as_mut_slice(), other.shed.as_slice()),
-            (self.would_shed.as_mut_slice(), other.would_shed.as_slice()),
-        ];
-        for (mine, theirs) in pairs {
-            for (value, n) in mine.iter_mut().zip(theirs) {
-                *value = operation(*value, *n);
-            }
+impl Tally {
+    /// Adds what a worker's count of this number grew by, as the difference of two of its values.
+    pub(crate) fn add_grown(&mut self, number: usize, difference: u64) {
+        if number < CELLS {
+            self.add_to_cell(number, difference);
+        } else if let Some(sum) = self.sums.get_mut(number - CELLS) {
+            *sum = sum.wrapping_add(difference);
+        } else {
+            self.latency.add_grown(number - CELLS - SUMS, difference);
         }
     }
+
+    /// Adds another interval's counts.
+    pub fn merge(&mut self, other: &Self) {
+        for (value, n) in self.cells.iter_mut().zip(&other.cells) {
+            *value = value.wrapping_add(*n);
+        }
+        for (value, n) in self.sums.iter_mut().zip(&other.sums) {
+            *value = value.wrapping_add(*n);
+        }
+        self.latency.merge(&other.latency);
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "counts wrap, and only differences of them mean anything"
+)]
+const fn low_half(n: u64) -> u32 {
+    n as u32
 }

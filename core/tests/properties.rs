@@ -91,8 +91,8 @@ proptest! {
                 proxy.take(step);
             }
             proxy.now = (round as u64 + 2) * SECOND;
-            let slices: Vec<Slice> = proxy.engines.iter_mut().map(|engine| engine.slice(at(proxy.now))).collect();
-            let shuffled: Vec<Slice> = order.iter().map(|index| slices[*index].clone()).collect();
+            let slices: Vec<Slice<'_>> = proxy.engines.iter_mut().map(|engine| engine.slice(at(proxy.now))).collect();
+            let shuffled: Vec<Slice<'_>> = order.iter().map(|index| slices[*index].clone()).collect();
             let now = at(proxy.now + 1);
             prop_assert_eq!(
                 once.decide(&slices, &mut counters, now),
@@ -109,10 +109,9 @@ proptest! {
             proxy.take(step);
         }
         let slice = proxy.engines[0].slice(at(proxy.now));
-        prop_assert_eq!(proxy.engines[0].encode_slice(at(proxy.now)), slice.encode());
-        prop_assert_eq!(Slice::decode(&slice.encode()), Ok(slice));
+        prop_assert_eq!(Slice::decode(slice.clone().encode()), Ok(slice));
         let directives = proxy.directives;
-        prop_assert_eq!(Directives::decode(&directives.encode()), Ok(directives));
+        prop_assert_eq!(Directives::decode(directives.clone().encode()), Ok(directives));
     }
 
     /// Bytes that are not ours are refused or read; nothing that is read can do harm.
@@ -122,12 +121,12 @@ proptest! {
         steps in any_steps(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {
-        let _ = (Slice::decode(&bytes), Directives::decode(&bytes));
+        let _ = (Slice::decode(bytes.as_slice()), Directives::decode(bytes.as_slice()));
         let mut proxy = Proxy::new(2, CONFIGS[0], SECOND);
         for step in &steps {
             proxy.take(step);
         }
-        let (mut slice, mut directives) = (proxy.engines[0].encode_slice(at(proxy.now)), proxy.directives.encode());
+        let (mut slice, mut directives) = (proxy.engines[0].slice(at(proxy.now)).encode(), proxy.directives.clone().encode());
         for (index, value) in &flips {
             for bytes in [&mut slice, &mut directives] {
                 let place = index.index(bytes.len() - 1) + 1;
@@ -135,10 +134,10 @@ proptest! {
             }
         }
         let now = at(proxy.now.saturating_add(SECOND));
-        if let Ok(directives) = Directives::decode(&directives) {
+        if let Ok(directives) = Directives::decode(directives) {
             proxy.engines[1].adopt(&directives, now);
         }
-        if let Ok(slice) = Slice::decode(&slice) {
+        if let Ok(slice) = Slice::decode(slice) {
             let mut counters = Shared::default();
             let _ = proxy.engines[1].decide(&[slice], &mut counters, now);
         }
@@ -206,7 +205,7 @@ proptest! {
         let (now, before) = (alone.now(), alone.snapshot());
         prop_assert_eq!(before.breaker == Phase::Closed, !dead);
 
-        let learned = Directives::decode(&alone.engine.learned(now).encode()).unwrap();
+        let learned = Directives::decode(alone.engine.learned(now).encode()).unwrap();
         let mut successor = Engine::of_many(config(STRICT), now, 2);
         successor.adopt(&learned, now);
         let upstream = successor.upstream("backend", None, now);
@@ -366,8 +365,7 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
         if let Some((directives, _)) = left.decide(&slices, &mut counters, now) {
             left.adopt(&directives, now);
             let is_closed = directives
-                .entries
-                .iter()
+                .entries()
                 .all(|entry| entry.breaker == BreakerState::Closed);
             if is_closed && closed_after.is_none() {
                 closed_after = Some(tick);

@@ -7,7 +7,7 @@
 use core::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Engine, Event, Instant, Slice, UpstreamId, UpstreamKey};
+use tidegate_core::{Directives, Engine, Event, Instant, Slice, UpstreamId, UpstreamKey};
 
 use crate::api::{Host, LogLevel, attribute};
 use crate::exchange::keys::Keys;
@@ -110,7 +110,7 @@ impl<H: Host> Plugin<H> {
         self.ticked_at = now;
         let mut counters = self.gauges.counters(&self.host, &self.naming, &self.faults);
         self.engine.tick(&mut counters, now);
-        let slice = self.engine.encode_slice(now);
+        let slice = self.engine.slice(now).encode();
         self.exchange.publish(&self.host, &self.faults, &slice);
         let before = self.role;
         self.role = self.exchange.lead(&self.host, &self.faults, self.duty, now);
@@ -120,16 +120,16 @@ impl<H: Host> Plugin<H> {
         } else if before != Role::Follower && self.role == Role::Follower {
             self.engine.resign();
         }
-        let streams = match self.role {
+        let decided = match self.role {
             Role::Leader | Role::Alone => upkeep::lead(self, &slice, now),
             Role::Follower => {
                 if let Some(directives) = self.exchange.news(&self.host, &self.faults) {
                     self.adopt(&directives, now);
                 }
-                None
+                false
             }
         };
-        upkeep::publish_metrics(self, streams, now);
+        upkeep::publish_metrics(self, decided, now);
     }
 
     /// The monotonic clock. When it cannot be read, time stands still.
@@ -142,8 +142,8 @@ impl<H: Host> Plugin<H> {
     }
 
     /// Follows what was decided, or learned.
-    pub(crate) fn adopt(&mut self, directives: &tidegate_core::Directives, now: Instant) {
-        for directive in directives.entries.iter().filter(|entry| entry.epoch != 0) {
+    pub(crate) fn adopt(&mut self, directives: &Directives<'_>, now: Instant) {
+        for directive in directives.entries().filter(|entry| entry.epoch != 0) {
             self.gauges.expect_probes(directive.upstream);
         }
         self.engine.adopt(directives, now);
@@ -245,20 +245,13 @@ impl<H: Host> Plugin<H> {
         }
     }
 
-    /// The slices' upstreams, with their counts ready to be used.
-    pub(crate) fn introduce_all(&mut self, slices: &[Slice], now: Instant) {
-        for report in slices.iter().flat_map(|slice| &slice.reports) {
-            let key = &report.upstream;
-            if key.cluster == tidegate_core::OVERFLOW
-                && report.tally.get(tidegate_core::Count::Arrivals) == 0
-            {
-                // Nothing has ever been beyond the cap.
-                continue;
-            }
-            self.upstream(&key.cluster, key.route.as_deref(), now);
-            if report.trip.is_some() {
+    /// The upstreams whose names stand in the slices, with their counts ready to be used.
+    pub(crate) fn introduce_all(&mut self, slices: &[Slice<'_>], now: Instant) {
+        for name in slices.iter().flat_map(Slice::introductions) {
+            self.upstream(name.cluster, name.route, now);
+            if name.tripped {
                 self.gauges
-                    .expect_probes(UpstreamKey::hash(&key.cluster, key.route.as_deref()));
+                    .expect_probes(UpstreamKey::hash(name.cluster, name.route));
             }
         }
     }
@@ -339,10 +332,7 @@ mod tests {
         let now = vm.last_now;
         let learned = vm.engine.learned(now);
         let hash = UpstreamKey::hash("web", None);
-        learned
-            .entries
-            .into_iter()
-            .find(|entry| entry.upstream == hash)
+        learned.entries().find(|entry| entry.upstream == hash)
     }
 
     fn is_open(vm: &SharedPlugin, host: &FakeHost) -> bool {

@@ -284,8 +284,8 @@ mod tests {
     use super::*;
     use crate::fake::FakeHost;
     use core::time::Duration;
+    use tidegate_core::Count;
     use tidegate_core::config::Config;
-    use tidegate_core::{Count, Tally};
 
     const WEB: &str = "outbound|80||web.shop.svc.cluster.local";
 
@@ -330,16 +330,10 @@ mod tests {
                 .set_attribute(attribute::CODE_DETAILS, details.as_bytes());
         }
 
-        fn tally(&self) -> Tally {
+        fn count(&self, count: Count) -> u64 {
             let plugin = self.plugin.borrow();
             let views = plugin.engine.views(tidegate_core::Instant::ZERO);
-            let mut tally = Tally::default();
-            views.for_each(|view| tally.merge(view.tally));
-            tally
-        }
-
-        fn count(&self, count: Count) -> u64 {
-            self.tally().get(count)
+            views.map(|view| view.tally.get(count)).sum()
         }
 
         fn in_flight(&self) -> Option<u64> {

@@ -1,8 +1,8 @@
 //! What a leader does on every tick, and how every worker publishes its counts.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use tidegate_core::{Event, Instant, Slice, UpstreamId, UpstreamKey};
+use tidegate_core::{Event, Instant, UpstreamId};
 
 use crate::api::{Host, LogLevel};
 use crate::metrics::exporter::Outlet;
@@ -11,22 +11,9 @@ use crate::names::Permission;
 use crate::plugin::Plugin;
 use crate::reconcile::Look;
 
-/// A worker whose slice is older is gone, and what it had in flight with it.
-const LIVE_FOR: core::time::Duration = core::time::Duration::from_secs(2);
-
-/// What the live workers have under way with one upstream.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct UnderWay {
-    in_flight: i64,
-    streams: u32,
-}
-
-/// Sums by upstream hash.
-pub(crate) type Sums = BTreeMap<u64, UnderWay>;
-
-/// Leads: gathers, decides, tells the others, and puts gauges right. Answers with what is under way, when all
-/// workers have reported.
-pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: &[u8], now: Instant) -> Option<Sums> {
+/// Leads: gathers, decides, tells the others, and puts gauges right. Answers whether all workers had reported, so
+/// that something was decided.
+pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: &[u8], now: Instant) -> bool {
     let workers = plugin.exchange.workers();
     let slices = plugin
         .exchange
@@ -38,11 +25,14 @@ pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: &[u8], now: Instant) ->
     let mut counters = plugin
         .gauges
         .counters(&plugin.host, &plugin.naming, &plugin.faults);
-    let (directives, events) = plugin.engine.decide(&slices, &mut counters, now)?;
+    let Some((directives, events)) = plugin.engine.decide(&slices, &mut counters, now) else {
+        return false;
+    };
+    drop(slices);
+    plugin.adopt(&directives, now);
     plugin
         .exchange
-        .decree(&plugin.host, &plugin.faults, &directives);
-    plugin.adopt(&directives, now);
+        .decree(&plugin.host, &plugin.faults, directives);
     for event in &events {
         announce(plugin, event, now);
     }
@@ -50,13 +40,12 @@ pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: &[u8], now: Instant) ->
     plugin
         .exchange
         .keep(&plugin.host, &plugin.faults, || engine.learned(now), now);
-    let sums = sum(&slices, now);
-    reconcile(plugin, &sums, now);
-    Some(sums)
+    reconcile(plugin, now);
+    true
 }
 
-/// Every worker: adds what its counts grew by. The leader, who has `sums`, records what holds for all.
-pub(crate) fn publish_metrics<H: Host>(plugin: &mut Plugin<H>, sums: Option<Sums>, now: Instant) {
+/// Every worker: adds what its counts grew by. The leader, who has `decided`, records what holds for all.
+pub(crate) fn publish_metrics<H: Host>(plugin: &mut Plugin<H>, decided: bool, now: Instant) {
     let overflowed = plugin.engine.overflowed();
     let mut upstreams = 0;
     // Taken out so that the engine can be looked at while metrics are published.
@@ -83,12 +72,12 @@ pub(crate) fn publish_metrics<H: Host>(plugin: &mut Plugin<H>, sums: Option<Sums
     };
     for view in plugin.engine.views(now) {
         exporter.add(&mut out, &view);
-        if let Some(sums) = &sums {
-            let streams = sums.get(&view.hash).map_or(0, |sum| sum.streams);
-            exporter.record(&mut out, &view, streams);
+        if decided {
+            let under_way = plugin.engine.under_way(view.hash).unwrap_or_default();
+            exporter.record(&mut out, &view, under_way.streams);
         }
     }
-    if sums.is_some() {
+    if decided {
         exporter.record_plugin(&mut out, upstreams, plugin.exchange.workers());
     }
     exporter.add_plugin(&mut out, overflowed);
@@ -135,43 +124,30 @@ fn announce<H: Host>(plugin: &mut Plugin<H>, event: &Event, now: Instant) {
     exporter.count_event(&mut out, &labels, event);
 }
 
-fn sum(slices: &[Slice], now: Instant) -> Sums {
-    let mut sums = Sums::new();
-    for slice in slices {
-        if now.saturating_since(slice.at) >= LIVE_FOR {
-            continue;
-        }
-        for report in &slice.reports {
-            let key = &report.upstream;
-            let sum = sums
-                .entry(UpstreamKey::hash(&key.cluster, key.route.as_deref()))
-                .or_default();
-            sum.in_flight += i64::from(report.in_flight);
-            sum.streams = sum.streams.saturating_add(report.streams);
-        }
-    }
-    sums
-}
-
 /// Compares the gauges in use with what workers report.
-fn reconcile<H: Host>(plugin: &mut Plugin<H>, sums: &Sums, now: Instant) {
-    let watched: Vec<(UpstreamId, u64)> = {
-        let unsettled: std::collections::BTreeSet<u64> = plugin.reconciler.unsettled().collect();
-        plugin
-            .engine
+fn reconcile<H: Host>(plugin: &mut Plugin<H>, now: Instant) {
+    let watched: Vec<(UpstreamId, u64, i64)> = {
+        let unsettled: BTreeSet<u64> = plugin.reconciler.unsettled().collect();
+        let engine = &plugin.engine;
+        engine
             .views(now)
-            .filter(|view| sums.contains_key(&view.hash) || unsettled.contains(&view.hash))
-            .map(|view| (view.id, view.hash))
+            .filter_map(|view| {
+                let sum = match engine.under_way(view.hash) {
+                    Some(under_way) => i64::try_from(under_way.in_flight).unwrap_or(i64::MAX),
+                    None if unsettled.contains(&view.hash) => 0,
+                    None => return None,
+                };
+                Some((view.id, view.hash, sum))
+            })
             .collect()
     };
-    for (id, hash) in watched {
+    for (id, hash, sum) in watched {
         let mut counters = plugin
             .gauges
             .counters(&plugin.host, &plugin.naming, &plugin.faults);
         let Some(gauge) = counters.in_flight(id) else {
             continue;
         };
-        let sum = sums.get(&hash).map_or(0, |sum| sum.in_flight);
         let correction = plugin.reconciler.observe(hash, Look { gauge, sum }, now);
         if correction == 0 {
             continue;

@@ -42,10 +42,10 @@ pub(crate) struct Proxy {
     pub(crate) engines: Vec<Engine>,
     pub(crate) now: u64,
     pub(crate) sheds: u32,
-    pub(crate) directives: Directives,
+    pub(crate) directives: Directives<'static>,
     counters: Shared,
     permits: Vec<(usize, Permit)>,
-    slices: BTreeMap<usize, tidegate_core::Slice>,
+    slices: BTreeMap<usize, tidegate_core::Slice<'static>>,
     leader: Option<usize>,
     diagram: Diagram,
 }

@@ -37,7 +37,7 @@ impl Diagram {
     pub(crate) fn follow(
         &mut self,
         events: &[Event],
-        directives: &Directives,
+        directives: &Directives<'_>,
         may_disarm: bool,
         hash: impl Fn(UpstreamId) -> u64,
     ) {
@@ -58,7 +58,7 @@ impl Diagram {
                 assert!(is_drawn, "{from:?} to {to:?}");
             }
         }
-        for entry in &directives.entries {
+        for entry in directives.entries() {
             let place = Place::from(entry.breaker);
             let known = *self.states.entry(entry.upstream).or_insert(place);
             assert_eq!(known, place, "no change without an event");

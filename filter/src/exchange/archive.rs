@@ -3,6 +3,8 @@
 //! A leader knows the upstreams that were in use since it leads. What a leader before it knew of others must not be
 //! lost with the first write of the new one, so that is read once and carried along.
 
+use std::collections::BTreeSet;
+
 use core::time::Duration;
 
 use tidegate_core::{Directive, Directives, Instant};
@@ -34,10 +36,9 @@ impl Archive {
     }
 
     /// This worker leads, after a leader who left this.
-    pub fn open(&mut self, inherited: Option<Directives>) {
-        let mut entries = inherited.unwrap_or_default().entries;
-        entries.truncate(MAX_INHERITED);
-        self.inherited = Some(entries);
+    pub fn open(&mut self, inherited: Option<Directives<'_>>) {
+        let inherited = inherited.unwrap_or_default();
+        self.inherited = Some(inherited.entries().take(MAX_INHERITED).collect());
     }
 
     /// Another worker leads.
@@ -46,18 +47,22 @@ impl Archive {
     }
 
     /// What to write: what this leader learned, and what it inherited of other upstreams. `None` for nothing.
-    pub fn merge(&mut self, mut learned: Directives, now: Instant) -> Option<Directives> {
+    pub fn merge(
+        &mut self,
+        learned: Directives<'static>,
+        now: Instant,
+    ) -> Option<Directives<'static>> {
         self.written_at = Some(now);
+        if learned.is_empty() {
+            return None;
+        }
         let inherited = self.inherited.get_or_insert_default();
-        // Own entries come sorted by upstream.
-        let own = learned.entries.len();
-        inherited.retain(|entry| {
-            learned
-                .entries
-                .binary_search_by_key(&entry.upstream, |entry| entry.upstream)
-                .is_err()
-        });
-        learned.entries.extend_from_slice(inherited);
-        (own > 0).then_some(learned)
+        if inherited.is_empty() {
+            return Some(learned);
+        }
+        let own: BTreeSet<u64> = learned.entries().map(|entry| entry.upstream).collect();
+        inherited.retain(|entry| !own.contains(&entry.upstream));
+        let all = learned.entries().chain(inherited.iter().copied());
+        Some(Directives::new(learned.leader, learned.at, all))
     }
 }

@@ -84,11 +84,10 @@ impl Exchange {
     }
 
     /// What earlier VMs have learned, to start from: first all, then what holds now.
-    pub fn restore(&mut self, host: &impl Host, faults: &Faults) -> Vec<Directives> {
+    pub fn restore(&mut self, host: &impl Host, faults: &Faults) -> Vec<Directives<'static>> {
         [self.keys.learned(), self.keys.directives()]
             .iter()
             .filter_map(|key| read_directives(host, faults, key))
-            .map(|(directives, _)| directives)
             .collect()
     }
 
@@ -120,21 +119,22 @@ impl Exchange {
         }
     }
 
-    /// Leads: the slices of all workers, this one's (`own`, as it was published) included. Workers that are gone lose their place.
-    pub fn gather(
+    /// Leads: the slices of all workers, this one's (`own`, as it was published) included. Workers that are gone lose
+    /// their place.
+    pub fn gather<'a>(
         &mut self,
         host: &impl Host,
         faults: &Faults,
-        own: &[u8],
+        own: &'a [u8],
         now: Instant,
-    ) -> Vec<Slice> {
-        let mut slices = Vec::with_capacity(self.places.taken());
+    ) -> Vec<Slice<'a>> {
+        let mut slices = Vec::with_capacity(self.places.taken() + 1);
         for (place, worker) in self.places.others(self.worker) {
             let read = host.shared(&self.keys.slice(place));
             let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
                 continue;
             };
-            match Slice::decode(&value.bytes) {
+            match Slice::decode(value.bytes) {
                 // Another worker's slice is what the place's last owner left.
                 Ok(slice) if slice.worker == worker => slices.push(slice),
                 Ok(_) => {}
@@ -155,7 +155,7 @@ impl Exchange {
     }
 
     /// Leads: publishes what was decided.
-    pub fn decree(&mut self, host: &impl Host, faults: &Faults, directives: &Directives) {
+    pub fn decree(&mut self, host: &impl Host, faults: &Faults, directives: Directives<'_>) {
         let written = host.set_shared(
             &self.keys.directives(),
             &directives.encode(),
@@ -169,7 +169,7 @@ impl Exchange {
         &mut self,
         host: &impl Host,
         faults: &Faults,
-        learned: impl FnOnce() -> Directives,
+        learned: impl FnOnce() -> Directives<'static>,
         now: Instant,
     ) {
         if !self.archive.is_due(now) {
@@ -177,7 +177,7 @@ impl Exchange {
         }
         let key = self.keys.learned();
         if !self.archive.is_open() {
-            let inherited = read_directives(host, faults, &key).map(|(directives, _)| directives);
+            let inherited = read_directives(host, faults, &key);
             self.archive.open(inherited);
         }
         if let Some(all) = self.archive.merge(learned(), now) {
@@ -187,14 +187,14 @@ impl Exchange {
     }
 
     /// Follows: directives that are newer than those followed last.
-    pub fn news(&mut self, host: &impl Host, faults: &Faults) -> Option<Directives> {
+    pub fn news(&mut self, host: &impl Host, faults: &Faults) -> Option<Directives<'static>> {
         let read = host.shared(&self.keys.directives());
         let value = faults.check(host, Fault::SharedData, read)??;
         if self.followed == Some(value.version) {
             return None;
         }
         self.followed = Some(value.version);
-        match Directives::decode(&value.bytes) {
+        match Directives::decode(value.bytes) {
             Ok(directives) => Some(directives),
             Err(error) => {
                 faults.note(host, Fault::Payload, &error);
@@ -247,10 +247,10 @@ impl Exchange {
     }
 }
 
-fn read_directives(host: &impl Host, faults: &Faults, key: &str) -> Option<(Directives, u32)> {
+fn read_directives(host: &impl Host, faults: &Faults, key: &str) -> Option<Directives<'static>> {
     let value = faults.check(host, Fault::SharedData, host.shared(key))??;
-    match Directives::decode(&value.bytes) {
-        Ok(directives) => Some((directives, value.version)),
+    match Directives::decode(value.bytes) {
+        Ok(directives) => Some(directives),
         Err(error) => {
             faults.note(host, Fault::Payload, &error);
             None

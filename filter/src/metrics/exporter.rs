@@ -168,7 +168,7 @@ impl Exporter {
         &mut self,
         out: &mut Outlet<'_, H>,
         view: &UpstreamView<'_>,
-        streams: u32,
+        streams: u64,
     ) {
         // Who shares names would overwrite what is said of the others.
         let Some(entry) = self

@@ -2,7 +2,7 @@
 //!
 //! Counters take what the workers counted ([`SOURCES`]), gauges what the leader decided ([`READINGS`]).
 
-use tidegate_core::{Count, Phase, ShedReason, Tally, UpstreamView};
+use tidegate_core::{Count, Counted, Phase, ShedReason, UpstreamView};
 
 use super::table::{
     ADMITTED, BASELINE_RTT, BREAKER_STATE, EXEMPT, LIMIT, Metric, OPEN_INTERVAL, OUTCOMES_TOTAL,
@@ -29,7 +29,7 @@ enum Read {
 impl Source {
     /// The count now.
     #[must_use]
-    pub fn read(&self, tally: &Tally) -> u64 {
+    pub fn read(&self, tally: &Counted) -> u64 {
         match self.read {
             Read::Count(count) => tally.get(count),
             Read::Shed(reason) => tally.shed(reason),
@@ -104,7 +104,7 @@ pub struct Reading {
     /// The metric.
     pub metric: Metric,
     /// Its value for an upstream with so many streams in the whole proxy.
-    pub read: fn(&UpstreamView<'_>, u32) -> u64,
+    pub read: fn(&UpstreamView<'_>, u64) -> u64,
 }
 
 /// How many [`READINGS`] there are.
@@ -138,7 +138,7 @@ pub static READINGS: [Reading; READING_COUNT] = [
     },
     Reading {
         metric: STREAMS,
-        read: |_, streams| u64::from(streams),
+        read: |_, streams| streams,
     },
 ];
 

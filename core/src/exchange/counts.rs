@@ -1,0 +1,166 @@
+//! A worker's counts as bytes: those that are not zero, each with its number.
+//!
+//! Most of an upstream's counts stay zero for ever: nobody is shed, and latencies fall into a handful of buckets. So
+//! a count is written as how far its number is from the last one's, in one byte, and its value as a varint (LEB128).
+//! The leader keeps what it last heard in this form, and takes differences without unpacking either side.
+
+use crate::tally::{Counted, Tally};
+
+/// Seven bits to a byte, the eighth says that more follow.
+const MORE: u8 = 0x80;
+/// Bytes of a varint that may follow the first one.
+const MAX_SHIFT: u32 = 63;
+
+/// Writes the counts behind what stands in `bytes`.
+pub(crate) fn write(counted: &Counted, bytes: &mut Vec<u8>) {
+    let mut next = 0;
+    for (number, value) in counted.grown() {
+        // There are fewer than 256 numbers.
+        bytes.push(u8::try_from(number - next).unwrap_or(u8::MAX));
+        next = number + 1;
+        write_varint(value, bytes);
+    }
+}
+
+/// Adds to `sum` what the counts grew by between `before` and `now`; nothing at all is written as no bytes.
+pub(crate) fn add_difference(sum: &mut Tally, before: &[u8], now: &[u8]) {
+    let (mut before, mut now) = (Reader::new(before), Reader::new(now));
+    let (mut old, mut new) = (before.next(), now.next());
+    loop {
+        match (old, new) {
+            (None, None) => return,
+            (Some((number, then)), Some((same, value))) if number == same => {
+                if value != then {
+                    sum.add_grown(number, value.wrapping_sub(then));
+                }
+                (old, new) = (before.next(), now.next());
+            }
+            (Some((number, then)), other) if other.is_none_or(|(later, _)| number < later) => {
+                // It wrapped around to zero.
+                sum.add_grown(number, 0_u64.wrapping_sub(then));
+                old = before.next();
+            }
+            (_, Some((number, value))) => {
+                sum.add_grown(number, value);
+                new = now.next();
+            }
+            (Some(_), None) => old = before.next(),
+        }
+    }
+}
+
+/// Reads numbers and values, up to the end or to what cannot be read.
+struct Reader<'a> {
+    bytes: core::slice::Iter<'a, u8>,
+    next: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes: bytes.iter(),
+            next: 0,
+        }
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let (mut value, mut shift) = (0_u64, 0);
+        loop {
+            let byte = *self.bytes.next()?;
+            value |= u64::from(byte & !MORE).checked_shl(shift)?;
+            if byte & MORE == 0 {
+                return Some(value);
+            }
+            shift += 7;
+            if shift > MAX_SHIFT {
+                return None;
+            }
+        }
+    }
+}
+
+impl Iterator for Reader<'_> {
+    type Item = (usize, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let gap = *self.bytes.next()?;
+        let number = self.next.saturating_add(gap.into());
+        self.next = number.saturating_add(1);
+        Some((number, self.varint()?))
+    }
+}
+
+fn write_varint(mut value: u64, bytes: &mut Vec<u8>) {
+    while value >= u64::from(MORE) {
+        bytes.push(value.to_le_bytes()[0] | MORE);
+        value >>= 7;
+    }
+    bytes.push(value.to_le_bytes()[0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::shed::ShedReason;
+    use crate::tally::Count;
+
+    fn bytes(counted: &Counted) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(counted, &mut bytes);
+        bytes
+    }
+
+    fn difference(before: &[u8], now: &[u8]) -> Tally {
+        let mut sum = Tally::default();
+        add_difference(&mut sum, before, now);
+        sum
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut counted = Counted::default();
+        counted.add(Count::Arrivals, 300);
+        counted.add(Count::SuccessLoadSquares, u64::MAX);
+        counted.add_shed(ShedReason::BreakerHalfOpen, false);
+        counted.add_latency(Duration::MAX);
+        let sum = difference(&[], &bytes(&counted));
+        assert_eq!(sum.get(Count::Arrivals), 300);
+        assert_eq!(sum.get(Count::SuccessLoadSquares), u64::MAX);
+        assert_eq!(sum.would_shed(ShedReason::BreakerHalfOpen), 1);
+        assert_eq!(sum.latency.len(), 1);
+        assert!(bytes(&Counted::default()).is_empty());
+    }
+
+    #[test]
+    fn a_difference_is_what_came_since_also_where_a_count_wrapped() {
+        let mut counted = Counted::default();
+        counted.add(Count::Arrivals, 7);
+        counted.add(Count::Admitted, u32::MAX.into());
+        counted.add(Count::InFlightMicros, u64::MAX - 1);
+        let before = bytes(&counted);
+        counted.add(Count::Admitted, 1);
+        counted.add(Count::Failures, 2);
+        counted.add(Count::InFlightMicros, 5);
+        let sum = difference(&before, &bytes(&counted));
+        assert_eq!(sum.get(Count::Arrivals), 0);
+        assert_eq!(sum.get(Count::Admitted), 1);
+        assert_eq!(sum.get(Count::Failures), 2);
+        assert_eq!(sum.get(Count::InFlightMicros), 5);
+    }
+
+    #[test]
+    fn bytes_of_nobody_end_the_reading() {
+        for bytes in [
+            &[255, 255, 255][..],
+            &[0, 255],
+            &[0; 400],
+            &[200, 1, 200, 1],
+        ] {
+            let _ = difference(bytes, bytes);
+            let _ = difference(&[], bytes);
+        }
+        assert_eq!(difference(&[], &[0, 128]), Tally::default(), "cut off");
+    }
+}

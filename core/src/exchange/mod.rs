@@ -1,0 +1,77 @@
+//! What the workers of a proxy tell each other.
+//!
+//! Every worker reports what it counted (a [`Slice`]); one of them, the leader, merges the slices, runs the
+//! control laws and answers with [`Directives`] that all follow. Both are plain data; how they travel is the
+//! skin's business. On the wire each is one version byte and postcard (<https://postcard.jamesmunns.com>); another
+//! version is refused, so that two versions of the module side by side ignore each other instead of
+//! misreading. A directive carries all that was learned, so it is also what a fresh VM starts from.
+
+mod counts;
+mod directives;
+mod report;
+mod slice;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+pub use directives::{Directive, Directives};
+pub use report::{Introduction, LocalTrip, Report};
+pub use slice::Slice;
+
+/// Version of both wire formats; a change to any type that is sent is a new one.
+pub const WIRE_VERSION: u8 = 2;
+
+/// A payload that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Another version of the module wrote it.
+    #[error("payload version {found}, expected {WIRE_VERSION}")]
+    Version {
+        /// The version byte.
+        found: u8,
+    },
+    /// It is not what it says it is.
+    #[error("malformed payload")]
+    Malformed,
+}
+
+/// Version, head and payload as the bytes to share.
+fn seal(head: &impl Serialize, mut payload: Vec<u8>) -> Vec<u8> {
+    // Writing plain data to a growing vector cannot fail; were it to, a payload without a head is refused.
+    let head = postcard::to_extend(head, vec![WIRE_VERSION]).unwrap_or_default();
+    payload.splice(..0, head);
+    payload
+}
+
+/// Head and payload of what [`seal`] wrote. Bytes that are owned stay where they are.
+fn open<'a, T: for<'de> Deserialize<'de>>(
+    bytes: Cow<'a, [u8]>,
+) -> Result<(T, Cow<'a, [u8]>), WireError> {
+    let rest = match bytes.split_first() {
+        Some((&WIRE_VERSION, rest)) => rest,
+        Some((&found, _)) => return Err(WireError::Version { found }),
+        None => return Err(WireError::Malformed),
+    };
+    let (head, payload) = postcard::take_from_bytes(rest).map_err(|_| WireError::Malformed)?;
+    let length = bytes.len() - payload.len();
+    let payload = match bytes {
+        Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(length..).unwrap_or_default()),
+        Cow::Owned(mut bytes) => {
+            bytes.drain(..length);
+            Cow::Owned(bytes)
+        }
+    };
+    Ok((head, payload))
+}
+
+/// Values that stand one behind the other, up to the end or to one that cannot be read.
+fn all<'a, T: Deserialize<'a> + 'a>(bytes: &'a [u8]) -> impl Iterator<Item = T> + 'a {
+    let mut rest = bytes;
+    core::iter::from_fn(move || {
+        let (value, behind) = postcard::take_from_bytes(rest).ok()?;
+        rest = behind;
+        Some(value)
+    })
+    .fuse()
+}

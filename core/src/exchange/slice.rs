@@ -1,0 +1,78 @@
+//! A worker's reports of all upstreams in use, as the bytes that travel.
+//!
+//! A slice is written once and read once, and a thousand upstreams make a long one: it stays bytes on both sides, and
+//! reports are read from it one at a time, in the order of their upstreams' hashes, so that a leader can walk all
+//! slices side by side. Names are long and the leader knows most of them: they stand apart, and only those stand
+//! there that it has not answered about lately.
+
+use std::borrow::Cow;
+
+use super::report::{Introduction, Report};
+use super::{WireError, open, seal};
+use crate::time::Instant;
+
+/// What one worker saw.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice<'a> {
+    /// Which worker's VM, by a number that no other VM of the proxy has.
+    pub worker: u64,
+    /// When it was made, so that slices of dead VMs can be told.
+    pub at: Instant,
+    /// Bytes of `payload` that are introductions.
+    introductions: usize,
+    /// Introductions, then reports.
+    payload: Cow<'a, [u8]>,
+}
+
+impl<'a> Slice<'a> {
+    /// A slice of introductions and of reports, written one behind the other; the former take so many bytes.
+    pub(crate) fn new(
+        worker: u64,
+        at: Instant,
+        introductions: usize,
+        payload: impl Into<Cow<'a, [u8]>>,
+    ) -> Self {
+        Self {
+            worker,
+            at,
+            introductions,
+            payload: payload.into(),
+        }
+    }
+
+    /// The bytes to share.
+    #[must_use]
+    pub fn encode(self) -> Vec<u8> {
+        seal(
+            &(self.worker, self.at, self.introductions),
+            self.payload.into_owned(),
+        )
+    }
+
+    /// Reads what [`Slice::encode`] wrote. Reports are read when they are asked for; from one that cannot be read
+    /// on, there are none.
+    ///
+    /// # Errors
+    /// When the bytes are of another version, or do not begin as a slice does.
+    pub fn decode(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
+        let ((worker, at, introductions), payload) = open(bytes.into())?;
+        Ok(Self {
+            worker,
+            at,
+            introductions,
+            payload,
+        })
+    }
+
+    /// Upstreams that the leader may not know.
+    pub fn introductions(&self) -> impl Iterator<Item = Introduction<'_>> {
+        let bytes = self.payload.get(..self.introductions);
+        super::all(bytes.unwrap_or_default())
+    }
+
+    /// One for every upstream in use, in the order of their hashes.
+    pub fn reports(&self) -> impl Iterator<Item = Report<'_>> {
+        let bytes = self.payload.get(self.introductions..);
+        super::all(bytes.unwrap_or_default())
+    }
+}
