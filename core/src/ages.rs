@@ -3,21 +3,19 @@
 //! A hang shows in requests that get old, and a long stream must stop counting as load. Both need ages, yet a
 //! list of start times would allocate for every request. Requests are counted in buckets by the time they
 //! entered; a permit remembers its bucket and takes itself out again. What grows older than the ring is kept
-//! in one more count. The error is one bucket's width.
+//! in one more count. The error is one bucket's width; how many buckets a ring needs is its owner's business.
 
 use core::time::Duration;
 
 use crate::permit::Place;
 use crate::time::Instant;
 
-/// Buckets in the ring; the oldest ages are told apart by 1/32 of the horizon.
-const BUCKETS: usize = 32;
 /// A horizon that moved by less than one part in so many is the same: the ring has room for it.
 const TOLERANCE: u64 = 2;
 
-/// Counts of requests by the time they entered.
+/// Counts of requests by the time they entered, in a ring of at least three buckets.
 #[derive(Clone, Debug)]
-pub(crate) struct Ages {
+pub(crate) struct Ages<const BUCKETS: usize> {
     width_ns: u64,
     /// Grows when the width changes: places handed out before then are in the bucket `carried`, or beyond.
     generation: u32,
@@ -27,11 +25,14 @@ pub(crate) struct Ages {
     beyond: u32,
 }
 
-impl Ages {
+impl<const BUCKETS: usize> Ages<BUCKETS> {
+    /// Buckets that the horizon is divided into: one is under way, and one is for the horizon not to be short of.
+    const PARTS: u64 = BUCKETS as u64 - 2;
+
     /// A ledger that tells ages apart up to `horizon`.
     pub(crate) fn new(horizon: Duration) -> Self {
         Self {
-            width_ns: width(horizon),
+            width_ns: Self::width(horizon),
             generation: 0,
             carried: 0,
             newest: 0,
@@ -43,7 +44,7 @@ impl Ages {
     /// Another horizon, if it differs enough to matter. What is in the ledger stays counted; its ages start anew, as
     /// nobody must look older than it is.
     pub(crate) fn set_horizon(&mut self, horizon: Duration, now: Instant) {
-        let wanted = width(horizon);
+        let wanted = Self::width(horizon);
         if wanted.abs_diff(self.width_ns) <= self.width_ns / TOLERANCE {
             return;
         }
@@ -54,7 +55,7 @@ impl Ages {
         self.generation = self.generation.wrapping_add(1);
         self.newest = now.as_nanos() / wanted;
         self.carried = self.newest;
-        if let Some(count) = self.ring.get_mut(slot(self.carried)) {
+        if let Some(count) = self.ring.get_mut(Self::slot(self.carried)) {
             *count = young;
         }
     }
@@ -64,7 +65,7 @@ impl Ages {
         self.roll(now);
         // After a jump backwards the newest bucket serves: ages read as zero, and nothing is lost.
         let bucket = self.newest;
-        if let Some(count) = self.ring.get_mut(slot(bucket)) {
+        if let Some(count) = self.ring.get_mut(Self::slot(bucket)) {
             *count = count.saturating_add(1);
         }
         Place {
@@ -82,7 +83,7 @@ impl Ages {
         };
         let in_ring = self.newest.saturating_sub(bucket) < BUCKETS as u64;
         let from_ring = in_ring
-            .then(|| self.ring.get_mut(slot(bucket)))
+            .then(|| self.ring.get_mut(Self::slot(bucket)))
             .flatten()
             .filter(|count| **count > 0);
         // Of those carried over some were beyond already; which ones is not known, only how many.
@@ -103,7 +104,7 @@ impl Ages {
         let older = self
             .older_than(age)
             .filter_map(|back| self.newest.checked_sub(back))
-            .filter_map(|bucket| self.ring.get(slot(bucket)))
+            .filter_map(|bucket| self.ring.get(Self::slot(bucket)))
             .fold(0_u32, |sum, count| sum.saturating_add(*count));
         older.saturating_add(self.beyond)
     }
@@ -127,7 +128,7 @@ impl Ages {
         let mut taken = core::mem::take(&mut self.beyond);
         for back in self.older_than(age) {
             if let Some(bucket) = self.newest.checked_sub(back)
-                && let Some(count) = self.ring.get_mut(slot(bucket))
+                && let Some(count) = self.ring.get_mut(Self::slot(bucket))
             {
                 taken = taken.saturating_add(core::mem::take(count));
             }
@@ -148,11 +149,19 @@ impl Ages {
         let steps = (current - self.newest).min(BUCKETS as u64);
         for step in 1..=steps {
             let bucket = (current - steps).saturating_add(step);
-            if let Some(count) = self.ring.get_mut(slot(bucket)) {
+            if let Some(count) = self.ring.get_mut(Self::slot(bucket)) {
                 self.beyond = self.beyond.saturating_add(core::mem::take(count));
             }
         }
         self.newest = current;
+    }
+
+    fn width(horizon: Duration) -> u64 {
+        (nanos(horizon) / Self::PARTS).max(1)
+    }
+
+    fn slot(bucket: u64) -> usize {
+        usize::try_from(bucket % BUCKETS as u64).unwrap_or_default()
     }
 }
 
@@ -160,19 +169,13 @@ fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn width(horizon: Duration) -> u64 {
-    (nanos(horizon) / (BUCKETS as u64 - 2)).max(1)
-}
-
-fn slot(bucket: u64) -> usize {
-    usize::try_from(bucket % BUCKETS as u64).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const HORIZON: Duration = Duration::from_secs(3);
+
+    type Ages = super::Ages<32>;
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)

@@ -30,8 +30,8 @@ use crate::upstream::UpstreamId;
 /// The random part of Retry-After: callers come back over so much of the wait, not all at once.
 const RETRY_AFTER_JITTER: f64 = 0.5;
 
-/// A slice may be longer than the one before by this part of it without moving as it grows.
-const SLACK: usize = 8;
+/// Room for a report, so that a slice seldom moves as it grows: a VM's memory never shrinks.
+const REPORT_BYTES: usize = 56;
 
 /// What to do with a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,8 +51,6 @@ pub struct Engine {
     rng: fastrand::Rng,
     registry: Registry,
     leader: Option<Leader>,
-    /// How long the last slice was; the next will be about as long.
-    slice_bytes: usize,
 }
 
 impl Engine {
@@ -77,7 +75,6 @@ impl Engine {
             rng: fastrand::Rng::with_seed(worker),
             registry,
             leader: None,
-            slice_bytes: 0,
         }
     }
 
@@ -211,8 +208,14 @@ impl Engine {
 
     /// What this worker saw of the upstreams in use.
     pub fn slice(&mut self, now: Instant) -> Slice<'static> {
-        // Both are writing plain data to a growing vector, which cannot fail; were it to, less is told.
-        let mut payload = Vec::with_capacity(self.slice_bytes + self.slice_bytes / SLACK);
+        let mut room = 0;
+        self.registry.for_each_in_order(|slot| {
+            if slot.is_reported(now) {
+                let name = slot.introduction().map_or(0, |name| name.cluster.len());
+                room += name + REPORT_BYTES;
+            }
+        });
+        let mut payload = Vec::with_capacity(room);
         self.registry.for_each_in_order(|slot| {
             if slot.is_reported(now)
                 && let Some(introduction) = slot.introduction()
@@ -227,7 +230,6 @@ impl Engine {
                 append(&slot.report(&mut packed, now), &mut payload);
             }
         });
-        self.slice_bytes = payload.len();
         Slice::new(self.worker, now, introductions, payload)
     }
 
@@ -319,9 +321,10 @@ impl Engine {
         self.leader = None;
     }
 
-    /// Follows what the leader decided; also how a fresh VM takes over what was learned.
-    pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) {
-        self.registry.adopt(&self.config, directives, now);
+    /// Follows what the leader decided; also how a fresh VM takes over what was learned. Answers with the hashes of
+    /// upstreams whose breaker has ever opened.
+    pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<u64> {
+        self.registry.adopt(&self.config, directives, now)
     }
 
     /// Another configuration. What was learned stays, as do requests in flight and open breakers.
@@ -381,6 +384,7 @@ impl Engine {
     }
 }
 
+/// Writing plain data to a growing vector cannot fail; were it to, nothing is told.
 fn append(value: &impl Serialize, bytes: &mut Vec<u8>) {
     if let Ok(longer) = postcard::to_extend(value, core::mem::take(bytes)) {
         *bytes = longer;

@@ -146,12 +146,21 @@ impl Registry {
         id
     }
 
-    pub(crate) fn adopt(&mut self, config: &Config, directives: &Directives<'_>, now: Instant) {
+    pub(crate) fn adopt(
+        &mut self,
+        config: &Config,
+        directives: &Directives<'_>,
+        now: Instant,
+    ) -> Vec<u64> {
+        let mut tripped = Vec::new();
         if directives.leader != self.leader {
             self.leader = directives.leader;
             self.slots_mut().for_each(|(_, slot)| slot.is_stranger());
         }
         for directive in directives.entries() {
+            if directive.epoch != 0 {
+                tripped.push(directive.upstream);
+            }
             match self.by_hash.get(&directive.upstream) {
                 Some(id) => {
                     let slot = self.slot_mut(*id);
@@ -175,6 +184,7 @@ impl Registry {
                 }
             }
         }
+        tripped
     }
 
     pub(crate) fn follow_config(&mut self, config: &Config, now: Instant) {

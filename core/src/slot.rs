@@ -23,6 +23,10 @@ const REPORTED_FOR: Duration = Duration::from_secs(5);
 const INTRODUCED_FOR: u8 = 10;
 /// Ages are told apart up to this many times the time after which a request hangs.
 const AGE_HORIZON: u32 = 2;
+/// A hang is seen a fifteenth of its time too late at most.
+const WAITING_BUCKETS: usize = 32;
+/// Whether an answer has become a stream is known to a sixth of [`STREAM_AFTER`]: nothing is in a hurry there.
+const ANSWERING_BUCKETS: usize = 8;
 
 /// Worker-side state of one upstream.
 #[derive(Clone, Debug)]
@@ -40,8 +44,8 @@ pub(crate) struct Slot {
     began: Instant,
     pub(crate) tally: Counted,
     pub(crate) in_flight: u32,
-    pub(crate) waiting: Ages,
-    pub(crate) answering: Ages,
+    pub(crate) waiting: Ages<WAITING_BUCKETS>,
+    pub(crate) answering: Ages<ANSWERING_BUCKETS>,
     /// Requests that became streams, or that hang since before the breaker opened: held, but no load.
     pub(crate) streams: u32,
     /// The breaker let go, and what hangs since before is to be written off.

@@ -16,7 +16,7 @@ use crate::exchange::{Exchange, Role};
 use crate::faults::{Fault, Faults};
 use crate::gauges::Gauges;
 use crate::identity;
-use crate::metrics::exporter::{Exporter, Outlet};
+use crate::metrics::exporter::{Exporter, Outlet, overflow};
 use crate::metrics::name::{Naming, upstream_labels};
 use crate::names::{Names, Permission};
 use crate::reconcile::Reconciler;
@@ -143,10 +143,9 @@ impl<H: Host> Plugin<H> {
 
     /// Follows what was decided, or learned.
     pub(crate) fn adopt(&mut self, directives: &Directives<'_>, now: Instant) {
-        for directive in directives.entries().filter(|entry| entry.epoch != 0) {
-            self.gauges.expect_probes(directive.upstream);
+        for upstream in self.engine.adopt(directives, now) {
+            self.gauges.expect_probes(upstream);
         }
-        self.engine.adopt(directives, now);
     }
 
     /// The upstream of a request, with its counts ready to be used.
@@ -199,18 +198,12 @@ impl<H: Host> Plugin<H> {
         }
     }
 
-    /// The labels under which an upstream's metrics stand, and whether they are its own.
-    pub(crate) fn labels(&mut self, key: &UpstreamKey, hash: u64) -> (Permission, Box<str>) {
+    /// Whether an upstream may have metrics of its own.
+    pub(crate) fn permit(&mut self, hash: u64) -> Permission {
         let cap = usize::try_from(self.engine.config().max_upstreams()).unwrap_or(usize::MAX);
         // One more: the state that all beyond the cap share has a name too.
-        let permission = self
-            .names
-            .permit(&self.host, &self.faults, hash, cap.saturating_add(1));
-        let labels = match permission {
-            Permission::Own => upstream_labels(key),
-            Permission::Shared | Permission::Undecided => upstream_labels(&overflow()),
-        };
-        (permission, labels.into())
+        self.names
+            .permit(&self.host, &self.faults, hash, cap.saturating_add(1))
     }
 
     pub(crate) fn outlet(&mut self) -> (&mut Exporter, Outlet<'_, H>) {
@@ -237,9 +230,8 @@ impl<H: Host> Plugin<H> {
                 route: route.map(str::to_owned),
             }
         };
-        let (permission, labels) = self.labels(&key, hash);
-        match permission {
-            Permission::Own => self.gauges.assign(id, hash, Some(&labels)),
+        match self.permit(hash) {
+            Permission::Own => self.gauges.assign(id, hash, Some(&upstream_labels(&key))),
             Permission::Shared => self.gauges.assign(id, hash, None),
             Permission::Undecided => {}
         }
@@ -269,14 +261,6 @@ impl<H: Host> Plugin<H> {
             | Event::Ramping { upstream }
             | Event::Reset { upstream } => upstream,
         }
-    }
-}
-
-/// What stands for all upstreams beyond the cap.
-fn overflow() -> UpstreamKey {
-    UpstreamKey {
-        cluster: tidegate_core::OVERFLOW.to_owned(),
-        route: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tidegate_core::{Event, Instant, UpstreamId};
 
 use crate::api::{Host, LogLevel};
-use crate::metrics::exporter::Outlet;
+use crate::metrics::exporter::{Outlet, labels};
 use crate::metrics::name::upstream_labels;
 use crate::names::Permission;
 use crate::plugin::Plugin;
@@ -56,13 +56,13 @@ pub(crate) fn publish_metrics<H: Host>(plugin: &mut Plugin<H>, decided: bool, no
         // Nothing may ever have been beyond the cap.
         let is_used = view.id != UpstreamId::OVERFLOW || overflowed > 0;
         if is_used && !exporter.knows(&view) {
-            newcomers.push((view.id, view.hash, view.key.clone()));
+            newcomers.push((view.id, view.hash));
         }
     }
-    for (id, hash, key) in newcomers {
-        let (permission, labels) = plugin.labels(&key, hash);
+    for (id, hash) in newcomers {
+        let permission = plugin.permit(hash);
         if permission != Permission::Undecided {
-            exporter.introduce(id, hash, labels, permission);
+            exporter.introduce(id, hash, permission);
         }
     }
     let mut out = Outlet {
@@ -119,7 +119,7 @@ fn announce<H: Host>(plugin: &mut Plugin<H>, event: &Event, now: Instant) {
         &format!("tidegate: {what} upstream={}{route}{facts}", key.cluster),
     );
     let hash = plugin.engine.hash(upstream);
-    let (_, labels) = plugin.labels(&key, hash);
+    let labels = labels(&key, plugin.permit(hash));
     let (exporter, mut out) = plugin.outlet();
     exporter.count_event(&mut out, &labels, event);
 }

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::{Event, UpstreamId, UpstreamView};
+use tidegate_core::{Event, UpstreamId, UpstreamKey, UpstreamView};
 
-use super::name::Naming;
+use super::name::{Naming, upstream_labels};
 use super::sources::{READING_COUNT, READINGS, SOURCES};
 use super::table::{
     FAULTS_TOTAL, Metric, OVERFLOW, RECONCILED, TRANSITIONS, TRIP_REASONS, UPSTREAMS, WORKERS,
@@ -36,7 +36,6 @@ pub struct Exporter {
 #[derive(Debug)]
 struct Entry {
     hash: u64,
-    labels: Box<str>,
     names: Permission,
     /// Those that have ever been more than zero, by source. Few of all there are.
     counters: Vec<Counter>,
@@ -102,15 +101,14 @@ impl Exporter {
             .is_some_and(|entry| entry.as_ref().is_some_and(|entry| entry.hash == view.hash))
     }
 
-    /// A handle stands for this upstream from now on, and its metrics under these labels.
-    pub fn introduce(&mut self, id: UpstreamId, hash: u64, labels: Box<str>, names: Permission) {
+    /// A handle stands for this upstream from now on, which has names of its own or counts under `_overflow`.
+    pub fn introduce(&mut self, id: UpstreamId, hash: u64, names: Permission) {
         if self.entries.len() <= id.index() {
             self.entries.resize_with(id.index() + 1, || None);
         }
         if let Some(entry) = self.entries.get_mut(id.index()) {
             *entry = Some(Box::new(Entry {
                 hash,
-                labels,
                 names,
                 counters: Vec::new(),
                 gauges: None,
@@ -123,6 +121,7 @@ impl Exporter {
         let Some(entry) = self.entry(view) else {
             return;
         };
+        let names = entry.names;
         // Both are sorted: one walk.
         let mut place = 0;
         for (number, source) in (0_u8..).zip(&SOURCES) {
@@ -154,7 +153,10 @@ impl Exporter {
                 continue;
             }
             let grown = now.wrapping_sub(core::mem::replace(&mut counter.added, now));
-            let name = || out.naming.name(&source.metric, &entry.labels, source.value);
+            let name = || {
+                let labels = labels(view.key, names);
+                out.naming.name(&source.metric, &labels, source.value)
+            };
             let kind = MetricKind::Counter;
             if let Some(id) = define(out.host, out.faults, &mut counter.id, kind, name) {
                 let done = out.host.increment_metric(id, i64::from(grown));
@@ -185,7 +187,10 @@ impl Exporter {
             if gauge.recorded.replace(value) == Some(value) {
                 continue;
             }
-            let name = || out.naming.name(&reading.metric, &entry.labels, None);
+            let name = || {
+                let labels = upstream_labels(view.key);
+                out.naming.name(&reading.metric, &labels, None)
+            };
             let kind = MetricKind::Gauge;
             if let Some(id) = define(out.host, out.faults, &mut gauge.id, kind, name) {
                 let done = out.host.record_metric(id, value);
@@ -281,6 +286,24 @@ impl Exporter {
             .get_mut(view.id.index())?
             .as_deref_mut()
             .filter(|entry| entry.hash == view.hash)
+    }
+}
+
+/// The labels under which an upstream's metrics stand.
+#[must_use]
+pub fn labels(key: &UpstreamKey, names: Permission) -> String {
+    match names {
+        Permission::Own => upstream_labels(key),
+        Permission::Shared | Permission::Undecided => upstream_labels(&overflow()),
+    }
+}
+
+/// What stands for all upstreams beyond the cap.
+#[must_use]
+pub fn overflow() -> UpstreamKey {
+    UpstreamKey {
+        cluster: tidegate_core::OVERFLOW.to_owned(),
+        route: None,
     }
 }
 

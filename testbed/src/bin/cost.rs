@@ -31,6 +31,9 @@ struct Options {
     /// Leave out memory.
     #[arg(long)]
     no_memory: bool,
+    /// Measure memory and upkeep alone.
+    #[arg(long, conflicts_with = "no_memory")]
+    only_memory: bool,
     /// Upstreams that every worker has served when memory is read.
     #[arg(long, default_value_t = 1_000)]
     upstreams: u32,
@@ -123,6 +126,14 @@ struct Counted {
 
 /// Counts with the tool that was asked for, or else with the best one that works to the end.
 fn count(options: &Options, subjects: &[Subject]) -> Result<Counted> {
+    if options.only_memory {
+        return Ok(Counted {
+            tool: Tool::Cpu,
+            refusals: Vec::new(),
+            effort: effort(options, Tool::Cpu)?,
+            rows: Vec::new(),
+        });
+    }
     let tools: Vec<Tool> = if options.counter == "auto" {
         Tool::ALL.to_vec()
     } else {

@@ -132,12 +132,14 @@ impl Report {
         for refusal in &self.refusals {
             let _ = writeln!(text, "not used: {refusal}");
         }
-        let _ = writeln!(
-            text,
-            "counted by {}: {} per request\n",
-            self.counter, self.unit
-        );
-        text.push_str(&self.request_table());
+        if !self.requests.is_empty() {
+            let _ = writeln!(
+                text,
+                "counted by {}: {} per request\n",
+                self.counter, self.unit
+            );
+            text.push_str(&self.request_table());
+        }
         if !self.memory.is_empty() {
             text.push('\n');
             text.push_str(&self.memory_table());
