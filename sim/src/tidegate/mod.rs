@@ -63,9 +63,9 @@ struct Tidegate {
     /// Whose turn it is to tick.
     turn: usize,
     gauges: Gauges,
-    slices: BTreeMap<usize, Slice>,
-    directives: Directives,
-    learned: Directives,
+    slices: BTreeMap<usize, Slice<'static>>,
+    directives: Directives<'static>,
+    learned: Directives<'static>,
     permits: BTreeMap<RequestId, Held>,
     notes: Vec<Note>,
 }
@@ -208,14 +208,14 @@ impl Contender for Tidegate {
             return;
         };
         engine.tick(&mut self.gauges, now);
-        let slice = Slice::decode(&engine.encode_slice(now));
+        let slice = Slice::decode(engine.slice(now).encode());
         debug_assert!(slice.is_ok(), "what an engine writes, an engine reads");
         self.slices.extend(slice.ok().map(|slice| (worker, slice)));
         let mut events = Vec::new();
         if self.leader == Some(worker) {
-            let slices: Vec<Slice> = self.slices.values().cloned().collect();
+            let slices: Vec<Slice<'_>> = self.slices.values().cloned().collect();
             if let Some((directives, happened)) = engine.decide(&slices, &mut self.gauges, now) {
-                let directives = Directives::decode(&directives.encode());
+                let directives = Directives::decode(directives.encode());
                 debug_assert!(directives.is_ok(), "what an engine writes, an engine reads");
                 self.directives = directives.unwrap_or_default();
                 self.learned = engine.learned(now);

@@ -10,20 +10,23 @@
 //! Slices come sorted, so they are walked side by side: one upstream is merged and decided at a time, and what was
 //! last heard of a worker is kept packed, as it came. A leader's memory grows little with the number of workers.
 
+mod controller;
+mod walk;
+
 use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use crate::breaker::{BreakerState, Findings, Judge, Transition};
-use crate::config::Policy;
-use crate::exchange::{Directive, Introduction, LocalTrip, Report, Slice};
-use crate::ladder::{Demand, Margin};
-use crate::limit::{Learned, LimitReason, Limiter, Terms};
+use crate::breaker::{BreakerState, Transition};
+use crate::exchange::{Directive, Slice};
+use crate::limit::LimitReason;
 use crate::registry::EVICTABLE_AFTER;
-use crate::sample::Sample;
-use crate::tally::Count;
 use crate::time::Instant;
-use crate::upstream::UpstreamKey;
+use controller::{Controller, Round};
+use walk::Walk;
+
+pub(crate) use controller::Surroundings;
+pub use controller::UnderWay;
 
 /// A worker that has not reported for so long is gone.
 const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,8 +34,6 @@ const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
 const ROUND_PATIENCE: Duration = Duration::from_millis(250);
 /// Rounds closer together than this measure nothing.
 const MIN_ROUND: Duration = Duration::from_millis(10);
-/// Counts that began less than this before their first report are news as a whole.
-const YOUNG: Duration = Duration::from_secs(1);
 /// Directives of upstreams that were idle for so long need not be repeated.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
 
@@ -42,102 +43,6 @@ pub(crate) struct Leader {
     round_at: Instant,
     workers: BTreeMap<u64, Instant>,
     controllers: BTreeMap<u64, Controller>,
-}
-
-/// The laws for one upstream.
-#[derive(Debug)]
-struct Controller {
-    limiter: Limiter,
-    judge: Judge,
-    demand: Demand,
-    /// Of each worker.
-    seen: Vec<Seen>,
-    active_at: Instant,
-    /// What was under way in the last round that had a report, and when that was.
-    under_way: UnderWay,
-    heard_at: Instant,
-    directive: Directive,
-}
-
-/// What was last heard of one worker's counts.
-#[derive(Debug)]
-struct Seen {
-    worker: u64,
-    began: Instant,
-    /// The sequence of the last trip heard.
-    trip: Option<u32>,
-    /// The counts, packed.
-    counts: Box<[u8]>,
-}
-
-/// What the live workers have under way with one upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UnderWay {
-    /// Requests in flight.
-    pub in_flight: u64,
-    /// Streams, and requests that hang since before the breaker opened.
-    pub streams: u64,
-}
-
-/// One upstream's merged reports of a round.
-pub(crate) struct Round {
-    sample: Sample,
-    trips: Vec<LocalTrip>,
-    under_way: UnderWay,
-}
-
-impl Round {
-    /// Whether any worker had a request for it.
-    pub(crate) fn is_active(&self) -> bool {
-        self.sample.tally.get(Count::Arrivals) > 0 || self.sample.in_flight > 0
-    }
-}
-
-/// One slice of each live worker, walked side by side.
-pub(crate) struct Walk<'a> {
-    span: Duration,
-    introductions: BTreeMap<u64, Introduction<'a>>,
-    workers: Vec<Stop<'a>>,
-}
-
-/// Where the walk through one worker's slice stands.
-struct Stop<'a> {
-    worker: u64,
-    at: Instant,
-    next: Option<Report<'a>>,
-    rest: Box<dyn Iterator<Item = Report<'a>> + 'a>,
-}
-
-impl<'a> Walk<'a> {
-    /// Upstreams that this leader may not know, in the order of their hashes.
-    pub(crate) fn introductions(&self) -> impl Iterator<Item = (u64, Introduction<'a>)> {
-        self.introductions.iter().map(|(hash, name)| (*hash, *name))
-    }
-
-    /// The next upstream's hash.
-    pub(crate) fn next(&self) -> Option<u64> {
-        let nexts = self.workers.iter().filter_map(|stop| stop.next.as_ref());
-        nexts.map(|report| report.upstream).min()
-    }
-
-    /// Goes past the reports of an upstream.
-    pub(crate) fn pass(&mut self, upstream: u64, mut hear: impl FnMut(u64, Instant, &Report<'_>)) {
-        for stop in &mut self.workers {
-            while let Some(report) = stop.next.filter(|report| report.upstream == upstream) {
-                hear(stop.worker, stop.at, &report);
-                stop.next = stop.rest.next();
-            }
-        }
-    }
-}
-
-/// What a controller needs from outside for one round.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) policy: &'a Policy,
-    /// Probes ever sent.
-    pub(crate) probes: u64,
-    /// In 0..1.
-    pub(crate) dice: f64,
 }
 
 impl Leader {
@@ -178,29 +83,11 @@ impl Leader {
         }
         let span = self.span(live.values().filter(fresh).copied(), waited);
         self.round_at = now;
-        let mut workers = Vec::with_capacity(live.len());
-        let mut introductions = BTreeMap::new();
-        for slice in live.into_values() {
+        for slice in live.values() {
             self.workers.insert(slice.worker, slice.at);
-            introductions.extend(
-                slice
-                    .introductions()
-                    .map(|name| (UpstreamKey::hash(name.cluster, name.route), name)),
-            );
-            let mut rest = slice.reports();
-            workers.push(Stop {
-                worker: slice.worker,
-                at: slice.at,
-                next: rest.next(),
-                rest: Box::new(rest),
-            });
         }
         self.forget_the_gone(now);
-        Some(Walk {
-            span,
-            introductions,
-            workers,
-        })
+        Some(Walk::new(span, live.into_values()))
     }
 
     /// Merges the reports of the upstream that is next on the walk. `None` where there is no room for it: at most
@@ -221,11 +108,7 @@ impl Leader {
             .controllers
             .entry(upstream)
             .or_insert_with(|| Controller::new(upstream, known(), now));
-        let mut round = Round {
-            sample: Sample::empty(walk.span),
-            trips: Vec::new(),
-            under_way: UnderWay::default(),
-        };
+        let mut round = Round::empty(walk.span);
         walk.pass(upstream, |worker, at, report| {
             controller.hear(worker, at, report, &mut round);
         });
@@ -317,153 +200,11 @@ impl Leader {
     }
 }
 
-impl Controller {
-    fn new(hash: u64, known: Option<Directive>, now: Instant) -> Self {
-        let directive = known.unwrap_or_else(|| Directive::unknown(hash));
-        Self {
-            limiter: Limiter::resume(&directive.learned),
-            judge: Judge::resume(directive.breaker, directive.epoch, &directive.learned),
-            demand: Demand::default(),
-            seen: Vec::new(),
-            active_at: now,
-            under_way: UnderWay::default(),
-            heard_at: now,
-            directive,
-        }
-    }
-
-    fn hear(&mut self, worker: u64, at: Instant, report: &Report<'_>, round: &mut Round) {
-        let place = self.seen.iter().position(|seen| seen.worker == worker);
-        // An upstream that left the worker's registry and came back counts from zero.
-        let seen = place
-            .and_then(|place| self.seen.get(place))
-            .filter(|seen| seen.began == report.began);
-        let is_young = at.saturating_since(report.began) < YOUNG;
-        let sample = &mut round.sample;
-        let arrivals = sample.tally.get(Count::Arrivals);
-        match seen {
-            Some(seen) => report.add_news(&mut sample.tally, &seen.counts),
-            None if is_young => report.add_news(&mut sample.tally, &[]),
-            None => {}
-        }
-        if let Some(trip) = report.trip {
-            let is_heard = match seen {
-                Some(seen) => seen.trip == Some(trip.sequence),
-                // An old one was for the leader before.
-                None => !is_young && trip.epoch != self.judge.epoch(),
-            };
-            if !is_heard {
-                round.trips.push(trip);
-            }
-        }
-        if sample.tally.get(Count::Arrivals) != arrivals || report.in_flight > 0 {
-            sample.workers = sample.workers.saturating_add(1);
-        }
-        sample.in_flight = sample.in_flight.saturating_add(report.in_flight);
-        sample.overdue = sample.overdue.saturating_add(report.overdue);
-        sample.peak = sample.peak.max(report.peak);
-        sample.last_response = sample.last_response.max(report.last_response);
-        sample.endpoints = sample.endpoints.max(report.endpoints);
-        sample.retry_after = sample
-            .retry_after
-            .max(Duration::from_millis(u64::from(report.retry_after_ms)));
-        round.under_way.in_flight += u64::from(report.in_flight);
-        round.under_way.streams += u64::from(report.streams);
-        self.remember(place, worker, report);
-    }
-
-    fn remember(&mut self, place: Option<usize>, worker: u64, report: &Report<'_>) {
-        let trip = report.trip.map(|trip| trip.sequence);
-        match place.and_then(|place| self.seen.get_mut(place)) {
-            Some(seen) => {
-                (seen.began, seen.trip) = (report.began, trip);
-                if seen.counts.len() == report.counts.len() {
-                    seen.counts.copy_from_slice(report.counts);
-                } else {
-                    seen.counts = report.counts.into();
-                }
-            }
-            None => {
-                self.seen.reserve_exact(1);
-                self.seen.push(Seen {
-                    worker,
-                    began: report.began,
-                    trip,
-                    counts: report.counts.into(),
-                });
-            }
-        }
-    }
-
-    fn decide(
-        &mut self,
-        round: &Round,
-        around: &Surroundings<'_>,
-        now: Instant,
-    ) -> Option<Transition> {
-        let (sample, policy) = (&round.sample, around.policy);
-        if round.is_active() {
-            self.active_at = now;
-        }
-        let terms = Terms {
-            slo: policy.slo(),
-            limit: policy.limit(),
-            stance: policy.stance(),
-        };
-        if matches!(
-            self.judge.state(),
-            BreakerState::Closed | BreakerState::Ramp { .. }
-        ) {
-            self.limiter.update(sample, terms, now);
-        }
-        self.demand.update(sample);
-        let (limit, reserve) = self.limiter.limits(terms);
-        let mut learned = Learned::default();
-        self.limiter.teach(&mut learned);
-        let findings = Findings {
-            sample,
-            trips: &round.trips,
-            hang_after: learned.hang_after(policy.slo()),
-            limit,
-            min_limit: policy.limit().min().saturating_mul(sample.endpoints.max(1)),
-            probes: around.probes,
-            dice: around.dice,
-            now,
-        };
-        let transition = self.judge.update(&findings, policy.breaker());
-        let pressed = self.limiter.is_congested() || sample.tally.refused_for_load() > 0;
-        let capacity = if pressed {
-            self.limiter.capacity()
-        } else {
-            0.0
-        };
-        let margin = self.demand.margin(capacity);
-        // Where all can be served, nobody needs a reserve.
-        let reserve = if margin == Margin::NONE {
-            limit
-        } else {
-            reserve
-        };
-        self.judge.teach(&mut learned);
-        self.directive = Directive {
-            upstream: self.directive.upstream,
-            epoch: self.judge.epoch(),
-            breaker: self.judge.state(),
-            limit,
-            reserve,
-            margin,
-            workers: sample.workers.max(1),
-            learned,
-        };
-        transition
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::LocalTrip;
-    use crate::tally::Counted;
+    use crate::exchange::{LocalTrip, Report};
+    use crate::tally::{Count, Counted};
 
     const TICK: Duration = Duration::from_millis(100);
     const BACKEND: u64 = 7;

@@ -1,0 +1,231 @@
+//! The laws for one upstream: what was last heard of each worker, and what follows from all of them.
+
+use core::time::Duration;
+
+use crate::breaker::{BreakerState, Findings, Judge, Transition};
+use crate::config::Policy;
+use crate::exchange::{Directive, LocalTrip, Report};
+use crate::ladder::{Demand, Margin};
+use crate::limit::{Learned, Limiter, Terms};
+use crate::sample::Sample;
+use crate::tally::Count;
+use crate::time::Instant;
+
+/// Counts that began less than this before their first report are news as a whole.
+const YOUNG: Duration = Duration::from_secs(1);
+
+/// The laws for one upstream.
+#[derive(Debug)]
+pub(super) struct Controller {
+    pub(super) limiter: Limiter,
+    judge: Judge,
+    demand: Demand,
+    /// Of each worker.
+    pub(super) seen: Vec<Seen>,
+    /// When any worker last had a request.
+    pub(super) active_at: Instant,
+    /// What was under way in the last round that had a report, and when that was.
+    pub(super) under_way: UnderWay,
+    pub(super) heard_at: Instant,
+    pub(super) directive: Directive,
+}
+
+/// What was last heard of one worker's counts.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) worker: u64,
+    began: Instant,
+    /// The sequence of the last trip heard.
+    trip: Option<u32>,
+    /// The counts, packed.
+    counts: Box<[u8]>,
+}
+
+/// What the live workers have under way with one upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Streams, and requests that hang since before the breaker opened.
+    pub streams: u64,
+}
+
+/// One upstream's merged reports of a round.
+pub(crate) struct Round {
+    pub(super) sample: Sample,
+    trips: Vec<LocalTrip>,
+    pub(super) under_way: UnderWay,
+}
+
+impl Round {
+    /// A round of `span` of which nothing is known yet.
+    pub(super) fn empty(span: Duration) -> Self {
+        Self {
+            sample: Sample::empty(span),
+            trips: Vec::new(),
+            under_way: UnderWay::default(),
+        }
+    }
+
+    /// Whether any worker had a request for it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.sample.tally.get(Count::Arrivals) > 0 || self.sample.in_flight > 0
+    }
+}
+
+/// What a controller needs from outside for one round.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) policy: &'a Policy,
+    /// Probes ever sent.
+    pub(crate) probes: u64,
+    /// In 0..1.
+    pub(crate) dice: f64,
+}
+
+impl Controller {
+    pub(super) fn new(hash: u64, known: Option<Directive>, now: Instant) -> Self {
+        let directive = known.unwrap_or_else(|| Directive::unknown(hash));
+        Self {
+            limiter: Limiter::resume(&directive.learned),
+            judge: Judge::resume(directive.breaker, directive.epoch, &directive.learned),
+            demand: Demand::default(),
+            seen: Vec::new(),
+            active_at: now,
+            under_way: UnderWay::default(),
+            heard_at: now,
+            directive,
+        }
+    }
+
+    pub(super) fn hear(
+        &mut self,
+        worker: u64,
+        at: Instant,
+        report: &Report<'_>,
+        round: &mut Round,
+    ) {
+        let place = self.seen.iter().position(|seen| seen.worker == worker);
+        // An upstream that left the worker's registry and came back counts from zero.
+        let seen = place
+            .and_then(|place| self.seen.get(place))
+            .filter(|seen| seen.began == report.began);
+        let is_young = at.saturating_since(report.began) < YOUNG;
+        let sample = &mut round.sample;
+        let arrivals = sample.tally.get(Count::Arrivals);
+        match seen {
+            Some(seen) => report.add_news(&mut sample.tally, &seen.counts),
+            None if is_young => report.add_news(&mut sample.tally, &[]),
+            None => {}
+        }
+        if let Some(trip) = report.trip {
+            let is_heard = match seen {
+                Some(seen) => seen.trip == Some(trip.sequence),
+                // An old one was for the leader before.
+                None => !is_young && trip.epoch != self.judge.epoch(),
+            };
+            if !is_heard {
+                round.trips.push(trip);
+            }
+        }
+        if sample.tally.get(Count::Arrivals) != arrivals || report.in_flight > 0 {
+            sample.workers = sample.workers.saturating_add(1);
+        }
+        sample.in_flight = sample.in_flight.saturating_add(report.in_flight);
+        sample.overdue = sample.overdue.saturating_add(report.overdue);
+        sample.peak = sample.peak.max(report.peak);
+        sample.last_response = sample.last_response.max(report.last_response);
+        sample.endpoints = sample.endpoints.max(report.endpoints);
+        sample.retry_after = sample
+            .retry_after
+            .max(Duration::from_millis(u64::from(report.retry_after_ms)));
+        round.under_way.in_flight += u64::from(report.in_flight);
+        round.under_way.streams += u64::from(report.streams);
+        self.remember(place, worker, report);
+    }
+
+    fn remember(&mut self, place: Option<usize>, worker: u64, report: &Report<'_>) {
+        let trip = report.trip.map(|trip| trip.sequence);
+        match place.and_then(|place| self.seen.get_mut(place)) {
+            Some(seen) => {
+                (seen.began, seen.trip) = (report.began, trip);
+                if seen.counts.len() == report.counts.len() {
+                    seen.counts.copy_from_slice(report.counts);
+                } else {
+                    seen.counts = report.counts.into();
+                }
+            }
+            None => {
+                self.seen.reserve_exact(1);
+                self.seen.push(Seen {
+                    worker,
+                    began: report.began,
+                    trip,
+                    counts: report.counts.into(),
+                });
+            }
+        }
+    }
+
+    pub(super) fn decide(
+        &mut self,
+        round: &Round,
+        around: &Surroundings<'_>,
+        now: Instant,
+    ) -> Option<Transition> {
+        let (sample, policy) = (&round.sample, around.policy);
+        if round.is_active() {
+            self.active_at = now;
+        }
+        let terms = Terms {
+            slo: policy.slo(),
+            limit: policy.limit(),
+            stance: policy.stance(),
+        };
+        if matches!(
+            self.judge.state(),
+            BreakerState::Closed | BreakerState::Ramp { .. }
+        ) {
+            self.limiter.update(sample, terms, now);
+        }
+        self.demand.update(sample);
+        let (limit, reserve) = self.limiter.limits(terms);
+        let mut learned = Learned::default();
+        self.limiter.teach(&mut learned);
+        let findings = Findings {
+            sample,
+            trips: &round.trips,
+            hang_after: learned.hang_after(policy.slo()),
+            limit,
+            min_limit: policy.limit().min().saturating_mul(sample.endpoints.max(1)),
+            probes: around.probes,
+            dice: around.dice,
+            now,
+        };
+        let transition = self.judge.update(&findings, policy.breaker());
+        let pressed = self.limiter.is_congested() || sample.tally.refused_for_load() > 0;
+        let capacity = if pressed {
+            self.limiter.capacity()
+        } else {
+            0.0
+        };
+        let margin = self.demand.margin(capacity);
+        // Where all can be served, nobody needs a reserve.
+        let reserve = if margin == Margin::NONE {
+            limit
+        } else {
+            reserve
+        };
+        self.judge.teach(&mut learned);
+        self.directive = Directive {
+            upstream: self.directive.upstream,
+            epoch: self.judge.epoch(),
+            breaker: self.judge.state(),
+            limit,
+            reserve,
+            margin,
+            workers: sample.workers.max(1),
+            learned,
+        };
+        transition
+    }
+}

@@ -1,0 +1,77 @@
+//! The way of a round through all workers' slices.
+//!
+//! Reports stand in the order of their upstreams' hashes, so that the slices can be walked side by side: what all
+//! workers say of one upstream is at hand together, and nothing has to be kept of the rest. A slice that is not in
+//! order splits an upstream into several rounds, no worse.
+
+use std::collections::BTreeMap;
+
+use core::time::Duration;
+
+use crate::exchange::{Introduction, Report, Slice};
+use crate::time::Instant;
+use crate::upstream::UpstreamKey;
+
+/// One slice of each live worker, walked side by side.
+pub(crate) struct Walk<'a> {
+    /// How long the round was.
+    pub(super) span: Duration,
+    introductions: BTreeMap<u64, Introduction<'a>>,
+    workers: Vec<Stop<'a>>,
+}
+
+/// Where the walk through one worker's slice stands.
+struct Stop<'a> {
+    worker: u64,
+    at: Instant,
+    next: Option<Report<'a>>,
+    rest: Box<dyn Iterator<Item = Report<'a>> + 'a>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk through these slices, whose reports are `span` apart from those before.
+    pub(super) fn new(span: Duration, slices: impl Iterator<Item = &'a Slice<'a>>) -> Self {
+        let mut introductions = BTreeMap::new();
+        let mut workers = Vec::new();
+        for slice in slices {
+            introductions.extend(
+                slice
+                    .introductions()
+                    .map(|name| (UpstreamKey::hash(name.cluster, name.route), name)),
+            );
+            let mut rest = slice.reports();
+            workers.push(Stop {
+                worker: slice.worker,
+                at: slice.at,
+                next: rest.next(),
+                rest: Box::new(rest),
+            });
+        }
+        Self {
+            span,
+            introductions,
+            workers,
+        }
+    }
+
+    /// Upstreams that this leader may not know, in the order of their hashes.
+    pub(crate) fn introductions(&self) -> impl Iterator<Item = (u64, Introduction<'a>)> {
+        self.introductions.iter().map(|(hash, name)| (*hash, *name))
+    }
+
+    /// The next upstream's hash.
+    pub(crate) fn next(&self) -> Option<u64> {
+        let nexts = self.workers.iter().filter_map(|stop| stop.next.as_ref());
+        nexts.map(|report| report.upstream).min()
+    }
+
+    /// Goes past the reports of an upstream.
+    pub(crate) fn pass(&mut self, upstream: u64, mut hear: impl FnMut(u64, Instant, &Report<'_>)) {
+        for stop in &mut self.workers {
+            while let Some(report) = stop.next.filter(|report| report.upstream == upstream) {
+                hear(stop.worker, stop.at, &report);
+                stop.next = stop.rest.next();
+            }
+        }
+    }
+}
