@@ -1,5 +1,7 @@
 //! One scenario on one contender, with real sockets.
 
+mod services;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,18 +9,19 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::client::open_loop;
-use crate::envoy::{Admin, Cluster, Envoy, EnvoyError, Metrics, Route};
-use crate::upstream::Upstream;
+use crate::envoy::{Admin, Envoy, EnvoyError, Metrics, Route};
+use crate::upstream::Counts;
 use crate::variant::Variant;
 use tidegate_sim::arrivals;
 use tidegate_sim::record::Record;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::score::{Figures, Reached};
+use tidegate_sim::score::Figures;
 use tidegate_sim::series::{self, Sample, Window};
+
+use services::Services;
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -121,26 +124,15 @@ pub async fn run(
         });
     }
     let envoy_error = |source| RunError::Envoy { variant, source };
-    let mut upstreams = Vec::new();
-    for (seed, profile) in (scenario.seed..).zip(&scenario.upstreams) {
-        let builder = Upstream::builder(&profile.name)
-            .behaviour(profile.behaviour.clone())
-            .seed(seed);
-        let started = builder.start().await;
-        upstreams.push(started.map_err(|source| RunError::Upstream {
-            name: profile.name.clone(),
-            source,
-        })?);
-    }
-    let upstreams = Arc::new(upstreams);
-    let envoy = start_envoy(scenario, variant, &upstreams)
+    let services = Services::start(scenario).await?;
+    let envoy = start_envoy(scenario, variant, &services)
         .await
         .map_err(envoy_error)?;
 
     let start = Instant::now() + HEAD_START;
-    let timelines = follow_timelines(scenario, &upstreams, start);
+    let acting = services.act(start);
     let sampler = Sampler {
-        upstreams: Arc::clone(&upstreams),
+        services: services.clone(),
         admin: envoy.admin().clone(),
         start,
         variant,
@@ -162,15 +154,10 @@ pub async fn run(
         records.push(record);
     }
     drop(stop);
-    timelines.iter().for_each(JoinHandle::abort);
+    drop(acting);
 
-    let counts = upstreams.iter().map(Upstream::counts);
-    let reached = counts.fold(Reached::default(), |sum, counts| Reached {
-        received: sum.received + counts.received,
-        received_while_down: sum.received_while_down + counts.received_while_down,
-    });
     let samples = sampling.await.unwrap_or_default();
-    let mut figures = Figures::of(scenario, &records, reached);
+    let mut figures = Figures::of(scenario, &records, services.reached());
     if variant == Variant::Tidegate {
         let metrics = envoy
             .admin()
@@ -203,41 +190,19 @@ fn opened(metrics: &Metrics) -> u64 {
 async fn start_envoy(
     scenario: &Scenario,
     variant: Variant,
-    upstreams: &[Upstream],
+    services: &Services,
 ) -> Result<Envoy, EnvoyError> {
     let mut builder = Envoy::builder().concurrency(scenario.workers);
-    for (profile, upstream) in scenario.upstreams.iter().zip(upstreams) {
+    for profile in &scenario.upstreams {
         builder = builder
-            .cluster(variant.cluster(Cluster::new(&profile.name, upstream.addr())))
+            .cluster(variant.cluster(services.cluster(profile)))
             .route(Route::host(&profile.name).to(&profile.name));
     }
     variant.envoy(builder, scenario).start().await
 }
 
-fn follow_timelines(
-    scenario: &Scenario,
-    upstreams: &Arc<Vec<Upstream>>,
-    start: Instant,
-) -> Vec<JoinHandle<()>> {
-    let timelines = scenario
-        .upstreams
-        .iter()
-        .map(|profile| profile.timeline.clone());
-    timelines
-        .enumerate()
-        .map(|(index, timeline)| {
-            let upstreams = Arc::clone(upstreams);
-            tokio::spawn(async move {
-                if let Some(upstream) = upstreams.get(index) {
-                    upstream.follow(&timeline, start).await;
-                }
-            })
-        })
-        .collect()
-}
-
 struct Sampler {
-    upstreams: Arc<Vec<Upstream>>,
+    services: Services,
     admin: Admin,
     start: Instant,
     variant: Variant,
@@ -265,7 +230,7 @@ impl Sampler {
                 _ => None,
             };
             samples.push(sample(
-                &self.upstreams,
+                self.services.counts(),
                 plugin.as_ref(),
                 self.start.elapsed(),
             ));
@@ -274,12 +239,16 @@ impl Sampler {
 }
 
 /// One look at upstreams and plugin.
-pub(crate) fn sample(upstreams: &[Upstream], plugin: Option<&Metrics>, at: Duration) -> Sample {
+pub(crate) fn sample(
+    counts: impl Iterator<Item = Counts>,
+    plugin: Option<&Metrics>,
+    at: Duration,
+) -> Sample {
     let mut sample = Sample {
         at_s: at.as_secs_f64(),
         ..Sample::default()
     };
-    for counts in upstreams.iter().map(Upstream::counts) {
+    for counts in counts {
         sample.received += counts.received;
         sample.in_service += counts.in_service;
         sample.waiting += counts.waiting;

@@ -151,7 +151,7 @@ impl Scenario {
         ranges
     }
 
-    /// The keys of this scenario that only the simulator can play; empty when real sockets can.
+    /// What of this scenario only the simulator can play; empty when real sockets can.
     #[must_use]
     pub fn only_simulated(&self) -> Vec<&'static str> {
         let keys = [
@@ -160,8 +160,8 @@ impl Scenario {
             ("network", self.network.is_some()),
             ("incidents", !self.incidents.is_empty()),
             (
-                "endpoints",
-                self.upstreams.iter().any(UpstreamProfile::has_endpoints),
+                "endpoints that come or go",
+                self.upstreams.iter().any(UpstreamProfile::is_scaled),
             ),
         ];
         let used = keys.into_iter().filter(|(_, is_used)| *is_used);

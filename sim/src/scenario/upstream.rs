@@ -68,23 +68,28 @@ impl UpstreamProfile {
     /// What becomes of an endpoint that is no exception, and so of the upstream as a whole.
     #[must_use]
     pub fn stages(&self) -> Stages {
-        self.stages_with(&[])
+        self.stages_with(&self.timeline)
     }
 
     /// What becomes of one endpoint.
     #[must_use]
     pub fn stages_of(&self, endpoint: u32) -> Stages {
-        let own = self
-            .exceptions
-            .iter()
-            .find(|exception| exception.endpoint == endpoint);
-        self.stages_with(own.map_or(&[], |exception| &exception.timeline))
+        self.stages_with(&self.timeline_of(endpoint))
     }
 
-    fn stages_with(&self, own: &[TimedChange]) -> Stages {
-        let mut changes: Vec<&TimedChange> = self.timeline.iter().chain(own).collect();
+    /// What changes when for one endpoint, in order of time: what becomes of all, and its own fate.
+    #[must_use]
+    pub fn timeline_of(&self, endpoint: u32) -> Vec<TimedChange> {
+        let is_of = |exception: &&Exception| exception.endpoint == endpoint;
+        let own = self.exceptions.iter().find(is_of);
+        let own = own.map_or(&[][..], |exception| &exception.timeline);
+        let mut changes: Vec<TimedChange> = self.timeline.iter().chain(own).cloned().collect();
         // Stable: at the same time, what becomes of all comes first.
         changes.sort_by_key(|change| change.at);
+        changes
+    }
+
+    fn stages_with(&self, changes: &[TimedChange]) -> Stages {
         let mut behaviour = self.behaviour.clone();
         let mut stages = vec![(Duration::ZERO, behaviour.clone())];
         for change in changes {
@@ -102,9 +107,10 @@ impl UpstreamProfile {
         counts.max().unwrap_or(1)
     }
 
-    /// Whether it is more than a single endpoint throughout.
-    pub(super) fn has_endpoints(&self) -> bool {
-        self.max_endpoints() != 1 || !self.exceptions.is_empty()
+    /// Whether endpoints come or go.
+    pub(super) fn is_scaled(&self) -> bool {
+        let scales = |change: &TimedChange| change.change.endpoints.is_some();
+        self.timeline.iter().any(scales)
     }
 
     /// All that changes, to change it.

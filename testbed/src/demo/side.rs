@@ -125,7 +125,7 @@ impl Side {
             None
         };
         let sample = run::sample(
-            std::slice::from_ref(&*self.upstream),
+            std::iter::once(self.upstream.counts()),
             plugin.as_ref(),
             passed,
         );

@@ -15,7 +15,30 @@ pub struct Cluster {
     http2: bool,
     thresholds: Thresholds,
     outlier: Option<Outlier>,
+    balancing: Balancing,
     connect_timeout: Duration,
+}
+
+/// How Envoy spreads requests over the endpoints of a cluster; each worker does it for itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Balancing {
+    /// One after the other: Envoy's default.
+    #[default]
+    RoundRobin,
+    /// Whichever.
+    Random,
+    /// Of two drawn at random, the one with fewer requests in flight.
+    LeastRequest,
+}
+
+impl Balancing {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "ROUND_ROBIN",
+            Self::Random => "RANDOM",
+            Self::LeastRequest => "LEAST_REQUEST",
+        }
+    }
 }
 
 /// Envoy's static circuit breaker of a cluster.
@@ -99,6 +122,7 @@ impl Cluster {
             http2: false,
             thresholds: Thresholds::unlimited(),
             outlier: None,
+            balancing: Balancing::default(),
             connect_timeout: Duration::from_secs(1),
         }
     }
@@ -140,11 +164,18 @@ impl Cluster {
         self
     }
 
+    /// Sets how requests are spread over the endpoints.
+    #[must_use]
+    pub const fn balancing(mut self, balancing: Balancing) -> Self {
+        self.balancing = balancing;
+        self
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let endpoints: Vec<Value> = self
             .endpoints
             .iter()
@@ -166,6 +197,7 @@ impl Cluster {
         let mut cluster = json!({
             "name": self.name,
             "type": "STATIC",
+            "lb_policy": self.balancing.name(),
             "connect_timeout": duration(self.connect_timeout),
             "load_assignment": {"cluster_name": self.name, "endpoints": [{"lb_endpoints": endpoints}]},
             "circuit_breakers": {"thresholds": [limits]},

@@ -29,7 +29,7 @@ pub use access_log::AccessLine;
 pub use admin::{Admin, AdminError};
 pub(crate) use bootstrap::DETAILS_HEADER;
 pub use builder::EnvoyBuilder;
-pub use cluster::{Cluster, Outlier, Thresholds};
+pub use cluster::{Balancing, Cluster, Outlier, Thresholds};
 pub use metrics::{Metrics, TidegateMetric};
 pub use plugin::{
     FailurePolicy, MODULE_VARIABLE, Plugin, PushOutcome, release_module, test_module,

@@ -1,0 +1,161 @@
+//! The services of a scenario on real sockets: a server for each endpoint.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::RunError;
+use crate::envoy::{Balancing, Cluster};
+use crate::upstream::{Counts, Upstream};
+use tidegate_sim::scenario::{Scenario, TimedChange, UpstreamProfile};
+use tidegate_sim::score::Reached;
+
+/// Every server, endpoint by endpoint, service by service.
+#[derive(Debug, Clone)]
+pub(super) struct Services {
+    endpoints: Arc<Vec<Endpoint>>,
+}
+
+#[derive(Debug)]
+struct Endpoint {
+    service: String,
+    server: Upstream,
+    timeline: Vec<TimedChange>,
+}
+
+/// The tasks that act out what becomes of the endpoints; they end with the handle.
+#[derive(Debug)]
+pub(super) struct Acting(Vec<JoinHandle<()>>);
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Services {
+    /// Starts them all; each endpoint draws its service times from a seed of its own.
+    pub(super) async fn start(scenario: &Scenario) -> Result<Self, RunError> {
+        let all = scenario.upstreams.iter().flat_map(|profile| {
+            let indices = 0..profile.behaviour.endpoints;
+            indices.map(move |index| (profile, index))
+        });
+        let mut endpoints = Vec::new();
+        for (seed, (profile, index)) in (scenario.seed..).zip(all) {
+            let builder = Upstream::builder(&profile.name)
+                .behaviour(profile.behaviour.clone())
+                .seed(seed);
+            let server = builder.start().await.map_err(|source| RunError::Upstream {
+                name: profile.name.clone(),
+                source,
+            })?;
+            endpoints.push(Endpoint {
+                service: profile.name.clone(),
+                server,
+                timeline: profile.timeline_of(index),
+            });
+        }
+        Ok(Self {
+            endpoints: Arc::new(endpoints),
+        })
+    }
+
+    /// One service as a cluster of Envoy's.
+    pub(super) fn cluster(&self, profile: &UpstreamProfile) -> Cluster {
+        let of_this = |endpoint: &&Endpoint| endpoint.service == profile.name;
+        let addresses = self.endpoints.iter().filter(of_this);
+        let addresses: Vec<SocketAddr> = addresses.map(|one| one.server.addr()).collect();
+        let cluster = Cluster::without_endpoints(&profile.name);
+        let cluster = addresses.into_iter().fold(cluster, Cluster::endpoint);
+        cluster.balancing(match profile.balancing {
+            tidegate_sim::scenario::Balancing::RoundRobin => Balancing::RoundRobin,
+            tidegate_sim::scenario::Balancing::Random => Balancing::Random,
+            tidegate_sim::scenario::Balancing::LeastRequest => Balancing::LeastRequest,
+        })
+    }
+
+    /// Lets every endpoint's fate take its course from `start` on.
+    pub(super) fn act(&self, start: Instant) -> Acting {
+        let act = |index: usize| {
+            let endpoints = Arc::clone(&self.endpoints);
+            tokio::spawn(async move {
+                if let Some(endpoint) = endpoints.get(index) {
+                    endpoint.server.follow(&endpoint.timeline, start).await;
+                }
+            })
+        };
+        Acting((0..self.endpoints.len()).map(act).collect())
+    }
+
+    /// What each endpoint has counted.
+    pub(super) fn counts(&self) -> impl Iterator<Item = Counts> {
+        self.endpoints
+            .iter()
+            .map(|endpoint| endpoint.server.counts())
+    }
+
+    /// What has reached them, all together.
+    pub(super) fn reached(&self) -> Reached {
+        self.counts()
+            .fold(Reached::default(), |sum, counts| Reached {
+                received: sum.received + counts.received,
+                received_while_down: sum.received_while_down + counts.received_while_down,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tidegate_sim::profile::Mode;
+
+    fn scenario() -> Scenario {
+        let text = "name='t'\ntitle='t'\nprose='p'\nseed=3\nduration='10s'\n\
+            [[clients]]\nupstream='a'\nload=[{at='0s', x=0.5}]\n\
+            [[upstreams]]\nname='a'\nbehaviour={endpoints=3, slots=5}\nbalancing='least-request'\n\
+            timeline=[{at='1s', slots=6}]\n[[upstreams.exceptions]]\nendpoint=1\ntimeline=[{at='0s', mode='fail'}]\n\
+            [[upstreams]]\nname='b'";
+        Scenario::parse(text, "test").unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_cluster_has_the_endpoints_of_its_service_alone() {
+        let scenario = scenario();
+        let services = Services::start(&scenario).await.unwrap();
+        let text = services.cluster(&scenario.upstreams[0]).json().to_string();
+        let own: Vec<u16> = services
+            .endpoints
+            .iter()
+            .map(|endpoint| endpoint.server.addr().port())
+            .collect();
+        assert_eq!(own.len(), 4);
+        let is_in = |port: &u16| text.contains(&format!("\"port_value\":{port}"));
+        let found: Vec<bool> = own.iter().map(is_in).collect();
+        assert_eq!(found, [true, true, true, false], "{text}");
+        assert!(text.contains("LEAST_REQUEST"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn an_exception_has_a_fate_of_its_own() {
+        let services = Services::start(&scenario()).await.unwrap();
+        let modes = services.endpoints.iter().map(|endpoint| {
+            let changes = endpoint.timeline.iter();
+            changes.filter_map(|change| change.change.mode).next()
+        });
+        let modes: Vec<_> = modes.collect();
+        assert_eq!(modes, [None, Some(Mode::Fail), None, None]);
+        let at: Vec<Duration> = services.endpoints[1]
+            .timeline
+            .iter()
+            .map(|c| c.at)
+            .collect();
+        assert_eq!(
+            at,
+            [Duration::ZERO, Duration::from_secs(1)],
+            "in order of time"
+        );
+    }
+}
