@@ -224,9 +224,13 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
     let good = line("good", Colour::Teal, &outcome.windows, |w| Some(w.good));
     let shed = line("shed", Colour::Gold, &outcome.windows, |w| Some(w.shed));
     let failed = line("failed", Colour::Red, &outcome.windows, |w| Some(w.failed));
-    chart
-        .lines
-        .extend([oracle(outcome), good.stroke(Stroke::Area), shed, failed]);
+    // Dashes are a line each, and there are many of these pictures.
+    chart.lines.extend([
+        oracle(outcome).stroke(Stroke::Solid),
+        good.stroke(Stroke::Area),
+        shed,
+        failed,
+    ]);
     let p99 = line("p99 ms", Colour::Violet, &outcome.windows, |w| w.p99_ms);
     chart.lines.push(p99.right());
     chart.right = Some(RightAxis {

@@ -25,6 +25,9 @@ use jobs::Job;
 /// Name of this project's contender.
 pub const OURS: &str = crate::tidegate::KIND.name;
 
+/// Of so many samples one is kept: of ten a second, two.
+const SAMPLES: usize = 5;
+
 /// One run of one contender.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
@@ -40,7 +43,7 @@ pub struct Outcome {
     pub figures: Figures,
     /// What the callers saw, over time; of the first repetition alone.
     pub windows: Vec<Window>,
-    /// What upstreams and contender did, over time; likewise.
+    /// What upstreams and contender did, every half second; likewise.
     pub samples: Vec<Sample>,
 }
 
@@ -67,7 +70,11 @@ impl Outcome {
             } else {
                 Vec::new()
             },
-            samples: if is_first { run.samples } else { Vec::new() },
+            samples: if is_first {
+                run.samples.into_iter().step_by(SAMPLES).collect()
+            } else {
+                Vec::new()
+            },
         })
     }
 }

@@ -22,7 +22,9 @@ pub fn verdicts(comparison: &Comparison, targets: &Targets) -> Vec<Verdict> {
                 score,
             })
         };
-        comparison.contenders.iter().filter_map(scored).collect()
+        // The last of equals counts as best there: the first in the tables is to be named.
+        let kinds = comparison.contenders.iter().rev();
+        kinds.filter_map(scored).collect()
     };
     targets.judge(&played.collect::<Vec<_>>(), ours, scores)
 }
@@ -94,5 +96,8 @@ mod tests {
         let all = comparison(&[("a", false, 0.9), ("b", false, 0.9)]);
         assert_eq!(best(&all, "t", false), Some("a"));
         assert_eq!(best(&all, "t", true), None);
+        let all = comparison(&[(OURS, false, 0.9), ("a", false, 0.9), ("b", false, 0.9)]);
+        let verdicts = verdicts(&all, &targets());
+        assert!(verdicts[1].found.contains("(a "), "{verdicts:?}");
     }
 }
