@@ -1,5 +1,7 @@
 //! `compare`: every scenario with every contender, as tables, JSON and a page.
 
+mod jobs;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use tidegate_sim::compare::{Comparison, Outcome, jobs, page, table, verdict};
+use tidegate_sim::compare::{Comparison, Outcome, page, table, verdict};
 use tidegate_sim::contender::{self, Kind};
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::targets::{Targets, Verdict};
@@ -80,7 +82,8 @@ fn play(scenarios: &[Scenario], contenders: &[Kind], options: &Options) -> Resul
     let bar = progress(jobs.len());
     let outcomes = jobs::run(&jobs, options.threads, |job| {
         bar.set_message(format!("{} {}", job.scenario.name, job.contender.name));
-        let outcome = Outcome::of(job).with_context(|| format!("scenario {}", job.scenario.name));
+        let outcome = Outcome::of(job.scenario, job.contender, job.repetition)
+            .with_context(|| format!("scenario {}", job.scenario.name));
         bar.inc(1);
         outcome
     });

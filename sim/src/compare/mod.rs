@@ -1,11 +1,9 @@
 //! Contenders side by side: every scenario with every contender, medians, verdicts, and a page to look at.
 //!
 //! A [`Comparison`] holds the outcomes of all runs. From it come the tables ([`table`]), the verdict whether the
-//! project keeps its promise ([`verdict`]) and the page ([`page`]). [`jobs`] runs what is wanted on several
-//! threads: each run is deterministic and knows nothing of the others, and the outcomes come back in the order in
-//! which they were asked for, so that the result does not depend on the number of threads.
+//! targets are met ([`verdict`]) and the page ([`page`]). Each run is deterministic and knows nothing of the others,
+//! so that it does not matter where and in which order they are made.
 
-pub mod jobs;
 pub mod page;
 pub mod table;
 pub mod verdict;
@@ -20,7 +18,6 @@ use crate::scenario::{Measure, Scenario};
 use crate::score::Figures;
 use crate::series::{self, Sample, Window};
 use crate::world;
-use jobs::Job;
 
 /// Name of this project's contender.
 pub const OURS: &str = crate::tidegate::KIND.name;
@@ -48,20 +45,25 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Makes a run.
+    /// Makes a run. Another repetition, from 0, draws other arrivals and service times; within one all contenders
+    /// get the same.
     ///
     /// # Errors
     /// When the contender cannot be made for the scenario.
-    pub fn of(job: &Job<'_>) -> Result<Self, ContenderError> {
+    pub fn of(
+        scenario: &Scenario,
+        contender: &Kind,
+        repetition: u64,
+    ) -> Result<Self, ContenderError> {
         let scenario = &Scenario {
-            seed: job.seed(),
-            ..job.scenario.clone()
+            seed: scenario.seed.wrapping_add(repetition),
+            ..scenario.clone()
         };
-        let run = world::play(scenario, job.contender)?;
-        let is_first = job.repetition == 0;
+        let run = world::play(scenario, contender)?;
+        let is_first = repetition == 0;
         Ok(Self {
             scenario: scenario.name.clone(),
-            contender: job.contender.name,
+            contender: contender.name,
             seed: scenario.seed,
             digest: run.digest.to_string(),
             figures: run.figures,

@@ -7,32 +7,26 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::contender::Kind;
-use crate::scenario::Scenario;
+use tidegate_sim::contender::Kind;
+use tidegate_sim::scenario::Scenario;
 
 /// One run to be made.
 #[derive(Debug, Clone, Copy)]
-pub struct Job<'a> {
+pub(super) struct Job<'a> {
     /// What happens.
-    pub scenario: &'a Scenario,
+    pub(super) scenario: &'a Scenario,
     /// Who protects the upstream.
-    pub contender: &'a Kind,
-    /// Number of the repetition, from 0: another one draws other arrivals and service times, and within one all
-    /// contenders get the same.
-    pub repetition: u64,
-}
-
-impl Job<'_> {
-    /// The seed of the run.
-    #[must_use]
-    pub const fn seed(&self) -> u64 {
-        self.scenario.seed.wrapping_add(self.repetition)
-    }
+    pub(super) contender: &'a Kind,
+    /// Number of the repetition, from 0.
+    pub(super) repetition: u64,
 }
 
 /// All runs of all scenarios with all contenders, `seeds` of each.
-#[must_use]
-pub fn all<'a>(scenarios: &'a [Scenario], contenders: &'a [Kind], seeds: u64) -> Vec<Job<'a>> {
+pub(super) fn all<'a>(
+    scenarios: &'a [Scenario],
+    contenders: &'a [Kind],
+    seeds: u64,
+) -> Vec<Job<'a>> {
     let pairs = scenarios.iter().flat_map(|scenario| {
         contenders
             .iter()
@@ -52,7 +46,7 @@ pub fn all<'a>(scenarios: &'a [Scenario], contenders: &'a [Kind], seeds: u64) ->
 ///
 /// # Errors
 /// The first error in the order of the jobs; jobs that nobody has taken by then are not begun.
-pub fn run<'a, T: Send, E: Send>(
+pub(super) fn run<'a, T: Send, E: Send>(
     jobs: &[Job<'a>],
     threads: usize,
     make: impl Fn(&Job<'a>) -> Result<T, E> + Sync,
@@ -90,31 +84,33 @@ fn take<'j, 'a>(jobs: &'j [Job<'a>], next: &AtomicUsize) -> Option<(usize, &'j J
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{comparison, kind};
+    use tidegate_sim::contender;
+
     use super::*;
+
+    fn scenario() -> Scenario {
+        let text = "name='t'\ntitle='t'\nprose='p'\nseed=1\nduration='9s'\n[[clients]]\nload=[{at='0s',x=1.0}]";
+        Scenario::parse(text, "test").unwrap()
+    }
 
     #[test]
     fn results_are_in_the_order_of_the_jobs_whatever_the_threads() {
-        let scenarios = comparison(&[]).scenarios;
-        let kinds = [kind("a", false), kind("b", false)];
+        let (scenarios, kinds) = ([scenario()], contender::all());
         let jobs = all(&scenarios, &kinds, 50);
-        assert_eq!(jobs.len(), 100);
+        assert_eq!(jobs.len(), 50 * kinds.len());
         let names = |threads| {
-            let made = run(&jobs, threads, |job| {
-                Ok::<_, ()>((job.contender.name, job.seed()))
-            });
-            made.unwrap()
+            let name = |job: &Job<'_>| Ok::<_, ()>((job.contender.name, job.repetition));
+            run(&jobs, threads, name).unwrap()
         };
         let one = names(1);
-        assert_eq!(one[0], ("a", 1));
-        assert_eq!(one[51], ("b", 2));
+        assert_eq!(one[0], (kinds[0].name, 0));
+        assert_eq!(one[51], (kinds[1].name, 1));
         assert_eq!(names(4), one);
     }
 
     #[test]
     fn the_first_error_ends_it() {
-        let scenarios = comparison(&[]).scenarios;
-        let kinds = [kind("a", false)];
+        let (scenarios, kinds) = ([scenario()], contender::all());
         let jobs = all(&scenarios, &kinds, 10);
         let made = run(&jobs, 1, |job| {
             if job.repetition < 3 {
