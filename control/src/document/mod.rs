@@ -4,6 +4,7 @@
 //! stands twice, and remembers the line of every value, so that an error can
 //! point at it.
 
+mod build;
 mod emit;
 mod marks;
 mod scalar;

@@ -6,7 +6,7 @@ use tidegate_core::config::Readable;
 use tidegate_core::config::schema::{FIELDS, Span, Values};
 
 use super::bounds::{Bound, Topology};
-use super::destination_rule::{Outlier, Pool, Traffic};
+use super::traffic::{Outlier, Pool, Traffic};
 
 /// What is carried over, and an account of each field for the reader.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,36 +5,16 @@
 //! the place of the destination's as a whole, a subset's block by block.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tidegate_core::config::schema::MAX_RULES;
-use tidegate_core::config::{ConfigErrors, Node, Section, parse_duration};
+use tidegate_core::config::{ConfigErrors, Node, Section};
+
+use super::traffic::{Traffic, number, traffic};
 
 /// API group of the documents.
 pub(super) const API_GROUP: &str = "networking.istio.io";
 /// Kind of the documents.
 pub(super) const KIND: &str = "DestinationRule";
-
-/// Settings that concern connections and not requests: they stay where they are.
-const STAYING_TCP: [&str; 4] = [
-    "connectTimeout",
-    "tcpKeepalive",
-    "maxConnectionDuration",
-    "idleTimeout",
-];
-const STAYING_HTTP: [&str; 3] = [
-    "maxRequestsPerConnection",
-    "idleTimeout",
-    "useClientProtocol",
-];
-/// What a breaker that learns has no setting for.
-const LEARNED: [&str; 5] = [
-    "consecutiveErrors",
-    "consecutive5xxErrors",
-    "consecutiveGatewayErrors",
-    "consecutiveLocalOriginFailures",
-    "interval",
-];
 
 /// A rule for one host.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,36 +33,6 @@ pub(super) struct Part {
     pub(super) subset: Option<String>,
     pub(super) port: Option<u64>,
     pub(super) traffic: Traffic,
-}
-
-/// What a level says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Traffic {
-    pub(super) pool: Option<Pool>,
-    pub(super) outlier: Option<Outlier>,
-}
-
-/// `connectionPool`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Pool {
-    pub(super) max_connections: Option<u64>,
-    pub(super) max_requests: Option<u64>,
-    pub(super) max_streams: Option<u64>,
-    pub(super) max_pending: Option<u64>,
-    pub(super) max_retries: Option<u64>,
-    pub(super) is_http2: bool,
-    /// Keys of it that stay in the rule.
-    pub(super) staying: Vec<String>,
-}
-
-/// `outlierDetection`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outlier {
-    pub(super) base_ejection: Option<Duration>,
-    pub(super) max_ejection_percent: Option<u64>,
-    pub(super) min_health_percent: Option<u64>,
-    /// Keys of it that are learned instead.
-    pub(super) learned: Vec<String>,
 }
 
 /// Whether a document is a `DestinationRule`, sound or not.
@@ -147,7 +97,6 @@ impl DestinationRule {
 
 const HOST: &str = "a host such as reviews or *.example.com";
 const NAME: &str = "a name in lower-case letters, digits, - and .";
-const NUMBER: &str = "a whole number of at least 0";
 
 fn required_name(s: &mut Section<'_>, key: &'static str) -> String {
     let read = name(s, key);
@@ -249,71 +198,5 @@ fn policy(s: &mut Section<'_>, above: &Traffic) -> (Traffic, Vec<(u64, Traffic)>
             outlier: own.outlier.or_else(|| above.outlier.clone()),
         };
         (merged, ports)
-    })
-}
-
-fn traffic(s: &mut Section<'_>) -> Traffic {
-    Traffic {
-        pool: s
-            .has("connectionPool")
-            .then(|| s.object("connectionPool", pool)),
-        outlier: s
-            .has("outlierDetection")
-            .then(|| s.object("outlierDetection", outlier)),
-    }
-}
-
-fn pool(s: &mut Section<'_>) -> Pool {
-    s.allow_unknown();
-    let mut read = s.object("http", |s| {
-        s.allow_unknown();
-        Pool {
-            max_requests: number(s, "http2MaxRequests"),
-            max_streams: number(s, "maxConcurrentStreams"),
-            max_pending: number(s, "http1MaxPendingRequests"),
-            max_retries: number(s, "maxRetries"),
-            is_http2: s.text("h2UpgradePolicy", &"a text", |text| Some(text == "UPGRADE"))
-                == Some(true),
-            staying: present(s, "http.", &STAYING_HTTP),
-            max_connections: None,
-        }
-    });
-    let (connections, staying) = s.object("tcp", |s| {
-        s.allow_unknown();
-        (
-            number(s, "maxConnections"),
-            present(s, "tcp.", &STAYING_TCP),
-        )
-    });
-    read.max_connections = connections;
-    read.staying.extend(staying);
-    read
-}
-
-fn outlier(s: &mut Section<'_>) -> Outlier {
-    s.allow_unknown();
-    Outlier {
-        base_ejection: s.text(
-            "baseEjectionTime",
-            &"a duration such as \"30s\"",
-            parse_duration,
-        ),
-        max_ejection_percent: number(s, "maxEjectionPercent"),
-        min_health_percent: number(s, "minHealthPercent"),
-        learned: present(s, "", &LEARNED),
-    }
-}
-
-fn present(s: &Section<'_>, lead: &str, keys: &[&'static str]) -> Vec<String> {
-    keys.iter()
-        .filter(|key| s.has(key))
-        .map(|key| format!("{lead}{key}"))
-        .collect()
-}
-
-fn number(s: &mut Section<'_>, key: &'static str) -> Option<u64> {
-    s.value(key, &NUMBER, |node| match node {
-        Node::Whole(number) => Some(*number),
-        _ => None,
     })
 }

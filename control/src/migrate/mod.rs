@@ -13,6 +13,7 @@
 mod account;
 mod bounds;
 mod destination_rule;
+mod traffic;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,15 +8,18 @@
 //! Edges: names are unique within [`Policies`]; a policy that targets
 //! Kubernetes objects is sound in a file too, but is for no standalone proxy.
 
+mod contest;
 mod difference;
 mod name;
 mod precedence;
 mod problem;
 mod proxies;
 mod read;
+mod read_targets;
 mod set;
 mod targets;
 
+pub use contest::{Contest, Extent, contests};
 pub use difference::{ChangedValue, Difference, differences};
 pub use name::PolicyName;
 pub use precedence::Claim;
@@ -86,6 +89,13 @@ impl Policy {
     #[must_use]
     pub const fn created(&self) -> Option<jiff::Timestamp> {
         self.created
+    }
+
+    /// What decides among policies that fit equally well: the smaller wins. One
+    /// without a time of creation counts as the youngest.
+    #[must_use]
+    pub fn age_and_name(&self) -> impl Ord + '_ {
+        (self.created.is_none(), self.created, &self.name)
     }
 
     /// Which proxies it is for.

@@ -101,7 +101,8 @@ One policy wins a proxy; policies are not merged. The order:
 1. **The most specific.** Of standalone proxies: a policy that names the `id` beats one that does not, a
    whole id beats a pattern, a pattern with more characters beats one with fewer; then the one that names
    more values of the metadata; then the `cluster`, like the id. Of several entries that match, the best counts.
-   In Kubernetes: `selector`, then Service, then Gateway, then Namespace.
+   In Kubernetes: a `selector` with more labels beats one with fewer that it contains, and any beats the
+   Namespace.
 2. **The oldest**, by `metadata.creationTimestamp`. One without counts as the youngest.
 3. **The name**, in the order of the alphabet.
 

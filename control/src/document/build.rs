@@ -1,0 +1,230 @@
+//! Builds the tree of one document from the events of the parser.
+//!
+//! Edges: the depth and the number of values are bounded, an alias counting as
+//! all that it stands for, so that a few lines cannot unfold into gigabytes.
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, ScalarStyle, Span};
+use tidegate_core::config::Node;
+
+use super::marks::{Children, Mark, Place};
+use super::scalar::plain;
+use super::yaml::{Document, Malformed};
+
+/// Most keys and values in a document, copies for aliases included: bounds the
+/// memory that one takes.
+const MAX_VALUES: usize = 200_000;
+
+/// Deepest nesting taken, as in core's reader of JSON.
+const MAX_DEPTH: usize = 128;
+
+/// A value with its places and how many values it consists of.
+#[derive(Clone, Debug)]
+struct Built {
+    node: Node,
+    mark: Mark,
+    values: usize,
+}
+
+/// A collection that has not ended.
+#[derive(Debug)]
+struct Open {
+    place: Place,
+    anchor: usize,
+    values: usize,
+    kind: OpenKind,
+}
+
+#[derive(Debug)]
+enum OpenKind {
+    List(Vec<Node>, Vec<Mark>),
+    Object {
+        entries: Vec<(String, Node)>,
+        marks: Vec<(String, Mark)>,
+        key: Option<(String, Place)>,
+    },
+}
+
+/// Builds one document at a time.
+#[derive(Default)]
+pub(super) struct Builder {
+    open: Vec<Open>,
+    root: Option<Built>,
+    anchors: BTreeMap<usize, Built>,
+    /// Values of the document so far.
+    values: usize,
+}
+
+impl Builder {
+    /// The document that just ended; `None` if it was empty.
+    pub(super) fn finish(&mut self) -> Option<Document> {
+        let built = std::mem::take(self).root?;
+        (built.node != Node::Null).then_some(Document {
+            root: built.node,
+            marks: built.mark,
+        })
+    }
+
+    pub(super) fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Malformed> {
+        let place = Place {
+            line: span.start.line(),
+            column: span.start.col().saturating_add(1),
+        };
+        let refuse = |reason: &str| {
+            Err(Malformed {
+                place,
+                reason: reason.to_owned(),
+            })
+        };
+        match event {
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, Some(_))
+            | Event::MappingStart(_, Some(_)) => return refuse("tags are not taken"),
+            Event::Scalar(text, style, anchor, None) => {
+                let node = match style {
+                    ScalarStyle::Plain if !self.wants_key() => plain(&text),
+                    _ => Node::Text(text.into_owned()),
+                };
+                let mark = Mark {
+                    place,
+                    children: Children::None,
+                };
+                self.count(1, place)?;
+                self.add(
+                    Built {
+                        node,
+                        mark,
+                        values: 1,
+                    },
+                    anchor,
+                )?;
+            }
+            Event::SequenceStart(anchor, None) => {
+                self.begin(place, anchor, OpenKind::List(Vec::new(), Vec::new()))?;
+            }
+            Event::MappingStart(anchor, None) => {
+                let kind = OpenKind::Object {
+                    entries: Vec::new(),
+                    marks: Vec::new(),
+                    key: None,
+                };
+                self.begin(place, anchor, kind)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end()?,
+            Event::Alias(anchor) => {
+                let values = self.anchors.get(&anchor).map_or(0, |built| built.values);
+                self.count(values, place)?;
+                let Some(mut built) = self.anchors.get(&anchor).cloned() else {
+                    return refuse("an alias of what has not ended");
+                };
+                built.mark.place = place;
+                self.add(built, 0)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, values: usize, place: Place) -> Result<(), Malformed> {
+        self.values = self.values.saturating_add(values);
+        if self.values > MAX_VALUES {
+            let reason = format!("more than {MAX_VALUES} keys and values in a document");
+            return Err(Malformed { place, reason });
+        }
+        Ok(())
+    }
+
+    fn wants_key(&self) -> bool {
+        matches!(
+            self.open.last(),
+            Some(Open {
+                kind: OpenKind::Object { key: None, .. },
+                ..
+            })
+        )
+    }
+
+    fn begin(&mut self, place: Place, anchor: usize, kind: OpenKind) -> Result<(), Malformed> {
+        if self.open.len() >= MAX_DEPTH {
+            let reason = format!("nested deeper than {MAX_DEPTH}");
+            return Err(Malformed { place, reason });
+        }
+        if self.wants_key() {
+            let reason = "a key that is no text".to_owned();
+            return Err(Malformed { place, reason });
+        }
+        self.count(1, place)?;
+        self.open.push(Open {
+            place,
+            anchor,
+            values: 1,
+            kind,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Malformed> {
+        let Some(open) = self.open.pop() else {
+            return Ok(());
+        };
+        let (node, children) = match open.kind {
+            OpenKind::List(nodes, marks) => (Node::List(nodes), Children::List(marks)),
+            OpenKind::Object { entries, marks, .. } => {
+                (Node::Object(entries), Children::Object(marks))
+            }
+        };
+        let mark = Mark {
+            place: open.place,
+            children,
+        };
+        self.add(
+            Built {
+                node,
+                mark,
+                values: open.values,
+            },
+            open.anchor,
+        )
+    }
+
+    /// Puts a finished value where it belongs.
+    fn add(&mut self, built: Built, anchor: usize) -> Result<(), Malformed> {
+        let place = built.mark.place;
+        if anchor != 0 {
+            self.count(built.values, place)?;
+            self.anchors.insert(anchor, built.clone());
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(built);
+            return Ok(());
+        };
+        open.values = open.values.saturating_add(built.values);
+        match &mut open.kind {
+            OpenKind::List(nodes, marks) => {
+                nodes.push(built.node);
+                marks.push(built.mark);
+            }
+            OpenKind::Object {
+                entries,
+                marks,
+                key,
+            } => match (key.take(), built.node) {
+                (Some((name, key_place)), node) => {
+                    let mark = Mark {
+                        place: key_place,
+                        ..built.mark
+                    };
+                    marks.push((name.clone(), mark));
+                    entries.push((name, node));
+                }
+                (None, Node::Text(name)) => *key = Some((name, place)),
+                (None, _) => {
+                    let reason = "a key that is no text".to_owned();
+                    return Err(Malformed { place, reason });
+                }
+            },
+        }
+        Ok(())
+    }
+}
