@@ -49,7 +49,7 @@ fn everything_but_the_objective_has_a_default() {
     assert_eq!(policy.limit().initial(), 20);
     assert!(policy.breaker().enabled());
     assert!((policy.breaker().trip_ratio().as_f64() - 0.5).abs() < f64::EPSILON);
-    assert_eq!(policy.breaker().min_open(), Duration::from_millis(500));
+    assert_eq!(policy.breaker().min_open(), Duration::from_millis(250));
     assert_eq!(policy.breaker().max_open(), Duration::from_secs(60));
     assert_eq!(policy.shed().reply(), Reply::Stop);
     assert_eq!(policy.shed().status(), 503);

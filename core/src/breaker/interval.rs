@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     const BOUNDS: Bounds = Bounds {
-        min: Duration::from_millis(500),
+        min: Duration::from_millis(250),
         max: Duration::from_secs(60),
     };
     /// An outage that has just begun, of an upstream with 300 requests a second.
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn rare_traffic_is_probed_less_often() {
-        for (usual_rate, expected_ms) in [(8.0, 1_000), (200.0, 750), (f64::MAX, 500), (0.0, 1_000)]
+        for (usual_rate, expected_ms) in [(8.0, 1_000), (200.0, 750), (f64::MAX, 250), (0.0, 1_000)]
         {
             let history = History {
                 usual_rate,

@@ -42,6 +42,8 @@ pub(crate) struct Findings<'a> {
     pub(crate) sample: &'a Sample,
     /// Trips that workers reported and that were not heard before.
     pub(crate) trips: &'a [LocalTrip],
+    /// The objective's latency target.
+    pub(crate) target: Duration,
     /// Waiting longer than this for response headers is a hang.
     pub(crate) hang_after: Duration,
     /// The concurrency limit that would hold with a closed breaker, and its floor.
@@ -84,6 +86,8 @@ pub(crate) struct Judge {
     low_since: Option<Instant>,
     /// A probe is under way since.
     probing_since: Option<Instant>,
+    /// When the last probe beside it was granted.
+    granted_at: Option<Instant>,
     interval: Duration,
 }
 
@@ -261,7 +265,10 @@ impl Judge {
         // A probe may have been sent without a report of it: its worker is gone, or reported to another leader. Then
         // others are refused, or the ceiling is reached.
         if tally.get(Count::ProbesSent) > 0 || findings.probes >= probes || refuses_probes(tally) {
-            self.probing_since.get_or_insert(findings.now);
+            // It went when the interval was over or later, but not before the last round.
+            let earliest = findings.now - findings.sample.span;
+            self.probing_since
+                .get_or_insert_with(|| until.max(earliest).min(findings.now));
         }
         // After a jump backwards the wait begins anew.
         let since = self.probing_since?.min(findings.now);
@@ -269,9 +276,20 @@ impl Judge {
         if findings.now.saturating_since(since) >= findings.hang_after {
             return Some(Transition::Trip(TripReason::ProbeFailed));
         }
+        let granted_at = *self.granted_at.get_or_insert(since);
+        let patience = findings.target.max(self.interval / 2);
+        if findings.probes >= probes && findings.now.saturating_since(granted_at) >= patience {
+            // The probe may hang for long yet, and the upstream be back meanwhile: it gets company.
+            self.granted_at = Some(findings.now);
+            self.state = BreakerState::Open {
+                until,
+                probes: findings.probes.saturating_add(1),
+            };
+            return None;
+        }
         if findings.sample.in_flight == 0
             && tally.get(Count::ProbesSent) == 0
-            && since < findings.now
+            && since + findings.sample.span < findings.now
         {
             // The probe ended without a verdict, its caller gone, and every worker has reported since: grant another.
             self.probing_since = None;
@@ -305,6 +323,7 @@ impl Judge {
         self.evidence.forget();
         self.window.clear();
         let probing_since = self.probing_since.take();
+        self.granted_at = None;
         self.slow_since = None;
         self.low_since = None;
         self.state = match transition {
@@ -422,6 +441,7 @@ mod tests {
         let findings = Findings {
             sample: &sample,
             trips: &[],
+            target: Duration::from_millis(300),
             hang_after: HANG_AFTER,
             limit: 20,
             min_limit: 1,

@@ -185,7 +185,7 @@ pub(super) const MIN_OPEN: Span = Span {
     key: "minOpen",
     min: Duration::from_millis(50),
     max: TEN_MINUTES,
-    default: Some(Duration::from_millis(500)),
+    default: Some(Duration::from_millis(250)),
 };
 pub(super) const MAX_OPEN: Span = Span {
     key: "maxOpen",

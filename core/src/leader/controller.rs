@@ -194,6 +194,7 @@ impl Controller {
         let findings = Findings {
             sample,
             trips: &round.trips,
+            target: policy.slo().latency_target(),
             hang_after: learned.hang_after(policy.slo()),
             limit,
             min_limit: policy.limit().min().saturating_mul(sample.endpoints.max(1)),

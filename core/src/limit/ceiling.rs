@@ -4,7 +4,7 @@
 //! requests were admitted at higher load than successful ones. The ceiling goes just below that load and rises
 //! again slowly, as TCP does after a loss. "Too busy" answers (429, RESOURCE_EXHAUSTED) say it outright.
 //!
-//! A correlation can be chance, or a load that rose while something else broke. So it must show twice in a row,
+//! A correlation can be chance, or a load that rose while something else broke. So it must show several times in a row,
 //! and the ceiling is on trial: unless failures become rarer under it, it goes, and the next suspicion has to wait.
 //! Shedding must help, or not be.
 
@@ -22,7 +22,7 @@ const BELOW_OVERLOAD: f64 = 0.8;
 /// Overload signals below this share of the answers are a few unlucky callers.
 const OVERLOAD_SHARE: f64 = 0.02;
 /// Windows in a row that must show the correlation.
-const CONFIRMATIONS: u32 = 2;
+const CONFIRMATIONS: u32 = 3;
 /// One window of evidence; also the time a cut gets to show.
 const WINDOW: Duration = Duration::from_millis(300);
 /// A cut helps when failures become rarer by this factor.

@@ -7,8 +7,7 @@
 //! - The **knee** holds while a queue stands: the fewest requests in flight that carry the greatest throughput,
 //!   by Little's law capacity x no-load latency, with some headroom. More would only wait.
 //!
-//! A queue stands when the low latency quantile has been above the baseline without a break for
-//! [`STANDING_AFTER`] (CoDel's rule: judge the minimum over an interval). Neither needs a probing phase: the
+//! [`standing`] tells which. Neither needs a probing phase: the
 //! baseline is learned when the upstream is not busy ([`baseline`]), capacity when it is. What is assumed while a
 //! queue stands is tested by small cuts ([`knee`]): if throughput falls with the limit, there was no queue, and
 //! the baseline is what has moved.
@@ -22,6 +21,7 @@ mod ceiling;
 mod figures;
 mod knee;
 mod learned;
+mod standing;
 
 use core::time::Duration;
 
@@ -35,12 +35,11 @@ use ceiling::Ceiling;
 use figures::{BUSY_DELAY, Figures};
 use knee::{Knee, Verdict};
 
-pub use learned::{Learned, LimitReason};
+use standing::{Change, Standing};
 
-/// A queue that has not drained for so long stands.
-pub const STANDING_AFTER: Duration = Duration::from_millis(500);
-/// Or for so many mean no-load latencies, if that is longer.
-const STANDING_OF_MEAN: f64 = 5.0;
+pub use learned::{Learned, LimitReason};
+pub use standing::STANDING_AFTER;
+
 /// A window is complete with this many latencies, or after [`MAX_WINDOW`].
 const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
@@ -50,8 +49,8 @@ const COLD_FACTOR: f64 = 2.0;
 const PROVEN: u64 = 100;
 /// When more than this share is refused before the baseline is trusted, it has to be found from above.
 const SEEK_SHARE: f64 = 0.2;
-/// Congestion is over when in-flight stays below this share of the knee.
-const RELIEF: f64 = 0.9;
+/// With less than this share of the limit in flight, there is room.
+const ROOM: f64 = 0.5;
 /// The reserve above the limit, in standard deviations of a Poisson in-flight.
 const RESERVE_DEVIATIONS: f64 = 2.0;
 
@@ -71,11 +70,7 @@ pub(crate) struct Limiter {
     burst: Burst,
     knee: Knee,
     ceiling: Ceiling,
-    /// Since when there has been a queue, and whether it cost anybody.
-    busy_since: Option<Instant>,
-    refused_while_busy: bool,
-    /// Whether it stands.
-    congested: bool,
+    standing: Standing,
     /// Answers that came while nothing was refused: the baseline is trusted from [`PROVEN`] on.
     proof: u64,
     refusing_since: Option<Instant>,
@@ -83,6 +78,8 @@ pub(crate) struct Limiter {
     sample_low: f64,
     sample_tail: f64,
     endpoints: u32,
+    /// The limit in force.
+    limit: f64,
     reason: LimitReason,
 }
 
@@ -99,9 +96,7 @@ impl Limiter {
             burst: Burst::of(f64::from(learned.burst)),
             knee: Knee::at(f64::from(learned.knee)),
             ceiling: Ceiling::default(),
-            busy_since: None,
-            refused_while_busy: false,
-            congested: learned.congested,
+            standing: Standing::resume(learned.congested),
             proof: if learned.baseline_mean > 0.0 {
                 PROVEN
             } else {
@@ -112,6 +107,7 @@ impl Limiter {
             sample_low: f64::from(learned.sample_low),
             sample_tail: f64::from(learned.sample_tail),
             endpoints: learned.endpoints,
+            limit: 0.0,
             reason: LimitReason::WarmUp,
         }
     }
@@ -127,7 +123,7 @@ impl Limiter {
         learned.capacity = self.capacity.value() as f32;
         learned.knee = self.knee.value() as f32;
         learned.burst = self.burst.value() as f32;
-        learned.congested = self.congested;
+        learned.congested = self.standing.stands();
         learned.endpoints = self.endpoints;
     }
 
@@ -136,7 +132,7 @@ impl Limiter {
     }
 
     pub(crate) const fn is_congested(&self) -> bool {
-        self.congested
+        self.standing.stands()
     }
 
     /// Answers a second that the upstream can give, as far as seen; 0 when unknown.
@@ -150,6 +146,14 @@ impl Limiter {
         let tolerated = terms.slo.success_rate().complement().as_f64();
         let unheld = self.burst.value().max(self.knee.value());
         self.ceiling.update(sample, unheld, tolerated, now);
+        if self.standing.stands() {
+            self.standing.relieve(sample, self.knee.value(), now);
+        }
+        let refused = sample.tally.refused_for_load() > 0;
+        if !refused && f64::from(sample.in_flight) < self.limit * ROOM {
+            // There is room in between: what was refused came in a pack.
+            self.refusing_since = None;
+        }
         let window = match self.window.take() {
             Some(mut window) => {
                 window.extend(sample);
@@ -175,7 +179,7 @@ impl Limiter {
             burst if burst > 0.0 && trusted => burst,
             _ => initial * COLD_FACTOR,
         };
-        let at_knee = self.congested && terms.stance == Stance::FailFast;
+        let at_knee = self.standing.stands() && terms.stance == Stance::FailFast;
         let wanted = if at_knee {
             self.knee.value()
         } else {
@@ -183,6 +187,7 @@ impl Limiter {
         };
         let held = self.ceiling.hold(wanted);
         let limit = held.clamp(min, max);
+        self.limit = limit;
         self.reason = if held < wanted {
             LimitReason::LoadFailures
         } else if (limit - held).abs() > 0.5 {
@@ -221,8 +226,7 @@ impl Limiter {
         let Some(low) = latency.quantile(LOW) else {
             // No answer, nothing to learn: a hang is the breaker's business, an idle upstream nobody's.
             if window.in_flight == 0 {
-                self.busy_since = None;
-                self.relieve(window.mean_in_flight());
+                self.standing.run_empty();
             }
             return;
         };
@@ -235,12 +239,14 @@ impl Limiter {
         }
         let figures = Figures::of(window, low, &self.baseline);
         self.capacity.learn(&figures, self.baseline.mean);
-        if !figures.busy && !self.congested {
+        let carried = Knee::model(self.capacity.value(), self.baseline.mean);
+        let is_clean = !figures.busy && !self.standing.has_remnant(&figures, carried, now);
+        if is_clean && !self.standing.stands() {
             self.baseline.learn(latency, quantile);
         }
         self.find_standing_queue(&figures, now);
         self.prove_baseline(&figures, now);
-        let queue = if self.congested {
+        let queue = if self.standing.stands() {
             Queue::Standing
         } else {
             Queue::Passing
@@ -248,34 +254,22 @@ impl Limiter {
         self.burst.watch(&figures, terms.slo, queue);
         self.burst
             .update(&figures, &self.baseline, &self.capacity, terms.slo);
-        if self.congested {
+        if self.standing.stands() {
             self.move_knee(window, quantile, now);
-            if !figures.refused && figures.in_flight_at_end < self.knee.value() {
-                self.relieve(figures.in_flight);
-            }
         }
     }
 
-    /// Congestion begins when a queue has not drained for long enough.
     fn find_standing_queue(&mut self, figures: &Figures, now: Instant) {
-        if !figures.busy {
-            if self.busy_since.take().is_some() && core::mem::take(&mut self.refused_while_busy) {
-                self.burst.embolden();
+        let mean = self.baseline.mean;
+        match self.standing.judge(figures, self.limit, mean, now) {
+            Change::Same => {}
+            Change::Drained => self.burst.embolden(),
+            Change::Stands => {
+                self.burst.caution();
+                let model = Knee::model(self.capacity.value(), mean);
+                self.knee
+                    .enter(model, figures.in_flight, figures.throughput, now);
             }
-            return;
-        }
-        self.refused_while_busy |= figures.refused;
-        let since = *self.busy_since.get_or_insert(now);
-        let of_mean =
-            Duration::try_from_secs_f64(self.baseline.mean * STANDING_OF_MEAN).unwrap_or_default();
-        let stands = now.saturating_since(since) >= STANDING_AFTER.max(of_mean);
-        if stands && !self.congested && figures.queue() >= Knee::MIN_HEADROOM {
-            self.congested = true;
-            self.burst.caution();
-            self.refused_while_busy = false;
-            let model = Knee::model(self.capacity.value(), self.baseline.mean);
-            self.knee
-                .enter(model, figures.in_flight, figures.throughput, now);
         }
     }
 
@@ -284,10 +278,13 @@ impl Limiter {
         if !figures.refused {
             self.proof = self.proof.saturating_add(figures.answers);
             self.refusing_since = None;
-        } else if self.proof < PROVEN && !self.congested && figures.refused_share > SEEK_SHARE {
+        } else if self.proof < PROVEN
+            && !self.standing.stands()
+            && figures.refused_share > SEEK_SHARE
+        {
             let since = *self.refusing_since.get_or_insert(now);
             if now.saturating_since(since) >= STANDING_AFTER {
-                self.congested = true;
+                self.standing.assume();
                 self.knee.seek(figures.in_flight_at_end, now);
             }
         }
@@ -302,12 +299,6 @@ impl Limiter {
                 self.baseline.restart(&measured, quantile);
                 self.proof = PROVEN;
             }
-        }
-    }
-
-    fn relieve(&mut self, in_flight: f64) {
-        if in_flight < self.knee.value() * RELIEF {
-            self.congested = false;
         }
     }
 }

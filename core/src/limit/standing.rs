@@ -1,0 +1,152 @@
+//! Whether a queue stands.
+//!
+//! A queue that drains costs nobody anything; one that stands delays everybody and carries nothing more. CoDel tells
+//! them apart by the minimum over an interval: a queue stands when the low latency quantile has been above the
+//! baseline without a break for [`STANDING_AFTER`]. One that fills the limit and turns requests away, window after
+//! window, will not drain either, and need not be waited for so long.
+//!
+//! ```text
+//!            busy for STANDING_AFTER, or full for FULL_FOR
+//!   passing -----------------------------------------------> standing
+//!      ^                                                         |
+//!      +---------------------------------------------------------+
+//!               below the knee, nothing refused, for RELIEF_AFTER
+//! ```
+
+use core::time::Duration;
+
+use super::figures::Figures;
+use super::knee::Knee;
+use crate::sample::Sample;
+use crate::time::Instant;
+
+/// A queue that has not drained for so long stands.
+pub const STANDING_AFTER: Duration = Duration::from_millis(500);
+/// Or for so many mean no-load latencies, if that is longer.
+const STANDING_OF_MEAN: f64 = 5.0;
+/// A queue that fills the limit to this share and turns requests away, window after window for so long, does not drain:
+/// it stands already. A burst fills it once.
+const FULL: f64 = 0.9;
+const FULL_FOR: Duration = Duration::from_millis(150);
+/// It is over when in-flight stays below this share of the knee for so long. A moment's lull is no relief: the burst
+/// limit would let the queue in again.
+const RELIEF: f64 = 0.9;
+const RELIEF_AFTER: Duration = Duration::from_millis(200);
+/// When no queue was seen for so long, what is in flight beyond Little's law is no remnant of one: the upstream is slow
+/// with some requests.
+const CLEAR_AFTER: Duration = Duration::from_secs(2);
+
+/// What one window changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing.
+    Same,
+    /// A queue has drained by itself, and requests had been refused for it.
+    Drained,
+    /// A queue stands from now on.
+    Stands,
+}
+
+/// What is known of the queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    /// Since when there has been a queue, when there last was one, and since when it has filled the limit.
+    busy_since: Option<Instant>,
+    busy_at: Option<Instant>,
+    full_since: Option<Instant>,
+    /// Whether it cost anybody.
+    refused: bool,
+    stands: bool,
+    /// Since when it seems to be gone.
+    calm_since: Option<Instant>,
+}
+
+impl Standing {
+    /// As another leader left it.
+    pub(super) fn resume(stands: bool) -> Self {
+        Self {
+            stands,
+            ..Self::default()
+        }
+    }
+
+    pub(super) const fn stands(&self) -> bool {
+        self.stands
+    }
+
+    /// A queue is assumed to stand.
+    pub(super) const fn assume(&mut self) {
+        self.stands = true;
+        self.calm_since = None;
+        self.refused = false;
+    }
+
+    /// Nothing was in flight at the end of a window without an answer.
+    pub(super) const fn run_empty(&mut self) {
+        self.busy_since = None;
+        self.full_since = None;
+    }
+
+    /// Whether latencies of this window may have a queue in them although most requests were fast: it has only just
+    /// begun, or has only just drained. `carried` is what the upstream has in flight without one.
+    pub(super) fn has_remnant(&self, figures: &Figures, carried: f64, now: Instant) -> bool {
+        figures.in_flight.max(figures.in_flight_at_end) > carried
+            && self
+                .busy_at
+                .is_some_and(|at| now.saturating_since(at) < CLEAR_AFTER)
+    }
+
+    /// One window under `limit`; `mean` is the no-load latency in seconds.
+    pub(super) fn judge(
+        &mut self,
+        figures: &Figures,
+        limit: f64,
+        mean: f64,
+        now: Instant,
+    ) -> Change {
+        let is_full = figures.refused && figures.in_flight_at_end >= limit * FULL;
+        if !figures.busy {
+            let drained = self.busy_since.take().is_some() && core::mem::take(&mut self.refused);
+            self.refused |= figures.refused;
+            self.full_since = is_full.then_some(now);
+            return if drained {
+                Change::Drained
+            } else {
+                Change::Same
+            };
+        }
+        self.refused |= figures.refused;
+        self.busy_at = Some(now);
+        let busy_for = now.saturating_since(*self.busy_since.get_or_insert(now));
+        let full_for = if is_full {
+            now.saturating_since(*self.full_since.get_or_insert(now))
+        } else {
+            self.full_since = None;
+            Duration::ZERO
+        };
+        let of_mean = Duration::try_from_secs_f64(mean * STANDING_OF_MEAN).unwrap_or_default();
+        let lasts = busy_for >= STANDING_AFTER.max(of_mean) || full_for >= FULL_FOR.max(of_mean);
+        if !lasts || self.stands || figures.queue() < Knee::MIN_HEADROOM {
+            return Change::Same;
+        }
+        self.assume();
+        Change::Stands
+    }
+
+    /// One round while a queue stands. Judged by rounds, not by windows: where traffic comes in packs, a whole window is
+    /// never calm.
+    pub(super) fn relieve(&mut self, sample: &Sample, knee: f64, now: Instant) {
+        let is_calm = sample.tally.refused_for_load() == 0
+            && f64::from(sample.in_flight) < knee
+            && sample.mean_in_flight() < knee * RELIEF;
+        if !is_calm {
+            self.calm_since = None;
+            return;
+        }
+        let since = *self.calm_since.get_or_insert(now);
+        if now.saturating_since(since) >= RELIEF_AFTER {
+            self.stands = false;
+            self.calm_since = None;
+        }
+    }
+}
