@@ -302,3 +302,22 @@ fn what_kubectl_prints_is_taken() {
     );
     assert!(!policy.document().contains_key("selector"));
 }
+
+#[test]
+fn a_list_as_kubectl_prints_it_counts_as_its_entries() {
+    let sound = with_spec(&format!("proxies: [{{id: a}}]\n{SLO}")).replace('\n', "\n  ");
+    let wrong = sound
+        .replace("250ms", "soon")
+        .replace("name: shop", "name: other");
+    let text = format!("apiVersion: v1\nkind: List\nitems:\n- {sound}\n- {wrong}\n");
+
+    let gathered = gather([("p.yaml", text.as_bytes())]);
+
+    assert_eq!(gathered.policies.len(), 1);
+    assert_eq!(
+        problems(&text),
+        [
+            "p.yaml:16:37: other: spec.slo.latency.target: found \"soon\", expected a duration from 1ms to 10m such as \"250ms\""
+        ]
+    );
+}

@@ -11,7 +11,7 @@ use saphyr_parser::{Event, Parser, ScanError};
 use tidegate_core::config::Node;
 
 use super::build::Builder;
-use super::marks::{Mark, Place};
+use super::marks::{Children, Mark, Place};
 
 /// Largest text taken, in bytes: ten thousand large policies.
 const MAX_BYTES: usize = 16 << 20;
@@ -28,6 +28,35 @@ impl Document {
     #[must_use]
     pub const fn root(&self) -> &Node {
         &self.root
+    }
+
+    /// The entries of a `kind: List`; of any other document itself.
+    fn unfolded(self) -> Vec<Self> {
+        let (Node::Object(entries), Children::Object(marks)) = (&self.root, &self.marks.children)
+        else {
+            return vec![self];
+        };
+        let is_list = entries.iter().any(|(key, node)| {
+            key == "kind" && matches!(node, Node::Text(kind) if kind.ends_with("List"))
+        });
+        let items = entries
+            .iter()
+            .zip(marks)
+            .find(|((key, _), _)| key == "items");
+        match items {
+            Some(((_, Node::List(items)), (_, mark))) if is_list => match &mark.children {
+                Children::List(marks) => items
+                    .iter()
+                    .zip(marks)
+                    .map(|(root, marks)| Self {
+                        root: root.clone(),
+                        marks: marks.clone(),
+                    })
+                    .collect(),
+                _ => vec![self],
+            },
+            _ => vec![self],
+        }
     }
 
     /// Where it starts.
@@ -55,7 +84,7 @@ pub struct Malformed {
 }
 
 /// The documents of `bytes` up to the first error, empty ones left out, and
-/// that error.
+/// that error. A list of objects as kubectl prints it counts as its entries.
 #[must_use]
 pub fn documents(bytes: &[u8]) -> (Vec<Document>, Option<Malformed>) {
     let mut found = Vec::new();
@@ -80,7 +109,8 @@ fn read(bytes: &[u8], found: &mut Vec<Document>) -> Result<(), Malformed> {
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| syntax(&error))?;
         if matches!(event, Event::DocumentEnd) {
-            found.extend(builder.finish());
+            let document = builder.finish();
+            found.extend(document.into_iter().flat_map(Document::unfolded));
         } else {
             builder.take(event, span)?;
         }
