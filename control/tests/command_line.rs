@@ -238,3 +238,110 @@ fn help_lists_every_command_and_completions_know_them() {
         assert!(script.contains("validate"), "{shell}");
     }
 }
+
+/// Answers one request with `body`; returns where.
+fn answer_once(
+    status: &'static str,
+    body: &'static str,
+) -> (String, std::thread::JoinHandle<String>) {
+    use std::io::Read as _;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        let mut byte = [0];
+        while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
+            request.push(byte[0]);
+        }
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    (url, answering)
+}
+
+const PROXIES: &str = r#"{"proxies": [
+ {"id": "edge-1", "cluster": "edge", "policy": "edge", "overruled": [], "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": "0123456789abcdef"}}},
+ {"id": "edge-2", "cluster": "edge", "policy": null, "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": null}}},
+ {"id": "edge-3", "cluster": "", "policy": "edge", "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": "ffff",
+   "lastRefused": {"version": "0123456789abcdef", "code": 13, "message": "limit.max:\u001b[2J found 0", "at": "now"}}}}]}"#;
+
+#[test]
+fn status_shows_who_runs_what_and_ends_with_1_if_anyone_does_not() {
+    let (url, answering) = answer_once("200 OK", PROXIES);
+
+    let (code, out, err) = tidegate(&["status", "--server", &url], "");
+
+    let request = answering.join().unwrap();
+    assert!(
+        request.starts_with("GET /v1/proxies HTTP/1.1\r\n"),
+        "{request}"
+    );
+    assert_eq!((code, err.as_str()), (1, ""));
+    assert_eq!(
+        out,
+        "\
+PROXY   CLUSTER  POLICY  RESOURCE  WANTED        RUNNING       STATE
+edge-1  edge     edge    tidegate  0123456789ab  0123456789ab  current
+edge-2  edge     -       tidegate  0123456789ab  -             behind
+edge-3  -        edge    tidegate  0123456789ab  ffff          refused: limit.max: [2J found 0
+proxies: 3, current: 1, behind: 1, refused: 1
+"
+    );
+}
+
+#[test]
+fn status_ends_with_0_if_all_run_what_they_are_to_run() {
+    let (url, answering) = answer_once("200 OK", r#"{"proxies": []}"#);
+
+    let (code, out, _) = tidegate(&["status", "--server", &url, "-o", "json"], "");
+
+    answering.join().unwrap();
+    assert_eq!((code, out.as_str()), (0, "{\n  \"proxies\": []\n}\n"));
+}
+
+#[test]
+fn status_says_why_the_service_could_not_be_asked() {
+    for (status, body, reason) in [
+        ("403 Forbidden", "who\nare you", "403 Forbidden whoare you"),
+        (
+            "200 OK",
+            "<html>",
+            "an answer that cannot be read: expected value",
+        ),
+        (
+            "200 OK",
+            r#"{"proxies": 7}"#,
+            "an answer that cannot be read: invalid type",
+        ),
+    ] {
+        let (url, answering) = answer_once(status, body);
+        let (code, out, err) = tidegate(&["status", "--server", &url], "");
+        answering.join().unwrap();
+        assert_eq!((code, out.as_str()), (2, ""));
+        assert!(err.contains(reason), "{err}");
+    }
+    for (server, reason) in [
+        ("ftp://127.0.0.1:1", "expected a URL such as"),
+        ("https://127.0.0.1:1", "https needs --ca"),
+        ("http://127.0.0.1:1", "refused"),
+    ] {
+        let (code, _, err) = tidegate(&["status", "--server", server], "");
+        assert_eq!(code, 2);
+        assert!(err.contains(reason), "{err}");
+    }
+}
+
+#[test]
+fn a_service_that_never_answers_is_not_waited_for_without_end() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+
+    let (code, _, err) = tidegate(&["status", "--server", &url, "--timeout", "50ms"], "");
+
+    assert_eq!(code, 2);
+    assert!(err.contains("no answer within 50ms"), "{err}");
+}

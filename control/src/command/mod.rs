@@ -4,6 +4,7 @@
 //! ends with 0 when all is well, with 1 when what it looked at is not (errors
 //! in policies, differences), and with 2 when it could not do its work.
 
+mod client;
 mod completions;
 mod crd;
 mod diff;
@@ -11,6 +12,7 @@ mod files;
 mod migrate;
 mod output;
 mod render;
+mod status;
 mod validate;
 
 use std::fmt;
@@ -36,6 +38,7 @@ enum Command {
     Validate(validate::Validate),
     Render(render::Render),
     Diff(diff::Diff),
+    Status(status::Status),
     Migrate(migrate::Migrate),
     Crd(crd::Crd),
     Completions(completions::Completions),
@@ -66,6 +69,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Validate(command) => command.run(),
         Command::Render(command) => command.run(),
         Command::Diff(command) => command.run(),
+        Command::Status(command) => command.run(),
         Command::Migrate(command) => command.run(),
         Command::Crd(command) => command.run(),
         Command::Completions(command) => command.run(),

@@ -1,0 +1,180 @@
+//! Asks a running service by HTTP.
+//!
+//! One request on one connection, because a command asks once. Authorities must
+//! be named: the service has a certificate of the operator's own, and none that
+//! the world's authorities would vouch for.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::Failure;
+
+/// Largest answer taken, in bytes: ten thousand proxies.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
+/// Most characters of an answer that an error repeats.
+const MAX_SHOWN: usize = 200;
+
+/// Certificates for https, as PEM files.
+#[derive(Clone, Debug)]
+pub(super) struct TlsFiles {
+    /// Who may vouch for the service.
+    pub(super) authorities: PathBuf,
+    /// Certificate and key to show to it.
+    pub(super) identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// A service to ask.
+pub(super) struct Server {
+    url: String,
+    host: String,
+    port: u16,
+    path: String,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Server {
+    /// The service at `url`.
+    pub(super) fn new(url: &str, tls: Option<&TlsFiles>) -> Result<Self, Failure> {
+        let expected = || {
+            Failure(format!(
+                "--server {url}: expected a URL such as http://127.0.0.1:18080"
+            ))
+        };
+        let uri: Uri = url.parse().map_err(|_| expected())?;
+        let host = uri.host().ok_or_else(expected)?;
+        let (tls, port) = match (uri.scheme_str(), tls) {
+            (Some("http"), _) => (None, 80),
+            (Some("https"), Some(files)) => (Some(Arc::new(config(files)?)), 443),
+            (Some("https"), None) => {
+                return Err(Failure(format!("--server {url}: https needs --ca")));
+            }
+            _ => return Err(expected()),
+        };
+        Ok(Self {
+            url: url.to_owned(),
+            // An IPv6 address stands in brackets.
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: uri.port_u16().unwrap_or(port),
+            path: uri.path().trim_end_matches('/').to_owned(),
+            tls,
+        })
+    }
+
+    /// What the service answers to a GET of `path`, within `timeout`.
+    pub(super) fn get(&self, path: &str, timeout: Duration) -> Result<Vec<u8>, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| self.failure(&error))?;
+        runtime.block_on(async {
+            match tokio::time::timeout(timeout, self.ask(path)).await {
+                Ok(answer) => answer,
+                Err(_) => Err(self.failure(&format_args!("no answer within {timeout:?}"))),
+            }
+        })
+    }
+
+    async fn ask(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        let stream = TcpStream::connect((self.host.as_str(), self.port))
+            .await
+            .map_err(|error| self.failure(&error))?;
+        let Some(tls) = &self.tls else {
+            return self.exchange(stream, path).await;
+        };
+        let name = ServerName::try_from(self.host.clone()).map_err(|error| self.failure(&error))?;
+        let stream = TlsConnector::from(Arc::clone(tls))
+            .connect(name, stream)
+            .await
+            .map_err(|error| self.failure(&error))?;
+        self.exchange(stream, path).await
+    }
+
+    async fn exchange<S>(&self, stream: S, path: &str) -> Result<Vec<u8>, Failure>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.failure(&error))?;
+        // It ends with the answer; its error is the request's, too.
+        let driver = tokio::spawn(connection);
+        let request = Request::get(format!("{}{path}", self.path))
+            .header(header::HOST, format!("{}:{}", self.host, self.port))
+            .header(header::ACCEPT, "application/json")
+            .body(Empty::<Bytes>::new())
+            .map_err(|error| self.failure(&error))?;
+        let answer = sender.send_request(request).await;
+        let answer = answer.map_err(|error| self.failure(&error))?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES);
+        let body = body.collect().await.map_err(|error| self.failure(&error))?;
+        driver.abort();
+        let bytes = body.to_bytes().to_vec();
+        if status == StatusCode::OK {
+            return Ok(bytes);
+        }
+        let said: String = String::from_utf8_lossy(&bytes)
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(MAX_SHOWN)
+            .collect();
+        Err(self.failure(&format_args!("{status} {said}")))
+    }
+
+    fn failure(&self, reason: &dyn std::fmt::Display) -> Failure {
+        Failure(format!("{}: {reason}", self.url))
+    }
+}
+
+fn config(files: &TlsFiles) -> Result<ClientConfig, Failure> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(&files.authorities)? {
+        roots
+            .add(certificate)
+            .map_err(|error| failure(&files.authorities, &error))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Failure(format!("TLS: {error}")))?
+        .with_root_certificates(roots);
+    let Some((certificate, key)) = &files.identity else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let chain = certificates(certificate)?;
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| failure(key, &error))?;
+    builder
+        .with_client_auth_cert(chain, secret)
+        .map_err(|error| failure(certificate, &error))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let bytes = fs::read(path).map_err(|error: io::Error| failure(path, &error))?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .map_err(|error| failure(path, &error))?;
+    if found.is_empty() {
+        return Err(failure(path, &"no certificate in PEM"));
+    }
+    Ok(found)
+}
+
+fn failure(path: &Path, reason: &dyn std::fmt::Display) -> Failure {
+    Failure(format!("{}: {reason}", path.display()))
+}

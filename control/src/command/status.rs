@@ -1,0 +1,181 @@
+//! `tidegate status`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+use tidegate_core::config::parse_duration;
+
+use super::client::{Server, TlsFiles};
+use super::output::{BAD, GOOD, NOTED, Output, table};
+use super::{Failure, Outcome};
+
+/// Show which proxies run which version
+///
+/// Asks a running service. Ends with 1 if a proxy does not run what it is to run.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tidegate status
+  tidegate status --server https://tidegate.example:8443 --ca ca.pem
+  tidegate status -o json | jq -r '.proxies[].id'")]
+pub(super) struct Status {
+    /// Where the service's REST is
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TIDEGATE_SERVER",
+        default_value = "http://127.0.0.1:18080"
+    )]
+    server: String,
+    /// Authorities (PEM) that may vouch for the service; needed with https
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_CA")]
+    ca: Option<PathBuf>,
+    /// Certificate to show to the service (PEM)
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_CERT", requires_all = ["key", "ca"])]
+    cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_KEY", requires_all = ["cert", "ca"])]
+    key: Option<PathBuf>,
+    /// How long the answer may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    timeout: Duration,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What the service says of a proxy, as far as it is shown.
+#[derive(Debug, Deserialize)]
+struct Proxy {
+    id: String,
+    #[serde(default)]
+    cluster: String,
+    policy: Option<String>,
+    #[serde(default)]
+    resources: BTreeMap<String, Resource>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    wanted: Option<String>,
+    running: Option<String>,
+    last_refused: Option<Refused>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refused {
+    version: String,
+    message: String,
+}
+
+/// Whether a proxy runs what it is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Current,
+    Behind,
+    Refused(String),
+}
+
+/// Digits of a version that are shown in a table.
+const SHOWN_DIGITS: usize = 12;
+
+impl Status {
+    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+        let tls = self.ca.as_ref().map(|ca| TlsFiles {
+            authorities: ca.clone(),
+            identity: self.cert.clone().zip(self.key.clone()),
+        });
+        let server = Server::new(&self.server, tls.as_ref())?;
+        let answer = server.get("/v1/proxies", self.timeout)?;
+        let unreadable = |error: serde_json::Error| {
+            Failure(format!(
+                "{}: an answer that cannot be read: {error}",
+                self.server
+            ))
+        };
+        let value: Value = serde_json::from_slice(&answer).map_err(unreadable)?;
+        let proxies = value.get("proxies").cloned().unwrap_or_default();
+        let proxies: Vec<Proxy> = serde_json::from_value(proxies).map_err(unreadable)?;
+        let states: Vec<State> = proxies
+            .iter()
+            .flat_map(|proxy| proxy.resources.values().map(Resource::state))
+            .collect();
+        self.output.print(&value, || text(&proxies, &states))?;
+        Ok(if states.iter().all(|state| *state == State::Current) {
+            Outcome::Well
+        } else {
+            Outcome::Found
+        })
+    }
+}
+
+impl Resource {
+    fn state(&self) -> State {
+        if self.wanted == self.running {
+            return State::Current;
+        }
+        match &self.last_refused {
+            Some(last) if self.wanted.as_ref() == Some(&last.version) => {
+                State::Refused(last.message.clone())
+            }
+            _ => State::Behind,
+        }
+    }
+}
+
+fn text(proxies: &[Proxy], states: &[State]) -> String {
+    let mut rows: Vec<[String; 7]> = Vec::new();
+    for proxy in proxies {
+        for (name, resource) in &proxy.resources {
+            rows.push([
+                shown(&proxy.id),
+                shown(&proxy.cluster),
+                shown(proxy.policy.as_deref().unwrap_or_default()),
+                shown(name),
+                version(resource.wanted.as_deref()),
+                version(resource.running.as_deref()),
+                match resource.state() {
+                    State::Current => "current".to_owned(),
+                    State::Behind => "behind".to_owned(),
+                    State::Refused(message) => format!("refused: {}", shown(&message)),
+                },
+            ]);
+        }
+    }
+    let headings = [
+        "PROXY", "CLUSTER", "POLICY", "RESOURCE", "WANTED", "RUNNING", "STATE",
+    ];
+    let count = |wanted: fn(&State) -> bool| states.iter().filter(|state| wanted(state)).count();
+    let current = count(|state| *state == State::Current);
+    let behind = count(|state| *state == State::Behind);
+    let refused = count(|state| matches!(state, State::Refused(_)));
+    format!(
+        "{}proxies: {}, {GOOD}current: {current}{GOOD:#}, {NOTED}behind: {behind}{NOTED:#}, {BAD}refused: {refused}{BAD:#}\n",
+        table(headings, &rows),
+        proxies.len(),
+    )
+}
+
+fn version(version: Option<&str>) -> String {
+    version.map_or_else(
+        || "-".to_owned(),
+        |version| version.chars().take(SHOWN_DIGITS).collect(),
+    )
+}
+
+/// A text from a proxy, which must not command the terminal.
+fn shown(text: &str) -> String {
+    if text.is_empty() {
+        return "-".to_owned();
+    }
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "expected a time such as 250ms, 5s or 1m".to_owned())
+}
