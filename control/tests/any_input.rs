@@ -1,0 +1,192 @@
+//! Whatever the text: an answer, never a panic; and policies mean to us what
+//! they mean to the filter.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use tidegate_control::document::{documents, node_of, yaml};
+use tidegate_control::policy::{Policy, PolicyName, Targets, gather};
+use tidegate_control::render::PluginConfig;
+use tidegate_core::config::Config;
+use tidegate_core::config::schema::{FIELDS, Field, Values};
+
+/// A value for the field, in its range or just outside.
+fn any_value(field: &Field) -> BoxedStrategy<Value> {
+    match field.values {
+        Values::Flag(_) => any::<bool>().prop_map(Value::from).boxed(),
+        Values::Choice { names, .. } => prop::sample::select(names()).prop_map(Value::from).boxed(),
+        Values::Fraction(fraction) => {
+            let (min, max) = (fraction.min.as_f64(), fraction.max.as_f64());
+            prop_oneof![20 => min..=max, 1 => Just(max + 0.1)]
+                .prop_map(Value::from)
+                .boxed()
+        }
+        Values::Count(count) => prop_oneof![20 => count.min..=count.max, 1 => Just(count.max + 1)]
+            .prop_map(Value::from)
+            .boxed(),
+        Values::Span(_) => {
+            let texts = vec!["100ms", "1s", "1.5s", "1m", "soon"];
+            prop::sample::select(texts).prop_map(Value::from).boxed()
+        }
+        Values::Text { .. } => any_text().prop_map(Value::from).boxed(),
+        Values::Texts { .. } => prop::collection::vec(any_text(), 0..3)
+            .prop_map(Value::from)
+            .boxed(),
+    }
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    let texts = vec![
+        "a", "a*", "/a*", "*", "x-class", "GET", "yes", "0x1", "ü", "a b",
+    ];
+    prop::sample::select(texts).prop_map(str::to_owned)
+}
+
+fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            object.insert(path.trim_end_matches("[]").to_owned(), value);
+        }
+        Some((step, rest)) if step.ends_with("[]") => {
+            let list = object
+                .entry(step.trim_end_matches("[]"))
+                .or_insert_with(|| json!([{}]));
+            if let Some(Value::Object(entry)) = list.get_mut(0) {
+                insert(entry, rest, value);
+            }
+        }
+        Some((step, rest)) => {
+            if let Value::Object(below) = object.entry(step).or_insert_with(|| json!({})) {
+                insert(below, rest, value);
+            }
+        }
+    }
+}
+
+/// A configuration of some fields, sound or not.
+fn any_config() -> impl Strategy<Value = Map<String, Value>> {
+    let fields: Vec<&Field> = FIELDS.iter().collect();
+    let some = prop::sample::subsequence(fields, 0..8);
+    let values = some.prop_flat_map(|fields| {
+        fields
+            .into_iter()
+            .map(|field| any_value(field).prop_map(|value| (field.path, value)))
+            .collect::<Vec<_>>()
+    });
+    (values, any::<bool>()).prop_map(|(values, in_rule)| {
+        let mut config = Map::new();
+        insert(
+            &mut config,
+            "slo",
+            json!({"latency": {"quantile": 0.9, "target": "1s"}}),
+        );
+        for (path, value) in values {
+            let is_free = !path.contains('[') && in_rule;
+            let path = if is_free {
+                format!("upstreams[].{path}")
+            } else {
+                path.to_owned()
+            };
+            insert(&mut config, &path, value);
+        }
+        config
+    })
+}
+
+fn text_like_yaml() -> impl Strategy<Value = String> {
+    let pieces = vec![
+        "a",
+        "b: ",
+        "- ",
+        "\n",
+        "\n  ",
+        "\n    ",
+        "? ",
+        ": ",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "&x ",
+        "*x",
+        "!t ",
+        "|\n",
+        ">-\n",
+        "'",
+        "\"",
+        "\\",
+        "#",
+        "---\n",
+        "...\n",
+        "%YAML 1.2\n",
+        "\t",
+        "~",
+        "0x",
+        "é",
+        "\u{feff}",
+        "\u{0}",
+        "kind: BreakerPolicy\n",
+        "spec:\n",
+        "metadata: {name: a}\n",
+        "items:\n",
+        "kind: List\n",
+        "<<: ",
+    ];
+    prop::collection::vec(prop::sample::select(pieces), 0..30).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn any_text_is_read_or_refused(text in prop_oneof![text_like_yaml(), any::<String>()]) {
+        let gathered = gather([("any", text.as_bytes())]);
+
+        for problem in &gathered.problems {
+            prop_assert!(problem.place.line >= 1 && problem.place.column >= 1);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let (_, malformed) = documents(&bytes);
+
+        prop_assert!(std::str::from_utf8(&bytes).is_ok() || malformed.is_some());
+    }
+
+    /// A policy is taken exactly if the filter takes its configuration, and what
+    /// is rendered means the same to the filter as the document did.
+    #[test]
+    fn a_policy_is_what_the_filter_takes(config in any_config()) {
+        let mut spec = config.clone();
+        insert(&mut spec, "proxies", json!([{"id": "*"}]));
+        let policy = json!({
+            "apiVersion": "tidegate.dev/v1alpha1", "kind": "BreakerPolicy",
+            "metadata": {"name": "a"}, "spec": spec,
+        });
+        let filter = Config::from_json(Value::Object(config.clone()).to_string().as_bytes());
+
+        let read = Policy::read(&node_of(&policy));
+        let text = yaml(&policy);
+        let gathered = gather([("yaml", text.as_bytes())]);
+
+        match (filter, read) {
+            (Ok(filter), Ok(read)) => {
+                let rendered = PluginConfig::of(&read);
+                prop_assert_eq!(&Config::from_json(rendered.config.as_bytes()), &Ok(filter));
+                let from_yaml = gathered.policies.iter().next().map(|policy| PluginConfig::of(policy));
+                prop_assert_eq!(from_yaml, Some(rendered.clone()));
+                let name = PolicyName::new(None, "a".to_owned());
+                let built = Policy::new(name, None, Targets::Proxies(Vec::new()), config);
+                prop_assert_eq!(built.map(|policy| PluginConfig::of(&policy)), Ok(rendered));
+            }
+            (Err(filter), Err(read)) => {
+                let prefixed: Vec<String> = filter.iter().map(|error| format!("spec.{error}")).collect();
+                let told: Vec<String> = read.iter().map(ToString::to_string).collect();
+                prop_assert_eq!(told, prefixed);
+                prop_assert_eq!(gathered.problems.len(), filter.total());
+            }
+            (filter, read) => prop_assert!(false, "{:?} {:?}", filter, read),
+        }
+    }
+}
