@@ -12,6 +12,7 @@ pub mod arrivals;
 pub mod compare;
 pub mod contender;
 pub mod digest;
+pub mod fleet;
 pub mod number;
 pub mod oracle;
 pub mod profile;

@@ -18,6 +18,7 @@ struct Options {
 enum Command {
     Run(command::run::Options),
     Compare(command::compare::Options),
+    Fleet(command::fleet::Options),
     List(command::list::Options),
 }
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let ended = match Options::parse().command {
         Command::Run(options) => command::run::run(&options),
         Command::Compare(options) => command::compare::run(&options),
+        Command::Fleet(options) => command::fleet::run(&options),
         Command::List(options) => command::list::run(&options),
     };
     ended.unwrap_or_else(|error| {

@@ -29,6 +29,8 @@ pub enum Purpose {
     Contender,
     /// The balancers' choices.
     Balancing,
+    /// What one shard of a fleet draws, by a number of its own.
+    Fleet(u32),
 }
 
 /// The generator of `seed` for one purpose.
@@ -43,6 +45,7 @@ pub fn generator(seed: u64, purpose: Purpose) -> Generator {
         Purpose::Backoff => (5, 0),
         Purpose::Contender => (6, 0),
         Purpose::Balancing => (7, 0),
+        Purpose::Fleet(index) => (8, index),
     };
     generator.set_stream(kind << 32 | u64::from(index));
     generator

@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub(crate) mod compare;
+pub(crate) mod fleet;
 pub(crate) mod list;
 pub(crate) mod run;
 

@@ -19,11 +19,11 @@ mod at_proxy;
 mod at_upstream;
 mod call;
 mod caller;
-mod proxy;
+pub(crate) mod proxy;
 mod queue;
 mod report;
 mod run;
-mod upstream;
+pub(crate) mod upstream;
 
 use std::collections::BTreeMap;
 

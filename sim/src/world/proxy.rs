@@ -5,25 +5,25 @@ use crate::rng::{self, Generator};
 use crate::scenario::Balancing;
 
 /// One proxy.
-pub(super) struct Proxy {
-    pub(super) contender: Box<dyn Contender>,
+pub(crate) struct Proxy {
+    pub(crate) contender: Box<dyn Contender>,
     /// What it has in flight, by upstream.
-    pub(super) flights: Vec<Flight>,
+    pub(crate) flights: Vec<Flight>,
     /// Requests that it let in and that got a good answer.
-    pub(super) good: u64,
+    pub(crate) good: u64,
 }
 
 /// What a proxy has in flight to one upstream.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Flight {
-    pub(super) in_flight: u32,
+pub(crate) struct Flight {
+    pub(crate) in_flight: u32,
     by_endpoint: Vec<u32>,
     turn: usize,
 }
 
 impl Flight {
     /// Nothing yet; round robin begins at `turn`, so that many proxies do not begin at the same endpoint.
-    pub(super) fn new(endpoints: usize, turn: usize) -> Self {
+    pub(crate) fn new(endpoints: usize, turn: usize) -> Self {
         Self {
             in_flight: 0,
             by_endpoint: vec![0; endpoints],
@@ -32,7 +32,7 @@ impl Flight {
     }
 
     /// Chooses one of `count` endpoints.
-    pub(super) fn choose(
+    pub(crate) fn choose(
         &mut self,
         balancing: Balancing,
         count: u32,
@@ -54,7 +54,7 @@ impl Flight {
     }
 
     /// Counts one more; answers with how many that makes.
-    pub(super) fn enter(&mut self, endpoint: usize) -> u32 {
+    pub(crate) fn enter(&mut self, endpoint: usize) -> u32 {
         if let Some(count) = self.by_endpoint.get_mut(endpoint) {
             *count += 1;
         }
@@ -63,7 +63,7 @@ impl Flight {
     }
 
     /// Counts one less; answers with how many there were.
-    pub(super) fn leave(&mut self, endpoint: usize) -> u32 {
+    pub(crate) fn leave(&mut self, endpoint: usize) -> u32 {
         if let Some(count) = self.by_endpoint.get_mut(endpoint) {
             *count = count.saturating_sub(1);
         }

@@ -12,7 +12,7 @@ use crate::scenario::{Balancing, Stages, UpstreamProfile};
 
 /// What an upstream sends back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// 200.
     #[default]
     Ok,
@@ -27,16 +27,16 @@ pub(super) enum Reply {
 
 /// A request with what it needs of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Job {
-    pub(super) attempt: usize,
-    pub(super) service: Duration,
+pub(crate) struct Job {
+    pub(crate) attempt: usize,
+    pub(crate) service: Duration,
     /// Its answer comes so much later than the slot is free.
-    pub(super) delay: Duration,
+    pub(crate) delay: Duration,
 }
 
 /// What becomes of a request that arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reception {
+pub(crate) enum Reception {
     /// It is answered at once.
     Answer(Reply),
     /// It takes a slot.
@@ -49,13 +49,13 @@ pub(super) enum Reception {
 
 /// One service.
 #[derive(Debug)]
-pub(super) struct Upstream {
-    pub(super) endpoints: Vec<Endpoint>,
-    pub(super) balancing: Balancing,
+pub(crate) struct Upstream {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) balancing: Balancing,
     whole: Life,
     rng: Generator,
-    pub(super) received: u64,
-    pub(super) received_while_down: u64,
+    pub(crate) received: u64,
+    pub(crate) received_while_down: u64,
 }
 
 /// A life in stages, and which one it is.
@@ -88,7 +88,7 @@ impl Life {
 }
 
 impl Upstream {
-    pub(super) fn new(profile: &UpstreamProfile, rng: Generator) -> Self {
+    pub(crate) fn new(profile: &UpstreamProfile, rng: Generator) -> Self {
         let endpoints = 0..profile.max_endpoints();
         Self {
             endpoints: endpoints
@@ -107,12 +107,12 @@ impl Upstream {
     }
 
     /// Endpoints in rotation, at least 1.
-    pub(super) fn in_rotation(&self) -> u32 {
+    pub(crate) fn in_rotation(&self) -> u32 {
         self.whole.behaviour().map_or(1, |now| now.endpoints.max(1))
     }
 
     /// A request for `path` arrives at an endpoint.
-    pub(super) fn receive(&mut self, endpoint: usize, attempt: usize, path: &str) -> Reception {
+    pub(crate) fn receive(&mut self, endpoint: usize, attempt: usize, path: &str) -> Reception {
         self.received += 1;
         self.received_while_down += u64::from(!self.whole.is_up());
         match self.endpoints.get_mut(endpoint) {
@@ -123,7 +123,7 @@ impl Upstream {
 
     /// An endpoint enters the stage of `at`; answers with the requests that get a slot by it, and whether it now
     /// breaks every connection.
-    pub(super) fn enter_stage(&mut self, endpoint: usize, at: Duration) -> (Vec<Job>, bool) {
+    pub(crate) fn enter_stage(&mut self, endpoint: usize, at: Duration) -> (Vec<Job>, bool) {
         self.whole.follow(at);
         let Some(endpoint) = self.endpoints.get_mut(endpoint) else {
             return (Vec::new(), false);
@@ -135,7 +135,7 @@ impl Upstream {
     }
 
     /// Requests in slots and in lines.
-    pub(super) fn occupancy(&self) -> (u64, u64) {
+    pub(crate) fn occupancy(&self) -> (u64, u64) {
         let count = |len| u64::try_from(len).unwrap_or(u64::MAX);
         self.endpoints.iter().fold((0, 0), |(busy, waiting), e| {
             (busy + u64::from(e.busy), waiting + count(e.line.len()))
@@ -145,7 +145,7 @@ impl Upstream {
 
 /// One endpoint.
 #[derive(Debug)]
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     life: Life,
     busy: u32,
     line: VecDeque<Job>,
@@ -192,7 +192,7 @@ impl Endpoint {
     }
 
     /// A slot is free; answers with who gets it.
-    pub(super) fn release(&mut self) -> Option<Job> {
+    pub(crate) fn release(&mut self) -> Option<Job> {
         self.busy = self.busy.saturating_sub(1);
         self.start_next()
     }
@@ -208,13 +208,13 @@ impl Endpoint {
     }
 
     /// Whether a request of a caller that went away leaves at once.
-    pub(super) fn skips_abandoned(&self) -> bool {
+    pub(crate) fn skips_abandoned(&self) -> bool {
         let now = self.life.behaviour();
         now.is_some_and(|now| now.abandoned == crate::profile::Abandoned::Skip)
     }
 
     /// Takes a request out of the line.
-    pub(super) fn forget(&mut self, attempt: usize) {
+    pub(crate) fn forget(&mut self, attempt: usize) {
         self.line.retain(|job| job.attempt != attempt);
     }
 

@@ -1,0 +1,212 @@
+//! `fleet`: thousands of proxies in front of one service, as sidecars and as waypoints.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tidegate_sim::fleet::{self, Cost, Fleet, FleetRun, Size, Story, Topology};
+
+/// Plays a fleet: do proxies that know nothing of each other share fairly, and without swinging?
+#[derive(Debug, Parser)]
+pub(crate) struct Options {
+    /// Callers; as sidecars they are the proxies.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    proxies: u32,
+    /// Requests a second of all callers, on average over the run.
+    #[arg(long, default_value_t = 1_000_000.0)]
+    rps: f64,
+    /// Endpoints of the service.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    endpoints: u32,
+    /// Simulated seconds.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(12..))]
+    seconds: u32,
+    /// Stories, separated by commas: steady, overload, outage, half-lost, unequal, or all.
+    #[arg(long, default_value = "overload", value_delimiter = ',')]
+    scenario: Vec<String>,
+    /// Topologies, separated by commas: sidecars, waypoint, waypoints-4 or any other number.
+    #[arg(long, default_value = "sidecars,waypoint", value_delimiter = ',')]
+    topology: Vec<String>,
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Threads; the result does not depend on them.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// The proxies admit everything: what would happen without protection.
+    #[arg(long)]
+    unprotected: bool,
+    /// The proxies are not told how many endpoints there are.
+    #[arg(long)]
+    endpoints_unknown: bool,
+    /// Plays all stories but the first with so many times the callers, requests and endpoints: each proxy has as much
+    /// to do as in the large fleet.
+    #[arg(long, default_value_t = 1.0)]
+    rest_at: f64,
+    /// Folder for `fleet.json` and `report.html`.
+    #[arg(long, default_value = "out/sim-fleet")]
+    out: PathBuf,
+    /// End with a line of passed and failed checks, and with a failure when one failed.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let fleets = fleets(options)?;
+    fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
+    let mut runs = Vec::new();
+    for fleet in &fleets {
+        let (run, cost) = play(fleet, options)?;
+        println!(
+            "{} {}: {} requests, {} events in {:.1} s, digest {}",
+            run.figures.story,
+            run.figures.topology,
+            run.figures.offered,
+            run.events,
+            cost.took.as_secs_f64(),
+            run.digest
+        );
+        runs.push((run, cost));
+    }
+    println!("\n{}", fleet::table(&runs));
+    write(options, &runs)?;
+    if !options.check {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let checks = fleet::checks(&runs);
+    for check in checks.iter() {
+        let word = if check.is_met { "passed" } else { "FAILED" };
+        println!("{word}  {}", check.text);
+    }
+    let failed = checks.iter().filter(|check| !check.is_met).count();
+    println!("{} passed, {failed} failed", checks.len() - failed);
+    Ok(if failed > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn fleets(options: &Options) -> Result<Vec<Fleet>> {
+    if !(options.rps.is_finite() && options.rps > 0.0) {
+        bail!("rps: found {}, expected a number above 0", options.rps);
+    }
+    let size = Size {
+        callers: options.proxies,
+        rps: options.rps,
+        endpoints: options.endpoints,
+        seconds: options.seconds,
+        seed: options.seed,
+    };
+    if !(options.rest_at > 0.0 && options.rest_at <= 1.0) {
+        bail!(
+            "rest-at: found {}, expected a number above 0 and up to 1",
+            options.rest_at
+        );
+    }
+    let mut fleets = Vec::new();
+    for (index, story) in stories(&options.scenario)?.into_iter().enumerate() {
+        let size = if index == 0 {
+            size
+        } else {
+            size.scaled(options.rest_at)
+        };
+        for name in &options.topology {
+            let Some(topology) = Topology::named(name) else {
+                bail!("topology: found {name}, expected sidecars, waypoint or waypoints-N");
+            };
+            fleets.push(Fleet {
+                is_protected: !options.unprotected,
+                knows_endpoints: !options.endpoints_unknown,
+                ..story.fleet(&size, topology)
+            });
+        }
+    }
+    Ok(fleets)
+}
+
+fn stories(names: &[String]) -> Result<Vec<Story>> {
+    let mut stories = Vec::new();
+    for name in names {
+        if name == "all" {
+            return Ok(Story::ALL.to_vec());
+        }
+        let Some(story) = Story::ALL.iter().find(|story| story.name() == name) else {
+            let names: Vec<&str> = Story::ALL.iter().map(|story| story.name()).collect();
+            bail!(
+                "scenario: found {name}, expected all or some of: {}",
+                names.join(", ")
+            );
+        };
+        stories.push(*story);
+    }
+    Ok(stories)
+}
+
+fn play(fleet: &Fleet, options: &Options) -> Result<(FleetRun, Cost)> {
+    let bar = ProgressBar::new(u64::from(options.seconds));
+    let template = "{bar:40} {pos} of {len} s, {eta} left  {wide_msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_message(format!("{} {}", fleet.scenario.name, fleet.topology));
+    let clock = Instant::now();
+    let tell = |at: Duration| bar.set_position(at.as_secs());
+    let run = fleet::play(fleet, options.threads, &tell)?;
+    bar.finish_and_clear();
+    let cost = Cost {
+        took: clock.elapsed(),
+        memory_kib: peak_memory_kib(),
+    };
+    Ok((run, cost))
+}
+
+/// The most memory that this process ever had, where the system tells.
+fn peak_memory_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn write(options: &Options, runs: &[(FleetRun, Cost)]) -> Result<()> {
+    let entry = |(run, cost): &(FleetRun, Cost)| {
+        json!({
+            "figures": run.figures,
+            "digest": run.digest.to_string(),
+            "events": run.events,
+            "took_s": cost.took.as_secs_f64(),
+            "memory_kib": cost.memory_kib,
+        })
+    };
+    let document = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "callers": options.proxies,
+        "rps": options.rps,
+        "endpoints": options.endpoints,
+        "seconds": options.seconds,
+        "seed": options.seed,
+        "protected": !options.unprotected,
+        "endpoints_known": !options.endpoints_unknown,
+        "runs": runs.iter().map(entry).collect::<Vec<_>>(),
+    });
+    save(
+        &options.out.join("fleet.json"),
+        &serde_json::to_vec(&document)?,
+    )?;
+    let report = options.out.join("report.html");
+    save(&report, fleet::page(runs).as_bytes())?;
+    println!(
+        "report: {}",
+        fs::canonicalize(&report).unwrap_or(report).display()
+    );
+    Ok(())
+}
+
+fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).with_context(|| format!("write {}", path.display()))
+}

@@ -1,0 +1,249 @@
+//! A run in figures: what came out, how evenly, and whether it swings.
+//!
+//! Each phase of a story is judged by its settled part.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tidegate_core::Histogram;
+
+use super::ledger::BIN_S;
+use super::ledger::{BINS_PER_SECOND, Bin, Counts, Ledger, Moments, Share};
+use super::plan::{Fleet, Phase};
+use super::series::{Point, series};
+use super::swing::{Swing, mean};
+use crate::number::{self, float};
+
+/// Goodput follows when for one second it is at least this share of what could be.
+const FOLLOWS: f64 = 0.95;
+
+/// A run in figures.
+#[derive(Debug, Clone, Serialize)]
+pub struct Figures {
+    /// The story's name.
+    pub story: String,
+    /// `sidecars`, `waypoint`, `waypoints-4`.
+    pub topology: String,
+    /// How many proxies that is.
+    pub proxies: u32,
+    /// Requests that callers sent.
+    pub offered: u64,
+    /// Good answers over those that the service could have given to these requests.
+    pub score: f64,
+    /// How often a breaker opened, in all proxies.
+    pub trips: u64,
+    /// Requests that engines believed in flight though they were not; anything but 0 is a leak.
+    pub leaked: u64,
+    /// Each phase, in its settled part.
+    pub phases: Vec<PhaseFigures>,
+    /// Second by second.
+    pub series: Vec<Point>,
+    /// Requests at the endpoints, ten times a second.
+    pub at_endpoints: Vec<u64>,
+}
+
+/// A phase in figures; rates are per second.
+#[derive(Debug, Clone, Serialize)]
+pub struct PhaseFigures {
+    /// Its name and bounds.
+    #[serde(flatten)]
+    pub phase: Phase,
+    /// What callers sent.
+    pub offered: f64,
+    /// What the service can answer.
+    pub capacity: f64,
+    /// Good answers.
+    pub goodput: f64,
+    /// Good answers over those that the service could have given.
+    pub score: f64,
+    /// Quantiles of the latency of answers 200, as callers saw them.
+    pub p50_ms: Option<f64>,
+    /// See [`Self::p50_ms`].
+    pub p99_ms: Option<f64>,
+    /// Share of requests that were shed by a limit, and by a breaker.
+    pub shed_by_limit: f64,
+    /// See [`Self::shed_by_limit`].
+    pub shed_by_breaker: f64,
+    /// Share of admitted requests whose answer came too late or whose caller gave up.
+    pub wasted: f64,
+    /// Fairness of the callers' admitted rates over the phase, by the index of Jain; none when nobody was served.
+    pub fairness: Option<f64>,
+    /// Fairness of the share of its requests that each caller had admitted.
+    pub served_fairness: Option<f64>,
+    /// That share, of all callers: its lowest 1 %, middle and highest 1 %.
+    pub served_p01: f64,
+    /// See [`Self::served_p01`].
+    pub served_p50: f64,
+    /// See [`Self::served_p01`].
+    pub served_p99: f64,
+    /// That share, of light and of heavy callers together; none where all are equal.
+    pub served_light: Option<f64>,
+    /// See [`Self::served_light`].
+    pub served_heavy: Option<f64>,
+    /// Requests at the endpoints, in slots and lines, on average, and their slots.
+    pub at_endpoints: f64,
+    /// See [`Self::at_endpoints`].
+    pub slots: f64,
+    /// How requests at the endpoints swing.
+    pub load_swing: Swing,
+    /// How goodput swings.
+    pub goodput_swing: Swing,
+    /// Seconds from the beginning of the phase until goodput followed; none when it never did.
+    pub settle_s: Option<f64>,
+}
+
+impl Figures {
+    pub(super) fn of(fleet: &Fleet, ledger: &Ledger) -> Self {
+        let possible: Vec<f64> = ledger
+            .bins
+            .iter()
+            .enumerate()
+            .map(|(index, bin)| possible(fleet, index, bin))
+            .collect();
+        let mut whole = Counts::default();
+        ledger.bins.iter().for_each(|bin| whole.merge(&bin.counts));
+        let phase = |(phase, shares): (&Phase, &Vec<Share>)| {
+            PhaseFigures::of(fleet, *phase, ledger, &possible, shares)
+        };
+        Self {
+            story: fleet.scenario.name.trim_start_matches("fleet-").to_owned(),
+            topology: fleet.topology.to_string(),
+            proxies: fleet.proxies(),
+            offered: whole.offered,
+            score: score(whole.good, &possible),
+            trips: whole.trips,
+            leaked: ledger.leaked,
+            phases: fleet.phases.iter().zip(&ledger.shares).map(phase).collect(),
+            series: series(ledger, &possible),
+            at_endpoints: ledger.bins.iter().map(at_endpoints).collect(),
+        }
+    }
+
+    /// The phase of a name.
+    #[must_use]
+    pub fn phase(&self, name: &str) -> Option<&PhaseFigures> {
+        self.phases
+            .iter()
+            .find(|figures| figures.phase.name == name)
+    }
+}
+
+/// What the service could have answered of the requests of a bin: all of them, or its capacity.
+fn possible(fleet: &Fleet, index: usize, bin: &Bin) -> f64 {
+    let at = number::seconds(number::float_len(index) * BIN_S);
+    (fleet.capacity_at(at) * BIN_S).min(float(bin.counts.offered))
+}
+
+fn score(good: u64, possible: &[f64]) -> f64 {
+    let possible: f64 = possible.iter().sum();
+    if possible > 0.0 {
+        float(good) / possible
+    } else {
+        1.0
+    }
+}
+
+fn at_endpoints(bin: &Bin) -> u64 {
+    bin.levels.in_service + bin.levels.waiting
+}
+
+/// The part of a list of bins from one second to another.
+fn between<T>(bins: &[T], from_s: u32, to_s: u32) -> &[T] {
+    let index = |second: u32| {
+        let second = usize::try_from(second).unwrap_or(usize::MAX);
+        second.saturating_mul(BINS_PER_SECOND).min(bins.len())
+    };
+    bins.get(index(from_s)..index(to_s)).unwrap_or_default()
+}
+
+impl PhaseFigures {
+    fn of(
+        fleet: &Fleet,
+        phase: Phase,
+        ledger: &Ledger,
+        all_possible: &[f64],
+        shares: &[Share],
+    ) -> Self {
+        let bins = between(&ledger.bins, phase.settled_s, phase.to_s);
+        let possible = between(all_possible, phase.settled_s, phase.to_s);
+        let (mut counts, mut latency) = (Counts::default(), Histogram::default());
+        for bin in bins {
+            counts.merge(&bin.counts);
+            latency.merge(&bin.latency);
+        }
+        let seconds = f64::from(phase.to_s - phase.settled_s).max(1.0);
+        let loads: Vec<f64> = bins.iter().map(|bin| float(at_endpoints(bin))).collect();
+        let good: Vec<f64> = bins.iter().map(|bin| float(bin.counts.good)).collect();
+        let (mut admitted, mut served) = (Moments::default(), Moments::default());
+        for share in shares.iter().filter(|share| share.offered > 0) {
+            admitted.add(f64::from(share.admitted));
+            served.add(share.served());
+        }
+        let mut ordered: Vec<f64> = shares.iter().map(Share::served).collect();
+        ordered.sort_by(f64::total_cmp);
+        let served_at = |quantile| number::quantile(&ordered, quantile).unwrap_or(0.0);
+        let ms = |quantile| latency.quantile(quantile).map(|seconds| seconds * 1e3);
+        let begin = Duration::from_secs(u64::from(phase.settled_s));
+        Self {
+            phase,
+            offered: float(counts.offered) / seconds,
+            capacity: fleet.capacity_at(begin),
+            goodput: float(counts.good) / seconds,
+            score: score(counts.good, possible),
+            p50_ms: ms(0.5),
+            p99_ms: ms(0.99),
+            shed_by_limit: number::ratio(counts.shed_by_limit, counts.offered),
+            shed_by_breaker: number::ratio(counts.shed_by_breaker, counts.offered),
+            wasted: number::ratio(counts.late + counts.gave_up, counts.admitted),
+            fairness: admitted.fairness(),
+            served_fairness: served.fairness(),
+            served_p01: served_at(0.01),
+            served_p50: served_at(0.5),
+            served_p99: served_at(0.99),
+            served_light: fleet.heavy.map(|_| served_by(shares, false)),
+            served_heavy: fleet.heavy.map(|_| served_by(shares, true)),
+            at_endpoints: mean(&loads),
+            slots: slots(fleet, begin),
+            load_swing: Swing::of(&loads),
+            goodput_swing: Swing::of(&good),
+            settle_s: settle(
+                between(&ledger.bins, phase.from_s, phase.to_s),
+                between(all_possible, phase.from_s, phase.to_s),
+            ),
+        }
+    }
+}
+
+fn slots(fleet: &Fleet, at: Duration) -> f64 {
+    let stages = fleet
+        .scenario
+        .upstreams
+        .first()
+        .map(|profile| profile.stages());
+    let stages = stages.unwrap_or_default();
+    let current = stages.iter().rev().find(|(from, _)| *from <= at);
+    current.map_or(0.0, |(_, now)| now.all_slots())
+}
+
+/// The share of requests of one class of callers that was admitted.
+fn served_by(shares: &[Share], is_heavy: bool) -> f64 {
+    let class = shares.iter().filter(|share| share.is_heavy == is_heavy);
+    let (admitted, offered) = class.fold((0, 0), |(admitted, offered), share| {
+        (
+            admitted + u64::from(share.admitted),
+            offered + u64::from(share.offered),
+        )
+    });
+    number::ratio(admitted, offered)
+}
+
+/// Seconds until goodput over one second first was near what could be.
+fn settle(bins: &[Bin], possible: &[f64]) -> Option<f64> {
+    let seconds = bins.windows(BINS_PER_SECOND);
+    let mut seconds = seconds.zip(possible.windows(BINS_PER_SECOND));
+    let settled = seconds.position(|(bins, possible)| {
+        let good: u64 = bins.iter().map(|bin| bin.counts.good).sum();
+        float(good) >= FOLLOWS * possible.iter().sum::<f64>()
+    });
+    settled.map(|index| number::float_len(index) * BIN_S)
+}

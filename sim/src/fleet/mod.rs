@@ -1,0 +1,55 @@
+//! A fleet: thousands of proxies that know nothing of each other in front of one service.
+//!
+//! The question: do sidecars that adapt each for itself come to a fair share without swinging, and how does that
+//! compare with one shared waypoint, or a few, in front of the same service under the same load? Every proxy runs the
+//! very [`tidegate_core::Engine`] of the filter, alone as with one worker; endpoints and balancers are those of
+//! [`crate::world`].
+//!
+//! Nothing is coarser than there: each request is an event at its proxy and at its endpoint. What makes a million
+//! requests a second affordable is that nothing is kept of a request that has ended (counts by tenths of a second
+//! take the place of records), a queue whose cost does not grow with its length ([`wheel`]), and that the fleet is
+//! played in shards, each with a fixed part of the proxies and endpoints ([`shard`]). What one shard sends to another
+//! is under way for the network's delay, so that shards may play for that long without hearing of each other
+//! (Chandy and Misra, "Distributed Simulation", 1979): the outcome depends on the number of shards, which is fixed, and
+//! not on the number of threads ([`lockstep`]).
+//!
+//! Edges: one service, whose callers do not retry; a network of one fixed delay; quantiles of latency come from
+//! buckets a fifth apart, as those of the control laws do.
+
+mod checks;
+mod demand;
+mod figures;
+mod ledger;
+mod lockstep;
+mod plan;
+mod proxy;
+mod report;
+mod series;
+
+mod shard;
+mod slab;
+mod story;
+mod swing;
+mod wheel;
+
+use crate::digest::Digest;
+
+pub use checks::{Check, Cost, checks};
+pub use figures::{Figures, PhaseFigures};
+pub use lockstep::play;
+pub use plan::{Fleet, FleetError, Heavy, Phase, Size, Topology};
+pub use report::{page, table};
+pub use series::Point;
+pub use story::Story;
+pub use swing::Swing;
+
+/// What a run left behind.
+#[derive(Debug, Clone)]
+pub struct FleetRun {
+    /// In figures, and over time.
+    pub figures: Figures,
+    /// Stands for every event of the run.
+    pub digest: Digest,
+    /// Events that happened.
+    pub events: u64,
+}

@@ -1,0 +1,115 @@
+//! One proxy of a fleet: an engine that serves it alone, driven as the filter drives it.
+
+use tidegate_core::config::Config;
+use tidegate_core::{
+    Counter, Counters, Decision, Engine, Event, Instant, Known, Outcome, Permit, Phase, Shed,
+    UpstreamId,
+};
+
+use crate::world::proxy::Flight;
+
+/// One proxy.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    engine: Engine,
+    upstream: UpstreamId,
+    counts: Counts,
+    pub(super) flight: Flight,
+}
+
+/// The counts of the one service, as the gauges of a real proxy.
+#[derive(Debug, Default)]
+struct Counts {
+    in_flight: u64,
+    probes: u64,
+}
+
+impl Counts {
+    const fn of(&mut self, counter: Counter) -> &mut u64 {
+        match counter {
+            Counter::InFlight => &mut self.in_flight,
+            Counter::Probes => &mut self.probes,
+        }
+    }
+}
+
+impl Counters for Counts {
+    fn raise(&mut self, _: UpstreamId, counter: Counter) -> Option<u64> {
+        let count = self.of(counter);
+        *count = count.wrapping_add(1);
+        Some(*count)
+    }
+
+    fn lower(&mut self, _: UpstreamId, counter: Counter, by: u64) {
+        let count = self.of(counter);
+        *count = count.wrapping_sub(by);
+    }
+
+    fn value(&mut self, _: UpstreamId, counter: Counter) -> Option<u64> {
+        Some(*self.of(counter))
+    }
+}
+
+/// What a look at a proxy shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) limit: u32,
+    pub(super) breaker: Phase,
+}
+
+impl Proxy {
+    pub(super) fn new(config: Config, name: &str, seed: u64, flight: Flight, now: Instant) -> Self {
+        let mut engine = Engine::new(config, now, seed);
+        let upstream = engine.upstream(name, None, now);
+        Self {
+            engine,
+            upstream,
+            counts: Counts::default(),
+            flight,
+        }
+    }
+
+    /// Asks for one request; `endpoints` is 0 where the proxy does not know how many there are.
+    pub(super) fn admit(&mut self, endpoints: u32, now: Instant) -> Result<Permit, Shed> {
+        self.engine.set_endpoints(self.upstream, endpoints);
+        let mut request = Known::default();
+        let decision = self
+            .engine
+            .admit(self.upstream, &mut request, &mut self.counts, now);
+        match decision {
+            Decision::Admit(permit) => Ok(permit),
+            Decision::Shed(shed) => Err(shed),
+        }
+    }
+
+    /// A request has ended.
+    pub(super) fn complete(&mut self, mut permit: Permit, outcome: Outcome, now: Instant) {
+        if outcome != Outcome::Cancelled {
+            self.engine.respond(&mut permit, now);
+        }
+        self.engine.complete(permit, outcome, &mut self.counts, now);
+    }
+
+    /// Upkeep; answers with how often the breaker tripped.
+    pub(super) fn tick(&mut self, now: Instant) -> u64 {
+        let events = self.engine.tick(&mut self.counts, now);
+        let trips = events
+            .iter()
+            .filter(|event| matches!(event, Event::Tripped { .. }));
+        trips.map(|_| 1).sum()
+    }
+
+    pub(super) fn look(&self, now: Instant) -> Option<Look> {
+        let mut views = self.engine.views(now);
+        let view = views.find(|view| view.id == self.upstream)?;
+        Some(Look {
+            limit: view.limit,
+            breaker: view.breaker,
+        })
+    }
+
+    /// What the engine counts as in flight: 0 when all has ended, or it leaks.
+    pub(super) const fn in_flight(&self) -> u64 {
+        self.counts.in_flight
+    }
+}

@@ -1,0 +1,142 @@
+//! What happens at a shard's proxies.
+
+use tidegate_core::{Failure, Outcome, Permit, ShedReason, classify};
+
+use super::event::{Answer, What};
+use super::{Shard, TICK, at_index, bin_at, home};
+use crate::fleet::slab::Ticket;
+
+/// A request that a proxy holds.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) proxy: u32,
+    pub(super) endpoint: u32,
+    pub(super) permit: Permit,
+}
+
+impl Shard<'_> {
+    pub(super) fn at_proxy(&mut self, index: u32) {
+        self.expect_next();
+        let Some(caller) = self.callers.get_mut(at_index(index)) else {
+            return;
+        };
+        caller.now.offered += 1;
+        let proxy_index = caller.proxy;
+        let Some(proxy) = self.proxies.get_mut(at_index(proxy_index)) else {
+            return;
+        };
+        let endpoints = self.service.in_rotation();
+        let known = if self.fleet.knows_endpoints {
+            endpoints
+        } else {
+            0
+        };
+        let decision = proxy.admit(known, self.now);
+        let bin = self.ledger.bins.get_mut(bin_at(self.now));
+        let permit = match decision {
+            Ok(permit) => permit,
+            Err(shed) => {
+                self.digest.feed(shed.reason as u64);
+                if let Some(bin) = bin {
+                    bin.counts.offered += 1;
+                    match shed.reason {
+                        ShedReason::BreakerOpen | ShedReason::BreakerHalfOpen => {
+                            bin.counts.shed_by_breaker += 1;
+                        }
+                        ShedReason::Limit | ShedReason::Criticality | ShedReason::Retry => {
+                            bin.counts.shed_by_limit += 1;
+                        }
+                    }
+                }
+                return;
+            }
+        };
+        if let Some(bin) = bin {
+            bin.counts.offered += 1;
+            bin.counts.admitted += 1;
+        }
+        caller.now.admitted += 1;
+        let balancing = self.service.balancing;
+        let chosen = proxy
+            .flight
+            .choose(balancing, endpoints, &mut self.balancing);
+        proxy.flight.enter(chosen);
+        self.in_flight += 1;
+        let endpoint = u32::try_from(chosen).unwrap_or(u32::MAX);
+        let ticket = self.held.insert(Held {
+            proxy: proxy_index,
+            endpoint,
+            permit,
+        });
+        // The caller's clock began one hop earlier, and its goodbye takes one.
+        self.queue
+            .push(self.now + self.deadline, What::Cancel { ticket });
+        let shard = self.index;
+        self.send(
+            home(endpoint),
+            What::AtEndpoint {
+                endpoint,
+                shard,
+                ticket,
+            },
+        );
+    }
+
+    pub(super) fn answered(&mut self, ticket: Ticket, answer: Answer) {
+        let Some(held) = self.held.remove(ticket) else {
+            return;
+        };
+        // From the caller's side: one hop to the proxy before, one from it after.
+        let latency = self.now.saturating_since(held.permit.admitted_at()) + self.hop * 2;
+        let outcome = match answer {
+            Answer::Ok => Outcome::Success,
+            Answer::Status(status) => classify::http_answer(status, None),
+            Answer::Reset => Outcome::Failure(Failure::Connection),
+        };
+        self.complete(held, outcome);
+        let Some(bin) = self.ledger.bins.get_mut(bin_at(self.now)) else {
+            return;
+        };
+        match answer {
+            _ if latency > self.deadline => bin.counts.gave_up += 1,
+            Answer::Ok => {
+                bin.latency.record(latency);
+                let counts = &mut bin.counts;
+                if latency <= self.objective {
+                    counts.good += 1;
+                } else {
+                    counts.late += 1;
+                }
+            }
+            Answer::Status(_) | Answer::Reset => bin.counts.failed += 1,
+        }
+    }
+
+    pub(super) fn cancelled(&mut self, ticket: Ticket) {
+        if let Some(held) = self.held.remove(ticket) {
+            self.complete(held, Outcome::Cancelled);
+            if let Some(bin) = self.ledger.bins.get_mut(bin_at(self.now)) {
+                bin.counts.gave_up += 1;
+            }
+        }
+    }
+
+    pub(super) fn complete(&mut self, held: Held, outcome: Outcome) {
+        self.in_flight -= 1;
+        if let Some(proxy) = self.proxies.get_mut(at_index(held.proxy)) {
+            proxy.flight.leave(at_index(held.endpoint));
+            proxy.complete(held.permit, outcome, self.now);
+        }
+    }
+
+    pub(super) fn tick(&mut self, index: u32) {
+        if let Some(proxy) = self.proxies.get_mut(at_index(index)) {
+            let trips = proxy.tick(self.now);
+            if let Some(bin) = self.ledger.bins.get_mut(bin_at(self.now)) {
+                bin.counts.trips += trips;
+            }
+            self.queue
+                .push(self.now + TICK, What::Tick { proxy: index });
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What happens in a shard, and what shards send each other.
+
+use tidegate_core::Instant;
+
+use crate::fleet::slab::Ticket;
+
+/// What one shard sends to another.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::fleet) struct Message {
+    pub(super) at: Instant,
+    pub(super) what: What,
+}
+
+/// One thing that is to happen in a shard.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    /// A caller's request reaches its proxy.
+    AtProxy { caller: u32 },
+    /// A request of a shard reaches an endpoint.
+    AtEndpoint {
+        endpoint: u32,
+        shard: u32,
+        ticket: Ticket,
+    },
+    /// A slot has done its work.
+    Worked {
+        endpoint: u32,
+        delay_us: u32,
+        visit: u32,
+    },
+    /// An answer reaches the proxy.
+    Answer { ticket: Ticket, answer: Answer },
+    /// The proxy hears that the caller is gone.
+    Cancel { ticket: Ticket },
+    /// Upkeep of a proxy.
+    Tick { proxy: u32 },
+    /// An endpoint enters the next stage of its life.
+    Stage { endpoint: u32 },
+    /// A look at everything, at the end of a bin.
+    Look { bin: u32 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Ok,
+    Status(u16),
+    Reset,
+}
+
+impl What {
+    /// Kind and subject as a number, for the digest.
+    pub(super) fn code(self) -> u64 {
+        let of = |kind: u64, subject: u32, more: u32| {
+            kind << 60 ^ u64::from(subject) << 28 ^ u64::from(more)
+        };
+        match self {
+            Self::AtProxy { caller } => of(1, caller, 0),
+            Self::AtEndpoint {
+                endpoint, ticket, ..
+            } => of(2, ticket.place, endpoint),
+            Self::Worked {
+                endpoint, visit, ..
+            } => of(3, visit, endpoint),
+            Self::Answer { ticket, .. } => of(4, ticket.place, 0),
+            Self::Cancel { ticket } => of(5, ticket.place, ticket.generation),
+            Self::Tick { proxy } => of(6, proxy, 0),
+            Self::Stage { endpoint } => of(7, endpoint, 0),
+            Self::Look { bin } => of(8, bin, 0),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Small fleets: they are deterministic, lose nothing, and tell what the world tells.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use tidegate_sim::fleet::{self, Figures, Fleet, FleetRun, Size, Story, Topology};
+use tidegate_sim::world;
+
+const SMALL: Size = Size {
+    callers: 20,
+    rps: 2_000.0,
+    endpoints: 4,
+    seconds: 24,
+    seed: 7,
+};
+
+fn play(fleet: &Fleet, threads: usize) -> FleetRun {
+    fleet::play(fleet, threads, &|_| ()).unwrap()
+}
+
+fn figures(story: Story, topology: Topology) -> Figures {
+    play(&story.fleet(&SMALL, topology), 1).figures
+}
+
+#[test]
+fn the_digest_is_the_same_on_any_number_of_threads_and_differs_by_seed() {
+    let size = Size {
+        seconds: 12,
+        ..SMALL
+    };
+    let digest = |size: &Size, threads| {
+        let run = play(&Story::Overload.fleet(size, Topology::Sidecars), threads);
+        (run.digest, run.events)
+    };
+    let alone = digest(&size, 1);
+    for threads in [1, 2, 3, 4, 9] {
+        assert_eq!(digest(&size, threads), alone, "{threads} threads");
+    }
+    let other = Size { seed: 8, ..size };
+    assert_ne!(digest(&other, 1).0, alone.0);
+}
+
+/// Fleet and world draw their chances from other streams and exchange at other instants: the same within what two
+/// seeds of the world differ by.
+#[test]
+fn fleet_agrees_with_the_world_of_many_proxies() {
+    for story in [
+        Story::Steady,
+        Story::Overload,
+        Story::HalfLost,
+        Story::Outage,
+    ] {
+        let fleet = story.fleet(&SMALL, Topology::Sidecars);
+        let mine = play(&fleet, 1).figures;
+        let exact = world::play(&fleet.scenario, &tidegate_sim::tidegate::KIND)
+            .unwrap()
+            .figures;
+        let of_offered = |count: u64| tidegate_sim::number::ratio(count, exact.offered);
+        let series = || mine.series.iter();
+        let sum = |value: fn(&fleet::Point) -> u64| -> f64 {
+            let total: u64 = series().map(value).sum();
+            tidegate_sim::number::ratio(total, mine.offered)
+        };
+        let name = story.name();
+        let near = |what: &str, fleet: f64, world: f64, within: f64| {
+            assert!(
+                (fleet - world).abs() <= within,
+                "{name}, {what}: {fleet:.4} in the fleet, {world:.4} in the world"
+            );
+        };
+        let sent = tidegate_sim::number::ratio(mine.offered, exact.offered);
+        near("offered", sent, 1.0, 0.02);
+        near("good", sum(|p| p.good), of_offered(exact.good), 0.02);
+        let shed = |p: &fleet::Point| p.shed_by_limit + p.shed_by_breaker;
+        near("shed", sum(shed), of_offered(exact.shed), 0.02);
+        near("failed", sum(|p| p.failed), of_offered(exact.failed), 0.005);
+        near(
+            "gave up",
+            sum(|p| p.gave_up),
+            of_offered(exact.gave_up),
+            0.005,
+        );
+    }
+}
+
+#[test]
+fn nothing_leaks_whatever_happens() {
+    for story in Story::ALL {
+        for topology in [Topology::Sidecars, Topology::Waypoints(3)] {
+            let figures = figures(story, topology);
+            assert_eq!(figures.leaked, 0, "{} {topology}", story.name());
+        }
+    }
+}
+
+#[test]
+fn callers_have_their_fair_share_of_what_one_waypoint_lets_in() {
+    let figures = figures(Story::Overload, Topology::Waypoints(1));
+    let overload = figures.phase("overload").unwrap();
+    assert!(overload.served_fairness.unwrap() > 0.99, "{overload:?}");
+    assert!(overload.score > 0.95, "{overload:?}");
+}
+
+#[test]
+fn sidecars_shed_nothing_while_all_is_well_and_stop_a_dead_service() {
+    let steady = figures(Story::Steady, Topology::Sidecars);
+    let shed: u64 = steady
+        .series
+        .iter()
+        .map(|p| p.shed_by_limit + p.shed_by_breaker)
+        .sum();
+    assert_eq!(shed, 0);
+    let outage = figures(Story::Outage, Topology::Sidecars);
+    let dead = outage.phase("outage").unwrap();
+    assert!(dead.shed_by_breaker > 0.95, "{dead:?}");
+    let after = outage.phase("after").unwrap();
+    assert!(
+        after.score > 0.99 && after.settle_s.unwrap() <= 2.0,
+        "{after:?}"
+    );
+}
+
+/// What keeps the service alive in the stories is the engines, not the load.
+#[test]
+fn without_protection_overload_leaves_hardly_any_good_answer() {
+    let mut fleet = Story::Overload.fleet(&SMALL, Topology::Sidecars);
+    fleet.is_protected = false;
+    let overload = play(&fleet, 1).figures;
+    let overload = overload.phase("overload").unwrap().clone();
+    assert!(overload.score < 0.1, "{overload:?}");
+}
+
+#[test]
+fn what_a_fleet_cannot_play_is_refused() {
+    let mut fleet = Story::Steady.fleet(&SMALL, Topology::Sidecars);
+    fleet.scenario.workers = 2;
+    let refused = fleet::play(&fleet, 1, &|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("workers = 1"), "{refused}");
+}
