@@ -1,6 +1,6 @@
 //! `tidegate crd`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tidegate_control::document::yaml;
 use tidegate_control::resource::definition;
 
@@ -10,19 +10,33 @@ use super::{Failure, Outcome, output};
 #[derive(Debug, Args)]
 #[command(after_help = "Example: tidegate crd | kubectl apply --server-side -f -")]
 pub(super) struct Crd {
-    /// Print JSON instead of YAML
-    #[arg(long)]
-    json: bool,
+    /// Form of the definition
+    #[arg(
+        short,
+        long = "output",
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t
+    )]
+    output: Form,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// As manifests are written
+    #[default]
+    Yaml,
+    /// The same as JSON
+    Json,
 }
 
 impl Crd {
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
         let definition =
             definition().map_err(|error| Failure(format!("the definition: {error}")))?;
-        if self.json {
-            output::print(&format!("{definition:#}\n"))?;
-        } else {
-            output::print(&yaml(&definition))?;
+        match self.output {
+            Form::Yaml => output::print(&yaml(&definition))?,
+            Form::Json => output::print(&format!("{definition:#}\n"))?,
         }
         Ok(Outcome::Well)
     }
