@@ -35,13 +35,14 @@ fn at<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
 #[test]
 fn the_manifest_is_what_the_types_say() {
     let manifest = include_str!("../../manifests/crd.yaml");
-    let (_, definition_text) = manifest.split_once('\n').unwrap();
+    let (_, manifest) = manifest.split_once('\n').unwrap();
+    let text = yaml(&definition().unwrap());
 
-    assert_eq!(
-        definition_text,
-        yaml(&definition().unwrap()),
-        "make docs writes it anew"
-    );
+    // Line by line, so that what differs can be read.
+    for (found, expected) in manifest.lines().zip(text.lines()) {
+        assert_eq!(found, expected, "make docs writes it anew");
+    }
+    assert_eq!(manifest.len(), text.len(), "make docs writes it anew");
 }
 
 #[test]

@@ -207,14 +207,19 @@ spec:
 #[test]
 fn a_name_may_stand_once_in_all_files() {
     let text = with_spec(&format!("proxies: [{{id: a}}]\n{SLO}"));
+    let wrong = text.replace("250ms", "soon");
 
-    let gathered = gather([("a.yaml", text.as_bytes()), ("b.yaml", text.as_bytes())]);
+    let gathered = gather([("a.yaml", text.as_bytes()), ("b.yaml", wrong.as_bytes())]);
 
+    let problems: Vec<String> = gathered.problems.iter().map(ToString::to_string).collect();
     assert_eq!(
-        gathered.problems[0].to_string(),
-        "b.yaml:3:12: shop: metadata.name: found the name of the policy at a.yaml:1:1 again, expected each name once"
+        problems,
+        [
+            "b.yaml:3:12: shop: metadata.name: found the name of the policy at a.yaml:1:1 again, expected each name once",
+            "b.yaml:6:35: shop: spec.slo.latency.target: found \"soon\", expected a duration from 1ms to 10m such as \"250ms\"",
+        ]
     );
-    assert_eq!(gathered.problems.len(), 1);
+    assert_eq!(gathered.policies.len(), 1);
 }
 
 #[test]

@@ -65,22 +65,23 @@ pub fn gather<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Gathe
         let (found, malformed) = documents(bytes);
         let count = found.len();
         for document in found {
-            if let Some(name) = name_in(document.root()) {
-                let here = format!("{source}:{}", document.start());
-                if let Some(there) = seen.get(&name) {
-                    let problem = again(source, &document, &name, there);
-                    gathered.problems.push(problem);
-                    continue;
-                }
-                seen.insert(name, here);
-            }
+            let name = name_in(document.root());
+            let earlier = name.as_ref().and_then(|name| seen.get(name));
+            let again = earlier.map(|there| again(source, &document, there));
+            let is_again = again.is_some();
+            gathered.problems.extend(again);
             match Policy::read(document.root()) {
-                Ok(policy) => {
+                Ok(policy) if !is_again => {
                     gathered.policies.insert(policy);
                 }
+                Ok(_) => {}
                 Err(errors) => gathered
                     .problems
                     .extend(problems(source, &document, &errors)),
+            }
+            if let Some(name) = name {
+                let here = || format!("{source}:{}", document.start());
+                seen.entry(name).or_insert_with(here);
             }
         }
         let broken = malformed.map(|error| broken(source, count, error));
@@ -120,11 +121,11 @@ fn problems(
     problems
 }
 
-fn again(source: &str, document: &Document, name: &PolicyName, there: &str) -> Problem {
+fn again(source: &str, document: &Document, there: &str) -> Problem {
     Problem {
         source: source.to_owned(),
         place: document.locate("metadata.name"),
-        policy: Some(name.to_string()),
+        policy: name_in(document.root()).map(|name| name.to_string()),
         path: "metadata.name".to_owned(),
         found: format!("the name of the policy at {there} again"),
         expected: "each name once".to_owned(),
