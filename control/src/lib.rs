@@ -13,3 +13,4 @@ pub mod migrate;
 pub mod policy;
 pub mod render;
 pub mod resource;
+pub mod xds;

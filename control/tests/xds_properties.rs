@@ -1,0 +1,412 @@
+//! Any order of requests, answers, reconnects and updates: what must hold of a subscription.
+//!
+//! A proxy is played beside the subscription, with messages under way in both directions, so that answers
+//! meet updates in every order. The versions of one resource count up, except that a policy may go back to
+//! an older one, which the operation `Revert` does.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proptest::prelude::*;
+use tidegate_control::xds::{
+    DeltaPush, DeltaRequest, DeltaSubscription, Desired, Heard, Name, Push, Refusal, Request,
+    Resource, Subscription, Version,
+};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Versions divisible by this are bad: the proxy refuses whatever contains one.
+const BAD: u32 = 5;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A policy changes one resource.
+    Update(usize),
+    /// It goes back to what it was one version ago.
+    Revert(usize),
+    /// The proxy reads what was pushed and answers.
+    Read,
+    /// The service hears what the proxy has sent.
+    Hear,
+    /// The proxy wants other resources.
+    Want(BTreeSet<usize>),
+    /// An answer to a push of long ago.
+    Late,
+    /// The stream breaks and a new one begins.
+    Reconnect,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..NAMES.len()).prop_map(Step::Update),
+        1 => (0..NAMES.len()).prop_map(Step::Revert),
+        6 => Just(Step::Read),
+        6 => Just(Step::Hear),
+        2 => proptest::collection::btree_set(0..NAMES.len(), 1..=NAMES.len()).prop_map(Step::Want),
+        1 => Just(Step::Late),
+        1 => Just(Step::Reconnect),
+    ];
+    proptest::collection::vec(step, 0..120)
+}
+
+/// What proxies are to have.
+#[derive(Debug, Default)]
+struct World(BTreeMap<usize, u32>);
+
+impl World {
+    fn number(&self, index: usize) -> u32 {
+        self.0.get(&index).copied().unwrap_or(1)
+    }
+
+    fn desired(&self) -> Desired {
+        let resource = |(index, name): (usize, &&str)| Resource {
+            name: Name::from(*name),
+            version: version(name, self.number(index)),
+            body: name.to_string().into(),
+        };
+        NAMES.iter().enumerate().map(resource).collect()
+    }
+}
+
+/// A version depends on name and content.
+fn version(name: &str, number: u32) -> Version {
+    Version::new(&format!("{name}{number}"))
+}
+
+fn is_bad(version: &Version) -> bool {
+    let number: u32 = version.as_str().get(1..).unwrap().parse().unwrap();
+    number.is_multiple_of(BAD)
+}
+
+fn named(wants: &BTreeSet<usize>) -> Vec<String> {
+    let name = |index: &usize| NAMES.get(*index).unwrap().to_string();
+    wants.iter().map(name).collect()
+}
+
+/// What both dialects have in common, seen from the wire.
+trait Dialect: Default {
+    type Request: Clone;
+    type Push: Clone;
+
+    fn hear(&mut self, request: &Self::Request, desired: &Desired) -> Heard;
+    fn push(&mut self, desired: &Desired) -> Option<Self::Push>;
+    fn is_wanted(&self, name: &str) -> bool;
+    fn nonce(push: &Self::Push) -> &str;
+    /// What the proxy has to show for the push after a reconnect.
+    fn version(push: &Self::Push) -> &str;
+    fn resources(push: &Self::Push) -> &[Resource];
+    /// The first request of a stream.
+    fn begin(proxy: &Proxy<Self>) -> Self::Request;
+    /// The answer to a push.
+    fn answer(proxy: &Proxy<Self>, push: &Self::Push, refusal: Option<Refusal>) -> Self::Request;
+    /// A change of mind.
+    fn want(proxy: &Proxy<Self>, before: &BTreeSet<usize>) -> Self::Request;
+}
+
+/// A proxy and the wire to it.
+struct Proxy<D: Dialect> {
+    wants: BTreeSet<usize>,
+    holds: BTreeMap<Name, Version>,
+    /// State of the world: version of the last push it took, nonce of the last it saw.
+    accepted: String,
+    nonce: String,
+    to_service: VecDeque<D::Request>,
+    to_proxy: VecDeque<D::Push>,
+    past: Option<D::Push>,
+}
+
+impl<D: Dialect> Proxy<D> {
+    fn new() -> Self {
+        Self {
+            wants: BTreeSet::from([0]),
+            holds: BTreeMap::new(),
+            accepted: String::new(),
+            nonce: String::new(),
+            to_service: VecDeque::new(),
+            to_proxy: VecDeque::new(),
+            past: None,
+        }
+    }
+
+    fn connect(&mut self) {
+        self.to_service.clear();
+        self.to_proxy.clear();
+        self.nonce.clear();
+        self.past = None;
+        let begin = D::begin(self);
+        self.to_service.push_back(begin);
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        let is_wanted = |index: &usize| NAMES.get(*index) == Some(&name);
+        self.wants.iter().any(is_wanted)
+    }
+
+    fn read(&mut self) {
+        let Some(push) = self.to_proxy.pop_front() else {
+            return;
+        };
+        D::nonce(&push).clone_into(&mut self.nonce);
+        let is_refused = D::resources(&push).iter().any(|r| is_bad(&r.version));
+        if !is_refused {
+            D::version(&push).clone_into(&mut self.accepted);
+            for resource in D::resources(&push) {
+                if self.wants(&resource.name) {
+                    let entry = (resource.name.clone(), resource.version.clone());
+                    self.holds.extend([entry]);
+                }
+            }
+        }
+        let refusal = is_refused.then(|| Refusal::new(13, "bad"));
+        let answer = D::answer(self, &push, refusal);
+        self.to_service.push_back(answer);
+        self.past = Some(push);
+    }
+
+    fn want(&mut self, wants: &BTreeSet<usize>) {
+        let before = std::mem::replace(&mut self.wants, wants.clone());
+        let held = std::mem::take(&mut self.holds);
+        self.holds = held.into_iter().filter(|(n, _)| self.wants(n)).collect();
+        // A version of the whole would claim what was just dropped.
+        self.accepted.clear();
+        let request = D::want(self, &before);
+        self.to_service.push_back(request);
+    }
+}
+
+/// One stream as the service sees it, checked at every push.
+struct Stream<D: Dialect> {
+    subscription: D,
+    under_way: Option<D::Push>,
+    /// What the service was told is in force, and what was refused alone.
+    acknowledged: BTreeMap<Name, Version>,
+    refused: BTreeMap<Name, Version>,
+    pushes: usize,
+}
+
+impl<D: Dialect> Stream<D> {
+    fn new() -> Self {
+        Self {
+            subscription: D::default(),
+            under_way: None,
+            acknowledged: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            pushes: 0,
+        }
+    }
+
+    fn hear(&mut self, proxy: &mut Proxy<D>, desired: &Desired) {
+        let Some(request) = proxy.to_service.pop_front() else {
+            return;
+        };
+        match self.subscription.hear(&request, desired) {
+            Heard::Accepted(versions) => {
+                self.under_way = None;
+                for (name, version) in versions {
+                    // After another version it may be tried once more.
+                    self.refused.remove(&name);
+                    self.acknowledged.extend(version.map(|v| (name, v)));
+                }
+            }
+            Heard::Refused(versions, _) => {
+                let push = self.under_way.take().unwrap();
+                if let ([_], [(name, Some(version))]) = (D::resources(&push), &*versions) {
+                    self.refused.insert(name.clone(), version.clone());
+                }
+            }
+            Heard::Question | Heard::Stale => {}
+        }
+        // What was given up may be pushed again.
+        let subscription = &self.subscription;
+        for versions in [&mut self.acknowledged, &mut self.refused] {
+            versions.retain(|name, _| subscription.is_wanted(name));
+        }
+    }
+
+    fn push(&mut self, proxy: &mut Proxy<D>, desired: &Desired) {
+        let Some(push) = self.subscription.push(desired) else {
+            return;
+        };
+        assert!(self.under_way.is_none(), "two pushes under way at once");
+        for resource in D::resources(&push) {
+            let newest = desired.resource(&resource.name).unwrap();
+            assert_eq!(resource, newest, "something older than the newest");
+            let (name, version) = (&resource.name, &resource.version);
+            assert_ne!(self.acknowledged.get(name), Some(version), "it has that");
+            assert_ne!(self.refused.get(name), Some(version), "it refused that");
+        }
+        self.pushes += 1;
+        self.under_way = Some(push.clone());
+        proxy.to_proxy.push_back(push);
+    }
+}
+
+fn play<D: Dialect>(steps: Vec<Step>) {
+    let mut world = World::default();
+    let mut proxy = Proxy::<D>::new();
+    let mut stream = Stream::<D>::new();
+    proxy.connect();
+    for step in steps {
+        match step {
+            Step::Update(index) => _ = world.0.insert(index, world.number(index) + 1),
+            Step::Revert(index) => {
+                _ = world.0.insert(index, (world.number(index) - 1).max(1));
+            }
+            Step::Read => proxy.read(),
+            Step::Hear => stream.hear(&mut proxy, &world.desired()),
+            Step::Want(wants) => proxy.want(&wants),
+            Step::Late => {
+                if let Some(push) = proxy.past.clone() {
+                    let late = D::answer(&proxy, &push, Some(Refusal::new(13, "late")));
+                    proxy.to_service.push_back(late);
+                }
+            }
+            Step::Reconnect => {
+                proxy.connect();
+                stream = Stream::new();
+            }
+        }
+        stream.push(&mut proxy, &world.desired());
+    }
+    settle(&mut proxy, &mut stream, &world.desired());
+}
+
+/// Once nothing changes any more, the proxy comes to have the newest of all that is sound, in few pushes.
+fn settle<D: Dialect>(proxy: &mut Proxy<D>, stream: &mut Stream<D>, desired: &Desired) {
+    let before = stream.pushes;
+    while !(proxy.to_service.is_empty() && proxy.to_proxy.is_empty()) {
+        proxy.read();
+        stream.hear(proxy, desired);
+        stream.push(proxy, desired);
+    }
+    // One answer to what was under way, one group, each alone, and again for what was asked for meanwhile.
+    let most = 4 * (NAMES.len() + 2);
+    assert!(stream.pushes - before <= most, "it does not come to rest");
+    for name in NAMES.iter().filter(|name| proxy.wants(name)) {
+        let newest = &desired.resource(name).unwrap().version;
+        if !is_bad(newest) {
+            assert_eq!(proxy.holds.get(*name), Some(newest), "{name}");
+        }
+    }
+}
+
+impl Dialect for Subscription {
+    type Request = Request;
+    type Push = Push;
+
+    fn hear(&mut self, request: &Request, desired: &Desired) -> Heard {
+        Self::hear(self, request, desired).unwrap()
+    }
+
+    fn push(&mut self, desired: &Desired) -> Option<Push> {
+        Self::push(self, desired)
+    }
+
+    fn is_wanted(&self, name: &str) -> bool {
+        Self::is_wanted(self, name)
+    }
+
+    fn nonce(push: &Push) -> &str {
+        &push.nonce
+    }
+
+    fn version(push: &Push) -> &str {
+        push.version.as_str()
+    }
+
+    fn resources(push: &Push) -> &[Resource] {
+        &push.resources
+    }
+
+    fn begin(proxy: &Proxy<Self>) -> Request {
+        Request {
+            version: proxy.accepted.clone(),
+            names: named(&proxy.wants),
+            ..Request::default()
+        }
+    }
+
+    fn answer(proxy: &Proxy<Self>, push: &Push, refusal: Option<Refusal>) -> Request {
+        Request {
+            nonce: push.nonce.clone(),
+            refusal,
+            ..Self::begin(proxy)
+        }
+    }
+
+    fn want(proxy: &Proxy<Self>, _: &BTreeSet<usize>) -> Request {
+        Request {
+            nonce: proxy.nonce.clone(),
+            ..Self::begin(proxy)
+        }
+    }
+}
+
+impl Dialect for DeltaSubscription {
+    type Request = DeltaRequest;
+    type Push = DeltaPush;
+
+    fn hear(&mut self, request: &DeltaRequest, _: &Desired) -> Heard {
+        Self::hear(self, request).unwrap()
+    }
+
+    fn push(&mut self, desired: &Desired) -> Option<DeltaPush> {
+        Self::push(self, desired)
+    }
+
+    fn is_wanted(&self, name: &str) -> bool {
+        Self::is_wanted(self, name)
+    }
+
+    fn nonce(push: &DeltaPush) -> &str {
+        &push.nonce
+    }
+
+    fn version(_: &DeltaPush) -> &str {
+        ""
+    }
+
+    fn resources(push: &DeltaPush) -> &[Resource] {
+        &push.resources
+    }
+
+    fn begin(proxy: &Proxy<Self>) -> DeltaRequest {
+        let versions = proxy.holds.iter();
+        DeltaRequest {
+            subscribe: named(&proxy.wants),
+            initial_versions: versions
+                .map(|(n, v)| (n.to_string(), v.to_string()))
+                .collect(),
+            ..DeltaRequest::default()
+        }
+    }
+
+    fn answer(_: &Proxy<Self>, push: &DeltaPush, refusal: Option<Refusal>) -> DeltaRequest {
+        DeltaRequest {
+            nonce: push.nonce.clone(),
+            refusal,
+            ..DeltaRequest::default()
+        }
+    }
+
+    fn want(proxy: &Proxy<Self>, before: &BTreeSet<usize>) -> DeltaRequest {
+        DeltaRequest {
+            subscribe: named(&proxy.wants.difference(before).copied().collect()),
+            unsubscribe: named(&before.difference(&proxy.wants).copied().collect()),
+            ..DeltaRequest::default()
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn state_of_the_world_comes_to_rest_at_the_newest(steps in steps()) {
+        play::<Subscription>(steps);
+    }
+
+    #[test]
+    fn incremental_comes_to_rest_at_the_newest(steps in steps()) {
+        play::<DeltaSubscription>(steps);
+    }
+}
