@@ -9,8 +9,14 @@
 #![forbid(unsafe_code)]
 
 pub mod document;
+pub mod fleet;
+pub mod metrics;
 pub mod migrate;
+pub mod net;
 pub mod policy;
 pub mod render;
 pub mod resource;
+pub mod rest;
+pub mod serve;
+pub mod source;
 pub mod xds;

@@ -12,6 +12,7 @@ mod files;
 mod migrate;
 mod output;
 mod render;
+mod serve;
 mod status;
 mod validate;
 
@@ -35,6 +36,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(Box<serve::Serve>),
     Validate(validate::Validate),
     Render(render::Render),
     Diff(diff::Diff),
@@ -66,6 +68,7 @@ impl fmt::Display for Failure {
 /// Runs what the command line asks for.
 pub(crate) fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Serve(command) => command.run(),
         Command::Validate(command) => command.run(),
         Command::Render(command) => command.run(),
         Command::Diff(command) => command.run(),

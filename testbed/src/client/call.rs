@@ -63,6 +63,24 @@ impl Call {
         }
     }
 
+    /// `PUT path` with a body.
+    #[must_use]
+    pub fn put(path: &str, body: impl Into<Bytes>) -> Self {
+        Self {
+            method: Method::PUT,
+            ..Self::post(path, body)
+        }
+    }
+
+    /// `DELETE path`.
+    #[must_use]
+    pub fn delete(path: &str) -> Self {
+        Self {
+            method: Method::DELETE,
+            ..Self::get(path)
+        }
+    }
+
     /// A unary gRPC call with an empty message; `path` is `/package.Service/Method`.
     #[must_use]
     pub fn grpc(path: &str) -> Self {

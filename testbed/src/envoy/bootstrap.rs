@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{EnvoyBuilder, Route, access_log};
+use super::{EnvoyBuilder, Plugin, Route, access_log};
 
 /// File name of the access log in Envoy's folder.
 pub(super) const ACCESS_LOG: &str = "access.log";
@@ -25,8 +25,10 @@ pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
         "name": "envoy.filters.network.http_connection_manager",
         "typed_config": connection_manager(builder, folder),
     });
+    let dynamic = builder.plugin.as_ref().and_then(Plugin::dynamic_resources);
     json!({
         "node": {"id": "tidegate-testbed", "cluster": "tidegate-testbed"},
+        "dynamic_resources": dynamic.unwrap_or_else(|| json!({})),
         "admin": {"address": any_port},
         "stats_flush_interval": "1s",
         "static_resources": {

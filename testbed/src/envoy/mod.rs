@@ -32,7 +32,7 @@ pub use builder::EnvoyBuilder;
 pub use cluster::{Balancing, Cluster, Outlier, Thresholds};
 pub use metrics::{Metrics, TidegateMetric};
 pub use plugin::{
-    FailurePolicy, MODULE_VARIABLE, Plugin, PushOutcome, release_module, test_module,
+    Discovery, FailurePolicy, MODULE_VARIABLE, Plugin, PushOutcome, release_module, test_module,
 };
 pub use route::Route;
 

@@ -1,4 +1,4 @@
-//! The Tidegate plugin in Envoy's configuration: inline, or pushed through a file.
+//! The Tidegate plugin in Envoy's configuration: inline, pushed through a file, or served by a control service.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,51 @@ pub struct Plugin {
     root_id: String,
     failure_policy: FailurePolicy,
     reload_backoff: Duration,
-    is_pushed: bool,
+    source: Source,
+}
+
+/// How the configuration gets to Envoy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Inline,
+    File,
+    Served { cluster: String, by: Discovery },
+}
+
+/// By which protocol a control service is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discovery {
+    /// Extension configuration discovery, state of the world.
+    Ecds,
+    /// Extension configuration discovery, incremental.
+    DeltaEcds,
+    /// Aggregated discovery, state of the world.
+    Ads,
+    /// Aggregated discovery, incremental.
+    DeltaAds,
+}
+
+impl Discovery {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Ecds, Self::DeltaEcds, Self::Ads, Self::DeltaAds];
+
+    const fn is_aggregated(self) -> bool {
+        matches!(self, Self::Ads | Self::DeltaAds)
+    }
+
+    /// Envoy's description of a gRPC service that is asked this way.
+    fn api(self, cluster: &str) -> Value {
+        let kind = match self {
+            Self::Ecds | Self::Ads => "GRPC",
+            Self::DeltaEcds | Self::DeltaAds => "DELTA_GRPC",
+        };
+        json!({
+            "api_type": kind,
+            "transport_api_version": "V3",
+            "set_node_on_first_message_only": true,
+            "grpc_services": [{"envoy_grpc": {"cluster_name": cluster}}],
+        })
+    }
 }
 
 /// What Envoy made of a pushed configuration.
@@ -61,14 +105,24 @@ impl Plugin {
             root_id: "tidegate".to_owned(),
             failure_policy: FailurePolicy::Reload,
             reload_backoff: Duration::from_secs(1),
-            is_pushed: false,
+            source: Source::Inline,
         }
     }
 
     /// The configuration comes by extension discovery from a file, so that [`super::Envoy::push`] can replace it.
     #[must_use]
-    pub const fn pushed(mut self) -> Self {
-        self.is_pushed = true;
+    pub fn pushed(mut self) -> Self {
+        self.source = Source::File;
+        self
+    }
+
+    /// The configuration comes from a control service behind the cluster of this name.
+    #[must_use]
+    pub fn served(mut self, cluster: &str, by: Discovery) -> Self {
+        self.source = Source::Served {
+            cluster: cluster.to_owned(),
+            by,
+        };
         self
     }
 
@@ -94,8 +148,18 @@ impl Plugin {
         self
     }
 
-    pub(super) const fn is_pushed(&self) -> bool {
-        self.is_pushed
+    pub(super) fn is_pushed(&self) -> bool {
+        self.source == Source::File
+    }
+
+    /// `dynamic_resources` of the bootstrap, where the plugin needs any.
+    pub(super) fn dynamic_resources(&self) -> Option<Value> {
+        match &self.source {
+            Source::Served { cluster, by } if by.is_aggregated() => {
+                Some(json!({"ads_config": by.api(cluster)}))
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn set_config(&mut self, config: &str) {
@@ -104,19 +168,23 @@ impl Plugin {
 
     /// The entry in the connection manager's list of filters.
     pub(super) fn http_filter(&self, folder: &Path) -> Value {
-        if !self.is_pushed {
-            return json!({"name": "tidegate", "typed_config": self.typed_config()});
+        let mut source = match &self.source {
+            Source::Inline => {
+                return json!({"name": "tidegate", "typed_config": self.typed_config()});
+            }
+            Source::File => json!({"path_config_source": {
+                "path": folder.join(DISCOVERY_FILE),
+                "watched_directory": {"path": folder},
+            }}),
+            Source::Served { by, .. } if by.is_aggregated() => json!({"ads": {}}),
+            Source::Served { cluster, by } => json!({"api_config_source": by.api(cluster)}),
+        };
+        if let Some(source) = source.as_object_mut() {
+            source.insert("resource_api_version".to_owned(), json!("V3"));
         }
-        let source = json!({
-            "path": folder.join(DISCOVERY_FILE),
-            "watched_directory": {"path": folder},
-        });
         json!({
             "name": "tidegate",
-            "config_discovery": {
-                "config_source": {"path_config_source": source, "resource_api_version": "V3"},
-                "type_urls": [WASM_TYPE],
-            },
+            "config_discovery": {"config_source": source, "type_urls": [WASM_TYPE]},
         })
     }
 

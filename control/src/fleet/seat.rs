@@ -1,0 +1,134 @@
+//! A stream's place in the fleet: it learns here what to push, and reports here what became of it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::{Fleet, StreamId};
+use crate::xds::{Desired, Heard, Name, Version};
+
+/// Which service a stream came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// Extension configuration discovery on its own.
+    Ecds,
+    /// Aggregated discovery.
+    Ads,
+}
+
+impl Api {
+    /// For status and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ecds => "ecds",
+            Self::Ads => "ads",
+        }
+    }
+}
+
+/// How a stream came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// To which service.
+    pub api: Api,
+    /// `sotw` or `delta`.
+    pub dialect: &'static str,
+    /// From where.
+    pub peer: String,
+}
+
+/// What a stream's proxy is to have.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    /// The resources.
+    pub desired: Arc<Desired>,
+    /// Since when.
+    pub changed_at: Instant,
+}
+
+/// See the module; dropping it leaves the fleet.
+#[derive(Debug)]
+pub struct Seat {
+    fleet: Fleet,
+    id: StreamId,
+    arrival: Arrival,
+    assignment: watch::Receiver<Assignment>,
+    pushed: Option<Assignment>,
+}
+
+impl Seat {
+    pub(super) const fn new(
+        fleet: Fleet,
+        id: StreamId,
+        arrival: Arrival,
+        assignment: watch::Receiver<Assignment>,
+    ) -> Self {
+        Self {
+            fleet,
+            id,
+            arrival,
+            assignment,
+            pushed: None,
+        }
+    }
+
+    /// What the proxy is to have now.
+    #[must_use]
+    pub fn desired(&mut self) -> Arc<Desired> {
+        Arc::clone(&self.assignment.borrow_and_update().desired)
+    }
+
+    /// Waits until the proxy is to have something else. Never ends when that can no longer be.
+    pub async fn changed(&mut self) {
+        if self.assignment.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Reports what a request said and what the conversation knows after it.
+    pub fn heard<'a>(
+        &mut self,
+        heard: &Heard,
+        is_wanted: impl Fn(&str) -> bool,
+        running: impl Fn(&str) -> Option<&'a Version>,
+    ) {
+        let desired = Arc::clone(&self.assignment.borrow().desired);
+        let settled = match heard {
+            Heard::Accepted(versions) | Heard::Refused(versions, _) => versions.as_slice(),
+            Heard::Question | Heard::Stale => &[],
+        };
+        self.fleet.with_record(self.id, |record| {
+            record.note(&desired, is_wanted, running);
+            record.under_way(settled.iter().map(|(name, _)| name.clone()), false);
+            if let Heard::Refused(versions, refusal) = heard {
+                record.refuse(versions, refusal);
+            }
+        });
+        let metrics = &self.fleet.metrics;
+        match heard {
+            Heard::Accepted(_) => {
+                let waited = self.pushed.take().map(|pushed| pushed.changed_at.elapsed());
+                metrics.accepted(waited);
+            }
+            Heard::Refused(..) => metrics.refused(),
+            Heard::Stale => metrics.stale(),
+            Heard::Question => {}
+        }
+    }
+
+    /// Reports a push.
+    pub fn pushed(&mut self, names: impl Iterator<Item = Name>) {
+        self.pushed = Some(self.assignment.borrow().clone());
+        self.fleet
+            .with_record(self.id, |record| record.under_way(names, true));
+        self.fleet.metrics.pushed();
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.fleet.disconnect(self.id, &self.arrival);
+    }
+}

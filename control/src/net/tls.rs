@@ -1,0 +1,188 @@
+//! TLS whose certificates follow their files.
+//!
+//! Certificates are replaced while the service runs (cert-manager, SPIFFE agents). The files are looked at
+//! every few seconds, because they are few, and because links, renames and volumes each tell of a change in
+//! another way or not at all. What cannot be used is said once and the last good ones stay.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tracing::{error, info};
+
+/// Where certificates stand, as PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate of the service, with intermediate ones after it.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities whose clients may come in; `None`: clients show no certificate.
+    pub client_authorities: Option<PathBuf>,
+}
+
+/// Why certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Certificate and key do not go together, or the like.
+    #[error("these certificates cannot be used")]
+    Unusable(#[from] rustls::Error),
+}
+
+/// The TLS side of a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    files: Arc<TlsFiles>,
+    protocols: Arc<[Vec<u8>]>,
+    current: Arc<RwLock<Current>>,
+}
+
+#[derive(Debug)]
+struct Current {
+    config: Arc<ServerConfig>,
+    contents: Contents,
+}
+
+/// What stood in the files when they were last tried.
+type Contents = Vec<Vec<u8>>;
+
+impl Tls {
+    /// Reads the certificates; `protocols` are offered to clients (`h2`, `http/1.1`).
+    ///
+    /// # Errors
+    /// When they cannot be read or used.
+    pub fn load(files: TlsFiles, protocols: &[&str]) -> Result<Self, TlsError> {
+        let protocols: Arc<[Vec<u8>]> = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
+        let contents = read(&files)?;
+        let config = config(&files, &contents, &protocols)?;
+        Ok(Self {
+            files: Arc::new(files),
+            protocols,
+            current: Arc::new(RwLock::new(Current { config, contents })),
+        })
+    }
+
+    /// What new connections are to use.
+    #[must_use]
+    pub fn config(&self) -> Arc<ServerConfig> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current.config)
+    }
+
+    /// Takes over what is new in the files. Blocks while it reads.
+    pub fn reload(&self) {
+        let file = self.files.certificate.display();
+        let contents = match read(&self.files) {
+            Ok(contents) => contents,
+            // Half way through a replacement, most likely.
+            Err(error) => {
+                return error!(%error, "cannot read certificates; the last good ones stay");
+            }
+        };
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current.contents == contents {
+            return;
+        }
+        match config(&self.files, &contents, &self.protocols) {
+            Ok(config) => {
+                current.config = config;
+                info!(%file, "certificates reloaded");
+            }
+            Err(error) => {
+                error!(%error, %file, "cannot use new certificates; the last good ones stay")
+            }
+        }
+        // Bad ones, too, so that they are complained of once.
+        current.contents = contents;
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|source| TlsError::Read {
+            path: path.clone(),
+            source,
+        })
+    };
+    [&files.certificate, &files.key]
+        .into_iter()
+        .chain(&files.client_authorities)
+        .map(read)
+        .collect()
+}
+
+fn config(
+    files: &TlsFiles,
+    contents: &[Vec<u8>],
+    protocols: &[Vec<u8>],
+) -> Result<Arc<ServerConfig>, TlsError> {
+    let [certificate, key, authorities @ ..] = contents else {
+        return Err(TlsError::Unusable(rustls::Error::General(
+            "certificate and key".to_owned(),
+        )));
+    };
+    let chain = certificates(&files.certificate, certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Content {
+        path: files.key.clone(),
+        reason: error.to_string(),
+    })?;
+    let builder =
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()?;
+    let builder = match (&files.client_authorities, authorities.first()) {
+        (Some(path), Some(pem)) => {
+            let mut roots = RootCertStore::empty();
+            for authority in certificates(path, pem)? {
+                roots.add(authority)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(
+                Arc::new(roots),
+                Arc::new(rustls::crypto::ring::default_provider()),
+            )
+            .build()
+            .map_err(|error| TlsError::Content {
+                path: path.clone(),
+                reason: error.to_string(),
+            })?;
+            builder.with_client_cert_verifier(verifier)
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_single_cert(chain, key)?;
+    config.alpn_protocols = protocols.to_vec();
+    Ok(Arc::new(config))
+}
+
+fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |reason: String| TlsError::Content {
+        path: path.to_owned(),
+        reason,
+    };
+    let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(error.to_string()))?;
+    if found.is_empty() {
+        return Err(wrong("no certificate in it".to_owned()));
+    }
+    Ok(found)
+}

@@ -1,0 +1,170 @@
+//! `/v1/policies`: list, read, put and delete.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::Desk;
+use super::reply::{problem, refused};
+use crate::document::{documents, value_of};
+use crate::policy::PolicyName;
+use crate::source::{ChangeError, Precondition};
+
+pub(super) async fn list(State(desk): State<Desk>) -> Json<Value> {
+    Json(json!({
+        "policies": desk.catalogue.records(),
+        "problems": desk.catalogue.problems(),
+    }))
+}
+
+/// As it was sent (YAML), or as JSON for those who ask for that.
+pub(super) async fn read(
+    State(desk): State<Desk>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(stored) = desk.catalogue.stored(&PolicyName::new(None, name)) else {
+        return problem(
+            StatusCode::NOT_FOUND,
+            "no policy of this name was put by REST",
+        );
+    };
+    let wants_json = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|kinds| kinds.contains("application/json"));
+    let tag = format!("\"{}\"", stored.tag);
+    if wants_json {
+        let (found, _) = documents(&stored.text);
+        let value = found.first().map(|document| value_of(document.root()));
+        return ([(header::ETAG, tag)], Json(value)).into_response();
+    }
+    let kind = "application/yaml".to_owned();
+    let headers = [(header::ETAG, tag), (header::CONTENT_TYPE, kind)];
+    (headers, stored.text.to_vec()).into_response()
+}
+
+pub(super) async fn put(
+    State(desk): State<Desk>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return problem(rejection.status(), &rejection.body_text()),
+    };
+    let precondition = match precondition(&headers) {
+        Ok(precondition) => precondition,
+        Err(response) => return *response,
+    };
+    let name = PolicyName::new(None, name);
+    let changed = blocking(move || desk.catalogue.put(&name, &body, &precondition)).await;
+    match changed {
+        Some(Ok((tag, is_new))) => {
+            let status = if is_new {
+                StatusCode::CREATED
+            } else {
+                StatusCode::OK
+            };
+            (status, [(header::ETAG, format!("\"{tag}\""))]).into_response()
+        }
+        Some(Err(error)) => refused(&error),
+        None => problem(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the change was broken off",
+        ),
+    }
+}
+
+pub(super) async fn remove(
+    State(desk): State<Desk>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let precondition = match precondition(&headers) {
+        Ok(precondition) => precondition,
+        Err(response) => return *response,
+    };
+    let name = PolicyName::new(None, name);
+    match blocking(move || desk.catalogue.remove(&name, &precondition)).await {
+        Some(Ok(())) => StatusCode::NO_CONTENT.into_response(),
+        Some(Err(error)) => refused(&error),
+        None => problem(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the change was broken off",
+        ),
+    }
+}
+
+/// Runs what waits for the disk. A client that goes away does not break it off; `None` when it panicked.
+async fn blocking<T: Send + 'static>(
+    change: impl FnOnce() -> Result<T, ChangeError> + Send + 'static,
+) -> Option<Result<T, ChangeError>> {
+    tokio::task::spawn_blocking(change).await.ok()
+}
+
+fn precondition(headers: &HeaderMap) -> Result<Precondition, Box<Response>> {
+    let text = |name: HeaderName| match headers.get(name) {
+        Some(value) => value.to_str().map(Some).map_err(|_| "header is no text"),
+        None => Ok(None),
+    };
+    let both = text(header::IF_MATCH).and_then(|m| Ok((m, text(header::IF_NONE_MATCH)?)));
+    let wrong = match both {
+        Ok((None, None)) => return Ok(Precondition::None),
+        Ok((None, Some("*"))) => return Ok(Precondition::Absent),
+        Ok((Some("*"), None)) => return Ok(Precondition::Present),
+        Ok((Some(tags), None)) => return Ok(Precondition::Tagged(tags_in(tags))),
+        Ok((None, Some(_))) => "If-None-Match: expected *",
+        Ok((Some(_), Some(_))) => "If-Match and If-None-Match: expected one of them",
+        Err(reason) => reason,
+    };
+    Err(Box::new(problem(StatusCode::BAD_REQUEST, wrong)))
+}
+
+/// The strong tags of a list; weak ones never match here (RFC 9110, 13.1.1).
+fn tags_in(list: &str) -> Vec<String> {
+    let tag = |item: &str| Some(item.trim().strip_prefix('"')?.strip_suffix('"')?.to_owned());
+    list.split(',').filter_map(tag).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(entries: &[(HeaderName, &'static str)]) -> HeaderMap {
+        let value = |(name, value): &(HeaderName, &'static str)| {
+            (name.clone(), HeaderValue::from_static(value))
+        };
+        entries.iter().map(value).collect()
+    }
+
+    #[test]
+    fn preconditions_are_read_from_headers() {
+        let (matching, none) = (header::IF_MATCH, header::IF_NONE_MATCH);
+        let tags = vec!["a".to_owned(), "c".to_owned()];
+        for (given, expected) in [
+            (headers(&[]), Precondition::None),
+            (headers(&[(none.clone(), "*")]), Precondition::Absent),
+            (headers(&[(matching.clone(), "*")]), Precondition::Present),
+            (
+                headers(&[(matching.clone(), r#""a", W/"b", "c""#)]),
+                Precondition::Tagged(tags),
+            ),
+        ] {
+            assert_eq!(precondition(&given).unwrap(), expected);
+        }
+        for given in [
+            headers(&[(none.clone(), "\"a\"")]),
+            headers(&[(none, "*"), (matching, "*")]),
+        ] {
+            assert!(precondition(&given).is_err());
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! All policies in force, from all sources.
+//!
+//! One lock orders changes, so that the fleet sees them in the order in which they were made. A name belongs
+//! to one source: what REST has stored stays when a file with the same name appears, which is then an error
+//! of that file; and a name that a file holds cannot be put by REST.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use tracing::{error, info};
+
+use super::{Directory, Precondition, Store, StoreError, Stored};
+use crate::document::Place;
+use crate::fleet::Fleet;
+use crate::metrics::Metrics;
+use crate::policy::{Policies, PolicyName, Problem};
+use crate::render::PluginConfig;
+use crate::xds::Version;
+
+const FILES: &str = "files";
+const REST: &str = "rest";
+
+/// Handle to the policies; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    inner: Arc<Mutex<Inner>>,
+    fleet: Fleet,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    directory: Option<Directory>,
+    store: Option<Store>,
+    policies: Policies,
+    problems: Vec<Problem>,
+}
+
+/// What is shown of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyRecord {
+    /// Its name.
+    pub name: String,
+    /// `files` or `rest`.
+    pub source: &'static str,
+    /// Version of the configuration that it gives.
+    pub version: String,
+    /// Streams of proxies that it matches, whether it wins or not.
+    pub proxies: usize,
+}
+
+/// Why a name cannot be used by REST.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// A file holds it.
+    #[error("a file holds a policy of this name: change it there")]
+    HeldByFile,
+    /// The service was started without a state directory.
+    #[error("policies are not taken by REST: the service has no state directory")]
+    NoStore,
+    /// The store refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Catalogue {
+    /// Policies of these sources, put in force in `fleet`. Blocks while it reads.
+    #[must_use]
+    pub fn new(
+        directory: Option<Directory>,
+        store: Option<Store>,
+        fleet: Fleet,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let inner = Inner {
+            directory,
+            store,
+            policies: Policies::default(),
+            problems: Vec::new(),
+        };
+        let catalogue = Self {
+            inner: Arc::new(Mutex::new(inner)),
+            fleet,
+            metrics,
+        };
+        let mut inner = catalogue.lock();
+        if let Some(directory) = &mut inner.directory {
+            directory.scan();
+        }
+        catalogue.apply(&mut inner);
+        drop(inner);
+        catalogue
+    }
+
+    /// Looks at the directory again. Blocks while it reads.
+    pub fn rescan(&self) {
+        let mut inner = self.lock();
+        if inner.directory.as_mut().is_some_and(Directory::scan) {
+            self.apply(&mut inner);
+        }
+    }
+
+    /// Stores a policy and puts it in force; see [`Store::put`].
+    ///
+    /// # Errors
+    /// When it is not taken; nothing has changed then.
+    pub fn put(
+        &self,
+        name: &PolicyName,
+        text: &[u8],
+        precondition: &Precondition,
+    ) -> Result<(Version, bool), ChangeError> {
+        self.change(name, |store| store.put(name, text, precondition))
+    }
+
+    /// Removes a stored policy; see [`Store::remove`].
+    ///
+    /// # Errors
+    /// When it is not removed; nothing has changed then.
+    pub fn remove(
+        &self,
+        name: &PolicyName,
+        precondition: &Precondition,
+    ) -> Result<(), ChangeError> {
+        self.change(name, |store| store.remove(name, precondition))
+    }
+
+    /// The stored text of a policy.
+    #[must_use]
+    pub fn stored(&self, name: &PolicyName) -> Option<Stored> {
+        self.lock().store.as_ref()?.stored(name).cloned()
+    }
+
+    /// The policies in force.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        self.lock().policies.clone()
+    }
+
+    /// Every policy, as it is shown.
+    #[must_use]
+    pub fn records(&self) -> Vec<PolicyRecord> {
+        let inner = self.lock();
+        let record = |policy: &Arc<crate::policy::Policy>| PolicyRecord {
+            name: policy.name().to_string(),
+            source: inner.source(policy.name()),
+            version: PluginConfig::of(policy).version.to_string(),
+            proxies: self.fleet.claimed_by(policy.name()),
+        };
+        inner.policies.iter().map(record).collect()
+    }
+
+    /// All that is wrong at present.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        self.lock().problems.clone()
+    }
+
+    fn change<T>(
+        &self,
+        name: &PolicyName,
+        change: impl FnOnce(&mut Store) -> Result<T, StoreError>,
+    ) -> Result<T, ChangeError> {
+        let mut inner = self.lock();
+        if inner.policies.get(name).is_some() && inner.source(name) == FILES {
+            return Err(ChangeError::HeldByFile);
+        }
+        let store = inner.store.as_mut().ok_or(ChangeError::NoStore)?;
+        let changed = change(store)?;
+        self.apply(&mut inner);
+        Ok(changed)
+    }
+
+    fn apply(&self, inner: &mut Inner) {
+        let (policies, problems) = inner.merged(&self.metrics);
+        let before: BTreeMap<String, ()> =
+            inner.problems.iter().map(|p| (p.to_string(), ())).collect();
+        for problem in &problems {
+            if !before.contains_key(&problem.to_string()) {
+                error!(%problem, "a policy has an error; what was in force stays");
+            }
+        }
+        info!(
+            policies = policies.len(),
+            problems = problems.len(),
+            "policies in force"
+        );
+        self.fleet.replace(&policies);
+        inner.policies = policies;
+        inner.problems = problems;
+        self.fleet.touch();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // What is behind the lock is whole after each of its uses, even one that panicked.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn source(&self, name: &PolicyName) -> &'static str {
+        let is_stored = |store: &Store| store.stored(name).is_some();
+        if self.store.as_ref().is_some_and(is_stored) {
+            REST
+        } else {
+            FILES
+        }
+    }
+
+    fn merged(&self, metrics: &Metrics) -> (Policies, Vec<Problem>) {
+        let stored = self.store.as_ref().map(Store::gathered).unwrap_or_default();
+        let files = self
+            .directory
+            .as_ref()
+            .map(Directory::gathered)
+            .unwrap_or_default();
+        let (mut policies, mut problems) = (stored.policies, stored.problems);
+        metrics.source(REST, policies.len(), problems.len());
+        let mut own = files.problems;
+        let mut count = 0;
+        for policy in files.policies.iter() {
+            if policies.get(policy.name()).is_some() {
+                own.push(self.taken(policy.name()));
+            } else {
+                count += 1;
+                policies.insert_shared(Arc::clone(policy));
+            }
+        }
+        metrics.source(FILES, count, own.len());
+        problems.extend(own);
+        (policies, problems)
+    }
+
+    fn taken(&self, name: &PolicyName) -> Problem {
+        let path = self.directory.as_ref().map(Directory::path);
+        Problem {
+            source: path
+                .map(|path| path.display().to_string())
+                .unwrap_or_default(),
+            place: Place { line: 1, column: 1 },
+            policy: Some(name.to_string()),
+            path: "metadata.name".to_owned(),
+            found: "the name of a policy that was put by REST".to_owned(),
+            expected: "each name once".to_owned(),
+        }
+    }
+}

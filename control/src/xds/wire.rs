@@ -1,0 +1,181 @@
+//! Between the messages of the wire and the conversation's own values, for both dialects.
+
+use envoy_types::pb::envoy::config::core::v3::{Node, TypedExtensionConfig};
+use envoy_types::pb::envoy::service::discovery::v3 as wire;
+use envoy_types::pb::google::protobuf::{Any, Struct, Value as WireValue, value::Kind};
+use envoy_types::pb::google::rpc::Status;
+use prost::Name as _;
+use serde_json::{Map, Value};
+
+use super::{
+    DeltaRequest, DeltaSubscription, Desired, Excess, Heard, Name, Refusal, Request, Resource,
+    Subscription, Version,
+};
+use crate::render::Proxy;
+
+/// A push as the status of a proxy knows it: names, and versions where the resource exists.
+pub(super) type Contents = Vec<(Name, Option<Version>)>;
+
+/// One of the two dialects of the protocol.
+pub(super) trait Dialect: Default + Send + 'static {
+    /// What proxies send.
+    type Request: Send + 'static;
+    /// What they get.
+    type Response: Send + 'static;
+
+    /// For status and metrics.
+    const NAME: &'static str;
+
+    fn node(request: &mut Self::Request) -> Option<Node>;
+    fn type_url(request: &Self::Request) -> &str;
+    fn hear_wire(&mut self, request: Self::Request, desired: &Desired) -> Result<Heard, Excess>;
+    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, Contents)>;
+    fn runs(&self, name: &str) -> Option<&Version>;
+    fn wants(&self, name: &str) -> bool;
+}
+
+/// The type of the resources that are served.
+pub(super) fn resource_type() -> String {
+    TypedExtensionConfig::type_url()
+}
+
+impl Dialect for Subscription {
+    type Request = wire::DiscoveryRequest;
+    type Response = wire::DiscoveryResponse;
+
+    const NAME: &'static str = "sotw";
+
+    fn node(request: &mut Self::Request) -> Option<Node> {
+        request.node.take()
+    }
+
+    fn type_url(request: &Self::Request) -> &str {
+        &request.type_url
+    }
+
+    fn hear_wire(&mut self, request: Self::Request, desired: &Desired) -> Result<Heard, Excess> {
+        let request = Request {
+            version: request.version_info,
+            nonce: request.response_nonce,
+            names: request.resource_names,
+            refusal: request.error_detail.map(refusal),
+        };
+        self.hear(&request, desired)
+    }
+
+    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, Contents)> {
+        let push = self.push(desired)?;
+        let contents = contents(&push.resources);
+        let response = wire::DiscoveryResponse {
+            version_info: push.version.to_string(),
+            resources: push.resources.into_iter().map(any).collect(),
+            type_url: resource_type(),
+            nonce: push.nonce,
+            ..wire::DiscoveryResponse::default()
+        };
+        Some((response, contents))
+    }
+
+    fn runs(&self, name: &str) -> Option<&Version> {
+        self.running(name)
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.is_wanted(name)
+    }
+}
+
+impl Dialect for DeltaSubscription {
+    type Request = wire::DeltaDiscoveryRequest;
+    type Response = wire::DeltaDiscoveryResponse;
+
+    const NAME: &'static str = "delta";
+
+    fn node(request: &mut Self::Request) -> Option<Node> {
+        request.node.take()
+    }
+
+    fn type_url(request: &Self::Request) -> &str {
+        &request.type_url
+    }
+
+    fn hear_wire(&mut self, request: Self::Request, _: &Desired) -> Result<Heard, Excess> {
+        let request = DeltaRequest {
+            nonce: request.response_nonce,
+            refusal: request.error_detail.map(refusal),
+            subscribe: request.resource_names_subscribe,
+            unsubscribe: request.resource_names_unsubscribe,
+            initial_versions: request.initial_resource_versions.into_iter().collect(),
+        };
+        self.hear(&request)
+    }
+
+    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, Contents)> {
+        let push = self.push(desired)?;
+        let mut contents = contents(&push.resources);
+        contents.extend(push.removed.iter().map(|name| (name.clone(), None)));
+        let resources = push.resources.into_iter().map(|resource| wire::Resource {
+            name: resource.name.to_string(),
+            version: resource.version.to_string(),
+            resource: Some(any(resource)),
+            ..wire::Resource::default()
+        });
+        let response = wire::DeltaDiscoveryResponse {
+            resources: resources.collect(),
+            removed_resources: push.removed.iter().map(ToString::to_string).collect(),
+            type_url: resource_type(),
+            nonce: push.nonce,
+            ..wire::DeltaDiscoveryResponse::default()
+        };
+        Some((response, contents))
+    }
+
+    fn runs(&self, name: &str) -> Option<&Version> {
+        self.running(name)
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.is_wanted(name)
+    }
+}
+
+fn contents(resources: &[Resource]) -> Contents {
+    let entry = |resource: &Resource| (resource.name.clone(), Some(resource.version.clone()));
+    resources.iter().map(entry).collect()
+}
+
+fn any(resource: Resource) -> Any {
+    Any {
+        type_url: resource_type(),
+        value: resource.body.into(),
+    }
+}
+
+fn refusal(status: Status) -> Refusal {
+    Refusal::new(status.code, &status.message)
+}
+
+/// What policies may ask of a proxy.
+pub(super) fn proxy(node: Node) -> Proxy {
+    Proxy {
+        id: node.id,
+        cluster: node.cluster,
+        metadata: node.metadata.map(object).unwrap_or_default(),
+    }
+}
+
+fn object(wire: Struct) -> Map<String, Value> {
+    let entries = wire.fields.into_iter();
+    entries.map(|(key, wire)| (key, value(wire))).collect()
+}
+
+fn value(wire: WireValue) -> Value {
+    match wire.kind {
+        None | Some(Kind::NullValue(_)) => Value::Null,
+        Some(Kind::NumberValue(number)) => Value::from(number),
+        Some(Kind::StringValue(text)) => Value::from(text),
+        Some(Kind::BoolValue(flag)) => Value::from(flag),
+        Some(Kind::StructValue(wire)) => Value::Object(object(wire)),
+        Some(Kind::ListValue(list)) => list.values.into_iter().map(value).collect(),
+    }
+}

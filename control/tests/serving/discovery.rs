@@ -1,0 +1,160 @@
+//! Proxies that keep to the protocol.
+
+use std::collections::HashMap;
+
+use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use serde_json::{Value, json};
+
+use crate::proxy::{DeltaProxy, Proxy, TYPE, config, limit, node};
+use crate::stage::{Stage, policy, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_no_policy_matches_observes() {
+    let stage = Stage::start().await;
+    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+
+    let push = proxy.pushed().await;
+
+    assert_eq!(push.type_url, TYPE);
+    assert_eq!(config(&push.resources[0].value)["mode"], "observe");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_policy_is_pushed_to_whom_it_touches_and_shown() {
+    let stage = Stage::start().await;
+    stage.write("a.yaml", &policy("a", "edge-*", 100));
+    stage.write("b.yaml", &policy("b", "other-*", 100));
+    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    let mut first = proxy.pushed().await;
+    if limit(&first).is_null() {
+        // It was quicker than the look at the directory.
+        proxy.accept(&first).await;
+        first = proxy.pushed().await;
+    }
+    assert_eq!(limit(&first), 100);
+    proxy.accept(&first).await;
+
+    // Only the first of these two concerns it, and it is to see nothing of the other.
+    stage.write("b.yaml", &policy("b", "other-*", 200));
+    stage.write("a.yaml", &policy("a", "edge-*", 300));
+    let second = proxy.pushed().await;
+    assert_eq!(limit(&second), 300);
+    let before = stage.resource().await;
+    assert_eq!(before["running"], json!(first.version_info));
+    assert_eq!(before["wanted"], json!(second.version_info));
+    assert_eq!(before["isUnderWay"], json!(true));
+
+    proxy.accept(&second).await;
+    until("the acceptance is shown", async || {
+        stage.resource().await["running"] == json!(second.version_info)
+    })
+    .await;
+    let proxies = stage.json("/v1/proxies").await;
+    assert_eq!(proxies["proxies"][0]["policy"], "a");
+    assert_eq!(proxies["proxies"][0]["id"], "edge-1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_reconnect_only_a_change_is_pushed() {
+    let mut stage = Stage::start().await;
+    stage.write("a.yaml", &policy("a", "*", 100));
+    stage.stop().await;
+    stage.resume().await;
+    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    let first = proxy.pushed().await;
+    assert_eq!(limit(&first), 100);
+    proxy.accept(&first).await;
+    stage.stop().await;
+    assert_eq!(proxy.ended().await.code(), tonic::Code::Unavailable);
+
+    stage.resume().await;
+    let mut again = Proxy::connect(stage.settings.xds, "edge-1", &first.version_info).await;
+    until("it is known to be current", async || {
+        stage.resource().await["running"] == json!(first.version_info)
+    })
+    .await;
+    stage.write("a.yaml", &policy("a", "*", 200));
+
+    // The first push on this stream is that of the change.
+    assert_eq!(limit(&again.pushed().await), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_kept_and_shown_and_outlives_the_stream() {
+    let stage = Stage::start().await;
+    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    let push = proxy.pushed().await;
+
+    let refusal = Proxy::refusal(&push, "no such module");
+    proxy.requests.send(refusal).await.unwrap();
+    until("the refusal is shown", async || {
+        stage.resource().await["lastRefused"]["message"] == "no such module"
+    })
+    .await;
+    let shown = stage.resource().await["lastRefused"].clone();
+    assert_eq!(shown["version"], json!(push.version_info));
+    drop(proxy);
+    until("it is gone", async || stage.proxies().await == 0).await;
+
+    let mut again = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    again.pushed().await;
+    assert_eq!(stage.resource().await["lastRefused"], shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn incremental_streams_get_changes_and_resume() {
+    let mut stage = Stage::start().await;
+    let first = DeltaDiscoveryRequest {
+        node: node("edge-1"),
+        type_url: TYPE.to_owned(),
+        resource_names_subscribe: vec!["tidegate".to_owned(), "ghost".to_owned()],
+        ..DeltaDiscoveryRequest::default()
+    };
+    let mut proxy = DeltaProxy::connect(stage.settings.xds, first.clone()).await;
+    let push = proxy.pushed().await;
+    assert_eq!(push.removed_resources, ["ghost"]);
+    let resource = &push.resources[0];
+    let accept = DeltaDiscoveryRequest {
+        type_url: TYPE.to_owned(),
+        response_nonce: push.nonce.clone(),
+        ..DeltaDiscoveryRequest::default()
+    };
+    proxy.requests.send(accept).await.unwrap();
+    stage.stop().await;
+    stage.resume().await;
+
+    let versions = HashMap::from([("tidegate".to_owned(), resource.version.clone())]);
+    let resumed = DeltaDiscoveryRequest {
+        resource_names_subscribe: vec!["tidegate".to_owned()],
+        initial_resource_versions: versions,
+        ..first
+    };
+    let mut again = DeltaProxy::connect(stage.settings.xds, resumed).await;
+    until("it is known to be current", async || {
+        stage.resource().await["running"] == json!(resource.version)
+    })
+    .await;
+    stage.write("a.yaml", &policy("a", "*", 200));
+    let push = again.pushed().await;
+    let body = &push.resources[0].resource.as_ref().unwrap().value;
+    assert_eq!(config(body)["limit"]["max"], 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn aggregated_discovery_answers_for_its_type_and_no_other() {
+    let stage = Stage::start().await;
+    let mut proxy = Proxy::aggregated(stage.settings.xds, "edge-1").await;
+    let clusters = DiscoveryRequest {
+        type_url: "type.googleapis.com/envoy.config.cluster.v3.Cluster".to_owned(),
+        ..proxy.first("")
+    };
+
+    proxy.requests.send(clusters).await.unwrap();
+    proxy.ask("").await;
+
+    let push = proxy.pushed().await;
+    assert_eq!(push.type_url, TYPE);
+    let proxies = stage.json("/v1/proxies").await;
+    assert_eq!(proxies["proxies"][0]["api"], "ads");
+    assert_ne!(proxies["proxies"][0]["resources"]["tidegate"], Value::Null);
+}

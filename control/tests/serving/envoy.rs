@@ -1,0 +1,219 @@
+//! A real Envoy whose plugin is configured by the service.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate_control::xds::Module;
+use tidegate_testbed::client::{Call, Caller};
+use tidegate_testbed::envoy::{Cluster, Discovery, Envoy, Plugin, binary, release_module};
+use tidegate_testbed::upstream::Upstream;
+
+use crate::stage::{Stage, policy, until};
+
+/// Slots and service time of the upstream: far more than the callers need.
+const SLOTS: u32 = 64;
+const SERVICE: Duration = Duration::from_millis(2);
+
+/// Callers that call all the time.
+const CALLERS: usize = 4;
+
+async fn envoy(stage: &Stage, upstream: &Upstream, by: Discovery) -> Envoy {
+    for part in [binary(), release_module()] {
+        let path = part.display();
+        assert!(part.is_file(), "{path} is not there: make tools module");
+    }
+    Envoy::builder()
+        .cluster(Cluster::new("main", upstream.addr()))
+        .cluster(Cluster::new("control", stage.settings.xds).http2())
+        .plugin(Plugin::tidegate(&Value::Null).served("control", by))
+        .start()
+        .await
+        .unwrap()
+}
+
+async fn upstream() -> Upstream {
+    Upstream::constant("main", SLOTS, SERVICE).await.unwrap()
+}
+
+/// Callers that count how they are answered until they are told to stop.
+struct Load {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicU64>,
+    callers: Vec<tokio::task::JoinHandle<Vec<String>>>,
+}
+
+impl Load {
+    fn start(envoy: &Envoy) -> Self {
+        let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let callers = (0..CALLERS).map(|_| {
+            let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
+            let caller = Caller::http1(envoy.addr());
+            tokio::spawn(async move {
+                let mut lost = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    match caller.get("/").await {
+                        Ok(reply) if reply.status == 200 => {
+                            answered.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Ok(reply) => lost.push(format!("{} {:?}", reply.status, reply.details())),
+                        Err(error) => lost.push(error.to_string()),
+                    }
+                }
+                lost
+            })
+        });
+        Self {
+            callers: callers.collect(),
+            stop,
+            answered,
+        }
+    }
+
+    /// Waits until a hundred more requests are answered.
+    async fn goes_on(&self) {
+        let before = self.answered.load(Ordering::Relaxed);
+        until("a hundred more requests are answered", async || {
+            self.answered.load(Ordering::Relaxed) > before + 100
+        })
+        .await;
+    }
+
+    /// Ends it; what was not answered with 200.
+    async fn end(self) -> Vec<String> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut lost = Vec::new();
+        for caller in self.callers {
+            lost.extend(caller.await.unwrap());
+        }
+        lost
+    }
+}
+
+/// Waits until Envoy runs what the service wants.
+async fn current(stage: &Stage, policy: &str) {
+    until(&format!("envoy runs policy {policy}"), async || {
+        let proxies = stage.json("/v1/proxies").await;
+        let proxy = &proxies["proxies"][0];
+        let resource = &proxy["resources"]["tidegate"];
+        proxy["policy"] == policy
+            && resource["running"].is_string()
+            && resource["running"] == resource["wanted"]
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_follow_under_load_without_a_lost_request_in_every_dialect() {
+    for by in Discovery::ALL {
+        let stage = Stage::start().await;
+        stage.write("a.yaml", &policy("a", "tidegate-testbed", 100));
+        let upstream = upstream().await;
+        let envoy = envoy(&stage, &upstream, by).await;
+        current(&stage, "a").await;
+        let load = Load::start(&envoy);
+        load.goes_on().await;
+
+        for max in [200, 300] {
+            let before = stage.resource().await["running"].clone();
+            stage.write("a.yaml", &policy("a", "tidegate-testbed", max));
+            until("the change is wanted", async || {
+                stage.resource().await["wanted"] != before
+            })
+            .await;
+            current(&stage, "a").await;
+            load.goes_on().await;
+        }
+
+        assert_eq!(load.end().await, [""; 0], "{by:?}");
+        until("the filter has counted them", async || {
+            let metrics = envoy.admin().tidegate().await.unwrap();
+            metrics.sum("requests_total", "main") > 200
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shed_everything_policy_is_really_in_force() {
+    let stage = Stage::start().await;
+    let upstream = Upstream::constant("main", 1, Duration::from_secs(2))
+        .await
+        .unwrap();
+    let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
+    let tight =
+        policy("tight", "tidegate-testbed", 1).replace("{max: 1}", "{min: 1, max: 1, initial: 1}");
+    stage.write("a.yaml", &tight);
+    current(&stage, "tight").await;
+
+    let caller = Caller::http1(envoy.addr());
+    let calls = (0..8).map(|_| {
+        let caller = caller.clone();
+        tokio::spawn(async move { caller.call(&Call::get("/")).await.unwrap() })
+    });
+    let mut shed = 0;
+    for call in calls.collect::<Vec<_>>() {
+        let reply = call.await.unwrap();
+        shed += u32::from(reply.details() == Some("tidegate_shed_limit"));
+    }
+    assert!(shed >= 6, "only {shed} of 8 were shed at a limit of 1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_service_traffic_goes_on_and_after_it_changes_follow() {
+    let mut stage = Stage::start().await;
+    stage.write("a.yaml", &policy("a", "tidegate-testbed", 100));
+    let upstream = upstream().await;
+    let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
+    current(&stage, "a").await;
+    let load = Load::start(&envoy);
+
+    stage.stop().await;
+    load.goes_on().await;
+    stage.write("a.yaml", &policy("a", "tidegate-testbed", 200));
+    stage.resume().await;
+    current(&stage, "a").await;
+    load.goes_on().await;
+
+    assert_eq!(load.end().await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_envoy_refuses_is_kept_and_shown_and_traffic_goes_on() {
+    let mut stage = Stage::start().await;
+    let upstream = upstream().await;
+    let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
+    until("it runs the default", async || {
+        stage.resource().await["running"].is_string()
+    })
+    .await;
+    let running = stage.resource().await["running"].clone();
+    let load = Load::start(&envoy);
+
+    // A service that names a module which the proxy does not have.
+    stage.stop().await;
+    let module = std::mem::replace(
+        &mut stage.settings.plugin.module,
+        Module::File("/nowhere/tidegate.wasm".to_owned()),
+    );
+    stage.resume().await;
+    until("the refusal is shown", async || {
+        stage.resource().await["lastRefused"].is_object()
+    })
+    .await;
+    let resource = stage.resource().await;
+    assert_eq!(resource["lastRefused"]["version"], resource["wanted"]);
+    assert_eq!(resource["running"], running);
+    load.goes_on().await;
+
+    // And one that names the right one again.
+    stage.stop().await;
+    stage.settings.plugin.module = module;
+    stage.resume().await;
+    until("it runs the default again", async || {
+        stage.resource().await["running"] == running
+    })
+    .await;
+    assert_eq!(load.end().await, [""; 0]);
+}

@@ -1,0 +1,157 @@
+//! Policies by REST, and what else is served over HTTP.
+
+use serde_json::{Value, json};
+use tidegate_testbed::client::{Call, Reply};
+
+use crate::proxy::{Proxy, limit};
+use crate::stage::{Stage, TOKEN, policy};
+
+fn signed(call: Call) -> Call {
+    call.header("authorization", &format!("Bearer {TOKEN}"))
+}
+
+fn put(name: &str, max: u32) -> Call {
+    let path = format!("/v1/policies/{name}");
+    signed(Call::put(&path, policy(name, "*", max)))
+}
+
+fn body(reply: &Reply) -> Value {
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_was_put_reaches_proxies_and_outlives_a_restart() {
+    let mut stage = Stage::start().await;
+    let mut proxy = Proxy::connect(stage.settings.xds, "edge", "").await;
+    let first = proxy.pushed().await;
+    proxy.accept(&first).await;
+
+    let reply = stage.call(put("a", 100)).await;
+    assert_eq!(reply.status, 201);
+    let tag = reply.header("etag").unwrap().to_owned();
+    assert_eq!(limit(&proxy.pushed().await), 100);
+
+    stage.stop().await;
+    stage.resume().await;
+    let reply = stage.call(Call::get("/v1/policies/a")).await;
+    assert_eq!(reply.header("etag"), Some(tag.as_str()));
+    assert_eq!(reply.body, policy("a", "*", 100).as_bytes());
+    let as_json = Call::get("/v1/policies/a").header("accept", "application/json");
+    assert_eq!(
+        body(&stage.call(as_json).await)["spec"]["limit"]["max"],
+        100
+    );
+    let listed = stage.json("/v1/policies").await;
+    assert_eq!(listed["policies"][0]["source"], "rest");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_is_replaced_only_by_who_knows_it() {
+    let stage = Stage::start().await;
+    let first = stage.call(put("a", 100).header("if-none-match", "*")).await;
+    assert_eq!(first.status, 201);
+    let tag = first.header("etag").unwrap().to_owned();
+
+    assert_eq!(stage.call(put("a", 200)).await.status, 428);
+    let again = put("a", 200).header("if-none-match", "*");
+    assert_eq!(stage.call(again).await.status, 412);
+    let second = stage.call(put("a", 200).header("if-match", &tag)).await;
+    assert_eq!(second.status, 200);
+    let stale = put("a", 300).header("if-match", &tag);
+    assert_eq!(stage.call(stale).await.status, 412);
+
+    let delete = || signed(Call::delete("/v1/policies/a"));
+    assert_eq!(
+        stage.call(delete().header("if-match", &tag)).await.status,
+        412
+    );
+    let tag = second.header("etag").unwrap();
+    assert_eq!(
+        stage.call(delete().header("if-match", tag)).await.status,
+        204
+    );
+    assert_eq!(stage.call(delete()).await.status, 404);
+    assert_eq!(stage.call(Call::get("/v1/policies/a")).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_are_listed_with_path_found_and_expected() {
+    let stage = Stage::start().await;
+    let wrong = policy("a", "*", 100)
+        .replace("0.99", "99")
+        .replace("300ms", "soon");
+
+    let reply = stage.call(signed(Call::put("/v1/policies/a", wrong))).await;
+
+    assert_eq!(reply.status, 422);
+    assert_eq!(
+        reply.header("content-type"),
+        Some("application/problem+json")
+    );
+    let problems = body(&reply)["problems"].clone();
+    assert_eq!(problems[0]["path"], "spec.slo.latency.quantile");
+    assert_eq!(problems[0]["found"], "99");
+    assert_eq!(problems[1]["path"], "spec.slo.latency.target");
+    assert_eq!(stage.json("/v1/policies").await["policies"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writing_needs_the_token_and_reading_does_not() {
+    let stage = Stage::start().await;
+    let text = policy("a", "*", 100);
+    let wrong = "Bearer not the token for tests";
+    for call in [
+        Call::put("/v1/policies/a", text.clone()),
+        Call::put("/v1/policies/a", text.clone()).header("authorization", wrong),
+        Call::delete("/v1/policies/a"),
+    ] {
+        let reply = stage.call(call).await;
+        assert_eq!(reply.status, 401);
+        assert!(reply.header("www-authenticate").is_some());
+    }
+    assert_eq!(stage.call(Call::get("/v1/policies")).await.status, 200);
+
+    let closed = Stage::with(|settings| settings.token = None).await;
+    assert_eq!(closed.call(put("a", 100)).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_too_large_is_refused() {
+    let stage = Stage::start().await;
+    let large = "#".repeat((1 << 20) + 1);
+    let reply = stage.call(signed(Call::put("/v1/policies/a", large))).await;
+    assert_eq!(reply.status, 413);
+    assert_eq!(
+        reply.header("content-type"),
+        Some("application/problem+json")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_directory_that_is_gone_refuses_and_leaves_the_old_in_force() {
+    let stage = Stage::start().await;
+    let first = stage.call(put("a", 100)).await;
+    let tag = first.header("etag").unwrap().to_owned();
+    std::fs::rename(stage.folder().join("state"), stage.folder().join("gone")).unwrap();
+
+    let refused = stage.call(put("a", 200).header("if-match", &tag)).await;
+
+    assert_eq!(refused.status, 500);
+    let detail = body(&refused)["detail"].to_string();
+    assert!(detail.contains("state directory"), "{detail}");
+    let reply = stage.call(Call::get("/v1/policies/a")).await;
+    assert_eq!(reply.header("etag"), Some(tag.as_str()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_page_and_events_are_served() {
+    let stage = Stage::start().await;
+    assert_eq!(stage.call(Call::get("/healthz")).await.status, 200);
+    assert_eq!(stage.call(Call::get("/readyz")).await.status, 200);
+    let page = stage.call(Call::get("/")).await;
+    assert!(String::from_utf8_lossy(&page.body).contains("v1/events"));
+
+    let caller = tidegate_testbed::client::Caller::http1(stage.settings.http);
+    let events = caller.start(&Call::get("/v1/events")).await.unwrap();
+    assert_eq!(events.status(), 200);
+}

@@ -1,0 +1,152 @@
+//! A service under test, and how a test waits for things.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tidegate_control::net::Allowed;
+use tidegate_control::rest::Token;
+use tidegate_control::serve::{Service, Settings};
+use tidegate_control::xds::{Module, OnCrash, Plugin};
+use tidegate_testbed::client::{Call, Caller, Reply};
+use tidegate_testbed::envoy::release_module;
+use tokio::time::{Instant, sleep};
+
+/// No test waits longer than this for anything that has to happen.
+pub(crate) const BOUND: Duration = Duration::from_secs(20);
+
+/// Distance between two looks at something that is waited for.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Who knows it may write.
+pub(crate) const TOKEN: &str = "a token for tests only";
+
+pub(crate) struct Stage {
+    pub(crate) service: Option<Service>,
+    pub(crate) settings: Settings,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// A service with an empty folder of policies and a state directory.
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let policies = folder.path().join("policies");
+        fs::create_dir(&policies).unwrap();
+        let mut settings = settings(Some(policies), Some(folder.path().join("state")));
+        change(&mut settings);
+        let mut stage = Self {
+            service: None,
+            settings,
+            folder,
+        };
+        stage.resume().await;
+        stage
+    }
+
+    /// Starts the service again, on the same ports.
+    pub(crate) async fn resume(&mut self) {
+        let service = Service::start(self.settings.clone()).await.unwrap();
+        self.settings.xds = service.xds();
+        self.settings.http = service.http();
+        self.service = Some(service);
+    }
+
+    /// Stops it.
+    pub(crate) async fn stop(&mut self) {
+        self.service.take().unwrap().stop().await;
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join("policies").join(name)
+    }
+
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Puts a file of policies in its place in one step.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let new = self.folder.path().join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.file(name)).unwrap();
+    }
+
+    pub(crate) async fn call(&self, call: Call) -> Reply {
+        let caller = Caller::http1(self.settings.http);
+        caller.call(&call).await.unwrap()
+    }
+
+    /// The document at a path.
+    pub(crate) async fn json(&self, path: &str) -> Value {
+        let reply = self.call(Call::get(path)).await;
+        assert_eq!(reply.status, 200, "{path}");
+        serde_json::from_slice(&reply.body).unwrap()
+    }
+
+    /// The first resource of the first proxy; null while there is none.
+    pub(crate) async fn resource(&self) -> Value {
+        let proxies = self.json("/v1/proxies").await;
+        proxies["proxies"][0]["resources"]["tidegate"].clone()
+    }
+
+    pub(crate) async fn proxies(&self) -> usize {
+        let proxies = self.json("/v1/proxies").await;
+        proxies["proxies"].as_array().unwrap().len()
+    }
+}
+
+/// Waits until `is_so` or fails.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so().await {
+        assert!(started.elapsed() < BOUND, "not within {BOUND:?}: {what}");
+        sleep(POLL).await;
+    }
+}
+
+/// Plaintext on ports that the kernel chooses.
+pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> Settings {
+    let any = ([127, 0, 0, 1], 0).into();
+    Settings {
+        policies,
+        state,
+        rescan: Duration::from_millis(200),
+        xds: any,
+        http: any,
+        tls: None,
+        allowed: Allowed::default(),
+        allow_plaintext: false,
+        token: Token::new(TOKEN),
+        max_proxies: 1_000,
+        grace: Duration::from_secs(5),
+        plugin: Plugin {
+            names: vec!["tidegate".to_owned()],
+            module: Module::File(release_module().display().to_string()),
+            vm_id: "tidegate".to_owned(),
+            on_crash: OnCrash::Reload,
+            reload_backoff: Duration::from_secs(1),
+        },
+    }
+}
+
+/// A policy for the proxies with an id like `id`, with a limit that tells it from others.
+pub(crate) fn policy(name: &str, id: &str, limit: u32) -> String {
+    format!(
+        "apiVersion: tidegate.dev/v1alpha1
+kind: BreakerPolicy
+metadata: {{name: {name}}}
+spec:
+  proxies: [{{id: '{id}'}}]
+  slo: {{latency: {{quantile: 0.99, target: 300ms}}}}
+  limit: {{max: {limit}}}
+"
+    )
+}

@@ -1,0 +1,254 @@
+//! TLS: who may come in, and certificates that change.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType, date_time_ymd,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tidegate_control::net::{Allowed, Tls, TlsFiles};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::stage::{BOUND, Stage, TOKEN, policy, until};
+
+/// Who signs.
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+/// A certificate and its key, as PEM.
+struct Identity {
+    certificate: String,
+    key: String,
+}
+
+fn authority() -> Authority {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn signed(authority: &Authority, names: &[SanType], until_year: i32) -> Identity {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.subject_alt_names = names.to_vec();
+    params.not_before = date_time_ymd(2000, 1, 1);
+    params.not_after = date_time_ymd(until_year, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, authority).unwrap();
+    Identity {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    }
+}
+
+fn server(authority: &Authority) -> Identity {
+    signed(
+        authority,
+        &[SanType::DnsName("localhost".try_into().unwrap())],
+        4000,
+    )
+}
+
+fn client(authority: &Authority, name: &str, until_year: i32) -> Identity {
+    signed(
+        authority,
+        &[SanType::URI(name.try_into().unwrap())],
+        until_year,
+    )
+}
+
+fn install(folder: &Path, identity: &Identity) {
+    fs::write(folder.join("tls.key"), &identity.key).unwrap();
+    fs::write(folder.join("tls.crt"), &identity.certificate).unwrap();
+}
+
+/// A service that takes clients of `authority` with a name like `allowed`.
+async fn stage(authority: &Authority, allowed: &str) -> (Stage, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    install(folder.path(), &server(authority));
+    fs::write(folder.path().join("ca.crt"), authority.pem()).unwrap();
+    let files = TlsFiles {
+        certificate: folder.path().join("tls.crt"),
+        key: folder.path().join("tls.key"),
+        client_authorities: Some(folder.path().join("ca.crt")),
+    };
+    let stage = Stage::with(|settings| {
+        settings.tls = Some(files);
+        settings.allowed = Allowed::parse(&[allowed.to_owned()]).unwrap();
+    })
+    .await;
+    (stage, folder)
+}
+
+fn config(trusted: &Authority, identity: Option<&Identity>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    match identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => {
+            let chain = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).unwrap();
+            let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(vec![chain], key).unwrap()
+        }
+    }
+}
+
+/// The status of the answer to a request over HTTP/1.1, or why there is none.
+async fn answer(stage: &Stage, config: ClientConfig, request: &str) -> Result<String, String> {
+    let exchange = async {
+        let socket = TcpStream::connect(stage.settings.http).await?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut stream = TlsConnector::from(Arc::new(config))
+            .connect(name, socket)
+            .await?;
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        let text = String::from_utf8_lossy(&answer);
+        Ok(text.split(' ').nth(1).unwrap_or_default().to_owned())
+    };
+    let ended = timeout(BOUND, exchange).await.expect("an end in time");
+    ended.map_err(|error: std::io::Error| error.to_string())
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+}
+
+fn put() -> String {
+    let body = policy("a", "*", 100);
+    let length = body.len();
+    format!(
+        "PUT /v1/policies/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_on_the_list_may_read_and_write_and_no_others() {
+    let authority = authority();
+    let (stage, _folder) = stage(&authority, "spiffe://tests/good/*").await;
+    let good = client(&authority, "spiffe://tests/good/one", 4000);
+    let unlisted = client(&authority, "spiffe://tests/other/one", 4000);
+
+    let answered = answer(&stage, config(&authority, Some(&good)), &put()).await;
+    assert_eq!(answered.as_deref(), Ok("201"), "without a token");
+    for path in ["/healthz", "/v1/proxies"] {
+        let config = config(&authority, Some(&unlisted));
+        assert_eq!(
+            answer(&stage, config, &get(path)).await.as_deref(),
+            Ok("403")
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_valid_certificate_nobody_comes_in() {
+    let (ours, theirs) = (authority(), authority());
+    let (stage, _folder) = stage(&ours, "*").await;
+    let expired = client(&ours, "spiffe://tests/one", 2001);
+    let foreign = client(&theirs, "spiffe://tests/one", 4000);
+
+    for identity in [None, Some(&expired), Some(&foreign)] {
+        let refused = answer(&stage, config(&ours, identity), &get("/healthz")).await;
+        assert!(refused.is_err(), "{refused:?}");
+    }
+    // Plaintext is no way round it.
+    let mut socket = TcpStream::connect(stage.settings.http).await.unwrap();
+    let request =
+        get("/healthz").replace("host", &format!("authorization: Bearer {TOKEN}\r\nhost"));
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = timeout(BOUND, socket.read_to_end(&mut answer))
+        .await
+        .unwrap();
+    assert!(!answer.starts_with(b"HTTP"), "answered in plaintext");
+    // And the service lives.
+    let good = client(&ours, "spiffe://tests/one", 4000);
+    let answered = self::answer(&stage, config(&ours, Some(&good)), &get("/healthz")).await;
+    assert_eq!(answered.as_deref(), Ok("200"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_certificates_are_taken_over() {
+    let (first, second) = (authority(), authority());
+    let (stage, folder) = stage(&first, "*").await;
+    let good = client(&first, "spiffe://tests/one", 4000);
+    let reach = async |trusted| {
+        let config = config(trusted, Some(&good));
+        answer(&stage, config, &get("/healthz")).await.is_ok()
+    };
+    assert!(reach(&first).await);
+
+    install(folder.path(), &server(&second));
+
+    until("the new certificate is shown", async || {
+        reach(&second).await
+    })
+    .await;
+    assert!(!reach(&first).await);
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_not_taken_over() {
+    let authority = authority();
+    let folder = tempfile::tempdir().unwrap();
+    let good = server(&authority);
+    install(folder.path(), &good);
+    let files = TlsFiles {
+        certificate: folder.path().join("tls.crt"),
+        key: folder.path().join("tls.key"),
+        client_authorities: None,
+    };
+    let tls = Tls::load(files.clone(), &["h2"]).unwrap();
+    let before = tls.config();
+
+    let other = server(&authority);
+    for (certificate, key) in [
+        ("no certificate", good.key.as_str()),
+        (good.certificate.as_str(), other.key.as_str()),
+    ] {
+        fs::write(&files.certificate, certificate).unwrap();
+        fs::write(&files.key, key).unwrap();
+        tls.reload();
+        assert!(Arc::ptr_eq(&before, &tls.config()));
+        assert!(Tls::load(files.clone(), &["h2"]).is_err());
+    }
+    fs::remove_file(&files.key).unwrap();
+    tls.reload();
+    assert!(Arc::ptr_eq(&before, &tls.config()));
+
+    install(folder.path(), &other);
+    tls.reload();
+    assert!(!Arc::ptr_eq(&before, &tls.config()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plaintext_is_for_loopback_unless_allowed() {
+    let everywhere = ([0, 0, 0, 0], 0).into();
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = crate::stage::settings(Some(folder.path().to_owned()), None);
+    settings.xds = everywhere;
+    let refused = tidegate_control::serve::Service::start(settings.clone()).await;
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("--allow-plaintext")
+    );
+
+    settings.allow_plaintext = true;
+    let service = tidegate_control::serve::Service::start(settings)
+        .await
+        .unwrap();
+    service.stop().await;
+}
