@@ -51,6 +51,14 @@ sim-fleet: rust ## Play a fleet of 10,000 proxies and 1,000,000 requests a secon
 bench-cost: module tools ## Measure instructions per request against no filter
 	@$(RUN) cost -- $(ARGS)
 
+.PHONY: demo-control bench-control
+demo-control: module tools ## Change a policy twice under load, and see an Envoy follow it
+	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example demo_control
+
+bench-control: rust ## Measure the control service with 2,000 proxies (ARGS=--help)
+	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --bin tidegate
+	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example bench_control -- $(ARGS)
+
 ## Build
 .PHONY: filter module tools rust size
 filter: rust ## Build dist/tidegate.wasm, and dist/tidegate-test.wasm for the tests

@@ -1,0 +1,242 @@
+//! `make bench-control`: how long a change of policy takes to reach every proxy, and what streams weigh.
+//!
+//! The service is a process of its own, so that its memory is its own; the proxies are clients in this one,
+//! each with a connection of its own, as Envoys have. Time runs from the renaming of the policy file into its
+//! place to the moment a client has read the push. Ends with 1 if a target is missed.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a benchmark that cannot be run is to stop and say where"
+)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
+use envoy_types::pb::envoy::service::extension::v3::extension_config_discovery_service_client::ExtensionConfigDiscoveryServiceClient as Client;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Endpoint;
+
+/// Nothing is waited for longer than this.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// What must be reached: see the issue of the control service.
+const MAX_P99: Duration = Duration::from_secs(1);
+const MAX_IDLE_BYTES: u64 = 50 << 20;
+const MAX_STREAM_BYTES: u64 = 60 << 10;
+
+/// Streams at which idle memory is measured.
+const IDLE_STREAMS: usize = 100;
+
+/// Measure the control service with many proxies
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Streams in all
+    #[arg(long, default_value_t = 2_000)]
+    streams: usize,
+    /// Changes of policy
+    #[arg(long, default_value_t = 10)]
+    changes: u32,
+}
+
+/// The service; killed by its id when dropped.
+struct Service {
+    child: Child,
+    xds: SocketAddr,
+}
+
+impl Service {
+    fn start(policies: &Path) -> Self {
+        let mut program = std::env::current_exe().unwrap();
+        program.pop();
+        program.set_file_name("tidegate");
+        let mut child = Command::new(program)
+            .arg("serve")
+            .arg("--policies")
+            .arg(policies)
+            .args([
+                "--xds-listen",
+                "127.0.0.1:0",
+                "--http-listen",
+                "127.0.0.1:0",
+            ])
+            .args(["--log", "warn,tidegate_control::serve=info"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
+        let xds = line
+            .get("xds")
+            .and_then(Value::as_str)
+            .unwrap()
+            .parse()
+            .unwrap();
+        // Read on, or the service would wait for its log to be read.
+        std::thread::spawn(move || log.for_each(drop));
+        Self { child, xds }
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib << 10
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A proxy that accepts everything and says when it got it; ends with its stream.
+async fn proxy(addr: SocketAddr, number: usize, got: mpsc::UnboundedSender<Instant>) {
+    let endpoint = Endpoint::from_shared(format!("http://{addr}")).unwrap();
+    let mut client = Client::new(endpoint.connect().await.unwrap());
+    let (requests, outbound) = mpsc::channel(1);
+    let first = DiscoveryRequest {
+        node: Some(Node {
+            id: format!("proxy-{number}"),
+            ..Node::default()
+        }),
+        resource_names: vec!["tidegate".to_owned()],
+        ..DiscoveryRequest::default()
+    };
+    requests.send(first.clone()).await.unwrap();
+    let stream = client.stream_extension_configs(ReceiverStream::new(outbound));
+    let mut responses = stream.await.unwrap().into_inner();
+    while let Ok(Some(push)) = responses.message().await {
+        let _ = got.send(Instant::now());
+        let answer = DiscoveryRequest {
+            node: None,
+            version_info: push.version_info,
+            response_nonce: push.nonce,
+            ..first.clone()
+        };
+        if requests.send(answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn arrivals(got: &mut mpsc::UnboundedReceiver<Instant>, count: usize) -> Vec<Instant> {
+    let mut times = Vec::with_capacity(count);
+    while times.len() < count {
+        match timeout(BOUND, got.recv()).await {
+            Ok(Some(time)) => times.push(time),
+            _ => panic!("{} of {count} pushes after {BOUND:?}", times.len()),
+        }
+    }
+    times
+}
+
+fn write(folder: &Path, limit: u32) {
+    let policy = format!(
+        "apiVersion: tidegate.dev/v1alpha1\nkind: BreakerPolicy\nmetadata: {{name: all}}\nspec:\n  proxies: [{{id: 'proxy-*'}}]\n  slo: {{latency: {{quantile: 0.99, target: 300ms}}}}\n  limit: {{max: {limit}}}\n"
+    );
+    fs::write(folder.join("new"), policy).unwrap();
+    fs::rename(folder.join("new"), folder.join("all.yaml")).unwrap();
+}
+
+/// The smallest time that so many percent of the times do not exceed.
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+fn verdict(name: &str, found: f64, target: f64, unit: &str) -> bool {
+    let holds = found <= target;
+    let word = if holds { "holds" } else { "MISSED" };
+    println!("{name:<42} {found:>10.2} {unit:<4} (target {target:.0}) {word}");
+    holds
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people, far below 2^52")]
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), 100);
+    let service = Service::start(folder.path());
+    let (got, mut gets) = mpsc::unbounded_channel();
+    let empty = service.resident_bytes();
+    for number in 0..IDLE_STREAMS {
+        tokio::spawn(proxy(service.xds, number, got.clone()));
+    }
+    arrivals(&mut gets, IDLE_STREAMS).await;
+    let idle = service.resident_bytes();
+    for number in IDLE_STREAMS..arguments.streams {
+        tokio::spawn(proxy(service.xds, number, got.clone()));
+    }
+    arrivals(&mut gets, arguments.streams - IDLE_STREAMS).await;
+    let full = service.resident_bytes();
+    let mut worst = Duration::ZERO;
+    for change in 1..=arguments.changes {
+        let started = Instant::now();
+        write(folder.path(), 100 + change);
+        let times = arrivals(&mut gets, arguments.streams).await;
+        let mut waits: Vec<Duration> = times.iter().map(|t| *t - started).collect();
+        waits.sort();
+        let (half, p99) = (percentile(&waits, 50), percentile(&waits, 99));
+        println!(
+            "change {change}: p50 {half:?}, p99 {p99:?}, last {:?}",
+            percentile(&waits, 100)
+        );
+        worst = worst.max(p99);
+    }
+    let busy = service.resident_bytes();
+    let more = u64::try_from(arguments.streams - IDLE_STREAMS)
+        .unwrap_or(1)
+        .max(1);
+    let each = busy.max(full).saturating_sub(idle) / more;
+    println!(
+        "memory: {:.1} MiB at start, {:.1} MiB after the changes",
+        mib(empty),
+        mib(busy)
+    );
+    let results = [
+        verdict(
+            "worst p99 from change to proxy",
+            worst.as_secs_f64() * 1e3,
+            MAX_P99.as_secs_f64() * 1e3,
+            "ms",
+        ),
+        verdict(
+            "memory with 100 streams",
+            mib(idle),
+            mib(MAX_IDLE_BYTES),
+            "MiB",
+        ),
+        verdict(
+            "memory per further stream, after changes",
+            mib(each) * 1024.0,
+            mib(MAX_STREAM_BYTES) * 1024.0,
+            "KiB",
+        ),
+    ];
+    if results.iter().all(|holds| *holds) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
