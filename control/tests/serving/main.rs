@@ -16,6 +16,7 @@ mod stage;
 mod discovery;
 mod envoy;
 mod hostile;
+mod process;
 mod rest;
 mod sources;
 mod tls;

@@ -1,0 +1,92 @@
+//! The command itself: what it says, and how it ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tidegate_testbed::client::Caller;
+
+use crate::proxy::Proxy;
+use crate::stage::until;
+
+/// Killed by its id when dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has ended already, when all went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn tidegate(arguments: &[&str]) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.arg("serve").args(arguments);
+    let child = command.stderr(Stdio::piped()).spawn();
+    Process(child.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_logs_json_serves_and_ends_well_when_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let any = "127.0.0.1:0";
+    let mut process = tidegate(&[
+        "--policies",
+        folder.path().to_str().unwrap(),
+        "--xds-listen",
+        any,
+        "--http-listen",
+        any,
+    ]);
+    let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
+    let serving: Value = loop {
+        let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
+        if line["message"] == "serving" {
+            break line;
+        }
+    };
+    let port = |key: &str| -> SocketAddr { serving[key].as_str().unwrap().parse().unwrap() };
+    let http = Caller::http1(port("http"));
+    assert_eq!(http.get("/readyz").await.unwrap().status, 200);
+    let mut proxy = Proxy::connect(port("xds"), "edge", "").await;
+    proxy.pushed().await;
+
+    let id = process.0.id().to_string();
+    let kill = Command::new("kill").args(["-TERM", &id]).status();
+    assert!(kill.unwrap().success());
+
+    until("it has ended", async || {
+        process.0.try_wait().unwrap().is_some()
+    })
+    .await;
+    assert_eq!(process.0.wait().unwrap().code(), Some(0));
+    assert_eq!(proxy.ended().await.code(), tonic::Code::Unavailable);
+}
+
+#[test]
+fn it_says_what_it_cannot_do_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "short").unwrap();
+    for (arguments, reason) in [
+        (&[][..], "no source of policies"),
+        (
+            &["--policies", path, "--http-listen", "0.0.0.0:0"],
+            "--allow-plaintext",
+        ),
+        (
+            &["--policies", path, "--token-file", token.to_str().unwrap()],
+            "16 bytes",
+        ),
+        (&["--state", token.to_str().unwrap()], "state directory"),
+    ] {
+        let mut process = tidegate(arguments);
+        let log = BufReader::new(process.0.stderr.take().unwrap()).lines();
+        let said: String = log.map_while(Result::ok).collect();
+        assert!(said.contains(reason), "{arguments:?}: {said}");
+        assert_eq!(process.0.wait().unwrap().code(), Some(2), "{arguments:?}");
+    }
+}
