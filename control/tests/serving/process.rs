@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use tidegate_testbed::client::Caller;
+use tidegate_testbed::client::{Call, Caller};
 
 use crate::proxy::Proxy;
-use crate::stage::until;
+use crate::stage::{TOKEN, policy, until};
 
 /// Killed by its id when dropped.
 struct Process(Child);
@@ -28,6 +28,71 @@ fn tidegate(arguments: &[&str]) -> Process {
     Process(child.unwrap())
 }
 
+/// The addresses that a process serves on, by the key of its log.
+fn serving(process: &mut Process) -> impl Fn(&str) -> SocketAddr + use<> {
+    let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
+    let line: Value = loop {
+        let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
+        if line["message"] == "serving" {
+            break line;
+        }
+    };
+    // Read on, or the process would wait for its log to be read.
+    std::thread::spawn(move || log.for_each(drop));
+    move |key| line[key].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_without_room_refuses_and_leaves_the_old_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, TOKEN).unwrap();
+    // Files of at most 1 KiB, said by an error instead of a signal: the nearest to a full disk without one.
+    let limited = "ulimit -f 1; trap '' XFSZ; exec \"$@\"";
+    let mut command = Command::new("bash");
+    command
+        .args([
+            "-c",
+            limited,
+            "bash",
+            env!("CARGO_BIN_EXE_tidegate"),
+            "serve",
+        ])
+        .args([
+            "--xds-listen",
+            "127.0.0.1:0",
+            "--http-listen",
+            "127.0.0.1:0",
+        ])
+        .arg("--state")
+        .arg(folder.path().join("state"))
+        .arg("--token-file")
+        .arg(&token);
+    let mut process = Process(command.stderr(Stdio::piped()).spawn().unwrap());
+    let http = Caller::http1(serving(&mut process)("http"));
+    let put = |text: String| {
+        let call = Call::put("/v1/policies/a", text);
+        call.header("authorization", &format!("Bearer {TOKEN}"))
+    };
+    let first = http.call(&put(policy("a", "*", 100))).await.unwrap();
+    assert_eq!(first.status, 201);
+    let tag = first.header("etag").unwrap();
+
+    let large = format!("{}# {}\n", policy("a", "*", 200), "x".repeat(4_096));
+    let refused = http
+        .call(&put(large).header("if-match", tag))
+        .await
+        .unwrap();
+
+    assert_eq!(refused.status, 507);
+    let kept = http.get("/v1/policies/a").await.unwrap();
+    assert_eq!(kept.header("etag"), Some(tag));
+    let small = put(policy("a", "*", 300)).header("if-match", tag);
+    assert_eq!(http.call(&small).await.unwrap().status, 200);
+    let files = std::fs::read_dir(folder.path().join("state/policies")).unwrap();
+    assert_eq!(files.count(), 1, "nothing half written is left");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_logs_json_serves_and_ends_well_when_asked_to() {
     let folder = tempfile::tempdir().unwrap();
@@ -40,14 +105,7 @@ async fn it_logs_json_serves_and_ends_well_when_asked_to() {
         "--http-listen",
         any,
     ]);
-    let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
-    let serving: Value = loop {
-        let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
-        if line["message"] == "serving" {
-            break line;
-        }
-    };
-    let port = |key: &str| -> SocketAddr { serving[key].as_str().unwrap().parse().unwrap() };
+    let port = serving(&mut process);
     let http = Caller::http1(port("http"));
     assert_eq!(http.get("/readyz").await.unwrap().status, 200);
     let mut proxy = Proxy::connect(port("xds"), "edge", "").await;
