@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::{Call, Reply};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::proxy::{Proxy, limit};
-use crate::stage::{Stage, TOKEN, policy};
+use crate::stage::{BOUND, Stage, TOKEN, policy};
 
 fn signed(call: Call) -> Call {
     call.header("authorization", &format!("Bearer {TOKEN}"))
@@ -144,14 +147,38 @@ async fn a_state_directory_that_is_gone_refuses_and_leaves_the_old_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_page_and_events_are_served() {
+async fn health_and_page_are_served() {
     let stage = Stage::start().await;
     assert_eq!(stage.call(Call::get("/healthz")).await.status, 200);
     assert_eq!(stage.call(Call::get("/readyz")).await.status, 200);
     let page = stage.call(Call::get("/")).await;
     assert!(String::from_utf8_lossy(&page.body).contains("v1/events"));
+}
 
-    let caller = tidegate_testbed::client::Caller::http1(stage.settings.http);
-    let events = caller.start(&Call::get("/v1/events")).await.unwrap();
-    assert_eq!(events.status(), 200);
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_s_events_follow_policies_and_proxies() {
+    let stage = Stage::start().await;
+    let mut socket = TcpStream::connect(stage.settings.http).await.unwrap();
+    let request = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    socket.write_all(request).await.unwrap();
+    let mut read = String::new();
+    let mut shown = async |what: &str| {
+        let mut buffer = [0; 4_096];
+        while !read.contains(what) {
+            let count = timeout(BOUND, socket.read(&mut buffer))
+                .await
+                .unwrap()
+                .unwrap();
+            assert_ne!(count, 0, "{read}");
+            read.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+    };
+    shown("text/event-stream").await;
+    shown("\"policies\":[]").await;
+
+    stage.call(put("late", 100)).await;
+    shown("\"name\":\"late\"").await;
+    let mut proxy = Proxy::connect(stage.settings.xds, "edge-7", "").await;
+    proxy.pushed().await;
+    shown("\"id\":\"edge-7\"").await;
 }
