@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
+use envoy_types::pb::envoy::service::extension::v3::extension_config_discovery_service_client::ExtensionConfigDiscoveryServiceClient;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType, date_time_ymd,
 };
@@ -15,7 +17,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
+use crate::proxy::node;
 use crate::stage::{BOUND, Stage, TOKEN, policy, until};
 
 /// Who signs.
@@ -149,6 +153,36 @@ async fn clients_on_the_list_may_read_and_write_and_no_others() {
             Ok("403")
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxies_on_the_list_are_served_by_name_and_no_others() {
+    let authority = authority();
+    let (stage, _folder) = stage(&authority, "spiffe://tests/good/*").await;
+    let call = async |identity: &Identity| {
+        let tls = ClientTlsConfig::new()
+            .ca_certificate(Certificate::from_pem(authority.pem()))
+            .domain_name("localhost")
+            .identity(tonic::transport::Identity::from_pem(
+                &identity.certificate,
+                &identity.key,
+            ));
+        let url = format!("https://{}", stage.settings.xds);
+        let endpoint = Endpoint::from_shared(url).unwrap().tls_config(tls);
+        let channel = endpoint.unwrap().connect().await.unwrap();
+        let request = DiscoveryRequest {
+            node: node("edge"),
+            resource_names: vec!["tidegate".to_owned()],
+            ..DiscoveryRequest::default()
+        };
+        let mut client = ExtensionConfigDiscoveryServiceClient::new(channel);
+        client.fetch_extension_configs(request).await
+    };
+
+    let good = call(&client(&authority, "spiffe://tests/good/one", 4000)).await;
+    assert_eq!(good.unwrap().into_inner().resources.len(), 1);
+    let unlisted = call(&client(&authority, "spiffe://tests/other/one", 4000)).await;
+    assert_eq!(unlisted.unwrap_err().code(), tonic::Code::PermissionDenied);
 }
 
 #[tokio::test(flavor = "multi_thread")]
