@@ -51,6 +51,8 @@ pub struct Engine {
     rng: fastrand::Rng,
     registry: Registry,
     leader: Option<Leader>,
+    /// What makes `now` the same clock for all proxies of an upstream.
+    ahead: Duration,
 }
 
 impl Engine {
@@ -75,6 +77,7 @@ impl Engine {
             rng: fastrand::Rng::with_seed(worker),
             registry,
             leader: None,
+            ahead: Duration::ZERO,
         }
     }
 
@@ -233,6 +236,13 @@ impl Engine {
         Slice::new(self.worker, now, introductions, payload)
     }
 
+    /// Says how much the wall clock is ahead of `now`. Proxies that share an upstream make their experiments by it at the
+    /// same moments: only together they see whether a queue drains. Without it they do so by their own clocks, which is
+    /// as good for a proxy that has the upstream for itself.
+    pub const fn align(&mut self, ahead: Duration) {
+        self.ahead = ahead;
+    }
+
     /// Leads: merges the slices of all workers, runs the control laws, and says what all shall follow. `None`
     /// until every live worker has reported anew. Only one worker of a proxy may lead at a time.
     pub fn decide(
@@ -291,6 +301,7 @@ impl Engine {
                     .value(upstream, Counter::Probes)
                     .unwrap_or_default(),
                 dice: self.rng.f64(),
+                ahead: self.ahead,
             };
             events.extend(
                 leader

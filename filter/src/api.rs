@@ -122,6 +122,9 @@ pub trait Host {
     /// The monotonic clock, the same in all VMs of the process.
     fn now(&self) -> Result<Instant, HostError>;
 
+    /// The wall clock, since its epoch. It jumps.
+    fn wall_clock(&self) -> Result<Instant, HostError>;
+
     /// An attribute, `None` when it has no value here or an empty one.
     fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError>;
 

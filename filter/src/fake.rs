@@ -15,6 +15,9 @@ use crate::api::{
 };
 use crate::pairs;
 
+/// How much the wall clock is ahead of the monotonic one.
+pub(crate) const WALL_CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000);
+
 /// One process; clones are its VMs' ways to it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FakeHost(Rc<Process>);
@@ -116,6 +119,10 @@ impl Process {
 impl Host for FakeHost {
     fn now(&self) -> Result<Instant, HostError> {
         Ok(Instant::from_nanos(self.nanos.get()))
+    }
+
+    fn wall_clock(&self) -> Result<Instant, HostError> {
+        Ok(Instant::from_nanos(self.nanos.get()) + WALL_CLOCK_AHEAD)
     }
 
     fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {

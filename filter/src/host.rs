@@ -87,7 +87,8 @@ unsafe extern "C" {
 const OK: u32 = 0;
 const NOT_FOUND: u32 = 1;
 const CAS_MISMATCH: u32 = 8;
-/// WASI's clock that never jumps.
+/// WASI's wall clock, and the one that never jumps.
+const REALTIME: u32 = 0;
 const MONOTONIC: u32 = 1;
 /// The buffer that holds the plugin's configuration.
 const PLUGIN_CONFIGURATION: u32 = 7;
@@ -147,14 +148,22 @@ const fn map_number(map: Headers) -> u32 {
     }
 }
 
+fn clock(id: u32) -> Result<Instant, HostError> {
+    let mut nanos = 0;
+    // SAFETY: the host writes to an initialised local during the call only.
+    let status = unsafe { clock_time_get(id, 0, &raw mut nanos) };
+    check("clock_time_get", status).map(|()| Instant::from_nanos(nanos))
+}
+
 // SAFETY of the calls below: every pointer comes from a live Rust value of the length passed beside it, the host
 // reads or writes it during the call only, and out-pointers point to initialised locals.
 impl Host for Envoy {
     fn now(&self) -> Result<Instant, HostError> {
-        let mut nanos = 0;
-        // SAFETY: see above.
-        let status = unsafe { clock_time_get(MONOTONIC, 0, &raw mut nanos) };
-        check("clock_time_get", status).map(|()| Instant::from_nanos(nanos))
+        clock(MONOTONIC)
+    }
+
+    fn wall_clock(&self) -> Result<Instant, HostError> {
+        clock(REALTIME)
     }
 
     fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {

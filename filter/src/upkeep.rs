@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tidegate_core::{Event, Instant, UpstreamId};
 
 use crate::api::{Host, LogLevel};
+use crate::faults::Fault;
 use crate::metrics::exporter::{Outlet, labels};
 use crate::metrics::name::upstream_labels;
 use crate::names::Permission;
@@ -22,6 +23,10 @@ pub(crate) fn lead<H: Host>(plugin: &mut Plugin<H>, own: &[u8], now: Instant) ->
         plugin.reconciler.suspect(now);
     }
     plugin.introduce_all(&slices, now);
+    let clock = plugin.host.wall_clock();
+    if let Some(clock) = plugin.faults.check(&plugin.host, Fault::Clock, clock) {
+        plugin.engine.align(clock.saturating_since(now));
+    }
     let mut counters = plugin
         .gauges
         .counters(&plugin.host, &plugin.naming, &plugin.faults);

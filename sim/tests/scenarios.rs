@@ -54,6 +54,7 @@ scenarios! {
     flapping: "flapping",
     fleet_outage: "fleet-outage",
     fleet_overload: "fleet-overload",
+    fleet_small_shares: "fleet-small-shares",
     fleet_steady: "fleet-steady",
     floor_moves: "floor-moves",
     hang_patient: "hang-patient",

@@ -80,6 +80,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) probes: u64,
     /// In 0..1.
     pub(crate) dice: f64,
+    /// What makes `now` the same clock for all proxies.
+    pub(crate) ahead: Duration,
 }
 
 impl Controller {
@@ -180,6 +182,7 @@ impl Controller {
             slo: policy.slo(),
             limit: policy.limit(),
             stance: policy.stance(),
+            ahead: around.ahead,
         };
         if matches!(
             self.judge.state(),

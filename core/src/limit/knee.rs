@@ -1,16 +1,16 @@
 //! The knee: the fewest requests in flight that carry the greatest throughput.
 //!
 //! Little's law gives it from capacity and no-load latency, if both are right. Whether they are shows when the
-//! limit moves: above the knee throughput does not care, below it throughput goes with the limit. So every cut is
-//! an experiment. The elasticity of throughput to in-flight is near 0 when there was a queue to cut, near 1 when
-//! there was none: then the upstream's own latency has changed, and the baseline must follow. While the limit
-//! holds, such a cut is made from time to time; above the knee it sheds nothing that a queue would not have
-//! delayed into uselessness.
+//! limit is cut ([`super::cut`]): when throughput goes with it there was no queue, the upstream's own latency has
+//! changed, and the baseline must follow. The step down to the model is such an experiment, and while the limit holds
+//! one is made on every beat of a clock that all proxies share; above the knee it sheds nothing that a queue would not
+//! have delayed into uselessness.
 
 use core::time::Duration;
 
 use crate::histogram::Histogram;
 use crate::limit::baseline::LOW;
+use crate::limit::cut::{BEAT, Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, beat, loss};
 use crate::sample::Sample;
 use crate::time::Instant;
 
@@ -24,19 +24,11 @@ const STEP_DOWN: f64 = 0.75;
 const STEP_UP: f64 = 1.1;
 /// One step up towards what Little's law promises.
 const LEAP_UP: f64 = 1.5;
-/// Throughput that falls with more than this power of in-flight was not held up by a queue.
-const NO_QUEUE: f64 = 0.6;
-/// While seeking the cuts are deeper, the measurements surer, and one cut too many is expensive.
-const NO_QUEUE_SEEKING: f64 = 0.4;
-/// A cut says something when in-flight followed it this far.
-const TELLING_CUT: f64 = 0.9;
 /// Answers that make one measurement; after [`PATIENCE`] fewer must do.
 const MEASURED: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The first experiment while holding, and the longest pause between two that found nothing new.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
+/// A limit of so few cannot be cut by a quarter. What it seems to prove is believed where it leaves the objective room.
+const FEW: f64 = 6.0;
 /// A cut that brings latency below this share of the baseline shows that the baseline had a queue in it.
 const STILL_QUEUED: f64 = 0.75;
 /// One step down while the baseline is in doubt: larger, as every step is one more measurement.
@@ -53,6 +45,16 @@ pub(crate) enum Verdict {
     BaselineLower(Box<Histogram>),
 }
 
+/// What is believed of the upstream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Belief {
+    /// The low latency quantile without load, and the highest that a few requests can prove instead; seconds.
+    pub(super) low: f64,
+    pub(super) plausible_low: f64,
+    /// [`Knee::model`] of capacity and mean latency.
+    pub(super) model: f64,
+}
+
 /// What the cuts are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -62,11 +64,18 @@ enum Mode {
     Seek,
 }
 
-/// In-flight and throughput before a cut.
+/// What was before a cut.
 #[derive(Clone, Copy, Debug)]
 struct Before {
-    in_flight: f64,
-    throughput: f64,
+    point: Point,
+    /// The limit to go back to when the cut says nothing; 0 when there is no going back.
+    limit: f64,
+}
+
+impl From<Point> for Before {
+    fn from(point: Point) -> Self {
+        Self { point, limit: 0.0 }
+    }
 }
 
 /// The knee, as far as known, and the experiment under way.
@@ -79,8 +88,10 @@ pub(crate) struct Knee {
     before: Option<Before>,
     measured: Option<Sample>,
     settling: bool,
-    held_since: Instant,
-    pause: Duration,
+    /// What was measured last, since the value has changed.
+    last: Option<Point>,
+    /// The beat of the last experiment.
+    beat: u64,
 }
 
 impl Knee {
@@ -95,8 +106,8 @@ impl Knee {
             before: None,
             measured: None,
             settling: false,
-            held_since: Instant::ZERO,
-            pause: FIRST_PAUSE,
+            last: None,
+            beat: 0,
         }
     }
 
@@ -117,38 +128,41 @@ impl Knee {
     }
 
     /// A queue stands: from what was in flight down to the model.
-    pub(crate) fn enter(&mut self, model: f64, in_flight: f64, throughput: f64, now: Instant) {
+    pub(crate) fn enter(&mut self, model: f64, in_flight: f64, throughput: f64) {
         self.value = model;
         self.mode = Mode::Hold;
-        self.pause = FIRST_PAUSE;
-        self.cut(
-            Before {
-                in_flight,
-                throughput,
-            },
-            now,
-        );
+        self.test(Point {
+            in_flight,
+            throughput,
+        });
     }
 
     /// More is refused than let in before anything is known of the latency without load: find it from above.
-    pub(crate) fn seek(&mut self, in_flight: f64, now: Instant) {
+    pub(crate) fn seek(&mut self, in_flight: f64) {
         self.value = in_flight;
         self.mode = Mode::Seek;
         self.peak = 0.0;
         self.before = None;
         self.measured = None;
         self.settling = true;
-        self.held_since = now;
+        self.last = None;
     }
 
-    /// One window while a queue stands.
-    pub(crate) fn update(
-        &mut self,
-        window: &Sample,
-        baseline_low: f64,
-        model: f64,
-        now: Instant,
-    ) -> Verdict {
+    /// One window while a queue stands. `clock` is the same for all proxies that share the upstream.
+    pub(crate) fn update(&mut self, window: &Sample, belief: &Belief, clock: Instant) -> Verdict {
+        let beat = beat(clock);
+        let on_beat = core::mem::replace(&mut self.beat, beat) != beat;
+        if on_beat
+            && self.mode == Mode::Hold
+            && self.before.is_none()
+            && window.tally.refused_for_load() > 0
+            && let Some(last) = self.last
+        {
+            let limit = self.value;
+            self.value *= STEP_DOWN;
+            self.test(Before { point: last, limit });
+            return Verdict::Nothing;
+        }
         if self.settling {
             // What completes right after a step was admitted before it, and a queue takes its time to drain.
             self.settling = f64::from(window.in_flight) > self.value + 1.0;
@@ -161,26 +175,50 @@ impl Knee {
             }
             None => window.clone(),
         };
-        if measured.tally.latency.len() < MEASURED && measured.span < PATIENCE {
+        let patience = if self.before.is_some() {
+            BEAT
+        } else {
+            PATIENCE
+        };
+        if measured.tally.latency.len() < MEASURED && measured.span < patience {
             self.measured = Some(measured);
             return Verdict::Nothing;
         }
-        self.step(&measured, baseline_low, model, now)
+        self.step(&measured, belief)
     }
 
-    fn step(&mut self, measured: &Sample, baseline_low: f64, model: f64, now: Instant) -> Verdict {
-        let now_at = Before {
+    fn step(&mut self, measured: &Sample, belief: &Belief) -> Verdict {
+        let Belief {
+            low: baseline_low,
+            plausible_low,
+            model,
+        } = *belief;
+        let now_at = Point {
             in_flight: measured.mean_in_flight(),
             throughput: measured.throughput(),
         };
-        let delay = low(&measured.tally.latency).map_or(0.0, |low| (low - baseline_low).max(0.0));
+        let measured_low = low(&measured.tally.latency).unwrap_or_default();
+        let delay = (measured_low - baseline_low).max(0.0);
         if let Some(before) = self.before.take() {
-            let lost = lost_throughput(&before, &now_at, self.mode);
+            let Before {
+                point: before,
+                limit: limit_before,
+            } = before;
+            let no_queue = match self.mode {
+                Mode::Seek => NO_QUEUE_SEEKING,
+                Mode::Hold => NO_QUEUE,
+            };
+            let loss = match loss(before, now_at, measured.span, no_queue) {
+                Loss::Lost if before.in_flight < FEW && measured_low > plausible_low => {
+                    Loss::Unclear
+                }
+                loss => loss,
+            };
             self.peak = self.peak.max(now_at.throughput).max(before.throughput);
             let lower =
                 low(&measured.tally.latency).is_some_and(|low| low < baseline_low * STILL_QUEUED);
-            match (self.mode, lost) {
-                (_, true) => {
+            match (self.mode, loss) {
+                (_, Loss::Lost) => {
                     // Below the knee: go back. If latency is up all the same, it is not for a queue.
                     let was_seeking = core::mem::replace(&mut self.mode, Mode::Hold) == Mode::Seek;
                     self.value = if was_seeking {
@@ -189,7 +227,7 @@ impl Knee {
                         before.in_flight.max(self.value) + 1.0
                     };
                     self.settling = true;
-                    self.hold(now, FIRST_PAUSE);
+                    self.last = None;
                     let claimed = now_at.throughput * delay > Self::MIN_HEADROOM;
                     return if was_seeking || claimed {
                         Verdict::BaselineMoved(Box::new(measured.tally.latency.clone()))
@@ -197,53 +235,51 @@ impl Knee {
                         Verdict::Nothing
                     };
                 }
-                (Mode::Seek, false) => {
+                (Mode::Hold, Loss::Unclear) => self.value = self.value.max(limit_before),
+                (Mode::Seek, Loss::Kept | Loss::Unclear) => {
                     self.value *= SEEK_DOWN;
-                    self.cut(now_at, now);
+                    self.test(now_at);
                     return Verdict::BaselineLower(Box::new(measured.tally.latency.clone()));
                 }
-                (Mode::Hold, false) if lower => {
+                (Mode::Hold, Loss::Kept) if lower => {
                     self.mode = Mode::Seek;
                     self.peak = now_at.throughput.max(before.throughput);
                     self.value *= SEEK_DOWN;
-                    self.cut(now_at, now);
+                    self.test(now_at);
                     return Verdict::BaselineLower(Box::new(measured.tally.latency.clone()));
                 }
-                (Mode::Hold, false) => self.pause = (self.pause * 2).min(LONGEST_PAUSE),
+                (Mode::Hold, Loss::Kept) => {}
             }
         } else if self.mode == Mode::Seek {
             self.value *= SEEK_DOWN;
-            self.cut(now_at, now);
+            self.test(now_at);
             return Verdict::Nothing;
         }
+        self.last = Some(now_at);
         let queue = now_at.throughput * delay;
         let room = headroom(model);
         if queue > TOO_MUCH * room && self.value > model {
-            self.value = (self.value * STEP_DOWN).max(model);
-            self.cut(now_at, now);
+            self.change((self.value * STEP_DOWN).max(model));
         } else if queue < TOO_LITTLE * room && measured.tally.refused_for_load() > 0 {
             let step = (self.value * STEP_UP).max(self.value + 1.0);
-            self.value = model.min(self.value * LEAP_UP).max(step);
-            self.settling = true;
-        } else if now.saturating_since(self.held_since) >= self.pause
-            && measured.tally.refused_for_load() > 0
-        {
-            self.value *= STEP_DOWN;
-            self.cut(now_at, now);
+            self.change(model.min(self.value * LEAP_UP).max(step));
         }
         Verdict::Nothing
     }
 
-    fn cut(&mut self, before: Before, now: Instant) {
-        self.before = Some(before);
+    /// The value has been cut, and what comes of it will tell.
+    fn test(&mut self, before: impl Into<Before>) {
+        self.before = Some(before.into());
         self.measured = None;
         self.settling = true;
-        self.held_since = now;
+        self.last = None;
     }
 
-    fn hold(&mut self, now: Instant, pause: Duration) {
-        self.held_since = now;
-        self.pause = pause;
+    /// Another value, which is no experiment.
+    const fn change(&mut self, value: f64) {
+        self.value = value;
+        self.settling = true;
+        self.last = None;
     }
 }
 
@@ -254,23 +290,4 @@ fn headroom(carried: f64) -> f64 {
 
 fn low(latency: &Histogram) -> Option<f64> {
     latency.quantile(LOW)
-}
-
-/// Whether throughput went down with in-flight.
-fn lost_throughput(before: &Before, after: &Before, mode: Mode) -> bool {
-    let in_flight = after.in_flight / before.in_flight;
-    let throughput = after.throughput / before.throughput;
-    if !(in_flight.is_finite() && throughput.is_finite())
-        || in_flight > TELLING_CUT
-        || in_flight <= 0.0
-    {
-        return false;
-    }
-    throughput <= 0.0
-        || throughput.ln() / in_flight.ln()
-            > if mode == Mode::Seek {
-                NO_QUEUE_SEEKING
-            } else {
-                NO_QUEUE
-            }
 }

@@ -18,6 +18,7 @@ mod baseline;
 mod burst;
 mod capacity;
 mod ceiling;
+mod cut;
 mod figures;
 mod knee;
 mod learned;
@@ -33,7 +34,7 @@ use burst::{Burst, Queue};
 use capacity::Capacity;
 use ceiling::Ceiling;
 use figures::{BUSY_DELAY, Figures};
-use knee::{Knee, Verdict};
+use knee::{Belief, Knee, Verdict};
 
 use standing::{Change, Standing};
 
@@ -45,8 +46,10 @@ const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Before anything is known, this many times the initial limit.
 const COLD_FACTOR: f64 = 2.0;
+/// A low quantile below this share of the target leaves the objective room, whatever it comes from.
+const PLAUSIBLE_LOW: f64 = 0.3;
 /// So many answers without a refusal make a baseline that is trusted.
-const PROVEN: u64 = 100;
+const PROVEN: u64 = 10;
 /// When more than this share is refused before the baseline is trusted, it has to be found from above.
 const SEEK_SHARE: f64 = 0.2;
 /// With less than this share of the limit in flight, there is room.
@@ -60,6 +63,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) slo: &'a Slo,
     pub(crate) limit: &'a LimitConfig,
     pub(crate) stance: Stance,
+    /// What makes `now` the same clock for all proxies.
+    pub(crate) ahead: Duration,
 }
 
 /// The limit of one upstream.
@@ -255,7 +260,7 @@ impl Limiter {
         self.burst
             .update(&figures, &self.baseline, &self.capacity, terms.slo);
         if self.standing.stands() {
-            self.move_knee(window, quantile, now);
+            self.move_knee(window, terms, now);
         }
     }
 
@@ -267,8 +272,9 @@ impl Limiter {
             Change::Stands => {
                 self.burst.caution();
                 let model = Knee::model(self.capacity.value(), mean);
-                self.knee
-                    .enter(model, figures.in_flight, figures.throughput, now);
+                // One short window shows more than is true as often as less.
+                let throughput = figures.throughput.min(self.capacity.value());
+                self.knee.enter(model, figures.in_flight, throughput);
             }
         }
     }
@@ -285,14 +291,20 @@ impl Limiter {
             let since = *self.refusing_since.get_or_insert(now);
             if now.saturating_since(since) >= STANDING_AFTER {
                 self.standing.assume();
-                self.knee.seek(figures.in_flight_at_end, now);
+                self.knee.seek(figures.in_flight_at_end);
             }
         }
     }
 
-    fn move_knee(&mut self, window: &Sample, quantile: f64, now: Instant) {
-        let model = Knee::model(self.capacity.value(), self.baseline.mean);
-        match self.knee.update(window, self.baseline.low, model, now) {
+    fn move_knee(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
+        let Terms { slo, ahead, .. } = terms;
+        let quantile = slo.latency_quantile().as_f64();
+        let belief = Belief {
+            low: self.baseline.low,
+            plausible_low: slo.latency_target().as_secs_f64() * PLAUSIBLE_LOW,
+            model: Knee::model(self.capacity.value(), self.baseline.mean),
+        };
+        match self.knee.update(window, &belief, now + ahead) {
             Verdict::Nothing => {}
             Verdict::BaselineLower(measured) => self.baseline.restart(&measured, quantile),
             Verdict::BaselineMoved(measured) => {
