@@ -276,7 +276,7 @@ impl Slot {
         // Another policy's bounds hold at once, also where nobody asks the leader.
         let endpoints = learned.endpoints.max(1);
         self.ladder = self.ladder.within(
-            policy.limit().min().saturating_mul(endpoints),
+            policy.limit().min(),
             policy.limit().max().saturating_mul(endpoints),
         );
         self.hang_after = learned.hang_after(policy.slo());

@@ -61,7 +61,7 @@ pub static FIELDS: &[Field] = &[
         path: "limit.min",
         values: Values::Count(schema::LIMIT_MIN),
         is_per_upstream: true,
-        doc: "Least concurrency limit, in requests in flight per endpoint.",
+        doc: "Least concurrency limit of a proxy, in requests in flight, however many endpoints there are.",
     },
     Field {
         path: "limit.max",

@@ -200,7 +200,7 @@ impl Controller {
             target: policy.slo().latency_target(),
             hang_after: learned.hang_after(policy.slo()),
             limit,
-            min_limit: policy.limit().min().saturating_mul(sample.endpoints.max(1)),
+            min_limit: policy.limit().min(),
             probes: around.probes,
             dice: around.dice,
             now,

@@ -109,7 +109,8 @@ impl Burst {
         let service = baseline.tail + (baseline.mean - baseline.tail) * self.nerve;
         let affordable =
             (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET) * self.guard.factor;
-        let modelled = Knee::model(capacity.value(), baseline.mean) + capacity.value() * affordable;
+        let modelled =
+            Knee::model(capacity.value(), baseline.mean, 1) + capacity.value() * affordable;
         let used_up = figures.refused && !figures.busy;
         self.value = if used_up {
             modelled.max(self.value * GROWTH)

@@ -16,6 +16,8 @@ use crate::time::Instant;
 
 /// Room above Little's law, in standard deviations of a Poisson in-flight.
 const HEADROOM_DEVIATIONS: f64 = 1.5;
+/// And this power of the number of endpoints in use.
+const LINES: f64 = 0.25;
 /// A queue beyond this many times the headroom is cut, below the other share it may grow.
 const TOO_MUCH: f64 = 1.5;
 const TOO_LITTLE: f64 = 0.5;
@@ -53,6 +55,8 @@ pub(super) struct Belief {
     pub(super) plausible_low: f64,
     /// [`Knee::model`] of capacity and mean latency.
     pub(super) model: f64,
+    /// 0 when unknown.
+    pub(super) endpoints: u32,
 }
 
 /// What the cuts are for.
@@ -111,10 +115,10 @@ impl Knee {
         }
     }
 
-    /// By Little's law: `capacity` a second, `latency` seconds without load.
-    pub(crate) fn model(capacity: f64, latency: f64) -> f64 {
+    /// By Little's law: `capacity` a second, `latency` seconds without load, behind so many `endpoints` (0: unknown).
+    pub(crate) fn model(capacity: f64, latency: f64, endpoints: u32) -> f64 {
         let carried = capacity * latency;
-        carried + headroom(carried)
+        carried + headroom(carried, endpoints)
     }
 
     pub(crate) const fn value(&self) -> f64 {
@@ -192,6 +196,7 @@ impl Knee {
             low: baseline_low,
             plausible_low,
             model,
+            endpoints,
         } = *belief;
         let now_at = Point {
             in_flight: measured.mean_in_flight(),
@@ -222,7 +227,11 @@ impl Knee {
                     // Below the knee: go back. If latency is up all the same, it is not for a queue.
                     let was_seeking = core::mem::replace(&mut self.mode, Mode::Hold) == Mode::Seek;
                     self.value = if was_seeking {
-                        Self::model(self.peak, measured.tally.latency.mean().unwrap_or_default())
+                        Self::model(
+                            self.peak,
+                            measured.tally.latency.mean().unwrap_or_default(),
+                            endpoints,
+                        )
                     } else {
                         before.in_flight.max(self.value) + 1.0
                     };
@@ -257,7 +266,7 @@ impl Knee {
         }
         self.last = Some(now_at);
         let queue = now_at.throughput * delay;
-        let room = headroom(model);
+        let room = headroom(model, endpoints);
         if queue > TOO_MUCH * room && self.value > model {
             self.change((self.value * STEP_DOWN).max(model));
         } else if queue < TOO_LITTLE * room && measured.tally.refused_for_load() > 0 {
@@ -284,8 +293,13 @@ impl Knee {
 }
 
 /// Room above `carried` requests in flight.
-fn headroom(carried: f64) -> f64 {
-    (HEADROOM_DEVIATIONS * carried.max(0.0).sqrt()).max(Knee::MIN_HEADROOM)
+///
+/// Endpoints have a line each, and one may run empty while another is long. Lines that know nothing of each other
+/// would need the root of their number times as much room; a balancer evens out a part of that.
+fn headroom(carried: f64, endpoints: u32) -> f64 {
+    let carried = carried.max(0.0);
+    let used = f64::from(endpoints).min(carried).max(1.0);
+    (HEADROOM_DEVIATIONS * carried.sqrt() * used.powf(LINES)).max(Knee::MIN_HEADROOM)
 }
 
 fn low(latency: &Histogram) -> Option<f64> {

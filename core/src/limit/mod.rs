@@ -177,7 +177,8 @@ impl Limiter {
     pub(crate) fn limits(&mut self, terms: Terms<'_>) -> (u32, u32) {
         let endpoints = f64::from(self.endpoints.max(1));
         let bound = |per_endpoint: u32| f64::from(per_endpoint) * endpoints;
-        let (min, max) = (bound(terms.limit.min()), bound(terms.limit.max()));
+        // The least is the proxy's own: a thousand sidecars must not let in a thousand times what a service bears.
+        let (min, max) = (f64::from(terms.limit.min()), bound(terms.limit.max()));
         let initial = bound(terms.limit.initial());
         let trusted = self.proof >= PROVEN || self.refusing_since.is_none();
         let burst = match self.burst.value() {
@@ -188,7 +189,13 @@ impl Limiter {
         let wanted = if at_knee {
             self.knee.value()
         } else {
-            burst.max(initial)
+            // Traffic that was rare may come in a surge; but what each endpoint bears is known better by now.
+            let surge = if trusted && self.capacity.value() > 0.0 {
+                f64::from(terms.limit.initial())
+            } else {
+                initial
+            };
+            burst.max(surge)
         };
         let held = self.ceiling.hold(wanted);
         let limit = held.clamp(min, max);
@@ -244,7 +251,7 @@ impl Limiter {
         }
         let figures = Figures::of(window, low, &self.baseline);
         self.capacity.learn(&figures, self.baseline.mean);
-        let carried = Knee::model(self.capacity.value(), self.baseline.mean);
+        let carried = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
         let is_clean = !figures.busy && !self.standing.has_remnant(&figures, carried, now);
         if is_clean && !self.standing.stands() {
             self.baseline.learn(latency, quantile);
@@ -271,7 +278,7 @@ impl Limiter {
             Change::Drained => self.burst.embolden(),
             Change::Stands => {
                 self.burst.caution();
-                let model = Knee::model(self.capacity.value(), mean);
+                let model = Knee::model(self.capacity.value(), mean, self.endpoints);
                 // One short window shows more than is true as often as less.
                 let throughput = figures.throughput.min(self.capacity.value());
                 self.knee.enter(model, figures.in_flight, throughput);
@@ -302,7 +309,8 @@ impl Limiter {
         let belief = Belief {
             low: self.baseline.low,
             plausible_low: slo.latency_target().as_secs_f64() * PLAUSIBLE_LOW,
-            model: Knee::model(self.capacity.value(), self.baseline.mean),
+            model: Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints),
+            endpoints: self.endpoints,
         };
         match self.knee.update(window, &belief, now + ahead) {
             Verdict::Nothing => {}

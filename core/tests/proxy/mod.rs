@@ -251,9 +251,10 @@ impl Proxy {
                 );
                 *in_flight.entry(upstream.id).or_default() += i64::from(upstream.in_flight);
                 let bounds = engine.policy(upstream.id).limit();
-                let times = |limit: u32| limit.saturating_mul(upstream.learned.endpoints.max(1));
+                let endpoints = upstream.learned.endpoints.max(1);
+                let most = bounds.max().saturating_mul(endpoints);
                 assert!(
-                    (times(bounds.min())..=times(bounds.max())).contains(&upstream.limit),
+                    (bounds.min()..=most).contains(&upstream.limit),
                     "{} outside {bounds:?}",
                     upstream.limit
                 );
