@@ -85,7 +85,7 @@ e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
 
 ## Check
-.PHONY: check fmt fmt-check lint layers docs docs-check deny advisories
+.PHONY: check fmt fmt-check lint layers docs docs-check trip-test deny advisories
 check: fmt-check lint layers docs-check module ## All checks but the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
@@ -108,6 +108,9 @@ docs: rust ## Write the generated references in docs/
 docs-check: rust ## Check that generated files are up to date, and paths, links and targets in *.md
 	@ci/generate.sh --check
 	@ci/docs.py
+
+trip-test: ## Work out the figures of docs/laws/evidence.md from the code's constants
+	@ci/evidence.py
 
 deny: rust ## Check licences, sources and banned crates (builds cargo-deny once)
 	@ci/deny.sh

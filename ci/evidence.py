@@ -12,7 +12,7 @@ import random
 import re
 from pathlib import Path
 
-BREAKER = Path(__file__).resolve().parents[2] / "core/src/breaker"
+BREAKER = Path(__file__).resolve().parent.parent / "core/src/breaker"
 SOURCE, JUDGE = ((BREAKER / name).read_text() for name in ("evidence.rs", "judge.rs"))
 
 
@@ -107,4 +107,5 @@ def main():
         print(f"  {failing:4}  {trips_at_the_start(failing, 300, 10, 1000):.3f}")
 
 
-main()
+if __name__ == "__main__":
+    main()
