@@ -303,11 +303,10 @@ impl Engine {
                 dice: self.rng.f64(),
                 ahead: self.ahead,
             };
-            events.extend(
-                leader
-                    .decide(hash, &round, &around, now)
-                    .map(|transition| event(upstream, transition)),
-            );
+            let changes = leader.decide(hash, &round, &around, now);
+            let reason = changes.limit_reason;
+            events.extend(reason.map(|reason| Event::LimitReason { upstream, reason }));
+            events.extend(changes.transition.map(|to| event(upstream, to)));
         }
         Some(events)
     }

@@ -1,6 +1,7 @@
 //! What just changed. Core returns events; skins log and count them.
 
 use crate::breaker::TripReason;
+use crate::limit::LimitReason;
 use crate::upstream::UpstreamId;
 
 /// Something that a log or a metric should know.
@@ -17,6 +18,13 @@ pub enum Event {
     Ramping {
         /// Whose.
         upstream: UpstreamId,
+    },
+    /// Another law rules the concurrency limit than before.
+    LimitReason {
+        /// Whose.
+        upstream: UpstreamId,
+        /// Which.
+        reason: LimitReason,
     },
     /// The breaker closed.
     Reset {

@@ -258,6 +258,7 @@ impl<H: Host> Plugin<H> {
     pub(crate) fn upstream_of(event: &Event) -> UpstreamId {
         match *event {
             Event::Tripped { upstream, .. }
+            | Event::LimitReason { upstream, .. }
             | Event::Ramping { upstream }
             | Event::Reset { upstream } => upstream,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_core::{Event, Instant, UpstreamId};
+use tidegate_core::{Event, Instant, UpstreamId, UpstreamKey};
 
 use crate::api::{Host, LogLevel};
 use crate::faults::Fault;
@@ -95,14 +95,36 @@ fn announce<H: Host>(plugin: &mut Plugin<H>, event: &Event, now: Instant) {
     let Some(key) = plugin.key_of(upstream, now) else {
         return;
     };
-    let (level, what) = match event {
+    if let Some((level, what)) = tidings(event) {
+        log(plugin, level, &what, (upstream, &key), now);
+    }
+    let hash = plugin.engine.hash(upstream);
+    let labels = labels(&key, plugin.permit(hash));
+    let (exporter, mut out) = plugin.outlet();
+    exporter.count_event(&mut out, &labels, event);
+}
+
+/// What a log should say of an event; another law for the limit is for metrics only, because bursts bring many.
+fn tidings(event: &Event) -> Option<(LogLevel, String)> {
+    Some(match event {
         Event::Tripped { reason, .. } => (
             LogLevel::Warn,
             format!("breaker opened reason={}", reason.as_str()),
         ),
         Event::Ramping { .. } => (LogLevel::Info, "breaker half-open, ramping".to_owned()),
         Event::Reset { .. } => (LogLevel::Info, "breaker closed".to_owned()),
-    };
+        Event::LimitReason { .. } => return None,
+    })
+}
+
+/// Logs what happened to an upstream.
+fn log<H: Host>(
+    plugin: &mut Plugin<H>,
+    level: LogLevel,
+    what: &str,
+    (upstream, key): (UpstreamId, &UpstreamKey),
+    now: Instant,
+) {
     let facts = plugin
         .engine
         .views(now)
@@ -123,10 +145,6 @@ fn announce<H: Host>(plugin: &mut Plugin<H>, event: &Event, now: Instant) {
         level,
         &format!("tidegate: {what} upstream={}{route}{facts}", key.cluster),
     );
-    let hash = plugin.engine.hash(upstream);
-    let labels = labels(&key, plugin.permit(hash));
-    let (exporter, mut out) = plugin.outlet();
-    exporter.count_event(&mut out, &labels, event);
 }
 
 /// Compares the gauges in use with what workers report.

@@ -6,7 +6,7 @@ use crate::breaker::{BreakerState, Findings, Judge, Transition};
 use crate::config::Policy;
 use crate::exchange::{Directive, LocalTrip, Report};
 use crate::ladder::{Demand, Margin};
-use crate::limit::{Learned, Limiter, Terms};
+use crate::limit::{Learned, LimitReason, Limiter, Terms};
 use crate::sample::Sample;
 use crate::tally::Count;
 use crate::time::Instant;
@@ -28,6 +28,8 @@ pub(super) struct Controller {
     pub(super) under_way: UnderWay,
     pub(super) heard_at: Instant,
     pub(super) directive: Directive,
+    /// The law that rules the limit; none before the first round of a new leader, which changes nothing.
+    limit_reason: Option<LimitReason>,
 }
 
 /// What was last heard of one worker's counts.
@@ -84,6 +86,15 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) ahead: Duration,
 }
 
+/// What one round changed, beside figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Changes {
+    /// A step of the breaker.
+    pub(crate) transition: Option<Transition>,
+    /// The law that rules the limit from now on.
+    pub(crate) limit_reason: Option<LimitReason>,
+}
+
 impl Controller {
     pub(super) fn new(hash: u64, known: Option<Directive>, now: Instant) -> Self {
         let directive = known.unwrap_or_else(|| Directive::unknown(hash));
@@ -96,6 +107,7 @@ impl Controller {
             under_way: UnderWay::default(),
             heard_at: now,
             directive,
+            limit_reason: None,
         }
     }
 
@@ -173,7 +185,7 @@ impl Controller {
         round: &Round,
         around: &Surroundings<'_>,
         now: Instant,
-    ) -> Option<Transition> {
+    ) -> Changes {
         let (sample, policy) = (&round.sample, around.policy);
         if round.is_active() {
             self.active_at = now;
@@ -230,6 +242,11 @@ impl Controller {
             workers: sample.workers.max(1),
             learned,
         };
-        transition
+        let reason = self.limiter.reason();
+        let before = self.limit_reason.replace(reason).unwrap_or(reason);
+        Changes {
+            transition,
+            limit_reason: (reason != before).then_some(reason),
+        }
     }
 }

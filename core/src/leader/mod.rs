@@ -17,12 +17,12 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use crate::breaker::{BreakerState, Transition};
+use crate::breaker::BreakerState;
 use crate::exchange::{Directive, Slice};
 use crate::limit::LimitReason;
 use crate::registry::EVICTABLE_AFTER;
 use crate::time::Instant;
-use controller::{Controller, Round};
+use controller::{Changes, Controller, Round};
 use walk::Walk;
 
 pub(crate) use controller::Surroundings;
@@ -161,8 +161,9 @@ impl Leader {
         round: &Round,
         around: &Surroundings<'_>,
         now: Instant,
-    ) -> Option<Transition> {
-        self.controllers.get_mut(&hash)?.decide(round, around, now)
+    ) -> Changes {
+        let controller = self.controllers.get_mut(&hash);
+        controller.map_or_else(Changes::default, |it| it.decide(round, around, now))
     }
 
     /// What holds for upstreams in use; all of them when `all`.

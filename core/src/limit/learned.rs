@@ -64,6 +64,29 @@ pub enum LimitReason {
     Bounds,
 }
 
+impl LimitReason {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [
+        Self::WarmUp,
+        Self::Burst,
+        Self::Knee,
+        Self::LoadFailures,
+        Self::Bounds,
+    ];
+
+    /// The reason's name in metrics and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WarmUp => "warm_up",
+            Self::Burst => "burst",
+            Self::Knee => "knee",
+            Self::LoadFailures => "load_failures",
+            Self::Bounds => "bounds",
+        }
+    }
+}
+
 impl Learned {
     /// How long a request may wait for its headers before it counts as hanging.
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {

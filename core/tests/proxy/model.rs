@@ -46,6 +46,7 @@ impl Diagram {
                 Event::Tripped { upstream, .. } => (*upstream, Place::Open),
                 Event::Ramping { upstream } => (*upstream, Place::Ramp),
                 Event::Reset { upstream } => (*upstream, Place::Closed),
+                Event::LimitReason { .. } => continue,
             };
             if let Some(from) = self.states.insert(hash(upstream), to) {
                 let is_drawn = match (from, to) {

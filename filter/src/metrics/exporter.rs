@@ -12,7 +12,8 @@ use tidegate_core::{Event, UpstreamId, UpstreamKey, UpstreamView};
 use super::name::{Naming, upstream_labels};
 use super::sources::{READING_COUNT, READINGS, SOURCES};
 use super::table::{
-    FAULTS_TOTAL, Metric, OVERFLOW, RECONCILED, TRANSITIONS, TRIP_REASONS, UPSTREAMS, WORKERS,
+    FAULTS_TOTAL, LIMIT_REASONS, Metric, OVERFLOW, RECONCILED, TRANSITIONS, TRIP_REASONS,
+    UPSTREAMS, WORKERS,
 };
 use crate::api::{Host, MetricId, MetricKind};
 use crate::faults::{Fault, Faults};
@@ -210,12 +211,16 @@ impl Exporter {
         }
     }
 
-    /// Counts a transition of the breaker of the upstream with these labels.
+    /// Counts a transition of the breaker, or of the limit, of the upstream with these labels.
     pub fn count_event<H: Host>(&mut self, out: &mut Outlet<'_, H>, labels: &str, event: &Event) {
         let to = match event {
             Event::Tripped { reason, .. } => {
                 self.count(out, (&TRIP_REASONS, labels, Some(reason.as_str())), 1);
                 "open"
+            }
+            Event::LimitReason { reason, .. } => {
+                self.count(out, (&LIMIT_REASONS, labels, Some(reason.as_str())), 1);
+                return;
             }
             Event::Ramping { .. } => "half_open",
             Event::Reset { .. } => "closed",

@@ -4,7 +4,7 @@
 //! where there is one more, `<label>=<value>;`. Envoy puts `wasmcustom.` in front, and `stats_tags` (generated from
 //! this table, see `reference.rs`) turns them into labels again.
 
-use tidegate_core::{ShedReason, TripReason};
+use tidegate_core::{LimitReason, ShedReason, TripReason};
 
 use crate::api::MetricKind;
 use crate::faults::Fault;
@@ -73,6 +73,10 @@ const REASONS: [&str; ShedReason::ALL.len()] = {
 };
 const TRIPS: [&str; TripReason::ALL.len()] = {
     let [a, b, c, d, e] = TripReason::ALL;
+    [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
+};
+const LAWS: [&str; LimitReason::ALL.len()] = {
+    let [a, b, c, d, e] = LimitReason::ALL;
     [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
 };
 const FAULTS: [&str; Fault::ALL.len()] = {
@@ -199,6 +203,15 @@ pub const TRIP_REASONS: Metric = labelled(
     "reason",
     &TRIPS,
 );
+/// Changes of what rules the limit.
+pub const LIMIT_REASONS: Metric = labelled(
+    counter(
+        "limit_changes_total",
+        "How often another law began to rule the concurrency limit: `burst` (no queue stands), `knee` (one does), `load_failures` (failures that load causes), `bounds` (the policy's), `warm_up`.",
+    ),
+    "reason",
+    &LAWS,
+);
 /// Upstreams with state.
 pub const UPSTREAMS: Metric = of_plugin(gauge("upstreams", "Upstreams with a state of their own."));
 /// Requests beyond the cap on upstreams.
@@ -227,7 +240,7 @@ pub const FAULTS_TOTAL: Metric = of_plugin(labelled(
 ));
 
 /// All of them, in the order of the documents.
-pub static ALL: [Metric; 24] = [
+pub static ALL: [Metric; 25] = [
     REQUESTS,
     ADMITTED,
     SHED,
@@ -244,6 +257,7 @@ pub static ALL: [Metric; 24] = [
     BREAKER_STATE,
     TRANSITIONS,
     TRIP_REASONS,
+    LIMIT_REASONS,
     OPEN_INTERVAL,
     PROBES,
     PROBES_CLAIMED,

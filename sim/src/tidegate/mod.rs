@@ -139,6 +139,7 @@ impl Tidegate {
             Event::Tripped { upstream, reason } => (upstream, Phase::Open, reason.as_str()),
             Event::Ramping { upstream } => (upstream, Phase::HalfOpen, "probe_succeeded"),
             Event::Reset { upstream } => (upstream, Phase::Closed, "ramp_done"),
+            Event::LimitReason { .. } => return,
         };
         let mut ids = self.vms.iter().flat_map(|vm| &vm.upstreams);
         if let Some(position) = ids.position(|upstream| *upstream == id) {
