@@ -110,12 +110,16 @@ fn no_room(
         slot.tally.add_demand(level);
         level
     });
+    let margin = slot.ladder.margin().level;
     let mut limit_of = |level| slot.ladder.limit_of(level, || request.cohort());
     if load <= limit_of(level) {
-        None
-    } else if level.is_retry() && load <= limit_of(level.first_attempt()) {
+        return None;
+    }
+    let first = level.first_attempt();
+    let for_being_a_retry = load <= limit_of(first) || (level < margin && first >= margin);
+    if level.is_retry() && for_being_a_retry {
         Some(ShedReason::Retry)
-    } else if level < slot.ladder.margin().level {
+    } else if level < margin {
         Some(ShedReason::Criticality)
     } else {
         Some(ShedReason::Limit)

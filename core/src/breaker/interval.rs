@@ -20,8 +20,10 @@ const REQUESTS_PER_PROBE: f64 = 150.0;
 const RARE_TRAFFIC: f64 = 1.0;
 /// Before this fraction of the usual recovery time, probes are rare.
 const EARLY: f64 = 0.5;
-/// And this fraction of it apart.
+/// And this fraction of it apart, ...
 const EARLY_STEP: f64 = 0.25;
+/// ... but not more than so many seconds: this outage may be a short one after all.
+const MOST_EARLY: f64 = 1.0;
 /// The random part, so that many proxies do not probe at once. It only ever lengthens.
 const JITTER: f64 = 0.15;
 /// How much the newest recovery weighs in the usual one.
@@ -59,7 +61,7 @@ pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Dur
     let by_traffic = RARE_TRAFFIC.min(REQUESTS_PER_PROBE / usual_rate.max(f64::MIN_POSITIVE));
     let by_age = lasted * LATENESS;
     let by_experience = if lasted < usual_recovery * EARLY {
-        usual_recovery * EARLY_STEP
+        (usual_recovery * EARLY_STEP).min(MOST_EARLY)
     } else {
         0.0
     };
@@ -147,6 +149,17 @@ mod tests {
             ..FIRST
         };
         assert!(probes_in(60.0, experienced) < probes_in(60.0, FIRST));
+    }
+
+    #[test]
+    fn a_long_outage_does_not_make_the_next_short_one_long() {
+        // It did: after 40 s down, one second down was noticed as over after ten.
+        let experienced = History {
+            usual_recovery: 40.0,
+            ..FIRST
+        };
+        let interval = open_interval(BOUNDS, &experienced, 1.0);
+        assert!(interval <= Duration::from_millis(1_150), "{interval:?}");
     }
 
     #[test]

@@ -302,7 +302,13 @@ impl Judge {
     }
 
     fn judge_ramp(&mut self, findings: &Findings<'_>, limit: u32) -> Option<Transition> {
-        if findings.sample.tally.get(Count::Successes) == 0 {
+        let sample = findings.sample;
+        let silent = findings.now.saturating_since(sample.last_response) >= findings.hang_after;
+        if silent && sample.overdue >= MIN_OVERDUE.min(limit) {
+            return Some(Transition::Trip(TripReason::Hang));
+        }
+        // A client's error is an answer all the same: whoever can refuse is alive.
+        if sample.tally.get(Count::Successes) + sample.tally.get(Count::Ignored) == 0 {
             return None;
         }
         let next = limit.saturating_mul(2);

@@ -128,6 +128,7 @@ impl Knee {
     pub(crate) fn scale(&mut self, factor: f64) {
         self.value *= factor;
         self.before = None;
+        self.last = None;
         self.measured = None;
     }
 

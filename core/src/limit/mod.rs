@@ -246,14 +246,15 @@ impl Limiter {
         self.sample_tail = latency.quantile(quantile).unwrap_or(low);
         let faster =
             low < self.baseline.low * (1.0 - BUSY_DELAY) && latency.len() >= MIN_WINDOW_SAMPLES;
-        if !self.baseline.is_known() || faster {
+        let is_news = !self.baseline.is_known() || faster;
+        if is_news {
             self.baseline.learn(latency, quantile);
         }
         let figures = Figures::of(window, low, &self.baseline);
         self.capacity.learn(&figures, self.baseline.mean);
         let carried = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
         let is_clean = !figures.busy && !self.standing.has_remnant(&figures, carried, now);
-        if is_clean && !self.standing.stands() {
+        if is_clean && !is_news && !self.standing.stands() {
             self.baseline.learn(latency, quantile);
         }
         self.find_standing_queue(&figures, now);

@@ -106,7 +106,10 @@ impl Standing {
     ) -> Change {
         let is_full = figures.refused && figures.in_flight_at_end >= limit * FULL;
         if !figures.busy {
-            let drained = self.busy_since.take().is_some() && core::mem::take(&mut self.refused);
+            // A queue that is held at the knee has not drained by itself.
+            let drained = self.busy_since.take().is_some()
+                && core::mem::take(&mut self.refused)
+                && !self.stands;
             self.refused |= figures.refused;
             self.full_since = is_full.then_some(now);
             return if drained {
