@@ -57,6 +57,20 @@ pub(crate) async fn in_turn(caller: &Caller, call: &Call, count: u64) -> Tally {
     tally
 }
 
+/// Calls all at once: as many connections, and so, but once in thousands of times, all workers.
+async fn together(caller: &Caller, call: &Call, count: u64) -> Tally {
+    let mut calls = JoinSet::new();
+    for _ in 0..count {
+        let (caller, call) = (caller.clone(), call.clone());
+        calls.spawn(async move { timeout(BOUND, caller.call(&call)).await });
+    }
+    let mut tally = Tally::default();
+    while let Some(reply) = calls.join_next().await {
+        tally.add(reply.unwrap().ok().and_then(Result::ok).as_ref());
+    }
+    tally
+}
+
 /// Calls one after the other until the filter answers; says how many did not get that answer.
 pub(crate) async fn until_shed(
     stage: &Stage,
@@ -81,7 +95,7 @@ pub(crate) async fn open_breaker(stage: &Stage, caller: &Caller, call: &Call, up
     until_shed(stage, caller, call, 60).await;
     stage
         .until("the whole proxy knows of the open breaker", async || {
-            stage.opened(upstream).await > 0 && in_turn(caller, call, 10).await.shed == 10
+            stage.opened(upstream).await > 0 && together(caller, call, 16).await.shed == 16
         })
         .await;
 }
