@@ -7,10 +7,9 @@
 //! - The **knee** holds while a queue stands: the fewest requests in flight that carry the greatest throughput,
 //!   by Little's law capacity x no-load latency, with some headroom. More would only wait.
 //!
-//! [`standing`] tells which. Neither needs a probing phase: the
-//! baseline is learned when the upstream is not busy ([`baseline`]), capacity when it is. What is assumed while a
-//! queue stands is tested by small cuts ([`knee`]): if throughput falls with the limit, there was no queue, and
-//! the baseline is what has moved.
+//! [`standing`] tells which. Neither needs a probing phase: the baseline is learned when the upstream is not busy
+//! ([`baseline`]), capacity when it is. What is assumed while a queue stands is tested by small cuts ([`knee`]): if
+//! throughput falls with the limit, there was no queue, and the baseline is what has moved.
 //!
 //! Failures and refusals that grow with load put a ceiling on both ([`ceiling`]).
 
@@ -35,7 +34,6 @@ use capacity::Capacity;
 use ceiling::Ceiling;
 use figures::{BUSY_DELAY, Figures};
 use knee::{Belief, Knee, Verdict};
-
 use standing::{Change, Standing};
 
 pub use learned::{Learned, LimitReason};
@@ -179,23 +177,17 @@ impl Limiter {
         let bound = |per_endpoint: u32| f64::from(per_endpoint) * endpoints;
         // The least is the proxy's own: a thousand sidecars must not let in a thousand times what a service bears.
         let (min, max) = (f64::from(terms.limit.min()), bound(terms.limit.max()));
-        let initial = bound(terms.limit.initial());
         let trusted = self.proof >= PROVEN || self.refusing_since.is_none();
         let burst = match self.burst.value() {
             burst if burst > 0.0 && trusted => burst,
-            _ => initial * COLD_FACTOR,
+            _ => bound(terms.limit.initial()) * COLD_FACTOR,
         };
         let at_knee = self.standing.stands() && terms.stance == Stance::FailFast;
         let wanted = if at_knee {
             self.knee.value()
         } else {
             // Traffic that was rare may come in a surge; but what each endpoint bears is known better by now.
-            let surge = if trusted && self.capacity.value() > 0.0 {
-                f64::from(terms.limit.initial())
-            } else {
-                initial
-            };
-            burst.max(surge)
+            burst.max(f64::from(terms.limit.initial()))
         };
         let held = self.ceiling.hold(wanted);
         let limit = held.clamp(min, max);
