@@ -4,16 +4,13 @@ use super::verdict::best;
 use super::{Comparison, OURS, Outcome};
 use crate::number;
 use crate::profile::Mode;
-use crate::report::chart::{Band, Chart, Level, Line, Mark, RightAxis, Stroke};
+use crate::report::chart::{Band, Chart, Level, Line, RightAxis, Stroke};
 use crate::report::colour::Colour;
-use crate::scenario::{MarkKind, Scenario};
-use crate::series::Window;
+use crate::report::story::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
+use crate::scenario::Scenario;
 
 /// Size of the charts that stand beside each other, in pixels.
 const SMALL: (u32, u32) = (430, 200);
-
-/// Highest latency shown, in milliseconds: callers give up after a second.
-const LATENCY_TOP_MS: f64 = 1_050.0;
 
 /// The charts of one scenario.
 pub(super) struct Charts {
@@ -73,19 +70,7 @@ fn chosen<'a>(
 
 /// An empty chart with what the scenario does to the upstreams.
 fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
-    let mark = |mark: &crate::scenario::Mark| Mark {
-        at: mark.at.as_secs_f64(),
-        label: match mark.kind {
-            MarkKind::Step => "step".to_owned(),
-            MarkKind::Fall => "fall".to_owned(),
-            MarkKind::Recovery => "well again".to_owned(),
-        },
-    };
-    Chart {
-        bands: bands(scenario),
-        marks: scenario.marks.iter().map(mark).collect(),
-        ..Chart::new(title, unit, scenario.duration.as_secs_f64())
-    }
+    story::empty(scenario, bands(scenario), title, unit)
 }
 
 /// Stretches in which an upstream does not serve.
@@ -108,32 +93,11 @@ fn bands(scenario: &Scenario) -> Vec<Band> {
     bands
 }
 
-fn line(
-    name: &str,
-    colour: Colour,
-    windows: &[Window],
-    value: impl Fn(&Window) -> Option<f64>,
-) -> Line {
-    Line::new(name, colour, windows.iter().map(|w| (w.at_s, value(w))))
-}
-
 fn offered(outcome: &Outcome) -> Line {
     line("offered", Colour::Grey, &outcome.windows, |w| {
         Some(w.offered)
     })
     .stroke(Stroke::Dashed)
-}
-
-fn oracle(outcome: &Outcome) -> Line {
-    line("oracle", Colour::Slate, &outcome.windows, |w| {
-        Some(w.oracle)
-    })
-    .stroke(Stroke::Dashed)
-}
-
-/// What goodput can come to, with room above it.
-fn goodput_top(outcome: &Outcome) -> f64 {
-    outcome.windows.iter().map(|w| w.oracle).fold(1.0, f64::max) * 1.25
 }
 
 fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Colour)]) -> Chart {
@@ -142,8 +106,8 @@ fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Colour)]) -> 
         "Goodput",
         "good answers a second, by time of arrival",
     );
-    chart.top = Some(goodput_top(any));
-    chart.lines.extend([offered(any), oracle(any)]);
+    chart.top = Some(goodput_top(&any.windows));
+    chart.lines.extend([offered(any), oracle(&any.windows)]);
     chart.lines.extend(
         lines
             .iter()
@@ -220,13 +184,13 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
     for band in &mut chart.bands {
         band.label.clear();
     }
-    chart.top = Some(goodput_top(outcome));
+    chart.top = Some(goodput_top(&outcome.windows));
     let good = line("good", Colour::Teal, &outcome.windows, |w| Some(w.good));
     let shed = line("shed", Colour::Gold, &outcome.windows, |w| Some(w.shed));
     let failed = line("failed", Colour::Red, &outcome.windows, |w| Some(w.failed));
     // Dashes are a line each, and there are many of these pictures.
     chart.lines.extend([
-        oracle(outcome).stroke(Stroke::Solid),
+        oracle(&outcome.windows).stroke(Stroke::Solid),
         good.stroke(Stroke::Area),
         shed,
         failed,

@@ -7,4 +7,5 @@
 pub mod chart;
 pub mod colour;
 pub mod page;
+pub mod story;
 pub mod table;

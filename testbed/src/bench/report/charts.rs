@@ -5,9 +5,10 @@ use crate::run::Outcome;
 use crate::variant::Variant;
 use tidegate_sim::number;
 use tidegate_sim::profile::{Behaviour, Mode};
-use tidegate_sim::report::chart::{Band, Chart, Level, Line, Mark, Stroke};
+use tidegate_sim::report::chart::{Band, Chart, Level, Line, Stroke};
 use tidegate_sim::report::colour::Colour;
-use tidegate_sim::scenario::{MarkKind, Scenario};
+use tidegate_sim::report::story::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
+use tidegate_sim::scenario::Scenario;
 use tidegate_sim::series::{Sample, Window};
 
 const fn colour(variant: Variant) -> Colour {
@@ -25,9 +26,6 @@ const fn colour(variant: Variant) -> Colour {
 
 /// Size of the charts that stand beside each other, in pixels.
 const SMALL: (u32, u32) = (430, 220);
-
-/// Highest latency shown, in milliseconds: callers give up after a second.
-const LATENCY_TOP_MS: f64 = 1_050.0;
 
 /// The charts of one scenario.
 pub(super) struct Charts {
@@ -65,40 +63,7 @@ pub(super) fn charts(scenario: &Scenario, runs: Runs<'_>) -> Charts {
 
 /// An empty chart with what the scenario does to the upstreams.
 fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
-    let mark = |mark: &tidegate_sim::scenario::Mark| Mark {
-        at: mark.at.as_secs_f64(),
-        label: match mark.kind {
-            MarkKind::Step => "step".to_owned(),
-            MarkKind::Fall => "fall".to_owned(),
-            MarkKind::Recovery => "well again".to_owned(),
-        },
-    };
-    Chart {
-        bands: bands(scenario),
-        marks: scenario.marks.iter().map(mark).collect(),
-        ..Chart::new(title, unit, scenario.duration.as_secs_f64())
-    }
-}
-
-fn line(
-    name: &str,
-    colour: Colour,
-    windows: &[Window],
-    value: impl Fn(&Window) -> Option<f64>,
-) -> Line {
-    Line::new(name, colour, windows.iter().map(|w| (w.at_s, value(w))))
-}
-
-fn oracle(outcome: &Outcome) -> Line {
-    line("oracle", Colour::Slate, &outcome.windows, |w| {
-        Some(w.oracle)
-    })
-    .stroke(Stroke::Dashed)
-}
-
-/// What goodput can come to, with room above it.
-fn goodput_top(outcome: &Outcome) -> f64 {
-    outcome.windows.iter().map(|w| w.oracle).fold(1.0, f64::max) * 1.25
+    story::empty(scenario, bands(scenario), title, unit)
 }
 
 fn goodput(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
@@ -107,8 +72,8 @@ fn goodput(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
         "Goodput",
         "good answers a second, by time of arrival",
     );
-    chart.top = Some(goodput_top(any));
-    chart.lines.push(oracle(any));
+    chart.top = Some(goodput_top(&any.windows));
+    chart.lines.push(oracle(&any.windows));
     chart.lines.extend(of_each(firsts, |w| Some(w.good)));
     chart
 }
@@ -150,13 +115,13 @@ fn of_each(outcomes: &[&Outcome], value: fn(&Window) -> Option<f64>) -> Vec<Line
 fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
     let mut chart = empty(scenario, outcome.variant.name(), "requests a second");
     (chart.width, chart.height) = SMALL;
-    chart.top = Some(goodput_top(outcome));
+    chart.top = Some(goodput_top(&outcome.windows));
     // In a small picture the names would stand upon each other.
     chart.marks.iter_mut().for_each(|m| m.label.clear());
     chart.bands.iter_mut().for_each(|b| b.label.clear());
     let windows = &outcome.windows;
     let good = line("good", colour(outcome.variant), windows, |w| Some(w.good));
-    chart.lines.push(oracle(outcome));
+    chart.lines.push(oracle(&outcome.windows));
     chart
         .lines
         .push(line("shed", Colour::Orange, windows, |w| Some(w.shed)));
