@@ -60,7 +60,7 @@ bench-control: rust ## Measure the control service with 2,000 proxies (ARGS=--he
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example bench_control -- $(ARGS)
 
 ## Build
-.PHONY: filter module tools rust size
+.PHONY: filter module tools tools-kube tools-mesh rust size
 filter: rust ## Build dist/tidegate.wasm, and dist/tidegate-test.wasm for the tests
 	@ci/filter.sh
 
@@ -69,6 +69,12 @@ module: rust ## Build only dist/tidegate.wasm
 
 tools: rust ## Install Envoy as .tools/bin/envoy, from the cache if it is there
 	@ci/tools.sh
+
+tools-kube: ## Build kube-apiserver and etcd with Go as .tools/bin, or take them from the cache
+	@ci/mesh.sh etcd kube-apiserver
+
+tools-mesh: ## The same with Istio's and the controller-manager: what conformance needs
+	@ci/mesh.sh etcd kube-apiserver kube-controller-manager pilot-discovery pilot-agent istioctl
 
 rust: ## Install the pinned Rust toolchain and its targets, if missing
 	@ci/rust.sh
