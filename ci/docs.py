@@ -18,7 +18,7 @@ FILE = re.compile(r"\.(md|rs|toml|sh|py|ya?ml|json|allow|keep|env|wasm)$")
 PATH = re.compile(r"^[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]+)*/?$")
 METRIC = re.compile(r"\btidegate_[a-z0-9_]+[a-z0-9]\b")
 # Words of the same shape that are no metrics: crates, and the details of a local reply.
-NO_METRIC = re.compile(r"^tidegate_(core|control|filter|testbed|pack|shed_.*)$")
+NO_METRIC = re.compile(r"^tidegate_(core|control|filter|testbed|loadtests|pack|shed_.*)$")
 
 
 def listed(*patterns):

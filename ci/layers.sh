@@ -14,6 +14,7 @@ declare -A arrows=(
     [tidegate-filter]='tidegate-core'
     [tidegate-sim]='tidegate-core'
     [tidegate-testbed]='tidegate-core tidegate-sim'
+    [tidegate-loadtests]='tidegate-core tidegate-sim tidegate-testbed'
     [tidegate-pack]=''
 )
 # Crates that must not run in a room, however they come there.
@@ -22,6 +23,7 @@ declare -A banned=(
     [tidegate-filter]='tokio hyper mio rustix'
     [tidegate-sim]='tokio hyper mio proxy-wasm'
     [tidegate-testbed]='proxy-wasm'
+    [tidegate-loadtests]='tidegate-filter proxy-wasm'
     [tidegate-pack]='tokio proxy-wasm'
 )
 

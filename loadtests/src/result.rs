@@ -1,0 +1,27 @@
+//! What a run of load tests leaves behind: `run.json` says on what, when and with what it was made, and each line
+//! of `results.jsonl` is one cell of a study's matrix.
+//!
+//! The runner writes, reports and comparisons read. A figure without its circumstances is worth nothing, so that
+//! [`Run::read`] refuses a folder whose metadata are not complete, with everything that is missing at once.
+//!
+//! Edges: a run that was killed leaves a last line that is cut short; it is named in [`Run::damaged`] and the rest
+//! is kept. A cell that failed is a line as well: a gap is shown, never left out. A cell that stands twice (a run
+//! that was resumed after a failure) counts as its last line says.
+
+mod cell;
+mod figure;
+mod gather;
+mod info;
+mod read;
+
+pub use cell::{CellResult, Figures, Outcome, Parameter, Point, Tool, Topology};
+pub use figure::{Better, Figure};
+pub use gather::{Circumstances, GatherError};
+pub use info::{Extent, Lack, RunInfo};
+pub use read::{Damage, ReadError, Run};
+
+/// Name of the file with the metadata in the folder of a run.
+pub const RUN_FILE: &str = "run.json";
+
+/// Name of the file with the cells in the folder of a run, one in each line.
+pub const RESULTS_FILE: &str = "results.jsonl";

@@ -1,0 +1,161 @@
+//! The figures by name, for tables, charts and comparisons.
+
+use super::Figures;
+
+/// A figure of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Figure {
+    /// See [`Figures::qps`].
+    Qps,
+    /// See [`Figures::success_ratio`].
+    SuccessRatio,
+    /// See [`Figures::goodput_rps`].
+    GoodputRps,
+    /// See [`Figures::shed_ratio`].
+    ShedRatio,
+    /// See [`Figures::reached_per_request`].
+    ReachedPerRequest,
+    /// See [`Figures::mean_ms`].
+    MeanMs,
+    /// See [`Figures::p50_ms`].
+    P50Ms,
+    /// See [`Figures::p75_ms`].
+    P75Ms,
+    /// See [`Figures::p90_ms`].
+    P90Ms,
+    /// See [`Figures::p95_ms`].
+    P95Ms,
+    /// See [`Figures::p99_ms`].
+    P99Ms,
+    /// See [`Figures::p999_ms`].
+    P999Ms,
+    /// Cores that all Envoys of the cell kept busy: [`Figures::cpu_seconds`] by [`Figures::seconds`].
+    CpuCores,
+    /// See [`Figures::rss_mib`].
+    RssMib,
+}
+
+/// Which way a figure is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// The more the better.
+    More,
+    /// The less the better.
+    Less,
+    /// It depends: to shed much is right where the load is much too high.
+    Depends,
+}
+
+impl Figure {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 14] = [
+        Self::Qps,
+        Self::SuccessRatio,
+        Self::GoodputRps,
+        Self::ShedRatio,
+        Self::ReachedPerRequest,
+        Self::MeanMs,
+        Self::P50Ms,
+        Self::P75Ms,
+        Self::P90Ms,
+        Self::P95Ms,
+        Self::P99Ms,
+        Self::P999Ms,
+        Self::CpuCores,
+        Self::RssMib,
+    ];
+
+    /// Its value; none when the tool does not give it.
+    #[must_use]
+    pub fn of(self, figures: &Figures) -> Option<f64> {
+        let value = match self {
+            Self::Qps => figures.qps,
+            Self::SuccessRatio => figures.success_ratio,
+            Self::GoodputRps => figures.goodput_rps,
+            Self::ShedRatio => figures.shed_ratio,
+            Self::ReachedPerRequest => figures.reached_per_request,
+            Self::MeanMs => figures.mean_ms,
+            Self::P50Ms => figures.p50_ms,
+            Self::P75Ms => figures.p75_ms,
+            Self::P90Ms => figures.p90_ms,
+            Self::P95Ms => figures.p95_ms,
+            Self::P99Ms => figures.p99_ms,
+            Self::P999Ms => figures.p999_ms,
+            Self::CpuCores => figures
+                .cpu_seconds
+                .zip(figures.seconds)
+                .map(|(cpu, seconds)| cpu / seconds),
+            Self::RssMib => figures.rss_mib,
+        };
+        value.filter(|value| value.is_finite())
+    }
+
+    /// Head of its column.
+    #[must_use]
+    pub const fn head(self) -> &'static str {
+        match self {
+            Self::Qps => "qps",
+            Self::SuccessRatio => "success %",
+            Self::GoodputRps => "goodput /s",
+            Self::ShedRatio => "shed %",
+            Self::ReachedPerRequest => "reached x",
+            Self::MeanMs => "mean ms",
+            Self::P50Ms => "p50 ms",
+            Self::P75Ms => "p75 ms",
+            Self::P90Ms => "p90 ms",
+            Self::P95Ms => "p95 ms",
+            Self::P99Ms => "p99 ms",
+            Self::P999Ms => "p99.9 ms",
+            Self::CpuCores => "CPU cores",
+            Self::RssMib => "MiB",
+        }
+    }
+
+    /// The value as a cell of a table, in the unit of the head.
+    #[must_use]
+    pub fn shown(self, value: f64) -> String {
+        match self {
+            Self::SuccessRatio | Self::ShedRatio => format!("{:.1}", value * 100.0),
+            Self::ReachedPerRequest | Self::CpuCores => format!("{value:.2}"),
+            Self::Qps | Self::GoodputRps | Self::RssMib if value >= 100.0 => format!("{value:.0}"),
+            _ if value >= 1_000.0 => format!("{value:.0}"),
+            _ if value >= 100.0 => format!("{value:.1}"),
+            _ => format!("{value:.2}"),
+        }
+    }
+
+    /// Which way it is better.
+    #[must_use]
+    pub const fn better(self) -> Better {
+        match self {
+            Self::Qps | Self::SuccessRatio | Self::GoodputRps => Better::More,
+            Self::ShedRatio => Better::Depends,
+            _ => Better::Less,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_cpu_time_by_time() {
+        let mut figures = Figures {
+            cpu_seconds: Some(3.0),
+            ..Figures::default()
+        };
+        assert_eq!(Figure::CpuCores.of(&figures), None);
+        figures.seconds = Some(2.0);
+        assert_eq!(Figure::CpuCores.of(&figures), Some(1.5));
+        figures.seconds = Some(0.0);
+        assert_eq!(Figure::CpuCores.of(&figures), None, "no number");
+    }
+
+    #[test]
+    fn ratios_are_shown_in_percent() {
+        assert_eq!(Figure::SuccessRatio.shown(0.9876), "98.8");
+        assert_eq!(Figure::Qps.shown(1234.5), "1234");
+        assert_eq!(Figure::P99Ms.shown(1.239), "1.24");
+    }
+}

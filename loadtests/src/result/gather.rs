@@ -1,0 +1,134 @@
+//! The metadata of the run that is about to begin, asked of this machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+
+use sha2::{Digest, Sha256};
+use tidegate_testbed::{about, envoy};
+
+use super::info::UNKNOWN;
+use super::{Extent, Parameter, RunInfo, Tool};
+
+/// What only the runner knows of a run.
+#[derive(Debug, Clone)]
+pub struct Circumstances {
+    /// Name of the run.
+    pub run: String,
+    /// How much of the matrix is asked for.
+    pub extent: Extent,
+    /// What was set on the command line, and whatever else holds for all cells.
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Cells of each study, repetitions included.
+    pub planned: BTreeMap<String, usize>,
+    /// The tools that take part.
+    pub tools: Vec<Tool>,
+}
+
+/// Why the metadata of a run could not be gathered.
+#[derive(Debug, thiserror::Error)]
+pub enum GatherError {
+    /// The module is not there.
+    #[error("read {} (`make module` builds it)", path.display())]
+    Module {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A tool is not there or does not say its version.
+    #[error("{} does not say its version: install it with `make load-tools`", path.display())]
+    Tool {
+        /// The program.
+        path: PathBuf,
+    },
+}
+
+impl Circumstances {
+    /// Asks the machine, the working copy and the tools for everything else.
+    ///
+    /// # Errors
+    /// When the module or a tool is missing.
+    pub fn gather(self) -> Result<RunInfo, GatherError> {
+        let facts = about::metadata();
+        let fact = |name: &str| {
+            facts
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| UNKNOWN.to_owned())
+        };
+        let mut versions: BTreeMap<String, String> = ["tidegate", "envoy"]
+            .map(|name| (name.to_owned(), fact(name)))
+            .into();
+        for tool in &self.tools {
+            if let Some(program) = tool.program() {
+                versions.insert(program.to_owned(), version(*tool, program)?);
+            }
+        }
+        let path = envoy::release_module();
+        let module = fs::read(&path).map_err(|source| GatherError::Module { path, source })?;
+        Ok(RunInfo {
+            run: self.run,
+            machine: fact("processor"),
+            cores: fact("cores").parse().unwrap_or(0),
+            kernel: fact("kernel"),
+            versions,
+            module_sha256: Sha256::digest(&module)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+            commit: fact("commit"),
+            date: fact("date"),
+            extent: self.extent,
+            parameters: self.parameters,
+            planned: self.planned,
+        })
+    }
+}
+
+/// The program of a tool: what `make load-tools` puts there.
+#[must_use]
+pub(crate) fn program(name: &str) -> PathBuf {
+    envoy::repository().join(".tools/bin").join(name)
+}
+
+/// What a tool says of itself.
+fn version(tool: Tool, name: &str) -> Result<String, GatherError> {
+    let path = program(name);
+    let output = Command::new(&path)
+        .arg("version")
+        .output()
+        .ok()
+        .filter(|output| output.status.success());
+    let said = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default();
+    version_of(tool, &said).ok_or(GatherError::Tool { path })
+}
+
+/// The number in what a tool says: `k6 v1.8.1 (go1.26.8, linux/amd64)`, or the first word for the others.
+fn version_of(tool: Tool, said: &str) -> Option<String> {
+    let word = match tool {
+        Tool::K6 => said.split_whitespace().nth(1),
+        Tool::Fortio | Tool::Testbed => said.split_whitespace().next(),
+    };
+    word.map(|word| word.trim_start_matches('v').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_picked_out() {
+        let k6 = "k6 v1.8.1 (go1.26.8, linux/amd64)\nExtensions: none";
+        assert_eq!(version_of(Tool::K6, k6).as_deref(), Some("1.8.1"));
+        assert_eq!(
+            version_of(Tool::Fortio, "1.75.3\n").as_deref(),
+            Some("1.75.3")
+        );
+        assert_eq!(version_of(Tool::Fortio, ""), None);
+    }
+}

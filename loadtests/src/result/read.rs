@@ -1,0 +1,267 @@
+//! The folder of a run, read and checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{CellResult, Lack, RESULTS_FILE, RUN_FILE, RunInfo, Tool};
+
+/// A run, with everything that can be used of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// On what, when and with what it was made.
+    pub info: RunInfo,
+    /// The cells, in order of the first line of each; of two lines for one cell the later counts.
+    pub cells: Vec<CellResult>,
+    /// Lines that could not be used.
+    pub damaged: Vec<Damage>,
+}
+
+/// A line that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+    /// Whether it is the last line, without an end: the run was interrupted while it was written.
+    pub is_cut_short: bool,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            path,
+            line,
+            reason,
+            is_cut_short,
+        } = self;
+        let path = path.display();
+        if *is_cut_short {
+            write!(f, "{path}:{line}: cut short, the lines before it count")
+        } else {
+            write!(
+                f,
+                "{path}:{line}: not a result, the other lines count: {reason}"
+            )
+        }
+    }
+}
+
+/// Why the results of a run cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file is missing or cannot be read.
+    #[error("read {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The metadata are no such document.
+    #[error("{}: a run without its metadata is not used", path.display())]
+    NotMetadata {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// The metadata are not complete.
+    #[error("{}: a run without its metadata is not used\n{}", path.display(), listed(lacks))]
+    Incomplete {
+        /// The file.
+        path: PathBuf,
+        /// Everything that is wrong.
+        lacks: Vec<Lack>,
+    },
+}
+
+fn listed(lacks: &[Lack]) -> String {
+    let lines: Vec<String> = lacks.iter().map(|lack| format!("  {lack}")).collect();
+    lines.join("\n")
+}
+
+impl Run {
+    /// Reads the folder of a run.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the metadata are missing or not complete.
+    pub fn read(folder: &Path) -> Result<Self, ReadError> {
+        let path = folder.join(RUN_FILE);
+        let text = read(&path)?;
+        let info: RunInfo =
+            serde_json::from_str(&text).map_err(|source| ReadError::NotMetadata {
+                path: path.clone(),
+                source,
+            })?;
+        let results = folder.join(RESULTS_FILE);
+        let (cells, damaged) = parse(&read(&results)?, &results);
+        let tools: BTreeSet<Tool> = cells.iter().map(|cell| cell.tool).collect();
+        let tools: Vec<Tool> = tools.into_iter().collect();
+        let lacks = info.lacks(&tools);
+        if lacks.is_empty() {
+            Ok(Self {
+                info,
+                cells,
+                damaged,
+            })
+        } else {
+            Err(ReadError::Incomplete { path, lacks })
+        }
+    }
+
+    /// The cells that failed.
+    pub fn failed(&self) -> impl Iterator<Item = &CellResult> {
+        self.cells.iter().filter(|cell| cell.error().is_some())
+    }
+
+    /// The cells that came to an end.
+    pub fn ended(&self) -> impl Iterator<Item = &CellResult> {
+        self.cells.iter().filter(|cell| cell.error().is_none())
+    }
+
+    /// The studies of which cells were planned that have no line, with their number.
+    pub fn not_run(&self) -> impl Iterator<Item = (&str, usize)> {
+        let mut found: BTreeMap<&str, usize> = BTreeMap::new();
+        for cell in &self.cells {
+            *found.entry(&cell.study).or_default() += 1;
+        }
+        self.info
+            .planned
+            .iter()
+            .filter_map(move |(study, planned)| {
+                let missing =
+                    planned.saturating_sub(found.get(study.as_str()).copied().unwrap_or(0));
+                (missing > 0).then_some((study.as_str(), missing))
+            })
+    }
+}
+
+fn read(path: &Path) -> Result<String, ReadError> {
+    let bytes = fs::read(path).map_err(|source| ReadError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    // A line that was cut within a letter is damaged like any other.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The cells of a file, and the lines that are none.
+fn parse(text: &str, path: &Path) -> (Vec<CellResult>, Vec<Damage>) {
+    let (mut cells, mut damaged) = (Vec::<CellResult>::new(), Vec::new());
+    let mut places = BTreeMap::new();
+    let count = text.lines().count();
+    for (line, content) in (1..).zip(text.lines()) {
+        if content.trim().is_empty() {
+            continue;
+        }
+        match serde_json::from_str::<CellResult>(content) {
+            Ok(cell) => {
+                let place = *places.entry(cell.name()).or_insert(cells.len());
+                match cells.get_mut(place) {
+                    Some(earlier) => *earlier = cell,
+                    None => cells.push(cell),
+                }
+            }
+            Err(error) => damaged.push(Damage {
+                path: path.to_owned(),
+                line,
+                reason: error.to_string(),
+                is_cut_short: line == count && !text.ends_with('\n'),
+            }),
+        }
+    }
+    (cells, damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::tests::cell;
+    use super::super::info::tests::info;
+    use super::*;
+    use crate::result::Outcome;
+
+    fn folder(info: &str, results: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(RUN_FILE), info).unwrap();
+        fs::write(folder.path().join(RESULTS_FILE), results).unwrap();
+        folder
+    }
+
+    fn line(cell: &CellResult) -> String {
+        serde_json::to_string(cell).unwrap() + "\n"
+    }
+
+    #[test]
+    fn a_line_that_was_cut_short_is_named_and_the_rest_is_kept() {
+        let lines = line(&cell("a", "tidegate", 0)) + &line(&cell("b", "tidegate", 0));
+        let cut = &lines[..lines.len() - 20];
+        let folder = folder(&serde_json::to_string(&info()).unwrap(), cut);
+        let run = Run::read(folder.path()).unwrap();
+        assert_eq!(run.cells, [cell("a", "tidegate", 0)]);
+        let said = run.damaged[0].to_string();
+        assert!(
+            said.ends_with("results.jsonl:2: cut short, the lines before it count"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_run_without_complete_metadata_is_refused_with_all_that_is_missing() {
+        let mut broken = info();
+        broken.kernel.clear();
+        broken.versions.clear();
+        let folder = folder(
+            &serde_json::to_string(&broken).unwrap(),
+            &line(&cell("a", "tidegate", 0)),
+        );
+        let said = Run::read(folder.path()).unwrap_err().to_string();
+        for path in [
+            "kernel",
+            "versions.tidegate",
+            "versions.envoy",
+            "versions.fortio",
+        ] {
+            assert!(
+                said.contains(&format!("  {path}: found nothing, expected ")),
+                "{said}"
+            );
+        }
+        let folder = self::folder("{}", "");
+        let error = Run::read(folder.path()).unwrap_err();
+        assert!(matches!(error, ReadError::NotMetadata { .. }), "{error}");
+    }
+
+    #[test]
+    fn what_was_planned_and_has_no_line_was_not_run() {
+        let mut planned = info();
+        planned.planned = [("breakers".to_owned(), 3), ("mesh".to_owned(), 2)].into();
+        let lines = line(&cell("a", "tidegate", 0)) + &line(&cell("a", "none", 0));
+        let folder = folder(&serde_json::to_string(&planned).unwrap(), &lines);
+        let run = Run::read(folder.path()).unwrap();
+        assert_eq!(
+            run.not_run().collect::<Vec<_>>(),
+            [("breakers", 1), ("mesh", 2)]
+        );
+    }
+
+    #[test]
+    fn of_two_lines_for_one_cell_the_later_counts() {
+        let failed = CellResult {
+            outcome: Outcome::Failed {
+                error: "port in use".to_owned(),
+            },
+            ..cell("a", "none", 0)
+        };
+        let lines = line(&failed) + &line(&cell("b", "none", 0)) + &line(&cell("a", "none", 0));
+        let folder = folder(&serde_json::to_string(&info()).unwrap(), &lines);
+        let run = Run::read(folder.path()).unwrap();
+        assert_eq!(run.cells, [cell("a", "none", 0), cell("b", "none", 0)]);
+        assert_eq!(run.failed().count(), 0);
+    }
+}
