@@ -39,7 +39,7 @@ pub enum GatherError {
         source: io::Error,
     },
     /// A tool is not there or does not say its version.
-    #[error("{} does not say its version: install it with `make load-tools`", path.display())]
+    #[error("{} does not say its version: run `ci/load.sh`", path.display())]
     Tool {
         /// The program.
         path: PathBuf,
@@ -88,7 +88,7 @@ impl Circumstances {
     }
 }
 
-/// The program of a tool: what `make load-tools` puts there.
+/// The program of a tool: what `ci/load.sh` puts there.
 #[must_use]
 pub(crate) fn program(name: &str) -> PathBuf {
     envoy::repository().join(".tools/bin").join(name)
