@@ -7,6 +7,7 @@
 //! Edges: a value that is missing, infinite or no number breaks its line; values beyond the axis lie on its
 //! end; a chart without lines still has its axes.
 
+pub mod bars;
 mod draw;
 mod legend;
 
@@ -191,23 +192,31 @@ impl Chart {
             Ground::Page => String::new(),
             Ground::Own => format!("<style>{}</style>", style()),
         };
-        match draw::draw(self, ground) {
-            Ok(drawn) => format!(
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" aria-label=\"{}\" \
-                 width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\">{style}{}</svg>\n",
-                escape(&self.title),
-                self.width,
-                self.height,
-                draw::px(self.width),
-                draw::px(self.height),
-                inside(&drawn),
-            ),
-            Err(error) => format!(
-                "<p class=\"note\">{} cannot be drawn: {}</p>",
-                escape(&self.title),
-                escape(&error.to_string())
-            ),
-        }
+        let drawn = draw::draw(self, ground).map_err(|error| error.to_string());
+        framed(&self.title, (self.width, self.height), &style, drawn)
+    }
+}
+
+/// An element of `size` pixels around what was drawn, or why nothing was.
+fn framed(
+    title: &str,
+    (width, height): (u32, u32),
+    style: &str,
+    drawn: Result<String, String>,
+) -> String {
+    let title = escape(title);
+    match drawn {
+        Ok(drawn) => format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" aria-label=\"{title}\" \
+             width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\">{style}{}</svg>\n",
+            draw::px(width),
+            draw::px(height),
+            inside(&drawn),
+        ),
+        Err(error) => format!(
+            "<p class=\"note\">{title} cannot be drawn: {}</p>",
+            escape(&error)
+        ),
     }
 }
 

@@ -15,17 +15,17 @@ use crate::number;
 use crate::report::colour::Colour;
 
 /// Pixels of the canvas for one of the picture.
-const FINENESS: u32 = 2;
+pub(super) const FINENESS: u32 = 2;
 
 /// Rooms around the plot, in pixels.
-const LEFT: u32 = 52;
-const RIGHT: u32 = 14;
+pub(super) const LEFT: u32 = 52;
+pub(super) const RIGHT: u32 = 14;
 const BOTTOM: u32 = 24;
-const TITLE: u32 = 28;
+pub(super) const TITLE: u32 = 28;
 
 /// Sizes of letters, in pixels.
 const TITLE_LETTERS: u32 = 15;
-const SMALL_LETTERS: u32 = 11;
+pub(super) const SMALL_LETTERS: u32 = 11;
 
 /// How strongly a stretch of trouble and an area below a line are coloured.
 const BAND_STRENGTH: f64 = 0.08;
@@ -38,10 +38,10 @@ const THIN: u32 = 3;
 /// Room for a time on its axis, in pixels.
 const TIME_LABEL: f64 = 70.0;
 /// Most numbers on an axis of values.
-const VALUE_LABELS: usize = 6;
+pub(super) const VALUE_LABELS: usize = 6;
 
 /// Room above the greatest value.
-const HEADROOM: f64 = 1.08;
+pub(super) const HEADROOM: f64 = 1.08;
 
 /// To the right of a place, at its height.
 pub(super) const BESIDE: Pos = Pos {
@@ -52,7 +52,7 @@ const BEFORE: Pos = Pos {
     h_pos: HPos::Right,
     v_pos: VPos::Center,
 };
-const BELOW: Pos = Pos {
+pub(super) const BELOW: Pos = Pos {
     h_pos: HPos::Center,
     v_pos: VPos::Top,
 };
@@ -83,27 +83,38 @@ pub(super) fn draw(chart: &Chart, ground: Ground) -> Result<String> {
     if ground == Ground::Own {
         area.fill(&colour(Colour::Ground))?;
     }
-    let end = px(chart.width.saturating_sub(RIGHT));
-    let place = (pixels(px(LEFT)), pixels(px(TITLE) / 2));
-    area.draw(&Text::new(
-        chart.title.as_str(),
-        place,
-        letters(TITLE_LETTERS, Colour::Ink).pos(BESIDE),
-    ))?;
     let unit = match &chart.right {
         Some(right) => format!("{} (left), {} (right)", chart.unit, right.unit),
         None => chart.unit.clone(),
     };
-    area.draw(&Text::new(
-        unit.as_str(),
-        (pixels(end), place.1),
-        letters(SMALL_LETTERS, Colour::Soft).pos(BEFORE),
-    ))?;
-    let names = legend(chart, &area, px(TITLE), px(LEFT), end)?;
+    let names = heading(&area, &chart.title, &unit, &chart.lines, chart.width)?;
     plot(chart, &area, px(TITLE) + names)?;
     area.present()?;
     drop(area);
     Ok(svg)
+}
+
+/// Draws title, unit and the names of `lines`, and tells how high the names are, in pixels of the canvas.
+pub(super) fn heading(
+    area: &Area<'_>,
+    title: &str,
+    unit: &str,
+    lines: &[Line],
+    width: u32,
+) -> Result<u32> {
+    let end = px(width.saturating_sub(RIGHT));
+    let place = (pixels(px(LEFT)), pixels(px(TITLE) / 2));
+    area.draw(&Text::new(
+        title,
+        place,
+        letters(TITLE_LETTERS, Colour::Ink).pos(BESIDE),
+    ))?;
+    area.draw(&Text::new(
+        unit,
+        (pixels(end), place.1),
+        letters(SMALL_LETTERS, Colour::Soft).pos(BEFORE),
+    ))?;
+    legend(lines, area, px(TITLE), px(LEFT), end)
 }
 
 /// Axes, stretches, lines.
@@ -289,7 +300,7 @@ pub(super) fn letters(size: u32, ink: Colour) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&colour(ink))
 }
 
-fn colour(colour: Colour) -> RGBColor {
+pub(super) fn colour(colour: Colour) -> RGBColor {
     let [red, green, blue] = colour.on_light();
     RGBColor(red, green, blue)
 }
@@ -300,7 +311,7 @@ pub(super) fn pixels(pixels: u32) -> i32 {
 }
 
 /// A number as short as it can be.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     if value >= 10_000.0 {
         format!("{:.0}k", value / 1_000.0)
     } else if (value - value.round()).abs() < 1e-9 {

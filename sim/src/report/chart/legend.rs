@@ -4,7 +4,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 use super::draw::{Area, BESIDE, Result, letters, pixels, px, stroke_of};
-use super::{Chart, Stroke};
+use super::{Line, Stroke};
 use crate::report::colour::Colour;
 
 /// Length of the little line before a name, and the distances around it, in pixels.
@@ -18,17 +18,22 @@ const LETTERS: u32 = 12;
 
 /// A name's place, in pixels of the canvas.
 struct Entry<'a> {
-    line: &'a super::Line,
+    line: &'a Line,
     row: u32,
     x: u32,
 }
 
 /// Where each name stands between `left` and `right`: as many in a row as there is room for.
-fn entries<'a>(chart: &'a Chart, area: &Area<'_>, left: u32, right: u32) -> Result<Vec<Entry<'a>>> {
+fn entries<'a>(
+    lines: &'a [Line],
+    area: &Area<'_>,
+    left: u32,
+    right: u32,
+) -> Result<Vec<Entry<'a>>> {
     let style = letters(LETTERS, Colour::Text);
     let (mut row, mut x) = (0, left);
     let mut entries = Vec::new();
-    for line in &chart.lines {
+    for line in lines {
         let (width, _) = area.estimate_text_size(&line.name, &style)?;
         let width = width + px(KEY + AFTER_KEY);
         if x > left && x + width > right {
@@ -42,13 +47,13 @@ fn entries<'a>(chart: &'a Chart, area: &Area<'_>, left: u32, right: u32) -> Resu
 
 /// Draws the names from `top` on, and tells how high they are, in pixels of the canvas.
 pub(super) fn legend(
-    chart: &Chart,
+    lines: &[Line],
     area: &Area<'_>,
     top: u32,
     left: u32,
     right: u32,
 ) -> Result<u32> {
-    let entries = entries(chart, area, left, right)?;
+    let entries = entries(lines, area, left, right)?;
     for entry in &entries {
         let y = pixels(top + px(ROW) * entry.row + px(ROW) / 2);
         let (from, to) = (pixels(entry.x), pixels(entry.x + px(KEY)));

@@ -40,17 +40,23 @@ impl<'a> Runs<'a> {
         let figures = self
             .of(scenario, variant)
             .filter_map(|outcome| outcome.figures.measure(measure));
-        let mut values: Vec<f64> = figures.collect();
+        Spread::of(figures)
+    }
+}
+
+impl Spread {
+    /// The spread of some values; none without any.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
-        Some(Spread {
+        Some(Self {
             median: number::quantile(&values, 0.5)?,
             least: *values.first()?,
             greatest: *values.last()?,
         })
     }
-}
 
-impl Spread {
     /// The median as a cell of a table, with the range of the repetitions where they differ in what is shown.
     #[must_use]
     pub fn with_range(self, measure: Measure) -> String {

@@ -1,0 +1,308 @@
+//! Values side by side: groups of bars, with the range of their repetitions.
+//!
+//! Each group is a point of comparison (a load, a number of replicas), each [`Series`] somebody who is compared. On
+//! a [`Scale::Log`] equal factors have equal heights, so that a value a hundred times another leaves both readable.
+//!
+//! Edges: a value that is missing or no number is a gap, marked by a cross where its bar would begin; on a logarithmic
+//! scale values below its foot have no height.
+
+use plotters::prelude::*;
+
+use super::draw::{
+    self, BELOW, FINENESS, HEADROOM, LEFT, RIGHT, Result, SMALL_LETTERS, TITLE, VALUE_LABELS,
+    colour, letters, pixels, px, short,
+};
+use super::{Line, WIDTH, framed};
+use crate::number;
+use crate::report::colour::Colour;
+
+/// Groups of bars.
+#[derive(Debug, Clone)]
+pub struct Bars {
+    /// Title above it.
+    pub title: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Names of the groups, from left to right; a line break begins a second row.
+    pub groups: Vec<String>,
+    /// Who is compared; each has a bar in each group.
+    pub series: Vec<Series>,
+    /// How values become heights.
+    pub scale: Scale,
+    /// Where the axis ends; none: a little above the greatest value. Not for [`Scale::Log`].
+    pub top: Option<f64>,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+}
+
+/// One who is compared.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// Colour of the bars.
+    pub colour: Colour,
+    /// One for each group; none is a gap.
+    pub bars: Vec<Option<Bar>>,
+}
+
+/// A value with the range of its repetitions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bar {
+    /// The value.
+    pub value: f64,
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
+}
+
+/// How values become heights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal differences have equal heights.
+    Linear,
+    /// Equal factors have equal heights; the axis begins at a power of ten.
+    Log,
+}
+
+/// Share of a group's width that its bars fill.
+const FILLED: f64 = 0.8;
+/// Share of a bar's room that the bar fills.
+const BAR: f64 = 0.9;
+/// Height of a row of group names, in pixels.
+const ROW: u32 = 14;
+/// Half the length of the strokes of a gap's cross, in pixels of the canvas.
+const CROSS: i32 = 5;
+/// How much lighter a bar is than the line of its range.
+const STRENGTH: f64 = 0.75;
+/// More decades than this below the greatest value are not shown.
+const DECADES: f64 = 5.0;
+
+impl Bars {
+    /// Groups without anybody compared in them yet.
+    #[must_use]
+    pub fn new(title: &str, unit: &str, groups: Vec<String>) -> Self {
+        Self {
+            title: title.to_owned(),
+            unit: unit.to_owned(),
+            groups,
+            series: Vec::new(),
+            scale: Scale::Linear,
+            top: None,
+            width: WIDTH,
+            height: 260,
+        }
+    }
+
+    /// The bars as an SVG element for a [`crate::report::page::Page`].
+    ///
+    /// What cannot be drawn says why in its place.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let drawn = self.draw().map_err(|error| error.to_string());
+        framed(&self.title, (self.width, self.height), "", drawn)
+    }
+
+    fn draw(&self) -> Result<String> {
+        let mut svg = String::new();
+        let size = (px(self.width), px(self.height));
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        let keys: Vec<Line> = self
+            .series
+            .iter()
+            .map(|series| Line::new(&series.name, series.colour, []))
+            .collect();
+        let names = draw::heading(&area, &self.title, &self.unit, &keys, self.width)?;
+        let axis = Axis::of(self);
+        let rows = self.groups.iter().map(|name| name.lines().count()).max();
+        let below = px(10) + px(ROW) * u32::try_from(rows.unwrap_or(1)).unwrap_or(1);
+        let groups = number::float_len(self.groups.len()).max(1.0);
+        let mut plot = ChartBuilder::on(&area)
+            .margin_top(px(TITLE) + names + px(4))
+            .margin_right(px(RIGHT))
+            .margin_bottom(below)
+            .y_label_area_size(px(LEFT))
+            .build_cartesian_2d(0.0..groups, 0.0..axis.height)?;
+        plot.configure_mesh()
+            .disable_x_mesh()
+            .axis_style(colour(Colour::Grid))
+            .bold_line_style(colour(Colour::Grid).stroke_width(FINENESS))
+            .light_line_style(TRANSPARENT)
+            .x_labels(0)
+            .y_labels(axis.labels())
+            .y_label_formatter(&|height| short(axis.value(*height)))
+            .label_style(letters(SMALL_LETTERS, Colour::Text))
+            .draw()?;
+        for (index, name) in self.groups.iter().enumerate() {
+            let (x, y) = plot.backend_coord(&(number::float_len(index) + 0.5, 0.0));
+            for (row, text) in (0..).zip(name.lines()) {
+                let y = y + pixels(px(5) + px(ROW) * row);
+                let style = letters(SMALL_LETTERS, Colour::Text).pos(BELOW);
+                area.draw(&Text::new(text, (x, y), style))?;
+            }
+        }
+        for (index, series) in self.series.iter().enumerate() {
+            for (group, bar) in series.bars.iter().enumerate() {
+                let room = FILLED / number::float_len(self.series.len());
+                let left = number::float_len(group) + (1.0 - FILLED) / 2.0;
+                let middle = left + room * (number::float_len(index) + 0.5);
+                let ink = colour(series.colour);
+                let Some(bar) = bar.filter(|bar| bar.value.is_finite()) else {
+                    let (x, y) = plot.backend_coord(&(middle, 0.0));
+                    area.draw(&Cross::new(
+                        (x, y - 2 * CROSS),
+                        CROSS,
+                        ink.stroke_width(FINENESS),
+                    ))?;
+                    continue;
+                };
+                let half = room * BAR / 2.0;
+                let corners = [(middle - half, axis.at(bar.value)), (middle + half, 0.0)];
+                let rectangle = Rectangle::new(corners, ink.mix(STRENGTH).filled());
+                plot.draw_series(std::iter::once(rectangle))?;
+                if bar.greatest > bar.least {
+                    let ends = [
+                        (middle, axis.at(bar.least)),
+                        (middle, axis.at(bar.greatest)),
+                    ];
+                    let style = colour(Colour::Ink).stroke_width(FINENESS);
+                    plot.draw_series(std::iter::once(PathElement::new(ends, style)))?;
+                }
+            }
+        }
+        area.present()?;
+        drop(plot);
+        drop(area);
+        Ok(svg)
+    }
+}
+
+/// The axis of values: on a logarithmic scale heights are decades above its foot.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    scale: Scale,
+    foot: f64,
+    height: f64,
+}
+
+impl Axis {
+    fn of(bars: &Bars) -> Self {
+        let values = bars.series.iter().flat_map(|series| &series.bars).flatten();
+        let values = values.flat_map(|bar| [bar.value, bar.least, bar.greatest]);
+        let values: Vec<f64> = values
+            .filter(|value| value.is_finite() && *value > 0.0)
+            .collect();
+        let most = values.iter().copied().fold(0.0, f64::max);
+        let most = if most > 0.0 { most } else { 1.0 };
+        match bars.scale {
+            Scale::Linear => Self {
+                scale: Scale::Linear,
+                foot: 0.0,
+                height: bars.top.filter(|top| *top > 0.0).unwrap_or(most * HEADROOM),
+            },
+            Scale::Log => {
+                let least = values.iter().copied().fold(most, f64::min);
+                let end = libm::log10(most * HEADROOM).ceil();
+                let begin = libm::log10(least).floor().min(end - 1.0).max(end - DECADES);
+                Self {
+                    scale: Scale::Log,
+                    foot: libm::pow(10.0, begin),
+                    height: end - begin,
+                }
+            }
+        }
+    }
+
+    /// The height of a value, within the axis.
+    fn at(&self, value: f64) -> f64 {
+        let height = match self.scale {
+            Scale::Linear => value,
+            Scale::Log if value <= self.foot => 0.0,
+            Scale::Log => libm::log10(value / self.foot),
+        };
+        height.clamp(0.0, self.height)
+    }
+
+    /// The value at a height.
+    fn value(&self, height: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => height,
+            Scale::Log => self.foot * libm::pow(10.0, height),
+        }
+    }
+
+    /// Most numbers beside it: on a logarithmic scale the powers of ten.
+    fn labels(&self) -> usize {
+        match self.scale {
+            Scale::Linear => VALUE_LABELS,
+            Scale::Log => number::floor(self.height) + 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bars(values: &[Option<f64>], scale: Scale) -> Bars {
+        let bar = |value: &Option<f64>| {
+            value.map(|value| Bar {
+                value,
+                least: value,
+                greatest: value * 1.5,
+            })
+        };
+        let groups = (0..values.len())
+            .map(|group| format!("g{group}\n<x>"))
+            .collect();
+        Bars {
+            series: vec![Series {
+                name: "a<b".to_owned(),
+                colour: Colour::Teal,
+                bars: values.iter().map(bar).collect(),
+            }],
+            scale,
+            ..Bars::new("t", "u", groups)
+        }
+    }
+
+    #[test]
+    fn a_gap_is_marked_and_has_no_bar() {
+        let rectangles =
+            |values: &[Option<f64>]| bars(values, Scale::Linear).svg().matches("<rect").count();
+        assert_eq!(rectangles(&[Some(1.0), Some(2.0)]), 2);
+        assert_eq!(rectangles(&[Some(1.0), None]), 1);
+        assert_eq!(rectangles(&[Some(f64::NAN), None]), 0);
+        let svg = bars(&[Some(1.0), None], Scale::Linear).svg();
+        assert!(svg.contains("g1") && svg.contains("&lt;x&gt;"), "{svg}");
+    }
+
+    #[test]
+    fn equal_factors_have_equal_heights_on_a_logarithmic_scale() {
+        let axis = Axis::of(&bars(&[Some(3.0), Some(600.0)], Scale::Log));
+        assert!(
+            (axis.foot - 1.0).abs() < 1e-9 && (axis.height - 3.0).abs() < 1e-9,
+            "{axis:?}"
+        );
+        assert!((axis.at(100.0) - axis.at(10.0) - 1.0).abs() < 1e-9);
+        assert!((axis.value(axis.at(42.0)) - 42.0).abs() < 1e-9);
+        assert!(axis.at(0.0).abs() < 1e-9, "below the foot");
+    }
+
+    #[test]
+    fn bars_of_nothing_have_axes() {
+        for scale in [Scale::Linear, Scale::Log] {
+            assert!(
+                Bars {
+                    scale,
+                    ..Bars::new("t", "u", Vec::new())
+                }
+                .svg()
+                .starts_with("<svg")
+            );
+        }
+    }
+}
