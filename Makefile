@@ -27,7 +27,7 @@ RUN = $(CARGO) run --locked --profile $(PROFILE) --bin
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
 
 ## See it work
 .PHONY: demo sim sim-compare sim-fleet bench bench-cost
@@ -58,6 +58,18 @@ demo-control: module tools ## Change a policy twice under load, and see an Envoy
 bench-control: rust ## Measure the control service with 2,000 proxies (ARGS=--help)
 	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --bin tidegate
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example bench_control -- $(ARGS)
+
+## Load tests
+.PHONY: loadtest-k6 loadtest-report loadtest-compare
+loadtest-k6: module tools ## Play the k6 scenarios on a stage, or against BASE_URL=http://... (TESTS=smoke,outage REPEAT=3)
+	@ci/load.sh k6
+	@BASE_URL="$(BASE_URL)" $(RUN) tidegate-loadtests -- k6 --tests $(or $(TESTS),all) --repeat $(REPEAT) --out $(or $(OUT),out/k6) $(ARGS)
+
+loadtest-report: rust ## Write one page from the results of load tests (RUNS="out/loadtests/a out/k6" OUT=out/report)
+	@$(RUN) tidegate-loadtests -- report $(or $(RUNS),$(wildcard out/loadtests/*/) $(wildcard out/k6)) $(if $(OUT),--out $(OUT)) $(ARGS)
+
+loadtest-compare: rust ## Say which differences between two runs are more than noise (A=out/loadtests/a B=out/loadtests/b)
+	@$(RUN) tidegate-loadtests -- compare $(or $(A),$(error A=: the folder of the first run)) $(or $(B),$(error B=: the folder of the second run)) $(if $(OUT),--out $(OUT)) $(ARGS)
 
 ## Build
 .PHONY: filter module tools tools-kube tools-mesh rust size

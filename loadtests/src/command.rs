@@ -1,3 +1,7 @@
 //! The subcommands.
 
 pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod k6;
+pub(crate) mod report;
+pub(crate) mod stage;

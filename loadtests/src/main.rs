@@ -16,12 +16,20 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    K6(command::k6::Options),
+    Stage(command::stage::Options),
+    Report(command::report::Options),
+    Compare(command::compare::Options),
     Check(command::check::Options),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let ended = match Options::parse().command {
+        Command::K6(options) => command::k6::run(&options).await,
+        Command::Stage(options) => command::stage::run(&options).await,
+        Command::Report(options) => command::report::run(&options),
+        Command::Compare(options) => command::compare::run(&options),
         Command::Check(options) => command::check::run(&options),
     };
     ended.unwrap_or_else(|error| {

@@ -16,6 +16,7 @@ mod read;
 
 pub use cell::{CellResult, Figures, Outcome, Parameter, Point, Tool, Topology};
 pub use figure::{Better, Figure};
+pub(crate) use gather::program;
 pub use gather::{Circumstances, GatherError};
 pub use info::{Extent, Lack, RunInfo};
 pub use read::{Damage, ReadError, Run};
@@ -25,3 +26,9 @@ pub const RUN_FILE: &str = "run.json";
 
 /// Name of the file with the cells in the folder of a run, one in each line.
 pub const RESULTS_FILE: &str = "results.jsonl";
+
+#[cfg(test)]
+pub(crate) mod tests {
+    pub(crate) use super::cell::tests::cell;
+    pub(crate) use super::info::tests::info;
+}

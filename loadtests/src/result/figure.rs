@@ -31,6 +31,8 @@ pub enum Figure {
     P999Ms,
     /// Cores that all Envoys of the cell kept busy: [`Figures::cpu_seconds`] by [`Figures::seconds`].
     CpuCores,
+    /// CPU time of all Envoys of the cell for each request, in microseconds.
+    CpuMicros,
     /// See [`Figures::rss_mib`].
     RssMib,
 }
@@ -46,9 +48,12 @@ pub enum Better {
     Depends,
 }
 
+/// Microseconds of a second.
+const MICROS: f64 = 1e6;
+
 impl Figure {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Qps,
         Self::SuccessRatio,
         Self::GoodputRps,
@@ -62,6 +67,7 @@ impl Figure {
         Self::P99Ms,
         Self::P999Ms,
         Self::CpuCores,
+        Self::CpuMicros,
         Self::RssMib,
     ];
 
@@ -85,6 +91,16 @@ impl Figure {
                 .cpu_seconds
                 .zip(figures.seconds)
                 .map(|(cpu, seconds)| cpu / seconds),
+            Self::CpuMicros => {
+                let requests = figures
+                    .qps
+                    .zip(figures.seconds)
+                    .map(|(qps, seconds)| qps * seconds);
+                figures
+                    .cpu_seconds
+                    .zip(requests)
+                    .map(|(cpu, requests)| cpu / requests * MICROS)
+            }
             Self::RssMib => figures.rss_mib,
         };
         value.filter(|value| value.is_finite())
@@ -107,6 +123,7 @@ impl Figure {
             Self::P99Ms => "p99 ms",
             Self::P999Ms => "p99.9 ms",
             Self::CpuCores => "CPU cores",
+            Self::CpuMicros => "CPU us/request",
             Self::RssMib => "MiB",
         }
     }

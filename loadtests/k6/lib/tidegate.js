@@ -1,0 +1,201 @@
+// What all tests share: the objective, the phases, a caller that notes what became of its request, and faults.
+//
+// Settings come from the environment (README.md lists them), so that the same files run against the stage of
+// `make loadtest-k6` and against any staging. Every request is noted once, from its first attempt to its last
+// answer, in `caller_latency`; its tags say in which phase, how critical, with which outcome and, where it was shed, why.
+
+import http from 'k6/http';
+import { check, fail, sleep } from 'k6';
+import { Counter, Rate, Trend } from 'k6/metrics';
+
+/** A number from the environment. */
+function number(name, fallback) {
+  const text = __ENV[name];
+  const value = text === undefined || text === '' ? fallback : Number(text);
+  if (!Number.isFinite(value) || value <= 0) {
+    throw new Error(`${name}: found ${text}, expected a number above 0`);
+  }
+  return value;
+}
+
+if (!__ENV.BASE_URL) {
+  throw new Error('BASE_URL: found nothing, expected the address of a proxy, such as http://127.0.0.1:10000');
+}
+const BASE_URL = __ENV.BASE_URL.replace(/\/+$/, '');
+const FAULT_URL = (__ENV.FAULT_URL || '').replace(/\/+$/, '');
+const PATH = __ENV.REQUEST_PATH || '/';
+const CRITICALITY_HEADER = __ENV.CRITICALITY_HEADER || 'x-criticality';
+const DETAILS_HEADER = __ENV.DETAILS_HEADER || 'x-response-code-details';
+
+/** Requests a second that the upstream can serve. */
+export const CAPACITY = number('CAPACITY', 250);
+
+/** The objective: this share of answers within this many milliseconds, and this share of requests with success. */
+export const SLO = {
+  latencyMs: number('SLO_MS', 300),
+  quantile: number('SLO_QUANTILE', 0.99),
+  success: number('SLO_SUCCESS', 0.99),
+};
+
+/** The pause before a retry doubles so many times at most. */
+const LONGEST_PAUSE = 3;
+
+/** Milliseconds after which a caller gives up. */
+const PATIENCE_MS = number('PATIENCE_MS', 3 * SLO.latencyMs);
+
+// Outcomes: `good` (success within the objective's latency), `late`, `shed` (refused by the proxy), `error`.
+const latency = new Trend('caller_latency', true);
+const admittedLatency = new Trend('admitted_latency', true);
+const good = new Rate('good');
+const goodCount = new Counter('good_requests');
+const succeeded = new Rate('succeeded');
+const shed = new Rate('shed');
+const shedCount = new Counter('shed_requests');
+const failed = new Rate('failed');
+const attempts = new Counter('attempts');
+
+/**
+ * Options of a test: `phases` run one after the other, each at a rate that does not wait for answers.
+ *
+ * A phase is `{name, seconds, load}` with `load` in multiples of the capacity; `exec` names the function that sends
+ * one request (by default the test's `request`), `switchTo` a fault that begins with the phase, and `longestMs` how
+ * long a request takes with its retries (by default as long as a caller has patience). `thresholds` are k6's. That everything was sent that was to be sent is one more threshold: a test that fell behind shows nothing.
+ */
+export function options(phases, thresholds) {
+  const scenarios = {};
+  let start = 0;
+  let arrivals = 0;
+  for (const phase of phases) {
+    const loads = phase.loads || [{ load: phase.load, exec: phase.exec || 'request', name: '' }];
+    for (const { load, exec, name } of loads) {
+      const rate = Math.max(1, Math.round(load * CAPACITY));
+      arrivals += rate * phase.seconds;
+      scenarios[name ? `${phase.name}_${name}` : phase.name] = {
+        executor: 'constant-arrival-rate',
+        exec,
+        rate,
+        timeUnit: '1s',
+        startTime: `${start}s`,
+        duration: `${phase.seconds}s`,
+        preAllocatedVUs: users(rate, phase.longestMs || PATIENCE_MS),
+        gracefulStop: '5s',
+        tags: { phase: phase.name },
+      };
+    }
+    if (phase.switchTo) {
+      scenarios[`switch_to_${phase.switchTo}_for_${phase.name}`] = {
+        executor: 'shared-iterations',
+        exec: 'switchFault',
+        env: { FAULT: phase.switchTo },
+        iterations: 1,
+        vus: 1,
+        startTime: `${start}s`,
+        maxDuration: '5s',
+        tags: { phase: phase.name },
+      };
+    }
+    start += phase.seconds;
+  }
+  return {
+    scenarios,
+    discardResponseBodies: true,
+    summaryTrendStats: ['avg', 'med', 'p(75)', 'p(90)', 'p(95)', 'p(99)', 'p(99.9)', 'max'],
+    thresholds: { ...thresholds, dropped_iterations: [`count<=${Math.ceil(0.01 * arrivals)}`] },
+  };
+}
+
+/** Users for a rate: as many as are under way when each request takes so long. */
+function users(rate, milliseconds) {
+  return Math.ceil((rate * milliseconds) / 1000) + 10;
+}
+
+/** Thresholds of a phase of `seconds` in which everything can be served: the objective itself. */
+export function inObjective(phase) {
+  const percentile = (SLO.quantile * 100).toFixed(3).replace(/\.?0+$/, '');
+  return {
+    [`succeeded{phase:${phase}}`]: [`rate>=${SLO.success}`],
+    [`admitted_latency{phase:${phase}}`]: [`p(${percentile})<=${SLO.latencyMs}`],
+  };
+}
+
+/** Threshold on good answers in a phase: at least `share` of what `load` times the capacity would be. */
+export function goodput(phase, seconds, share) {
+  return { [`good_requests{phase:${phase}}`]: [`count>=${Math.floor(share * CAPACITY * seconds)}`] };
+}
+
+/**
+ * Sends one request and notes what became of it.
+ *
+ * `criticality` goes into the header, `retries` is how often the caller tries again after anything but success,
+ * whatever the answer advises, with an exponential pause with full jitter, from `pauseMs` on.
+ */
+export function send({ criticality = '', retries = 0, pauseMs = 50 } = {}) {
+  const begun = Date.now();
+  let answer = attempt(criticality, 1);
+  let number = 1;
+  while (answer.outcome !== 'success' && number <= retries) {
+    sleep((Math.random() * pauseMs * 2 ** Math.min(number - 1, LONGEST_PAUSE)) / 1000);
+    number += 1;
+    answer = attempt(criticality, number);
+  }
+  const elapsed = number === 1 ? answer.ms : Date.now() - begun;
+  note(answer, elapsed, number, criticality || 'none');
+  return answer;
+}
+
+function attempt(criticality, number) {
+  const headers = {};
+  if (criticality) headers[CRITICALITY_HEADER] = criticality;
+  if (number > 1) headers['x-envoy-attempt-count'] = `${number}`;
+  const response = http.get(`${BASE_URL}${PATH}`, { headers, timeout: PATIENCE_MS, tags: { name: 'request' } });
+  return { ms: response.timings.duration, ...judge(response) };
+}
+
+/** The outcome of one attempt, and why it was shed. */
+function judge(response) {
+  if (response.status >= 200 && response.status < 400) return { outcome: 'success', reason: '' };
+  const details = header(response, DETAILS_HEADER);
+  if (details.startsWith('tidegate_shed_')) return { outcome: 'shed', reason: details.slice('tidegate_shed_'.length) };
+  // A proxy that does not show its response code details still tells callers not to try again.
+  if (header(response, 'x-envoy-ratelimited')) return { outcome: 'shed', reason: 'unnamed' };
+  const other = ['reached_concurrency_limit', 'denied_by_admission_control', 'upstream_reset_before_response_started{overflow'];
+  if (other.some((start) => details.startsWith(start))) return { outcome: 'shed', reason: 'envoy' };
+  return { outcome: 'error', reason: '' };
+}
+
+/** k6 writes names of headers in canonical form: X-Envoy-Ratelimited. */
+function header(response, name) {
+  const canonical = name.toLowerCase().replace(/(^|-)[a-z]/g, (letters) => letters.toUpperCase());
+  return response.headers[canonical] || '';
+}
+
+function note(answer, ms, number, criticality) {
+  const isSuccess = answer.outcome === 'success';
+  const isGood = isSuccess && ms <= SLO.latencyMs;
+  const isShed = answer.outcome === 'shed';
+  const outcome = isSuccess && !isGood ? 'late' : isGood ? 'good' : answer.outcome;
+  const tags = { criticality, outcome, ...(isShed ? { reason: answer.reason } : {}) };
+  const of = { criticality };
+  latency.add(ms, tags);
+  good.add(isGood, of);
+  succeeded.add(isSuccess, of);
+  shed.add(isShed, of);
+  failed.add(!isSuccess && !isShed, of);
+  attempts.add(number, of);
+  if (isGood) goodCount.add(1, of);
+  if (isSuccess) admittedLatency.add(ms, of);
+  if (isShed) shedCount.add(1, tags);
+}
+
+/** Switches to the fault that the scenario names, or asks whoever watches to do it. */
+export function switchFault() {
+  const fault = __ENV.FAULT;
+  if (!FAULT_URL) {
+    console.warn(`FAULT_URL is not set: switch the upstream to "${fault}" now, by whatever means there are`);
+    return;
+  }
+  const response = http.put(`${FAULT_URL}/${fault}`, null, { tags: { name: 'fault' } });
+  if (!check(response, { 'fault is switched': (r) => r.status === 200 })) {
+    fail(`PUT ${FAULT_URL}/${fault}: found status ${response.status}, expected 200`);
+  }
+}

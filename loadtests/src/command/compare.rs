@@ -1,0 +1,36 @@
+//! `compare`: which differences between two runs are more than noise.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use tidegate_loadtests::compare::{compare, document};
+use tidegate_loadtests::result::Run;
+
+/// Say which differences between two runs are more than noise.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Folder of the run to compare with.
+    before: PathBuf,
+    /// Folder of the run that is compared.
+    after: PathBuf,
+    /// Folder for `compare.html` and `compare.md` (by default that of the second run).
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// Compares the runs, prints the tables and writes them.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let (before, after) = (Run::read(&options.before)?, Run::read(&options.after)?);
+    let document = document(&before, &after, &compare(&before, &after));
+    // Whoever closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(document.markdown().as_bytes());
+    super::report::write(
+        &document,
+        options.out.as_ref().unwrap_or(&options.after),
+        "compare",
+    )?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,183 @@
+//! `k6`: the scenarios of `loadtests/k6`, on a stage of their own or against `BASE_URL`.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use tidegate_loadtests::report::report;
+use tidegate_loadtests::result::{
+    CellResult, Circumstances, Extent, Parameter, RESULTS_FILE, RUN_FILE, Run, Tool,
+};
+use tidegate_loadtests::score::Targets;
+use tidegate_loadtests::suite::{self, Played, SuiteError};
+use tidegate_testbed::run;
+use tidegate_testbed::variant::Variant;
+
+/// Play the scenarios of `loadtests/k6`, on a stage of their own or against the address in BASE_URL.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Scenarios by name, separated by commas; `all` for every one.
+    #[arg(long, default_value = "all", value_delimiter = ',')]
+    tests: Vec<String>,
+    /// Who protects the upstream of the stage.
+    #[arg(long, default_value = "tidegate")]
+    contender: String,
+    /// Runs of each scenario.
+    #[arg(long, default_value_t = 1)]
+    repeat: u32,
+    /// Folder for results, reports and k6's own files.
+    #[arg(long, default_value = "out/k6")]
+    out: PathBuf,
+}
+
+/// Exit code of a program that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+/// Plays the scenarios; fails when a threshold was not kept.
+pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
+    let tests = suite::chosen(&options.tests)?;
+    fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
+    let all = async {
+        match std::env::var("BASE_URL") {
+            Ok(address) if !address.is_empty() => outside(&tests, options).await,
+            _ => on_stage(&tests, options).await,
+        }
+    };
+    // What is dropped here ends k6 and the Envoy that runs.
+    tokio::select! {
+        ended = all => ended,
+        () = run::interrupted() => {
+            eprintln!("\nk6: interrupted; nothing is left running");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+/// Against an address that is not ours: k6's verdicts and pages alone.
+async fn outside(tests: &[&str], options: &Options) -> Result<ExitCode> {
+    let mut is_well = true;
+    for test in tests {
+        is_well &= told(test, suite::outside(test, &options.out).await, options);
+    }
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+async fn on_stage(tests: &[&str], options: &Options) -> Result<ExitCode> {
+    let variant: Variant = options.contender.parse()?;
+    if !variant.is_available() {
+        bail!(
+            "contender {variant}: {} is missing: run `make module`",
+            tidegate_testbed::envoy::release_module().display()
+        );
+    }
+    run::raise_file_limit();
+    let repeat = usize::try_from(options.repeat).unwrap_or(usize::MAX);
+    let info = Circumstances {
+        run: "k6".to_owned(),
+        extent: if options.tests.iter().any(|name| name == "all") {
+            Extent::Full
+        } else {
+            Extent::Reduced
+        },
+        parameters: [("tests".to_owned(), Parameter::Text(tests.join(",")))].into(),
+        planned: [(suite::STUDY.to_owned(), tests.len().saturating_mul(repeat))].into(),
+        tools: vec![Tool::K6],
+    };
+    let info = info.gather()?;
+    let path = options.out.join(RUN_FILE);
+    fs::write(&path, serde_json::to_string_pretty(&info)?)
+        .with_context(|| format!("write {}", path.display()))?;
+    let path = options.out.join(RESULTS_FILE);
+    let mut results =
+        fs::File::create(&path).with_context(|| format!("write {}", path.display()))?;
+    let mut is_well = true;
+    for repetition in 0..options.repeat {
+        for test in tests {
+            let played = suite::on_stage(test, variant, repetition, &options.out).await;
+            let result = match &played {
+                Ok(Played { result, .. }) => result.clone(),
+                Err(error) => Some(suite::failed(test, variant, repetition, said(error))),
+            };
+            if let Some(result) = &result {
+                writeln!(results, "{}", serde_json::to_string(result)?)
+                    .with_context(|| format!("write {}", path.display()))?;
+            }
+            is_well &= told(test, played, options);
+        }
+    }
+    let run = Run::read(&options.out)?;
+    super::report::write(&report(&[run], &Targets::ours()?), &options.out, "report")?;
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Prints what became of a test; whether all was well.
+fn told(test: &str, played: Result<Played, SuiteError>, options: &Options) -> bool {
+    match played {
+        Err(error) => {
+            eprintln!("{test:<12} FAILED: {}", said(&error));
+            false
+        }
+        Ok(Played {
+            result,
+            thresholds,
+            missed,
+        }) => {
+            let figures = result.as_ref().map_or_else(String::new, summary);
+            let word = if missed.is_empty() { "kept" } else { "MISSED" };
+            println!(
+                "{test:<12} {word:<6} {} of {thresholds} thresholds{figures}",
+                thresholds - missed.len()
+            );
+            for threshold in &missed {
+                println!("{:<12} missed {threshold}", "");
+            }
+            if !missed.is_empty() {
+                println!(
+                    "{:<12} see {}",
+                    "",
+                    options.out.join(format!("{test}.log")).display()
+                );
+            }
+            missed.is_empty()
+        }
+    }
+}
+
+/// Some figures in a line.
+fn summary(result: &CellResult) -> String {
+    use tidegate_loadtests::result::Figure;
+    let of = |figure: Figure| {
+        figure
+            .of(&result.figures)
+            .map_or_else(|| "-".to_owned(), |value| figure.shown(value))
+    };
+    format!(
+        ", {} requests/s, good {}/s, shed {} %, p99 {} ms",
+        of(Figure::Qps),
+        of(Figure::GoodputRps),
+        of(Figure::ShedRatio),
+        of(Figure::P99Ms)
+    )
+}
+
+/// An error with its causes.
+fn said(error: &SuiteError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text += &format!(": {next}");
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,67 @@
+//! `report`: one page and Markdown tables from the results of runs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use tidegate_loadtests::report::{Document, report};
+use tidegate_loadtests::result::Run;
+use tidegate_loadtests::score::Targets;
+
+/// Write a page and Markdown tables from the results of runs.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Folders with `run.json` and `results.jsonl`; of a study that several have, the last counts.
+    #[arg(required = true)]
+    folders: Vec<PathBuf>,
+    /// Folder for `report.html` and `report.md` (by default the last of the folders).
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Other targets of the composite score than those of `loadtests/score.toml`.
+    #[arg(long)]
+    score: Option<PathBuf>,
+}
+
+/// Reads the runs and writes both files.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let targets = match &options.score {
+        None => Targets::ours()?,
+        Some(path) => {
+            let text =
+                fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+            Targets::parse(&text, &path.display().to_string())?
+        }
+    };
+    let runs: Vec<Run> = options
+        .folders
+        .iter()
+        .map(|folder| Run::read(folder))
+        .collect::<Result<_, _>>()?;
+    for damage in runs.iter().flat_map(|run| &run.damaged) {
+        eprintln!("tidegate-loadtests: {damage}");
+    }
+    let folder = options
+        .out
+        .as_ref()
+        .or_else(|| options.folders.last())
+        .cloned()
+        .unwrap_or_default();
+    write(&report(&runs, &targets), &folder, "report")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a document as a page and as Markdown, and says where.
+pub(crate) fn write(document: &Document, folder: &std::path::Path, name: &str) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    for (ending, text) in [("html", document.html()), ("md", document.markdown())] {
+        let path = folder.join(name).with_extension(ending);
+        fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+        println!(
+            "{name}: {}",
+            fs::canonicalize(&path).unwrap_or(path).display()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! `stage`: upstream, Envoy and switches for k6 by hand.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use tidegate_loadtests::stage::{Stage, faults};
+use tidegate_testbed::run;
+use tidegate_testbed::variant::Variant;
+
+/// Start an upstream of known capacity behind an Envoy, for k6 by hand, until interrupted.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Who protects the upstream.
+    #[arg(long, default_value = "tidegate")]
+    contender: String,
+}
+
+/// Prints the settings of the scenarios and waits for the end.
+pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
+    run::raise_file_limit();
+    let variant: Variant = options.contender.parse()?;
+    let stage = Stage::start(variant).await?;
+    let (quantile, latency) = stage.objective();
+    println!("export BASE_URL={}", stage.base_url());
+    println!(
+        "export FAULT_URL={}  # PUT to /{}",
+        stage.fault_url(),
+        faults().join(", /")
+    );
+    println!(
+        "export CAPACITY={} SLO_MS={} SLO_QUANTILE={quantile}",
+        stage.capacity(),
+        latency.as_millis()
+    );
+    run::interrupted().await;
+    Ok(ExitCode::SUCCESS)
+}

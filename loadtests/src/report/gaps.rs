@@ -1,0 +1,31 @@
+//! What is missing in a run, before anything else is said.
+
+use super::document::Document;
+use crate::result::Run;
+
+/// So many failed cells are listed; a run in which more failed needs no longer list.
+const MOST: usize = 40;
+
+/// Says what failed, what was not run and what could not be read; nothing when the run is whole.
+pub(super) fn section(document: &mut Document, run: &Run) {
+    let failed: Vec<_> = run.failed().collect();
+    let not_run: Vec<_> = run.not_run().collect();
+    if failed.is_empty() && not_run.is_empty() && run.damaged.is_empty() {
+        return;
+    }
+    document.heading(&format!("Gaps in {}", run.info.run));
+    for (study, count) in not_run {
+        document.paragraph(&format!("{study}: {count} planned cells were not run."));
+    }
+    for damage in &run.damaged {
+        document.paragraph(&damage.to_string());
+    }
+    let rows = failed
+        .iter()
+        .take(MOST)
+        .map(|cell| vec![cell.name(), cell.error().unwrap_or_default().to_owned()]);
+    document.table(&["failed cell", "why"], rows.collect(), 2);
+    if let Some(more) = failed.len().checked_sub(MOST).filter(|more| *more > 0) {
+        document.paragraph(&format!("And {more} more."));
+    }
+}

@@ -1,0 +1,223 @@
+//! Repetitions of one cell with one contender in one topology, taken together.
+
+use std::collections::BTreeMap;
+
+use tidegate_sim::report::colour::Colour;
+use tidegate_testbed::bench::report::median::Spread;
+
+use crate::result::{CellResult, Figure, Topology};
+
+/// All repetitions of one cell with one contender in one topology.
+#[derive(Debug, Clone)]
+pub(crate) struct Group<'a> {
+    /// One of them, for what all have in common.
+    pub(crate) any: &'a CellResult,
+    /// Those that came to an end.
+    pub(crate) ended: Vec<&'a CellResult>,
+}
+
+/// The cells by what they have in common, in order of the first of each.
+pub(crate) fn groups<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut places = BTreeMap::new();
+    for cell in cells {
+        let key = (&cell.study, &cell.cell, cell.topology, &cell.contender);
+        let place = *places.entry(key).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Group {
+                any: cell,
+                ended: Vec::new(),
+            });
+        }
+        if let Some(group) = groups.get_mut(place).filter(|_| cell.error().is_none()) {
+            group.ended.push(cell);
+        }
+    }
+    groups
+}
+
+impl Group<'_> {
+    /// The values of a figure, one for each repetition that has it.
+    pub(crate) fn values(&self, figure: Figure) -> Vec<f64> {
+        self.ended
+            .iter()
+            .filter_map(|cell| figure.of(&cell.figures))
+            .collect()
+    }
+
+    /// A figure over the repetitions.
+    pub(crate) fn spread(&self, figure: Figure) -> Option<Spread> {
+        Spread::of(self.values(figure))
+    }
+
+    /// A figure as a cell of a table.
+    pub(crate) fn shown(&self, figure: Figure) -> String {
+        if self.ended.is_empty() {
+            return "!failed".to_owned();
+        }
+        let Some(spread) = self.spread(figure) else {
+            return "-".to_owned();
+        };
+        let [median, least, greatest] =
+            [spread.median, spread.least, spread.greatest].map(|value| figure.shown(value));
+        if least == greatest {
+            median
+        } else {
+            format!("{median} ({least}..{greatest})")
+        }
+    }
+
+    /// Who it is.
+    pub(crate) fn who(&self) -> Who {
+        Who {
+            topology: self.any.topology,
+            contender: self.any.contender.clone(),
+        }
+    }
+}
+
+/// Somebody who is compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Who {
+    pub(crate) topology: Topology,
+    pub(crate) contender: String,
+}
+
+/// Everybody in some groups, in order of appearance, each with a name and a colour.
+pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
+    let mut all: Vec<Who> = Vec::new();
+    for group in groups {
+        let who = group.who();
+        if !all.contains(&who) {
+            all.push(who);
+        }
+    }
+    let first = all
+        .iter()
+        .map(|who| who.topology)
+        .find(|topology| *topology != Topology::Direct);
+    let has_one = all
+        .iter()
+        .all(|who| who.topology == Topology::Direct || Some(who.topology) == first);
+    let mut free = FREE.iter().cycle();
+    let painted = |who: Who| {
+        let colour = colour(&who)
+            .or_else(|| free.next().copied())
+            .unwrap_or(Colour::Slate);
+        let name = name(&who, has_one);
+        (who, name, colour)
+    };
+    all.into_iter().map(painted).collect()
+}
+
+/// Colours for those that have none of their own.
+const FREE: [Colour; 8] = [
+    Colour::Gold,
+    Colour::Violet,
+    Colour::Blue,
+    Colour::Orange,
+    Colour::Brown,
+    Colour::Cyan,
+    Colour::Navy,
+    Colour::Olive,
+];
+
+fn colour(who: &Who) -> Option<Colour> {
+    match (who.topology, who.contender.as_str()) {
+        (Topology::Direct, _) => Some(Colour::Grey),
+        (Topology::Sidecar, "tidegate") => Some(Colour::Green),
+        (Topology::Shared, "tidegate") => Some(Colour::Teal),
+        (Topology::Sidecar, "none") => Some(Colour::Pink),
+        (Topology::Shared, "none") => Some(Colour::Red),
+        _ => None,
+    }
+}
+
+/// What somebody is called; where all stand in the same topology it is not said.
+fn name(who: &Who, is_one_topology: bool) -> String {
+    let contender = contender(&who.contender);
+    match who.topology {
+        Topology::Direct => "direct".to_owned(),
+        _ if is_one_topology => contender.to_owned(),
+        topology => format!("{topology}, {contender}"),
+    }
+}
+
+/// What a contender is called.
+pub(super) fn contender(name: &str) -> &str {
+    if name == "none" { "Envoy alone" } else { name }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::result::{Figures, Outcome, Parameter, Tool};
+
+    pub(crate) fn cell(
+        cell: &str,
+        (topology, contender): (Topology, &str),
+        repetition: u32,
+        p99_ms: f64,
+    ) -> CellResult {
+        CellResult {
+            study: "s".to_owned(),
+            cell: cell.to_owned(),
+            parameters: [("qps".to_owned(), Parameter::Number(100.0))].into(),
+            topology,
+            contender: contender.to_owned(),
+            repetition,
+            tool: Tool::Fortio,
+            outcome: Outcome::Ok,
+            figures: Figures {
+                p99_ms: Some(p99_ms),
+                ..Figures::default()
+            },
+            series: Vec::new(),
+            raw: None,
+        }
+    }
+
+    const OURS: (Topology, &str) = (Topology::Shared, "tidegate");
+
+    #[test]
+    fn repetitions_are_taken_together_and_failures_do_not_count() {
+        let mut cells = [
+            cell("a", OURS, 0, 3.0),
+            cell("b", OURS, 0, 9.0),
+            cell("a", OURS, 1, 1.0),
+            cell("a", OURS, 2, 2.0),
+        ];
+        let found = groups(&cells);
+        assert_eq!(found[0].shown(Figure::P99Ms), "2.00 (1.00..3.00)");
+        assert_eq!(
+            (found[1].shown(Figure::P99Ms), found[1].shown(Figure::Qps)),
+            ("9.00".to_owned(), "-".to_owned())
+        );
+        cells[1].outcome = Outcome::Failed {
+            error: "port in use".to_owned(),
+        };
+        assert_eq!(groups(&cells)[1].shown(Figure::P99Ms), "!failed");
+    }
+
+    #[test]
+    fn topologies_are_named_where_there_are_several() {
+        let names = |cells: &[CellResult]| -> Vec<String> {
+            everybody(&groups(cells))
+                .into_iter()
+                .map(|(_, name, _)| name)
+                .collect()
+        };
+        let direct = cell("a", (Topology::Direct, "none"), 0, 1.0);
+        let one = [
+            direct,
+            cell("a", (Topology::Shared, "none"), 0, 1.0),
+            cell("a", OURS, 0, 1.0),
+        ];
+        assert_eq!(names(&one), ["direct", "Envoy alone", "tidegate"]);
+        let two = [
+            cell("a", (Topology::Sidecar, "none"), 0, 1.0),
+            cell("a", OURS, 0, 1.0),
+        ];
+        assert_eq!(names(&two), ["sidecar, Envoy alone", "shared, tidegate"]);
+    }
+}

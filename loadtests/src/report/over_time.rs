@@ -1,0 +1,125 @@
+//! Cells over time: response time and rates, second by second.
+
+use tidegate_sim::number;
+use tidegate_sim::report::chart::{Chart, Level, Line, Stroke, WIDTH};
+use tidegate_sim::report::colour::Colour;
+
+use super::document::Document;
+use super::groups::{Group, everybody};
+use crate::result::{CellResult, Point};
+
+/// Width and height of the pictures that stand beside each other.
+const SMALL: (u32, u32) = (430, 220);
+
+/// Response times beyond this many objectives lie on the end of the axis, so that what is within can be read.
+const OBJECTIVES: f64 = 6.0;
+
+/// Adds the pictures of one point: everybody's response time and goodput together, then the rates of each.
+pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
+    let painted: Vec<(&CellResult, String, Colour)> = everybody(groups)
+        .into_iter()
+        .filter_map(|(who, name, colour)| {
+            let group = groups.iter().find(|group| group.who() == who)?;
+            let first = group.ended.iter().find(|cell| !cell.series.is_empty())?;
+            Some((*first, name, colour))
+        })
+        .collect();
+    if painted.is_empty() {
+        return;
+    }
+    let seconds = painted
+        .iter()
+        .map(|(cell, ..)| length(cell))
+        .fold(0.0, f64::max);
+    let mut p95 = Chart::new("p95 of the answers with success", "ms", seconds);
+    let mut good = Chart::new("Good answers", "a second", seconds);
+    for (cell, name, colour) in painted.iter().rev() {
+        p95.lines
+            .push(line(name, *colour, cell, |point| point.p95_ms));
+        good.lines
+            .push(line(name, *colour, cell, |point| Some(point.good_rps)));
+    }
+    if let Some(objective) = painted
+        .iter()
+        .find_map(|(cell, ..)| cell.number("objective_ms"))
+    {
+        p95.levels.push(Level {
+            value: objective,
+            label: "objective".to_owned(),
+        });
+        p95.top = Some(objective * OBJECTIVES).filter(|top| greatest(&p95) > *top);
+    }
+    document.charts(vec![p95]);
+    let is_alone = painted.len() == 1;
+    if !is_alone {
+        document.charts(vec![good]);
+    }
+    let rates = painted.iter().map(|(cell, name, colour)| {
+        let chart = rates(cell, name, *colour, seconds);
+        let (width, height) = if is_alone {
+            (WIDTH, chart.height)
+        } else {
+            SMALL
+        };
+        Chart {
+            width,
+            height,
+            ..chart
+        }
+    });
+    document.charts(rates.collect());
+}
+
+/// What became of the requests of one contender.
+fn rates(cell: &CellResult, name: &str, colour: Colour, seconds: f64) -> Chart {
+    let mut chart = Chart::new(name, "requests a second", seconds);
+    let of = |name: &str, colour, value: fn(&Point) -> f64| {
+        line(name, colour, cell, move |point| Some(value(point)))
+    };
+    chart
+        .lines
+        .push(of("good", colour, |point| point.good_rps).stroke(Stroke::Area));
+    chart
+        .lines
+        .push(of("shed", Colour::Orange, |point| point.shed_rps));
+    chart
+        .lines
+        .push(of("failed", Colour::Plum, |point| point.error_rps));
+    chart
+        .lines
+        .push(of("all", Colour::Grey, |point| point.rps).stroke(Stroke::Dashed));
+    chart
+}
+
+fn line(
+    name: &str,
+    colour: Colour,
+    cell: &CellResult,
+    value: impl Fn(&Point) -> Option<f64>,
+) -> Line {
+    // A point stands in the middle of its second.
+    Line::new(
+        name,
+        colour,
+        cell.series
+            .iter()
+            .map(|point| (point.t + 0.5, value(point))),
+    )
+}
+
+fn greatest(chart: &Chart) -> f64 {
+    let values = chart
+        .lines
+        .iter()
+        .flat_map(|line| &line.points)
+        .filter_map(|(_, value)| *value);
+    values.fold(0.0, f64::max)
+}
+
+/// Length of a cell's story in seconds.
+fn length(cell: &CellResult) -> f64 {
+    cell.series.last().map_or_else(
+        || number::float_len(cell.series.len()),
+        |point| point.t + 1.0,
+    )
+}

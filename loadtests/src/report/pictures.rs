@@ -1,0 +1,173 @@
+//! The pictures of each study.
+
+use super::document::Document;
+use super::groups::Group;
+use super::over_time;
+use super::panel::{Panel, parameter};
+use crate::result::{Figure, Parameter};
+use crate::score::Targets;
+
+const LATENCIES: [Figure; 5] = [
+    Figure::MeanMs,
+    Figure::P50Ms,
+    Figure::P90Ms,
+    Figure::P95Ms,
+    Figure::P99Ms,
+];
+const ANSWERS: [Figure; 2] = [Figure::Qps, Figure::SuccessRatio];
+
+/// The knobs of a static breaker: where the cells of each begin, and what is said of it.
+const KNOBS: [(&str, &str); 3] = [
+    ("maxConnections", "Turning maxConnections"),
+    ("http1MaxPendingRequests", "Turning http1MaxPendingRequests"),
+    (
+        "maxRequestsPerConnection",
+        "Turning maxRequestsPerConnection",
+    ),
+];
+
+pub(super) fn transition(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+    let of = |knob: &str| -> Vec<Group<'_>> {
+        all.iter()
+            .filter(|group| group.any.cell.starts_with(knob))
+            .cloned()
+            .collect()
+    };
+    let loads = of("load ");
+    let figures: Vec<Figure> = ANSWERS
+        .into_iter()
+        .chain([Figure::GoodputRps])
+        .chain(LATENCIES)
+        .collect();
+    Panel {
+        title: "One setting under all loads",
+        text: "Requests a second; below them the number of clients, each with a sidecar or all with one shared proxy.",
+        figures: &figures,
+        label: |cell| format!("{}\nx{}", parameter(cell, "qps"), parameter(cell, "clients")),
+    }
+    .write(document, &loads);
+    super::transition::write(document, all);
+    for (knob, title) in KNOBS {
+        let panel = Panel {
+            title,
+            text: "Values of the setting; below them requests a second.",
+            figures: &figures,
+            label: |cell| {
+                let value = cell.cell.split(['=', ' ']).nth(1).unwrap_or_default();
+                format!("{value}\n{}", parameter(cell, "qps"))
+            },
+        };
+        panel.write(document, &of(knob));
+    }
+}
+
+pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+    let mut names: Vec<&str> = Vec::new();
+    for group in all {
+        if !names.contains(&group.any.cell.as_str()) {
+            names.push(&group.any.cell);
+        }
+    }
+    for name in names {
+        let of_this: Vec<Group<'_>> = all
+            .iter()
+            .filter(|group| group.any.cell == name)
+            .cloned()
+            .collect();
+        document.subheading(name);
+        over_time::write(document, &of_this);
+    }
+    let panel = Panel {
+        title: "What became of the requests",
+        text: "",
+        figures: &[
+            Figure::SuccessRatio,
+            Figure::GoodputRps,
+            Figure::ShedRatio,
+            Figure::ReachedPerRequest,
+            Figure::P95Ms,
+        ],
+        label: |cell| cell.cell.replace(' ', "\n"),
+    };
+    panel.write(document, all);
+}
+
+pub(super) fn ambient(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+    Panel {
+        title: "Latency",
+        text: "Requests a second on so many connections; c: each request with a connection of its own.",
+        figures: &[Figure::MeanMs, Figure::P50Ms, Figure::P75Ms, Figure::P90Ms, Figure::P99Ms, Figure::Qps],
+        label: |cell| {
+            let end = if cell.cell.ends_with("close") { " c" } else { "" };
+            format!("{}\non {}{end}", parameter(cell, "qps"), parameter(cell, "connections"))
+        },
+    }
+    .write(document, all);
+}
+
+pub(super) fn replicas(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+    let figures = [
+        Figure::CpuCores,
+        Figure::CpuMicros,
+        Figure::RssMib,
+        Figure::Qps,
+        Figure::P50Ms,
+        Figure::P90Ms,
+        Figure::P99Ms,
+        Figure::P999Ms,
+    ];
+    let mut connections: Vec<String> = all
+        .iter()
+        .map(|group| parameter(group.any, "connections"))
+        .collect();
+    connections.dedup();
+    let mut seen: Vec<String> = Vec::new();
+    for count in connections {
+        if seen.contains(&count) {
+            continue;
+        }
+        let of_this: Vec<Group<'_>> = all
+            .iter()
+            .filter(|group| parameter(group.any, "connections") == count)
+            .cloned()
+            .collect();
+        let panel = Panel {
+            title: &format!("{count} connections"),
+            text: "Number of clients, each with a sidecar or all with one shared proxy.",
+            figures: &figures,
+            label: |cell| parameter(cell, "replicas"),
+        };
+        panel.write(document, &of_this);
+        seen.push(count);
+    }
+}
+
+/// What the k6 scenarios say beside their figures: parameter and head of its column.
+const SAID: [(&str, &str); 4] = [
+    ("thresholds", "thresholds"),
+    ("thresholds_missed", "missed"),
+    ("shed_by_reason", "shed by reason"),
+    ("success_by_criticality", "success by criticality"),
+];
+
+pub(super) fn k6(document: &mut Document, all: &[Group<'_>], targets: &Targets) {
+    let head: Vec<&str> = std::iter::once("scenario")
+        .chain(SAID.map(|(_, head)| head))
+        .collect();
+    // With several repetitions each has its own row: one that missed must not hide behind the others.
+    let cells = all.iter().flat_map(|group| &group.ended);
+    let rows = cells.map(|cell| {
+        let said = |(name, _): (&str, &str)| match (name, cell.parameters.get(name)) {
+            (_, None) => "-".to_owned(),
+            ("thresholds_missed", Some(Parameter::Text(missed))) if missed != "none" => {
+                format!("!{missed}")
+            }
+            (_, Some(value)) => value.to_string(),
+        };
+        std::iter::once(cell.cell.clone())
+            .chain(SAID.map(said))
+            .collect()
+    });
+    document.table(&head, rows.collect(), head.len());
+    traffic(document, all, targets);
+}

@@ -1,0 +1,164 @@
+//! The composite score of each contender, part by part.
+
+use tidegate_sim::report::chart::bars::{Bar, Bars, Series};
+use tidegate_sim::report::colour::Colour;
+
+use super::document::Document;
+use super::groups::{Group, everybody};
+use crate::result::{Figure, Figures};
+use crate::score::{Score, Targets, Weights};
+
+/// Adds table and chart; contenders are in order of the composite.
+pub(super) fn write(document: &mut Document, groups: &[Group<'_>], targets: &Targets) {
+    let mut scored: Vec<(String, Score)> = everybody(groups)
+        .into_iter()
+        .filter_map(|(who, name, _)| {
+            let group = groups.iter().find(|group| group.who() == who)?;
+            Some((name, targets.score(&medians(group))))
+        })
+        .collect();
+    scored.sort_by(|(_, a), (_, b)| {
+        let [a, b] = [a, b].map(|score| score.composite(Weights::Equal).unwrap_or(-1.0));
+        b.total_cmp(&a)
+    });
+    document.subheading("Composite score");
+    document.paragraph(&format!(
+        "Each part is 0 to 1, of the medians: p95 {}, p99 {}, throughput {}, CPU {}, memory {}. The composite is their \
+         mean, and beside it the mean in which p99 counts twice. The publication's two latency columns do not follow \
+         its own formula; here all parts do.",
+        cost(targets.p95_ms, "ms"),
+        cost(targets.p99_ms, "ms"),
+        format_args!("0 up to {}, 1 from {} a second", targets.throughput_rps.floor, targets.throughput_rps.ceiling),
+        cost(targets.cpu_us, "us a request"),
+        cost(targets.memory_mib, "MiB"),
+    ));
+    let head = [
+        "contender",
+        "equal",
+        "p99 twice",
+        "p95",
+        "p99",
+        "throughput",
+        "CPU",
+        "memory",
+    ];
+    let shown =
+        |part: Option<f64>| part.map_or_else(|| "-".to_owned(), |part| format!("{part:.2}"));
+    let row = |(name, score): &(String, Score)| {
+        let composites =
+            [Weights::Equal, Weights::DoubleP99].map(|weights| score.composite(weights));
+        let parts = [
+            score.p95,
+            score.p99,
+            score.throughput,
+            score.cpu,
+            score.memory,
+        ];
+        std::iter::once(name.clone())
+            .chain(composites.into_iter().chain(parts).map(shown))
+            .collect()
+    };
+    document.table(&head, scored.iter().map(row).collect(), 1);
+    document.bars(vec![chart(&scored)]);
+}
+
+fn cost(cost: crate::score::Cost, unit: &str) -> String {
+    format!(
+        "1 up to {}, 0 from {} {unit}",
+        cost.target,
+        cost.target + cost.budget
+    )
+}
+
+fn medians(group: &Group<'_>) -> Figures {
+    let median = |figure| group.spread(figure).map(|spread| spread.median);
+    // CPU time of a request is what counts: given for a second, it is the same for the rate of that second.
+    let qps = median(Figure::Qps);
+    let cpu_seconds = median(Figure::CpuMicros)
+        .zip(qps)
+        .map(|(micros, qps)| micros * qps / 1e6);
+    Figures {
+        seconds: Some(1.0),
+        qps,
+        cpu_seconds,
+        p95_ms: median(Figure::P95Ms),
+        p99_ms: median(Figure::P99Ms),
+        rss_mib: median(Figure::RssMib),
+        ..Figures::default()
+    }
+}
+
+fn chart(scored: &[(String, Score)]) -> Bars {
+    let groups = scored
+        .iter()
+        .map(|(name, _)| name.replace('-', "-\n"))
+        .collect();
+    let mut bars = Bars::new("Composite score", "0 to 1", groups);
+    for (weights, colour) in [
+        (Weights::Equal, Colour::Teal),
+        (Weights::DoubleP99, Colour::Violet),
+    ] {
+        let bar = |(_, score): &(String, Score)| {
+            score.composite(weights).map(|value| Bar {
+                value,
+                least: value,
+                greatest: value,
+            })
+        };
+        bars.series.push(Series {
+            name: weights.to_string(),
+            colour,
+            bars: scored.iter().map(bar).collect(),
+        });
+    }
+    bars.top = Some(1.0);
+    bars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::groups::groups;
+    use super::super::groups::tests::cell;
+    use super::*;
+    use crate::result::Topology;
+
+    #[test]
+    fn the_best_comes_first_and_who_lacks_a_part_last() {
+        let with = |contender: &str, p99_ms: f64| {
+            let mut cell = cell("c", (Topology::Shared, contender), 0, p99_ms);
+            cell.figures = Figures {
+                seconds: Some(2.0),
+                qps: Some(1_000.0),
+                cpu_seconds: Some(1.0),
+                rss_mib: Some(50.0),
+                p95_ms: Some(1.0),
+                ..cell.figures
+            };
+            cell
+        };
+        let mut cells = [with("a", 1e6), with("b", 1.0), with("c", 1.0)];
+        cells[2].figures.rss_mib = None;
+        let mut document = Document::new("d");
+        write(&mut document, &groups(&cells), &Targets::ours().unwrap());
+        let text = document.markdown();
+        let rows: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("| "))
+            .skip(1)
+            .map(|line| &line[..4])
+            .collect();
+        assert_eq!(rows, ["| b ", "| a ", "| c "], "{text}");
+        assert!(text.contains("| c | - | - |"), "{text}");
+    }
+
+    #[test]
+    fn the_cost_of_a_request_is_kept() {
+        let mut cell = cell("c", (Topology::Shared, "a"), 0, 1.0);
+        cell.figures.seconds = Some(4.0);
+        cell.figures.qps = Some(500.0);
+        cell.figures.cpu_seconds = Some(1.0);
+        let cells = [cell];
+        let found = Figure::CpuMicros.of(&medians(&groups(&cells)[0])).unwrap();
+        assert!((found - 500.0).abs() < 1e-6, "{found}");
+    }
+}

@@ -1,0 +1,143 @@
+//! The section of each study: what was asked, all cells, and the pictures that answer.
+
+use super::document::Document;
+use super::groups::{Group, everybody, groups};
+use super::{pictures, scores};
+use crate::result::{CellResult, Figure, Run};
+use crate::score::Targets;
+
+/// A section of the report.
+pub(super) struct Section {
+    /// Name of the study in the results.
+    pub(super) name: &'static str,
+    title: &'static str,
+    text: &'static str,
+    pictures: fn(&mut Document, &[Group<'_>], &Targets),
+}
+
+/// The studies, in the order of the report.
+pub(super) const SECTIONS: [Section; 6] = [
+    Section {
+        name: "transition",
+        title: "From sidecars to a shared proxy",
+        text: "After \"Adaptive Circuit Breaker Configuration for Transition from Istio Sidecar to Ambient Mode\" (2025): \
+               values of a static breaker that fit sidecars do not fit a shared proxy. The same load with one unchanged \
+               Tidegate policy beside it.",
+        pictures: pictures::transition,
+    },
+    Section {
+        name: "traffic",
+        title: "Partial failures, queues and retry storms",
+        text: "After \"Efficient service mesh traffic management for cloud-native applications\" (2026), section 4.2: \
+               response time and request rate over time, static breakers against Tidegate.",
+        pictures: pictures::traffic,
+    },
+    Section {
+        name: "ambient",
+        title: "What a proxy and the filter add",
+        text: "After \"Ambient Mesh: Can Sidecar-less Istio Make Applications Faster?\" (2024): latency direct, through \
+               Envoy, and through Envoy with the filter.",
+        pictures: pictures::ambient,
+    },
+    Section {
+        name: "score",
+        title: "Composite score",
+        text: "After \"Performance and security of sidecar proxies\" (2026): one score from p95, p99, throughput, CPU and \
+               memory.",
+        pictures: |document, groups, targets| scores::write(document, groups, targets),
+    },
+    Section {
+        name: "replicas",
+        title: "Cost of many proxies",
+        text: "After \"Test report: Istio ambient vs sidecar\" (2024): throughput, latency, CPU and memory for one to eight \
+               clients, each with a sidecar or all with one shared proxy.",
+        pictures: pictures::replicas,
+    },
+    Section {
+        name: "k6",
+        title: "k6 scenarios",
+        text: "The scenarios of make loadtest-k6, each against an Envoy and an upstream of known capacity, with the \
+               objective as thresholds.",
+        pictures: pictures::k6,
+    },
+];
+
+impl Section {
+    /// Adds the section of this study, as `run` has it.
+    pub(super) fn write(&self, document: &mut Document, run: &Run, targets: &Targets) {
+        let cells: Vec<&CellResult> = run
+            .cells
+            .iter()
+            .filter(|cell| cell.study == self.name)
+            .collect();
+        let groups = groups(cells);
+        document.heading(self.title);
+        document.paragraph(self.text);
+        (self.pictures)(document, &groups, targets);
+        table(document, &groups);
+    }
+}
+
+/// Adds the cells of studies that have no section of their own: the table alone.
+pub(super) fn write_unknown(document: &mut Document, run: &Run) {
+    let is_known = |cell: &&CellResult| SECTIONS.iter().any(|section| section.name == cell.study);
+    let mut names: Vec<&str> = run
+        .cells
+        .iter()
+        .filter(|cell| !is_known(cell))
+        .map(|cell| cell.study.as_str())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        document.heading(name);
+        table(
+            document,
+            &groups(run.cells.iter().filter(|cell| cell.study == name)),
+        );
+    }
+}
+
+/// Adds the table of all cells, with the figures that any of them has.
+fn table(document: &mut Document, groups: &[Group<'_>]) {
+    let everybody = everybody(groups);
+    let name = |group: &Group<'_>| {
+        let who = group.who();
+        everybody
+            .iter()
+            .find(|(other, ..)| *other == who)
+            .map_or_else(String::new, |(_, name, _)| name.clone())
+    };
+    let has = |figure: &Figure| groups.iter().any(|group| group.spread(*figure).is_some());
+    let figures: Vec<Figure> = Figure::ALL.into_iter().filter(has).collect();
+    let mut head = vec!["cell", "contender"];
+    head.extend(figures.iter().map(|figure| figure.head()));
+    let row = |group: &Group<'_>| {
+        let mut row = vec![group.any.cell.clone(), name(group)];
+        row.extend(figures.iter().map(|figure| group.shown(*figure)));
+        row
+    };
+    document.subheading("All cells");
+    document.table(&head, groups.iter().map(row).collect(), 2);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::groups::tests::cell;
+    use super::*;
+    use crate::result::Topology;
+
+    #[test]
+    fn a_study_without_a_section_has_its_table() {
+        let run = Run {
+            info: crate::result::tests::info(),
+            cells: vec![cell("a", (Topology::Shared, "tidegate"), 0, 1.5)],
+            damaged: Vec::new(),
+        };
+        let text = super::super::report(&[run], &Targets::ours().unwrap()).markdown();
+        assert!(
+            text.contains("## s\n") && text.contains("| a | tidegate | 1.50 |"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Whether one setting does the same in both topologies: a shared proxy against sidecars, under the same load.
+
+use super::document::Document;
+use super::groups::{Group, contender};
+use crate::result::{Figure, Topology};
+
+/// Success and goodput of a policy in the two topologies may differ by this share.
+const ALIKE: f64 = 0.05;
+
+/// Adds the table: for each load and contender, both topologies and how far they are apart.
+pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
+    let sidecars = groups
+        .iter()
+        .filter(|group| group.any.topology == Topology::Sidecar);
+    let rows: Vec<Vec<String>> = sidecars
+        .filter_map(|sidecar| row(groups, sidecar))
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    document.subheading("The same setting in both topologies");
+    document.paragraph(
+        "The medians of success and goodput with sidecars and with a shared proxy, and how many times the greater is \
+         the smaller. Up to 1.05 they count as alike.",
+    );
+    let head = [
+        "load",
+        "contender",
+        "success % sidecar",
+        "shared",
+        "apart",
+        "goodput /s sidecar",
+        "shared",
+        "apart",
+    ];
+    document.table(&head, rows, 2);
+}
+
+fn row(groups: &[Group<'_>], sidecar: &Group<'_>) -> Option<Vec<String>> {
+    let is_twin = |group: &&Group<'_>| {
+        group.any.topology == Topology::Shared
+            && group.any.cell == sidecar.any.cell
+            && group.any.contender == sidecar.any.contender
+    };
+    let shared = groups.iter().find(is_twin)?;
+    let mut row = vec![
+        sidecar.any.cell.clone(),
+        contender(&sidecar.any.contender).to_owned(),
+    ];
+    for figure in [Figure::SuccessRatio, Figure::GoodputRps] {
+        let both = [sidecar, shared].map(|group| group.spread(figure).map(|spread| spread.median));
+        row.extend(
+            both.map(|value| value.map_or_else(|| "-".to_owned(), |value| figure.shown(value))),
+        );
+        let [one, other] = both;
+        row.push(
+            one.zip(other)
+                .map_or_else(|| "-".to_owned(), |(one, other)| apart(one, other)),
+        );
+    }
+    Some(row)
+}
+
+fn apart(one: f64, other: f64) -> String {
+    let (most, least) = (one.max(other), one.min(other));
+    if most <= 0.0 {
+        return "1.00".to_owned();
+    }
+    let times = most / least;
+    let mark = if times <= 1.0 + ALIKE { "*" } else { "!" };
+    if times.is_finite() {
+        format!("{mark}{times:.2}")
+    } else {
+        "!all".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_to_five_percent_is_alike() {
+        assert_eq!(apart(100.0, 105.0), "*1.05");
+        assert_eq!(apart(250.0, 130.0), "!1.92");
+        assert_eq!(apart(0.0, 3.0), "!all");
+        assert_eq!(apart(0.0, 0.0), "1.00");
+    }
+}

@@ -1,0 +1,241 @@
+//! The scenarios of `loadtests/k6`, each on a stage of its own or against an address from outside.
+//!
+//! k6 judges: its thresholds come from the objective, and a threshold that is not kept fails the test. What stands in
+//! its files becomes figures and points over time like those of every other tool ([`answers`]).
+//!
+//! Edges: a test that fell behind its arrival rate fails by a threshold of its own; a k6 that does not end is killed.
+
+mod answers;
+mod drive;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tidegate_sim::number;
+use tidegate_testbed::variant::Variant;
+
+use crate::result::{CellResult, Figures, Outcome, Parameter, Tool, Topology};
+use crate::stage::{Stage, StageError};
+
+use drive::{BOUND, drive};
+
+/// The tests, in the order in which they are run.
+pub const TESTS: [&str; 6] = [
+    "smoke",
+    "overload",
+    "outage",
+    "brownout",
+    "priority",
+    "retry-storm",
+];
+
+/// Name of the study under which results are kept.
+pub const STUDY: &str = "k6";
+
+/// Why a test gave no verdict.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// There is no such test.
+    #[error("test: found {0}, expected one of: {known}, all", known = TESTS.join(", "))]
+    Unknown(String),
+    /// The stage could not be built.
+    #[error("build the stage")]
+    Stage(#[from] StageError),
+    /// k6 could not be run.
+    #[error("run {} (`ci/load.sh k6` installs it)", path.display())]
+    Run {
+        /// The program.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// k6 did not end.
+    #[error("k6 had not ended after {BOUND:?}")]
+    Endless,
+    /// k6 ended with an error that is no verdict.
+    #[error("k6 ended with {status}; what it said is in {}", log.display())]
+    Ended {
+        /// Exit status or signal.
+        status: String,
+        /// The file with its words.
+        log: PathBuf,
+    },
+    /// A file cannot be read or written.
+    #[error("{action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file of k6's is not what was expected.
+    #[error("{}: found {found}, expected {expected}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: &'static str,
+    },
+}
+
+/// What became of a test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Played {
+    /// Its result, for a stage of our own.
+    pub result: Option<CellResult>,
+    /// Thresholds in all.
+    pub thresholds: usize,
+    /// Thresholds that were not kept.
+    pub missed: Vec<String>,
+}
+
+/// The tests that some names mean: each a test, or `all`.
+///
+/// # Errors
+/// When there is no such test.
+pub fn chosen(names: &[String]) -> Result<Vec<&'static str>, SuiteError> {
+    let mut chosen = Vec::new();
+    for name in names {
+        if name == "all" {
+            chosen.extend(TESTS);
+            continue;
+        }
+        let known = TESTS.into_iter().find(|test| test == name);
+        chosen.push(known.ok_or_else(|| SuiteError::Unknown(name.clone()))?);
+    }
+    Ok(chosen)
+}
+
+/// Plays a test on a stage of its own; k6's files go to `folder`.
+///
+/// # Errors
+/// When the stage cannot be built or k6 gives no verdict.
+pub async fn on_stage(
+    test: &str,
+    variant: Variant,
+    repetition: u32,
+    folder: &Path,
+) -> Result<Played, SuiteError> {
+    let stage = Stage::start(variant).await?;
+    let (quantile, latency) = stage.objective();
+    let settings = [
+        ("BASE_URL", stage.base_url()),
+        ("FAULT_URL", stage.fault_url()),
+        ("CAPACITY", stage.capacity().to_string()),
+        ("SLO_MS", number::millis(latency).to_string()),
+        ("SLO_QUANTILE", quantile.to_string()),
+    ];
+    let (cpu, received) = (stage.envoy().cpu_time(), stage.counts().received);
+    let mut played = drive(test, &settings, folder).await?;
+    let path = folder.join(format!("{test}.csv"));
+    let answers = answers::read(&path)?;
+    let mut figures = answers.figures(latency);
+    let reached = number::float(stage.counts().received.saturating_sub(received));
+    figures.reached_per_request = figures
+        .requests
+        .filter(|requests| *requests > 0.0)
+        .map(|requests| reached / requests);
+    let cpu = stage
+        .envoy()
+        .cpu_time()
+        .zip(cpu)
+        .map(|(after, before)| after.saturating_sub(before));
+    figures.cpu_seconds = cpu.map(|cpu| cpu.as_secs_f64());
+    figures.rss_mib = stage
+        .envoy()
+        .resident_bytes()
+        .map(|bytes| number::float(bytes) / (1024.0 * 1024.0));
+    let missed = if played.missed.is_empty() {
+        "none".to_owned()
+    } else {
+        played.missed.join(", ")
+    };
+    let parameters = [
+        ("capacity_rps", Parameter::Number(stage.capacity())),
+        ("objective_ms", Parameter::Number(number::millis(latency))),
+        (
+            "thresholds",
+            Parameter::Number(number::float_len(played.thresholds)),
+        ),
+        ("thresholds_missed", Parameter::Text(missed)),
+        ("shed_by_reason", Parameter::Text(answers.reasons())),
+        (
+            "success_by_criticality",
+            Parameter::Text(answers.criticalities()),
+        ),
+    ];
+    played.result = Some(CellResult {
+        parameters: parameters
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        figures,
+        series: answers.points(latency),
+        raw: Some(format!("{test}.json")),
+        ..blank(test, variant, repetition, Outcome::Ok)
+    });
+    // Only room is lost when it stays: the figures are taken, k6's own summary and page are kept.
+    let _ = fs::remove_file(&path);
+    Ok(played)
+}
+
+/// The result of a test that gave no verdict.
+#[must_use]
+pub fn failed(test: &str, variant: Variant, repetition: u32, error: String) -> CellResult {
+    blank(test, variant, repetition, Outcome::Failed { error })
+}
+
+fn blank(test: &str, variant: Variant, repetition: u32, outcome: Outcome) -> CellResult {
+    CellResult {
+        study: STUDY.to_owned(),
+        cell: test.to_owned(),
+        parameters: [].into(),
+        topology: Topology::Shared,
+        contender: variant.name().to_owned(),
+        repetition,
+        tool: Tool::K6,
+        outcome,
+        figures: Figures::default(),
+        series: Vec::new(),
+        raw: None,
+    }
+}
+
+/// Plays a test against what the environment names (`BASE_URL` and the other settings); nothing is known of it but
+/// what k6 sees.
+///
+/// # Errors
+/// When k6 gives no verdict.
+pub async fn outside(test: &str, folder: &Path) -> Result<Played, SuiteError> {
+    drive(test, &[], folder).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_testbed::envoy;
+
+    #[test]
+    fn every_test_has_its_file() {
+        for test in TESTS {
+            let path = envoy::repository().join(format!("loadtests/k6/{test}.js"));
+            assert!(path.exists(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn tests_are_chosen_by_name() {
+        let names = |text: &str| -> Vec<String> { text.split(',').map(str::to_owned).collect() };
+        assert_eq!(chosen(&names("outage,smoke")).unwrap(), ["outage", "smoke"]);
+        assert_eq!(chosen(&names("all")).unwrap(), TESTS);
+        let said = chosen(&names("smok")).unwrap_err().to_string();
+        assert!(
+            said.starts_with("test: found smok, expected one of: smoke, overload"),
+            "{said}"
+        );
+    }
+}
