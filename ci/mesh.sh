@@ -11,6 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
+. ci/go.sh
 
 sources=ci/mesh
 version_of() { awk -v module="$1" '$1 == module {print $2; exit}' "$sources/go.mod"; }
@@ -44,23 +45,11 @@ package_of() {
     esac
 }
 
-# Go 1.21 and later fetch the release that go.mod asks for; older ones do not even read the file.
-need_go() {
-    local wanted found
-    wanted=$(awk '$1 == "go" {print $2}' "$sources/go.mod")
-    command -v go >/dev/null || fail "go is not installed: Go $wanted or later builds Kubernetes and Istio from source" \
-        "install it from https://go.dev/dl, or put go into PATH"
-    found=$(cd "$sources" && go env GOVERSION 2>&1) || fail "this Go is too old, and cannot fetch a newer one" \
-        "found    $found" "expected go$wanted or later (GOTOOLCHAIN=auto lets Go 1.21 and later fetch it)"
-    [[ $found =~ ^go1\.[0-9]+ ]] && [ "$(printf '%s\n' "go$wanted" "$found" | sort -V | head -n 1)" = "go$wanted" ] ||
-        fail "this Go is too old" "found    $found" "expected go$wanted or later"
-}
-
 go_in_sources() { (cd "$sources" && CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly go "$@"); }
 
 stage() {
     [ -z "$staging" ] || return 0
-    need_go
+    need_go "$sources" "Kubernetes and Istio"
     mkdir -p "$home/bin"
     staging=$(mktemp -d "$cache/.mesh.XXXXXX")
 }
