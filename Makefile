@@ -95,12 +95,15 @@ size: module ## Show what takes the room in dist/tidegate.wasm
 	@ci/size.sh
 
 ## Test
-.PHONY: test e2e
+.PHONY: test e2e test-kube
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 	$(CARGO) test --locked --workspace
 
 e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
+
+test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=name for some of them)
+	$(CARGO) test --locked --package tidegate-control --test kube -- $(TESTS)
 
 ## Check
 .PHONY: check fmt fmt-check lint layers docs docs-check trip-test deny advisories
@@ -115,6 +118,7 @@ fmt-check: rust ## Check the format
 
 lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p tidegate-control --test kube -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
 layers: rust ## Check which crates each room depends on

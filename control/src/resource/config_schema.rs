@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value, json};
 use tidegate_core::config::Readable;
-use tidegate_core::config::schema::{self, FIELDS, Field, Span, Values};
+use tidegate_core::config::schema::{self, FIELDS, Field, Fraction, Span, Values};
 
 use super::orders;
 use super::rules::rule;
@@ -162,7 +162,7 @@ fn leaf(field: &Field, absent: Absent) -> Value {
             default.map(str::to_owned),
         ),
         Values::Fraction(fraction) => (
-            json!({"type": "number", "minimum": fraction.min.as_f64(), "maximum": fraction.max.as_f64()}),
+            share(fraction),
             fraction.default.map(|default| default.to_string()),
         ),
         Values::Count(count) => (
@@ -195,6 +195,19 @@ fn leaf(field: &Field, absent: Absent) -> Value {
         format!("{}{default}", field.doc).into(),
     );
     described
+}
+
+/// A rule instead of `minimum` and `maximum`: of these the API server tells the whole part only,
+/// and "at most 0" is not what 0.999 says.
+fn share(fraction: &Fraction) -> Value {
+    let (min, max) = (fraction.min.as_f64(), fraction.max.as_f64());
+    json!({
+        "type": "number",
+        "x-kubernetes-validations": [rule(
+            &format!("self >= {min:?} && self <= {max:?}"),
+            &fraction.to_string(),
+        )],
+    })
 }
 
 fn duration(span: &Span) -> Value {

@@ -1,0 +1,44 @@
+//! The control service against a real Kubernetes API server: `make test-kube`.
+//!
+//! One API server serves all cases, which keep apart by namespace; a case that stops an API server has one of
+//! its own. The support: [`world`] (what cases share), [`policies`] (how a policy is refused). All other
+//! modules hold cases; a case is an async function that takes the world and stands in the list below.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "these are tests: to stop at the first surprise is what is wanted"
+)]
+
+mod policies;
+mod world;
+
+mod definition;
+mod resource;
+
+use std::process::ExitCode;
+
+use tidegate_meshbed::{cases, suite};
+
+use world::World;
+
+fn main() -> ExitCode {
+    suite::play(
+        "test-kube",
+        World::start,
+        cases![
+            definition::every_rule_refuses_and_says_what_is_expected,
+            definition::a_value_outside_its_range_is_refused_at_its_path,
+            definition::what_is_missing_or_unknown_is_refused_by_name,
+            definition::what_the_documents_show_is_accepted,
+            definition::what_is_at_the_edge_is_accepted,
+            resource::nothing_is_filled_in_that_was_not_written,
+            resource::the_status_is_written_apart_from_the_rest,
+            resource::the_columns_show_mode_objective_and_conditions,
+            resource::it_is_found_by_its_short_name_and_category,
+            resource::who_was_given_no_right_reads_and_writes_nothing,
+        ],
+    )
+}

@@ -1,0 +1,320 @@
+//! etcd and a Kubernetes API server on loopback.
+//!
+//! No kubelet, no scheduler, no controllers: objects are kept, checked, watched and guarded (RBAC is on), and
+//! nobody acts on them. That is all that a controller under test and istiod need, and it is ready in seconds.
+//!
+//! The API server must end before etcd, or it waits for it: [`Cluster`] sees to the order.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::audit::{self, Write};
+use crate::certificates::Certificates;
+use crate::place::{self, Missing};
+use crate::ports;
+use crate::process::{Process, ProcessError};
+
+/// Time in which each of the two must be ready; seconds on an idle machine.
+const READY_WITHIN: Duration = Duration::from_secs(90);
+
+const AUDIT_LOG: &str = "audit.jsonl";
+
+/// Why there is no cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A server was not built.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// A server does not run.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// Files for the servers could not be written.
+    #[error("write files for the servers")]
+    Io(#[from] io::Error),
+    /// Certificates could not be made.
+    #[error("make certificates")]
+    Certificates(#[from] rcgen::Error),
+    /// A client could not be made.
+    #[error("make a client")]
+    Client(#[from] kube::Error),
+    /// A client's configuration could not be read.
+    #[error("read a client's configuration")]
+    Kubeconfig(#[from] KubeconfigError),
+}
+
+/// Who asks the API server: a name and what proves it.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// The name, as RBAC and the audit log know it.
+    pub name: String,
+    token: String,
+}
+
+impl User {
+    /// The user that a bearer token stands for, such as a service account's.
+    #[must_use]
+    pub fn with_token(name: &str, token: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            token: token.to_owned(),
+        }
+    }
+}
+
+/// A running API server and its etcd; both end when it is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    // In this order, in which they are dropped.
+    api_server: Mutex<Option<Process>>,
+    etcd: Process,
+    etcd_port: u16,
+    port: u16,
+    admin: User,
+    stranger: User,
+    folder: TempDir,
+}
+
+impl Cluster {
+    /// Starts both and waits until they are ready.
+    ///
+    /// # Errors
+    /// When a binary is missing, or a server does not become ready.
+    pub async fn start() -> Result<Self, ClusterError> {
+        let folder = tempfile::Builder::new()
+            .prefix("tidegate-cluster-")
+            .tempdir()?;
+        let users = write_files(folder.path())?;
+        let etcd_port = ports::free();
+        let cluster = Self {
+            etcd: etcd(folder.path(), etcd_port).await?,
+            api_server: Mutex::new(None),
+            etcd_port,
+            port: ports::free(),
+            admin: users.0,
+            stranger: users.1,
+            folder,
+        };
+        cluster.start_api_server().await?;
+        Ok(cluster)
+    }
+
+    /// Where the API server listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
+    }
+
+    /// A user who may do everything.
+    #[must_use]
+    pub const fn admin(&self) -> &User {
+        &self.admin
+    }
+
+    /// A user who is known and may do next to nothing.
+    #[must_use]
+    pub const fn stranger(&self) -> &User {
+        &self.stranger
+    }
+
+    /// The client's configuration for a user, as a document that a kubeconfig file holds.
+    #[must_use]
+    pub fn kubeconfig(&self, user: &User) -> serde_json::Value {
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "meshbed",
+            "clusters": [{"name": "meshbed", "cluster": {
+                "server": format!("https://{}", self.address()),
+                "certificate-authority": self.folder.path().join("ca.crt"),
+            }}],
+            "users": [{"name": "user", "user": {"token": user.token}}],
+            "contexts": [{"name": "meshbed", "context": {"cluster": "meshbed", "user": "user"}}],
+        })
+    }
+
+    /// A file with [`Self::kubeconfig`], for other programs; it lives as long as the cluster.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn kubeconfig_file(&self, user: &User) -> io::Result<PathBuf> {
+        let name: String = user
+            .name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
+        let path = self.folder.path().join(format!("{name}.kubeconfig"));
+        fs::write(&path, self.kubeconfig(user).to_string())?;
+        Ok(path)
+    }
+
+    /// A client for a user.
+    ///
+    /// # Errors
+    /// When the authority's certificate cannot be read.
+    pub async fn client(&self, user: &User) -> Result<Client, ClusterError> {
+        let document: Kubeconfig =
+            serde_json::from_value(self.kubeconfig(user)).map_err(io::Error::other)?;
+        let config =
+            kube::Config::from_custom_kubeconfig(document, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Starts the API server after [`Self::stop_api_server`], on the same port and with the same objects.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn start_api_server(&self) -> Result<(), ClusterError> {
+        let mut process = Process::start("kube-apiserver", self.command()?, self.folder.path())?;
+        let client = self.client(&self.admin).await?;
+        let is_ready = async || {
+            let request =
+                kube::api::Request::new("/readyz").list(&kube::api::ListParams::default());
+            match request {
+                Ok(request) => client
+                    .request_text(request)
+                    .await
+                    .is_ok_and(|text| text == "ok"),
+                Err(_) => false,
+            }
+        };
+        process.ready(READY_WITHIN, is_ready).await?;
+        *self.lock() = Some(process);
+        Ok(())
+    }
+
+    /// Ends the API server as an upgrade does: it is asked to. Objects stay in etcd.
+    pub fn stop_api_server(&self) {
+        let process = self.lock().take();
+        if let Some(process) = process {
+            process.stop();
+        }
+    }
+
+    /// All requests so far that were to change something.
+    #[must_use]
+    pub fn writes(&self) -> Vec<Write> {
+        audit::read(&fs::read_to_string(self.folder.path().join(AUDIT_LOG)).unwrap_or_default())
+    }
+
+    /// Where the servers' files and logs are.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Process>> {
+        self.api_server
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn command(&self) -> Result<Command, Missing> {
+        let file = |name: &str| self.folder.path().join(name).display().to_string();
+        let mut command = Command::new(place::binary("kube-apiserver")?);
+        for (option, value) in [
+            (
+                "etcd-servers",
+                format!("http://127.0.0.1:{}", self.etcd_port),
+            ),
+            ("bind-address", "127.0.0.1".to_owned()),
+            ("secure-port", self.port.to_string()),
+            ("tls-cert-file", file("server.crt")),
+            ("tls-private-key-file", file("server.key")),
+            ("cert-dir", file("certificates")),
+            ("token-auth-file", file("users.csv")),
+            ("authorization-mode", "RBAC".to_owned()),
+            (
+                "service-account-issuer",
+                "https://kubernetes.default.svc".to_owned(),
+            ),
+            ("service-account-key-file", file("token.pub")),
+            ("service-account-signing-key-file", file("token.key")),
+            ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
+            // Nobody makes the accounts and tokens that it would wait for.
+            ("disable-admission-plugins", "ServiceAccount".to_owned()),
+            // It would announce an address, and a loopback one is refused.
+            ("endpoint-reconciler-type", "none".to_owned()),
+            ("audit-policy-file", file("audit-policy.json")),
+            ("audit-log-path", file(AUDIT_LOG)),
+        ] {
+            command.arg(format!("--{option}={value}"));
+        }
+        Ok(command)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(process) = self.lock().as_mut() {
+            process.kill();
+        }
+        self.etcd.kill();
+    }
+}
+
+/// Writes keys, users and the audit policy; an admin and a stranger.
+fn write_files(folder: &Path) -> Result<(User, User), ClusterError> {
+    let certificates = Certificates::make()?;
+    let user =
+        |name: &str| User::with_token(name, &format!("{name}-{:032x}", rand::random::<u128>()));
+    let (admin, stranger) = (user("admin"), user("stranger"));
+    let users = format!(
+        "{},admin,1,\"system:masters\"\n{},stranger,2\n",
+        admin.token, stranger.token
+    );
+    for (name, text) in [
+        ("ca.crt", certificates.authority.as_str()),
+        ("server.crt", &certificates.server),
+        ("server.key", &certificates.server_key),
+        ("token.key", &certificates.token_key),
+        ("token.pub", &certificates.token_public_key),
+        ("users.csv", &users),
+        ("audit-policy.json", audit::POLICY),
+    ] {
+        fs::write(folder.join(name), text)?;
+    }
+    Ok((admin, stranger))
+}
+
+async fn etcd(folder: &Path, port: u16) -> Result<Process, ClusterError> {
+    let client = format!("http://127.0.0.1:{port}");
+    let peer = format!("http://127.0.0.1:{}", ports::free());
+    let mut command = Command::new(place::binary("etcd")?);
+    command.arg("--data-dir").arg(folder.join("etcd"));
+    command.args([
+        "--listen-client-urls",
+        &client,
+        "--advertise-client-urls",
+        &client,
+    ]);
+    command.args([
+        "--listen-peer-urls",
+        &peer,
+        "--initial-advertise-peer-urls",
+        &peer,
+    ]);
+    command.args([
+        "--initial-cluster",
+        &format!("default={peer}"),
+        "--log-level",
+        "warn",
+    ]);
+    // What it keeps need not outlive the machine's next crash.
+    command.arg("--unsafe-no-fsync");
+    let mut process = Process::start("etcd", command, folder)?;
+    let is_ready = async || {
+        tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .is_ok()
+    };
+    process.ready(READY_WITHIN, is_ready).await?;
+    Ok(process)
+}

@@ -1,0 +1,144 @@
+//! Cases that share one world.
+//!
+//! An API server takes seconds to start and hundreds of megabytes, so one serves all cases of a test binary;
+//! they keep apart by namespace. Cargo's own harness has no place for what all tests share and somebody must
+//! end: here the world is started before the first case and ended after the last one, also when cases fail
+//! and when the run is interrupted. Names on the command line choose cases as in any other test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Conclusion, Trial};
+use tidegate_testbed::envoy::repository;
+use tokio::runtime::Runtime;
+
+/// What cases share.
+pub trait World: Send + Sync + 'static {
+    /// The folders with the logs of its processes.
+    fn logs(&self) -> Vec<PathBuf>;
+}
+
+type Body<W> = fn(Arc<W>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// One case: a name that is a fact, and what shows it. [`cases!`](crate::cases) makes it.
+pub struct Case<W> {
+    name: &'static str,
+    body: Body<W>,
+}
+
+impl<W> Case<W> {
+    /// A case that fails when `body` panics.
+    pub const fn new(name: &'static str, body: Body<W>) -> Self {
+        Self { name, body }
+    }
+}
+
+/// A list of cases from the paths of async functions that take the world.
+#[macro_export]
+macro_rules! cases {
+    ($($case:path),* $(,)?) => {
+        vec![$($crate::suite::Case::new(stringify!($case), |world| Box::pin($case(world)))),*]
+    };
+}
+
+/// Plays the cases that the command line names, and says how many passed.
+///
+/// The logs of a world in which a case failed are copied to `out/<name>/`.
+pub fn play<W: World>(
+    name: &str,
+    start: impl AsyncFnOnce() -> anyhow::Result<W>,
+    cases: Vec<Case<W>>,
+) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("start threads: {error}")),
+    };
+    if arguments.list {
+        libtest_mimic::run(&arguments, trials(&cases, &runtime, None)).exit();
+    }
+    let world = match runtime.block_on(started_or_interrupted(start)) {
+        Ok(world) => Arc::new(world),
+        Err(error) => return fail(&format!("{error:?}")),
+    };
+    let waiting = Arc::downgrade(&world);
+    runtime.spawn(async move {
+        let _ = tokio::signal::ctrl_c().await;
+        // Cases hold the world as well, so that it cannot be dropped: the kernel ends what was started
+        // when this process ends, and only the folders are left to remove.
+        if let Some(world) = waiting.upgrade() {
+            world
+                .logs()
+                .iter()
+                .for_each(|folder| drop(fs::remove_dir_all(folder)));
+        }
+        std::process::exit(130);
+    });
+
+    let conclusion = libtest_mimic::run(&arguments, trials(&cases, &runtime, Some(&world)));
+    if conclusion.has_failed() {
+        keep(&world.logs(), &repository().join("out").join(name));
+    }
+    // Ends the servers before the line that says that all is done.
+    drop(world);
+    drop(runtime);
+    conclude(&conclusion)
+}
+
+async fn started_or_interrupted<W>(
+    start: impl AsyncFnOnce() -> anyhow::Result<W>,
+) -> anyhow::Result<W> {
+    tokio::select! {
+        world = start() => world,
+        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+    }
+}
+
+fn trials<W: World>(cases: &[Case<W>], runtime: &Runtime, world: Option<&Arc<W>>) -> Vec<Trial> {
+    let trial = |case: &Case<W>| {
+        let (body, handle, world) = (case.body, runtime.handle().clone(), world.cloned());
+        Trial::test(case.name, move || {
+            if let Some(world) = world {
+                handle.block_on(body(world));
+            }
+            Ok(())
+        })
+    };
+    cases.iter().map(trial).collect()
+}
+
+fn conclude(conclusion: &Conclusion) -> ExitCode {
+    println!(
+        "{} passed, {} failed",
+        conclusion.num_passed, conclusion.num_failed
+    );
+    // A run in which nothing was played has shown nothing.
+    if conclusion.has_failed() || conclusion.num_passed == 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("error: {message}\n0 passed, 1 failed");
+    ExitCode::FAILURE
+}
+
+fn keep(folders: &[PathBuf], to: &Path) {
+    let mut kept = 0;
+    let _ = fs::remove_dir_all(to);
+    for file in folders.iter().flat_map(fs::read_dir).flatten().flatten() {
+        let path = file.path();
+        let is_log = path
+            .extension()
+            .is_some_and(|kind| kind == "log" || kind == "jsonl");
+        if is_log && fs::create_dir_all(to).is_ok() {
+            kept += u32::from(fs::copy(&path, to.join(file.file_name())).is_ok());
+        }
+    }
+    eprintln!("{kept} logs are kept in {}", to.display());
+}

@@ -1,0 +1,32 @@
+//! How tests wait: they look again and again, with a bound.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// Nothing that has to happen may take longer, on a machine that is busy with other things.
+pub const BOUND: Duration = Duration::from_secs(60);
+
+/// Distance between two looks.
+pub(crate) const POLL: Duration = Duration::from_millis(50);
+
+/// Waits until `is_so`.
+///
+/// # Panics
+/// When it is not so within [`BOUND`].
+#[track_caller]
+pub fn until(what: &str, is_so: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    let place = std::panic::Location::caller();
+    wait(what, place, is_so)
+}
+
+async fn wait(what: &str, place: &std::panic::Location<'_>, mut is_so: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so().await {
+        assert!(
+            started.elapsed() < BOUND,
+            "{place}: not within {BOUND:?}: {what}"
+        );
+        sleep(POLL).await;
+    }
+}
