@@ -9,7 +9,7 @@
 //! [`WORTH`] is not worth a word, however certain. Cells that only one run has, or that failed in one, are listed.
 
 mod page;
-mod welch;
+pub(crate) mod welch;
 
 use std::collections::BTreeMap;
 

@@ -7,6 +7,7 @@
 //! Edges: what failed or was not run is listed first and leaves a cross where its bar would be; lines of a file that
 //! could not be read are named.
 
+mod added;
 mod document;
 mod gaps;
 mod groups;

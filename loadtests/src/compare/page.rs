@@ -38,7 +38,7 @@ pub fn document(before: &Run, after: &Run, comparison: &Comparison) -> Document 
         .filter(|one| one.verdict < Verdict::Noise)
         .collect();
     real.sort_by_key(|one| one.verdict);
-    table(&mut document, &real);
+    document.table(&HEAD, real.iter().map(|one| row(one)).collect(), 2);
     if !comparison.gaps.is_empty() {
         document.heading("Gaps");
         let row = |(cell, run): &(String, String)| vec![cell.clone(), run.clone()];
@@ -54,11 +54,24 @@ pub fn document(before: &Run, after: &Run, comparison: &Comparison) -> Document 
         .filter(|one| one.verdict >= Verdict::Noise)
         .collect();
     if !rest.is_empty() {
-        document.heading("Noise");
-        table(&mut document, &rest);
+        let summary = format!(
+            "{} figures that differ by noise, or of which nothing is known",
+            rest.len()
+        );
+        document.folded(
+            &summary,
+            &HEAD,
+            rest.iter().map(|one| row(one)).collect(),
+            2,
+        );
     }
     document
 }
+
+/// Head of the tables of differences.
+const HEAD: [&str; 8] = [
+    "cell", "figure", "before", "after", "change", "95 %", "runs", "",
+];
 
 /// How many of what, in a sentence.
 #[must_use]
@@ -88,13 +101,6 @@ pub(crate) fn summary(comparison: &Comparison) -> String {
             &format!(" Of {unknown} nothing can be said, because a run has a single repetition.");
     }
     text
-}
-
-fn table(document: &mut Document, differences: &[&Difference]) {
-    let head = [
-        "cell", "figure", "before", "after", "change", "95 %", "runs", "",
-    ];
-    document.table(&head, differences.iter().map(|one| row(one)).collect(), 2);
 }
 
 fn row(one: &Difference) -> Vec<String> {

@@ -12,18 +12,18 @@ use tidegate_sim::number;
 
 /// What a test says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Test {
+pub(crate) struct Test {
     /// Probability of a difference at least as great by chance alone, 0..=1.
-    pub(super) chance: f64,
+    pub(crate) chance: f64,
     /// 95 % confidence interval of the second mean less the first.
-    pub(super) interval: (f64, f64),
+    pub(crate) interval: (f64, f64),
 }
 
 /// Upper end of the middle 95 % of a distribution.
 const UPPER: f64 = 0.975;
 
 /// Arithmetic mean; of nothing, 0.
-pub(super) fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / number::float_len(values.len()).max(1.0)
 }
 
@@ -36,7 +36,7 @@ fn variance_of_mean(values: &[f64]) -> Option<f64> {
 }
 
 /// Tests whether the means differ; none when one of the samples has less than two values.
-pub(super) fn test(before: &[f64], after: &[f64]) -> Option<Test> {
+pub(crate) fn test(before: &[f64], after: &[f64]) -> Option<Test> {
     let (one, other) = (variance_of_mean(before)?, variance_of_mean(after)?);
     let difference = mean(after) - mean(before);
     let error = (one + other).sqrt();

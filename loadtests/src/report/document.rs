@@ -32,6 +32,8 @@ pub enum Block {
         rows: Vec<Vec<String>>,
         /// So many columns are words, and stand to the left.
         words: usize,
+        /// A long table is folded on a page, and this is what is seen of it.
+        summary: Option<String>,
     },
     /// Bars, small ones beside each other; not in Markdown.
     Bars(Vec<Bars>),
@@ -71,9 +73,29 @@ impl Document {
 
     /// Adds a table whose first `words` columns are words; without rows there is none.
     pub fn table(&mut self, head: &[&str], rows: Vec<Vec<String>>, words: usize) {
+        self.push_table(head, rows, words, None);
+    }
+
+    /// Adds a long table, of which a page shows `summary` until it is asked for.
+    pub fn folded(&mut self, summary: &str, head: &[&str], rows: Vec<Vec<String>>, words: usize) {
+        self.push_table(head, rows, words, Some(summary.to_owned()));
+    }
+
+    fn push_table(
+        &mut self,
+        head: &[&str],
+        rows: Vec<Vec<String>>,
+        words: usize,
+        summary: Option<String>,
+    ) {
         if !rows.is_empty() {
             let head = head.iter().map(|text| (*text).to_owned()).collect();
-            self.blocks.push(Block::Table { head, rows, words });
+            self.blocks.push(Block::Table {
+                head,
+                rows,
+                words,
+                summary,
+            });
         }
     }
 
@@ -91,19 +113,31 @@ impl Document {
     #[must_use]
     pub fn html(&self) -> String {
         let mut page = Page::new(&self.title);
+        page.raw(STYLE);
         for block in &self.blocks {
             match block {
                 Block::Heading(text) => page.heading(text),
                 Block::Subheading(text) => page.raw(&format!("<h3>{}</h3>", escape(text))),
                 Block::Paragraph(text) => page.paragraph(text),
                 Block::Note(text) => page.note(text),
-                Block::Table { head, rows, words } => {
+                Block::Table {
+                    head,
+                    rows,
+                    words,
+                    summary,
+                } => {
                     let head: Vec<&str> = head.iter().map(String::as_str).collect();
+                    page.raw(&opening(summary.as_deref(), *words));
                     if *words >= head.len() {
-                        page.words(&head, rows)
+                        page.words(&head, rows);
                     } else {
-                        page.table(&head, rows)
+                        page.table(&head, rows);
                     }
+                    page.raw(if summary.is_some() {
+                        "</div></details>"
+                    } else {
+                        "</div>"
+                    })
                 }
                 Block::Bars(bars) => {
                     page.raw(&figures(bars.iter().map(|bars| (bars.width, bars.svg()))))
@@ -128,14 +162,40 @@ impl Document {
                 Block::Paragraph(paragraph) | Block::Note(paragraph) => {
                     write!(text, "\n{paragraph}\n")
                 }
-                Block::Table { head, rows, words } => {
-                    write!(text, "\n{}", table(head, rows, *words))
+                Block::Table {
+                    head,
+                    rows,
+                    words,
+                    summary,
+                } => {
+                    let heading = summary.as_ref().map(|summary| format!("### {summary}\n\n"));
+                    let heading = heading.unwrap_or_default();
+                    write!(text, "\n{heading}{}", table(head, rows, *words))
                 }
                 Block::Bars(_) | Block::Charts(_) => Ok(()),
             };
         }
         text
     }
+}
+
+/// What tables need beyond the style of all pages: words to the left, and long ones in several lines.
+const STYLE: &str = "<style>.w2 td:nth-child(2),.w2 th:nth-child(2){text-align:left}\
+    .words td:last-child{white-space:normal;min-width:20em}\
+    details{margin:18px 0}summary{cursor:pointer;font-weight:600;font-size:15.5px;margin-bottom:8px}</style>";
+
+/// What stands before a table.
+fn opening(summary: Option<&str>, words: usize) -> String {
+    let class = if words > 1 { " class=\"w2\"" } else { "" };
+    summary.map_or_else(
+        || format!("<div{class}>"),
+        |summary| {
+            format!(
+                "<details><summary>{}</summary><div{class}>",
+                escape(summary)
+            )
+        },
+    )
 }
 
 /// Pictures narrower than this stand beside each other.

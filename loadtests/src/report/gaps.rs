@@ -1,7 +1,9 @@
 //! What is missing in a run, before anything else is said.
 
+use std::path::PathBuf;
+
 use super::document::Document;
-use crate::result::Run;
+use crate::result::{Damage, Run};
 
 /// So many failed cells are listed; a run in which more failed needs no longer list.
 const MOST: usize = 40;
@@ -18,6 +20,12 @@ pub(super) fn section(document: &mut Document, run: &Run) {
         document.paragraph(&format!("{study}: {count} planned cells were not run."));
     }
     for damage in &run.damaged {
+        // Where the folder stood is of no use to who reads the page elsewhere.
+        let name = damage.path.file_name().map(PathBuf::from);
+        let damage = Damage {
+            path: name.unwrap_or_default(),
+            ..damage.clone()
+        };
         document.paragraph(&damage.to_string());
     }
     let rows = failed

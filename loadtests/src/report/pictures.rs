@@ -1,5 +1,6 @@
 //! The pictures of each study.
 
+use super::added;
 use super::document::Document;
 use super::groups::Group;
 use super::over_time;
@@ -87,7 +88,12 @@ pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
             Figure::ReachedPerRequest,
             Figure::P95Ms,
         ],
-        label: |cell| cell.cell.replace(' ', "\n"),
+        // A delay stays in one row with its share.
+        label: |cell| {
+            cell.cell
+                .replace(" by ", "\u{a0}by\u{a0}")
+                .replace(' ', "\n")
+        },
     };
     panel.write(document, all);
 }
@@ -103,6 +109,7 @@ pub(super) fn ambient(document: &mut Document, all: &[Group<'_>], _: &Targets) {
         },
     }
     .write(document, all);
+    added::write(document, all);
 }
 
 pub(super) fn replicas(document: &mut Document, all: &[Group<'_>], _: &Targets) {

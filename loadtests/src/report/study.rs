@@ -117,8 +117,8 @@ fn table(document: &mut Document, groups: &[Group<'_>]) {
         row.extend(figures.iter().map(|figure| group.shown(*figure)));
         row
     };
-    document.subheading("All cells");
-    document.table(&head, groups.iter().map(row).collect(), 2);
+    let summary = format!("All {} cells", groups.len());
+    document.folded(&summary, &head, groups.iter().map(row).collect(), 2);
 }
 
 #[cfg(test)]

@@ -1,0 +1,102 @@
+//! What a proxy, and the filter in it, add to latency: differences of means with their spread over repetitions.
+//!
+//! A difference whose 95 % confidence interval by Welch's test holds zero is noise. Many are tested, so that one in
+//! twenty is called a difference by chance: what counts is what holds over loads and figures.
+
+use super::document::Document;
+use super::groups::{Group, Who};
+use crate::compare::welch;
+use crate::result::{Figure, Topology};
+
+const FIGURES: [Figure; 5] = [
+    Figure::MeanMs,
+    Figure::P50Ms,
+    Figure::P75Ms,
+    Figure::P90Ms,
+    Figure::P99Ms,
+];
+
+/// The steps of the way: what is added, to what, and by whom.
+fn steps() -> [(&'static str, Who, Who); 2] {
+    let who = |topology, contender: &str| Who {
+        topology,
+        contender: contender.to_owned(),
+    };
+    let envoy = || who(Topology::Shared, "none");
+    [
+        ("Envoy, to direct", who(Topology::Direct, "none"), envoy()),
+        (
+            "the filter, to Envoy",
+            envoy(),
+            who(Topology::Shared, "tidegate"),
+        ),
+    ]
+}
+
+/// Adds the table: for each load what each step adds.
+pub(super) fn write(document: &mut Document, all: &[Group<'_>]) {
+    let mut rows = Vec::new();
+    let mut cells: Vec<&str> = Vec::new();
+    for group in all {
+        if !cells.contains(&group.any.cell.as_str()) {
+            cells.push(&group.any.cell);
+        }
+    }
+    for cell in cells {
+        let of = |who: &Who| {
+            let is_of = |group: &&Group<'_>| group.any.cell == cell && group.who() == *who;
+            all.iter().find(is_of)
+        };
+        for (name, without, with) in steps() {
+            if let (Some(without), Some(with)) = (of(&without), of(&with)) {
+                let added =
+                    FIGURES.map(|figure| added(&without.values(figure), &with.values(figure)));
+                rows.push(
+                    [cell.to_owned(), name.to_owned()]
+                        .into_iter()
+                        .chain(added)
+                        .collect(),
+                );
+            }
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    document.subheading("What each step adds");
+    document.paragraph(
+        "Difference of the means over the repetitions in milliseconds, with its 95 % confidence interval (Welch). Where \
+         the interval holds zero it is noise.",
+    );
+    let head: Vec<&str> = ["load", "added by"]
+        .into_iter()
+        .chain(FIGURES.map(Figure::head))
+        .collect();
+    document.table(&head, rows, 2);
+}
+
+/// A difference as a cell of a table.
+fn added(without: &[f64], with: &[f64]) -> String {
+    if without.is_empty() || with.is_empty() {
+        return "!gap".to_owned();
+    }
+    let difference = welch::mean(with) - welch::mean(without);
+    match welch::test(without, with).map(|test| test.interval) {
+        None => format!("{difference:+.2} (one run)"),
+        Some((low, high)) if low <= 0.0 && high >= 0.0 => format!("noise ({low:+.2}..{high:+.2})"),
+        Some((low, high)) => format!("*{difference:+.2} ({low:+.2}..{high:+.2})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_repetitions_differ_by_is_noise() {
+        assert!(added(&[1.0, 1.2, 1.1], &[1.1, 1.3, 1.0]).starts_with("noise (-"));
+        assert!(added(&[1.0, 1.02, 1.01], &[2.0, 2.02, 2.01]).starts_with("*+1.00 (+0.9"));
+        assert_eq!(added(&[1.0], &[1.5]), "+0.50 (one run)");
+        assert_eq!(added(&[], &[1.5]), "!gap");
+    }
+}
