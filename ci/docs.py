@@ -3,7 +3,8 @@
 
 A document that names a file, a make target or a metric which is gone sends its reader astray. Held
 against the tree: back-ticked paths, relative links with their anchors, `make` targets, and metric
-names against docs/metrics.md. What only a build creates (dist/, out/, .tools/) is taken as given.
+names against docs/metrics.md. In the README's section on load tests every table has to link to a committed run,
+and each of its figures has to stand there. What only a build creates (dist/, out/, .tools/) is taken as given.
 """
 
 import re
@@ -12,6 +13,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# Where the runs are that the README's section on load tests quotes.
+BASELINES = "loadtests/baselines/"
+FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
 BUILT = ("dist/", "out/", ".tools/", "target/")
 # A name with one of these endings is meant as a file, wherever it stands.
 FILE = re.compile(r"\.(md|rs|toml|sh|py|ya?ml|json|allow|keep|env|wasm)$")
@@ -82,6 +86,38 @@ def metrics():
     return set(METRIC.findall(page.read_text())) if page.exists() else None
 
 
+def sections(text):
+    """The sections of a page: number of the first line, heading, lines."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("#"):
+            found.append((number, line.lstrip("# "), []))
+        elif found:
+            found[-1][2].append(line)
+    return found
+
+
+def figures(text):
+    return {figure.replace(",", "") for figure in FIGURE.findall(text)}
+
+
+def quoted(page):
+    """What is wrong with the tables of load tests: each figure beside its row's name is one of a committed run."""
+    for first, heading, lines in sections(page.read_text()):
+        rows = [(first + offset, line) for offset, line in enumerate(lines, 1) if line.startswith("|")]
+        if "load test" not in heading.lower() or not rows:
+            continue
+        links = re.findall(r"\]\((" + re.escape(BASELINES) + r"[^)#\s]+)", "\n".join(lines))
+        if not links:
+            yield first, f"the tables of \"{heading}\" link to no run in {BASELINES}"
+        runs = [page.parent / link for link in links]
+        known = set().union(*(figures(run.read_text()) for run in runs if run.is_file()))
+        for number, row in rows:
+            cells = row.strip().strip("|").split("|")[1:]
+            for figure in sorted(figures(" ".join(cells)) - known) if links else ():
+                yield number, f"{figure} is not in {' or '.join(links)}"
+
+
 def check(page, top, make, known):
     text = page.read_text()
     prose, inline, fenced = parts(text)
@@ -100,6 +136,8 @@ def check(page, top, make, known):
                 yield number, f"the link to {link} leads nowhere"
             elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
                 yield number, f"{target.name} has no heading #{anchor}"
+    if page == ROOT / "README.md":
+        yield from quoted(page)
     for number, code in inline + fenced:
         for target in re.findall(r"(?:^|&& |\$ )make ([a-z][a-z0-9-]*)", code):
             if target not in make:
