@@ -60,7 +60,11 @@ bench-control: rust ## Measure the control service with 2,000 proxies (ARGS=--he
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example bench_control -- $(ARGS)
 
 ## Load tests
-.PHONY: loadtest-k6 loadtest-report loadtest-compare
+.PHONY: loadtest loadtest-k6 loadtest-report loadtest-compare
+loadtest: module tools tools-load ## Repeat published experiments, in 15 minutes (STUDIES=a,b CELLS=text FULL=1 RESUME=1 NAME=run)
+	@$(RUN) tidegate-loadtests -- run --studies $(or $(STUDIES),all) --cells "$(CELLS)" $(if $(FULL),--full) \
+		$(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
+
 loadtest-k6: module tools ## Play the k6 scenarios on a stage, or against BASE_URL=http://... (TESTS=smoke,outage REPEAT=3)
 	@ci/load.sh k6
 	@BASE_URL="$(BASE_URL)" $(RUN) tidegate-loadtests -- k6 --tests $(or $(TESTS),all) --repeat $(REPEAT) --out $(or $(OUT),out/k6) $(ARGS)
@@ -72,7 +76,7 @@ loadtest-compare: rust ## Say which differences between two runs are more than n
 	@$(RUN) tidegate-loadtests -- compare $(or $(A),$(error A=: the folder of the first run)) $(or $(B),$(error B=: the folder of the second run)) $(if $(OUT),--out $(OUT)) $(ARGS)
 
 ## Build
-.PHONY: filter module tools tools-kube tools-mesh rust size
+.PHONY: filter module tools tools-load tools-kube tools-mesh rust size
 filter: rust ## Build dist/tidegate.wasm, and dist/tidegate-test.wasm for the tests
 	@ci/filter.sh
 
@@ -81,6 +85,9 @@ module: rust ## Build only dist/tidegate.wasm
 
 tools: rust ## Install Envoy as .tools/bin/envoy, from the cache if it is there
 	@ci/tools.sh
+
+tools-load: ## Build fortio and k6 with Go as .tools/bin, or take them from the cache
+	@ci/load.sh
 
 tools-kube: ## Build kube-apiserver and etcd with Go as .tools/bin, or take them from the cache
 	@ci/mesh.sh etcd kube-apiserver

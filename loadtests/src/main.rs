@@ -21,6 +21,7 @@ enum Command {
     Report(command::report::Options),
     Compare(command::compare::Options),
     Check(command::check::Options),
+    Run(command::run::Options),
 }
 
 #[tokio::main]
@@ -31,6 +32,7 @@ async fn main() -> ExitCode {
         Command::Report(options) => command::report::run(&options),
         Command::Compare(options) => command::compare::run(&options),
         Command::Check(options) => command::check::run(&options),
+        Command::Run(options) => command::run::run(&options).await,
     };
     ended.unwrap_or_else(|error| {
         eprintln!("tidegate-loadtests: {error:#}");

@@ -16,7 +16,6 @@ mod read;
 
 pub use cell::{CellResult, Figures, Outcome, Parameter, Point, Tool, Topology};
 pub use figure::{Better, Figure};
-pub(crate) use gather::program;
 pub use gather::{Circumstances, GatherError};
 pub use info::{Extent, Lack, RunInfo};
 pub use read::{Damage, ReadError, Run};

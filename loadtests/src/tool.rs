@@ -1,5 +1,170 @@
 //! The programs that make load, and what they leave behind in our own terms.
 //!
-//! What is known of single requests becomes figures and points over time in [`tally`].
+//! [`fortio`] and [`k6`] are run and their files read; [`open_loop`] is the testbed's own client. Histograms of
+//! several processes are put together by [`histogram`]; what is known of single requests becomes figures and points
+//! over time in [`tally`].
 
+pub mod fortio;
+pub mod histogram;
+pub mod k6;
+pub mod open_loop;
 pub mod tally;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tidegate_testbed::envoy;
+use tokio::process::Command;
+
+/// Why a tool gave no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// It is not installed.
+    #[error("{} is missing: run `make tools-load`", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// It could not be run.
+    #[error("run {}", path.display())]
+    Run {
+        /// The program.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It ended with an error.
+    #[error("{program} ended with {status}: {said}")]
+    Ended {
+        /// Its name.
+        program: &'static str,
+        /// Exit status or signal.
+        status: String,
+        /// The end of what it said.
+        said: String,
+    },
+    /// It did not end.
+    #[error("{program} had not ended after {waited:?}")]
+    Endless {
+        /// Its name.
+        program: &'static str,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Its file cannot be used.
+    #[error("{}: found {found}, expected {expected}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: &'static str,
+    },
+}
+
+/// A program gets this long beyond what it was told.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// So many letters of what a program said are shown.
+const SAID: usize = 600;
+
+/// Name of the environment variable that names another folder with the programs.
+pub const TOOLS_VARIABLE: &str = "TIDEGATE_LOAD_TOOLS";
+
+/// Where the program of this name is: where `make tools-load` puts it, or in the folder that the environment variable
+/// `TIDEGATE_LOAD_TOOLS` names.
+#[must_use]
+pub fn path(name: &str) -> PathBuf {
+    let folder = std::env::var_os(TOOLS_VARIABLE);
+    folder
+        .map_or_else(|| envoy::repository().join(".tools/bin"), PathBuf::from)
+        .join(name)
+}
+
+/// The program of this name.
+///
+/// # Errors
+/// When it is not there.
+pub fn program(name: &str) -> Result<PathBuf, ToolError> {
+    let path = path(name);
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(ToolError::Missing { path })
+    }
+}
+
+/// Runs a program that is to take `length`; it is killed when it takes much longer or nobody waits any more.
+async fn run(name: &'static str, mut command: Command, length: Duration) -> Result<(), ToolError> {
+    let path = PathBuf::from(command.as_std().get_program());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let within = length + GRACE;
+    let Ok(output) = tokio::time::timeout(within, command.output()).await else {
+        return Err(ToolError::Endless {
+            program: name,
+            waited: within,
+        });
+    };
+    let output = output.map_err(|source| ToolError::Run { path, source })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(ToolError::Ended {
+        program: name,
+        status: output.status.to_string(),
+        said: end_of(&said),
+    })
+}
+
+fn end_of(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let said = said.trim();
+    let from = said.char_indices().rev().nth(SAID).map_or(0, |(at, _)| at);
+    said.get(from..).unwrap_or_default().to_owned()
+}
+
+/// The text of a tool's file.
+fn read(path: &Path, expected: &'static str) -> Result<String, ToolError> {
+    std::fs::read_to_string(path).map_err(|error| ToolError::File {
+        path: path.to_owned(),
+        found: error.to_string(),
+        expected,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_that_fails_is_quoted() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo no such target >&2; exit 3"]);
+        let said = run("fortio", command, Duration::ZERO)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert_eq!(said, "fortio ended with exit status: 3: no such target");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_is_named() {
+        let missing = program("no-such-tool").unwrap_err().to_string();
+        assert!(
+            missing.ends_with(".tools/bin/no-such-tool is missing: run `make tools-load`"),
+            "{missing}"
+        );
+        let error = run("k6", Command::new("/no/such/program"), Duration::ZERO)
+            .await
+            .unwrap_err();
+        assert_eq!(error.to_string(), "run /no/such/program");
+    }
+}

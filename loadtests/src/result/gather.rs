@@ -11,6 +11,7 @@ use tidegate_testbed::{about, envoy};
 
 use super::info::UNKNOWN;
 use super::{Extent, Parameter, RunInfo, Tool};
+use crate::tool;
 
 /// What only the runner knows of a run.
 #[derive(Debug, Clone)]
@@ -88,15 +89,9 @@ impl Circumstances {
     }
 }
 
-/// The program of a tool: what `ci/load.sh` puts there.
-#[must_use]
-pub(crate) fn program(name: &str) -> PathBuf {
-    envoy::repository().join(".tools/bin").join(name)
-}
-
 /// What a tool says of itself.
-fn version(tool: Tool, name: &str) -> Result<String, GatherError> {
-    let path = program(name);
+fn version(kind: Tool, name: &str) -> Result<String, GatherError> {
+    let path = tool::path(name);
     let output = Command::new(&path)
         .arg("version")
         .output()
@@ -105,7 +100,7 @@ fn version(tool: Tool, name: &str) -> Result<String, GatherError> {
     let said = output
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .unwrap_or_default();
-    version_of(tool, &said).ok_or(GatherError::Tool { path })
+    version_of(kind, &said).ok_or(GatherError::Tool { path })
 }
 
 /// The number in what a tool says: `k6 v1.8.1 (go1.26.8, linux/amd64)`, or the first word for the others.

@@ -101,7 +101,9 @@ impl Run {
             })?;
         let results = folder.join(RESULTS_FILE);
         let (cells, damaged) = parse(&read(&results)?, &results);
-        let tools: BTreeSet<Tool> = cells.iter().map(|cell| cell.tool).collect();
+        // A tool that is missing has no version and no figures either.
+        let with_figures = cells.iter().filter(|cell| cell.error().is_none());
+        let tools: BTreeSet<Tool> = with_figures.map(|cell| cell.tool).collect();
         let tools: Vec<Tool> = tools.into_iter().collect();
         let lacks = info.lacks(&tools);
         if lacks.is_empty() {

@@ -9,7 +9,7 @@ use tidegate_testbed::envoy;
 use tokio::process::Command;
 
 use super::{Played, SuiteError};
-use crate::result::program;
+use crate::tool;
 
 /// A test that takes longer than this is killed.
 pub(super) const BOUND: Duration = Duration::from_secs(180);
@@ -35,7 +35,7 @@ pub(super) async fn drive(
         path: log.clone(),
         source,
     })?;
-    let path = program("k6");
+    let path = tool::path("k6");
     let mut command = Command::new(&path);
     command
         .args([

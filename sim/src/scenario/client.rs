@@ -93,11 +93,53 @@ pub struct Bursts {
 pub struct Retries {
     /// Most attempts after the first.
     pub max: u32,
-    /// Pause before the first retry; doubles with each, with full jitter.
+    /// Pause before the first retry; doubles with each, with full jitter, unless it is `steady`.
     #[serde(with = "humantime_serde")]
     pub backoff: Duration,
+    /// Whether the pause is always the same and without jitter, as in scripts and naive clients.
+    #[serde(default)]
+    pub steady: bool,
     /// Whether it tries again also where the proxy says that this is of no use (`x-envoy-ratelimited`), as callers
     /// do that are no Envoys.
     #[serde(default)]
     pub stubborn: bool,
+}
+
+impl Retries {
+    /// How long a caller waits after its attempt number `attempts`, given a number drawn evenly from 0..1.
+    ///
+    /// Exponential with full jitter, so that callers do not come back in step, unless the pause is steady.
+    #[must_use]
+    pub fn pause(&self, attempts: u32, drawn: f64) -> Duration {
+        if self.steady {
+            return self.backoff;
+        }
+        let longest = self.backoff * 2_u32.saturating_pow(attempts.saturating_sub(1));
+        longest.mul_f64(drawn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_pause_neither_grows_nor_jitters() {
+        let retries = Retries {
+            max: 10,
+            backoff: Duration::from_secs(2),
+            steady: true,
+            stubborn: false,
+        };
+        assert_eq!(retries.pause(5, 0.25), Duration::from_secs(2));
+        let growing = Retries {
+            steady: false,
+            ..retries
+        };
+        assert_eq!(
+            growing.pause(3, 0.25),
+            Duration::from_secs(2),
+            "a quarter of 8 s"
+        );
+    }
 }

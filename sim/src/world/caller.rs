@@ -60,9 +60,7 @@ impl World<'_> {
                 && (makes_sense || retries.stubborn)
         });
         if let Some(retries) = again {
-            // Exponential, with full jitter, so that callers do not come back in step.
-            let longest = retries.backoff * 2_u32.saturating_pow(call.attempts - 1);
-            let pause = longest.mul_f64(rng::unit(&mut self.chance.backoff));
+            let pause = retries.pause(call.attempts, rng::unit(&mut self.chance.backoff));
             self.push_after(pause, What::Again { call: id });
             return;
         }

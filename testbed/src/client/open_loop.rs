@@ -114,19 +114,16 @@ impl Request {
         }
     }
 
-    /// Exponential, with full jitter, so that callers do not come back in step.
     fn pause(&mut self, attempts: u32) -> Duration {
-        let base = self
-            .client
+        let drawn = self.rng.random();
+        self.client
             .retries
-            .map_or(Duration::ZERO, |retries| retries.backoff);
-        let longest = base * 2_u32.saturating_pow(attempts - 1);
-        longest.mul_f64(self.rng.random())
+            .map_or(Duration::ZERO, |retries| retries.pause(attempts, drawn))
     }
 }
 
 /// Beginnings of the response code details of replies that a proxy made to shed load.
-const SHED_DETAILS: [&str; 5] = [
+pub const SHED_DETAILS: [&str; 5] = [
     "tidegate_shed_",
     "reached_concurrency_limit",
     "denied_by_admission_control",

@@ -20,7 +20,7 @@ pub(super) fn duration(value: Duration) -> String {
 
 /// The bootstrap for what `builder` describes.
 pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
-    let any_port = json!({"socket_address": {"address": "127.0.0.1", "port_value": 0}});
+    let local = |port: u16| json!({"socket_address": {"address": "127.0.0.1", "port_value": port}});
     let manager = json!({
         "name": "envoy.filters.network.http_connection_manager",
         "typed_config": connection_manager(builder, folder),
@@ -29,12 +29,12 @@ pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
     json!({
         "node": {"id": "tidegate-testbed", "cluster": "tidegate-testbed"},
         "dynamic_resources": dynamic.unwrap_or_else(|| json!({})),
-        "admin": {"address": any_port},
+        "admin": {"address": local(0)},
         "stats_flush_interval": "1s",
         "static_resources": {
             "listeners": [{
                 "name": "listener",
-                "address": any_port,
+                "address": local(builder.port),
                 "traffic_direction": "OUTBOUND",
                 "filter_chains": [{"filters": [manager]}],
             }],
@@ -55,6 +55,9 @@ fn connection_manager(builder: &EnvoyBuilder, folder: &Path) -> Value {
         "name": "envoy.filters.http.router",
         "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
     }));
+    let access_log = builder
+        .access_log
+        .then(|| access_log::json(&folder.join(ACCESS_LOG)));
     json!({
         "@type":
             "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -65,7 +68,7 @@ fn connection_manager(builder: &EnvoyBuilder, folder: &Path) -> Value {
         "internal_address_config": {"cidr_ranges": [{"address_prefix": "127.0.0.0", "prefix_len": 8}]},
         "generate_request_id": false,
         "http_filters": filters,
-        "access_log": [access_log::json(&folder.join(ACCESS_LOG))],
+        "access_log": access_log.as_slice(),
         "local_reply_config": {"mappers": [local_reply_details()]},
         "route_config": {"name": "routes", "virtual_hosts": [virtual_host(builder)]},
     })

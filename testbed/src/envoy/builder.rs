@@ -21,6 +21,8 @@ pub struct EnvoyBuilder {
     pub(super) route_timeout: Duration,
     pub(super) log_level: String,
     pub(super) ready_within: Duration,
+    pub(super) port: u16,
+    pub(super) access_log: bool,
     pub(super) edits: Vec<fn(&mut Value)>,
 }
 
@@ -35,6 +37,8 @@ impl EnvoyBuilder {
             route_timeout: Duration::from_secs(15),
             log_level: "warning".to_owned(),
             ready_within: Duration::from_secs(30),
+            port: 0,
+            access_log: true,
             edits: Vec::new(),
         }
     }
@@ -92,6 +96,20 @@ impl EnvoyBuilder {
     #[must_use]
     pub const fn ready_within(mut self, bound: Duration) -> Self {
         self.ready_within = bound;
+        self
+    }
+
+    /// Listens on this port of 127.0.0.1 (default 0: one that the kernel chooses).
+    #[must_use]
+    pub const fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// Writes no access log: for measurements in which the disk shall have no part.
+    #[must_use]
+    pub const fn without_access_log(mut self) -> Self {
+        self.access_log = false;
         self
     }
 

@@ -14,6 +14,7 @@ pub struct Cluster {
     endpoints: Vec<SocketAddr>,
     http2: bool,
     thresholds: Thresholds,
+    requests_per_connection: u32,
     outlier: Option<Outlier>,
     balancing: Balancing,
     connect_timeout: Duration,
@@ -121,6 +122,7 @@ impl Cluster {
             endpoints: vec![endpoint],
             http2: false,
             thresholds: Thresholds::unlimited(),
+            requests_per_connection: 0,
             outlier: None,
             balancing: Balancing::default(),
             connect_timeout: Duration::from_secs(1),
@@ -154,6 +156,13 @@ impl Cluster {
     #[must_use]
     pub const fn thresholds(mut self, thresholds: Thresholds) -> Self {
         self.thresholds = thresholds;
+        self
+    }
+
+    /// Closes each connection after so many requests (default 0: never).
+    #[must_use]
+    pub const fn requests_per_connection(mut self, most: u32) -> Self {
+        self.requests_per_connection = most;
         self
     }
 
@@ -194,6 +203,10 @@ impl Cluster {
         } else {
             "http_protocol_options"
         };
+        let common = match self.requests_per_connection {
+            0 => json!({}),
+            most => json!({"max_requests_per_connection": most}),
+        };
         let mut cluster = json!({
             "name": self.name,
             "type": "STATIC",
@@ -204,6 +217,7 @@ impl Cluster {
             "typed_extension_protocol_options": {
                 "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                     "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                    "common_http_protocol_options": common,
                     "explicit_http_config": {protocol: {}},
                 },
             },

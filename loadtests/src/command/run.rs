@@ -1,0 +1,298 @@
+//! `run`: plays studies, and writes down each cell as soon as it is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use tidegate_loadtests::journal::Journal;
+use tidegate_loadtests::matrix::Cell;
+use tidegate_loadtests::result::{
+    CellResult, Circumstances, Extent, Figure, Outcome, Parameter, RUN_FILE, Tool,
+};
+use tidegate_loadtests::runner::Runner;
+use tidegate_loadtests::study::{self, Study};
+use tidegate_loadtests::tool::program;
+use tidegate_loadtests::topology::Ports;
+use tidegate_testbed::bench::clock::{Clock, spoken};
+use tidegate_testbed::run::{interrupted, raise_file_limit};
+use tidegate_testbed::{about, envoy};
+
+/// Play studies and write down what came out.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Studies by name, separated by commas; `all` for every one.
+    #[arg(long, default_value = "all", value_delimiter = ',')]
+    studies: Vec<String>,
+    /// Only cells whose name, topology and contender contain this text.
+    #[arg(long, default_value = "")]
+    cells: String,
+    /// The whole matrix, which takes many hours, in place of a part of it.
+    #[arg(long)]
+    full: bool,
+    /// Go on with the last run, or with the one that `--name` names.
+    #[arg(long)]
+    resume: bool,
+    /// Name of the run; its extent, date and time otherwise.
+    #[arg(long)]
+    name: Option<String>,
+    /// Folder with a folder for each run.
+    #[arg(long, default_value = "out/loadtests")]
+    out: PathBuf,
+    /// Envoys listen on this port and those after it; on any otherwise.
+    #[arg(long)]
+    first_port: Option<u16>,
+    /// Print the cells and how long they take, and play nothing.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Exit code of a program that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+/// Plays what is asked for; fails when a cell has failed.
+pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
+    let cells = cells(options)?;
+    if options.list {
+        list(&cells);
+        return Ok(ExitCode::SUCCESS);
+    }
+    // What is dropped here, when a signal comes first, ends the processes of the cell that is being played.
+    tokio::select! {
+        ended = play_all(options, &cells) => ended,
+        () = interrupted() => {
+            eprintln!("\nloadtest: interrupted; what is over is kept, nothing is left running, RESUME=1 goes on");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+/// The chosen cells.
+fn cells(options: &Options) -> Result<Vec<Cell>> {
+    let mut studies: Vec<Study> = Vec::new();
+    for name in &options.studies {
+        if name == "all" {
+            studies.extend(study::ALL);
+        } else {
+            studies.push(Study::of(name)?);
+        }
+    }
+    let mut cells = Vec::new();
+    for study in studies {
+        cells.extend(study.cells(extent(options))?);
+    }
+    cells.retain(|cell| cell.result(Outcome::Ok).name().contains(&options.cells));
+    if cells.is_empty() {
+        bail!(
+            "--cells: found {}, expected a part of the name of a cell (--list shows them)",
+            options.cells
+        );
+    }
+    Ok(cells)
+}
+
+const fn extent(options: &Options) -> Extent {
+    if options.full {
+        Extent::Full
+    } else {
+        Extent::Reduced
+    }
+}
+
+fn list(cells: &[Cell]) {
+    for cell in cells {
+        println!("{}", cell.result(Outcome::Ok).name());
+    }
+    let left = Clock::new(cells.iter().map(Cell::length)).left();
+    println!("{} cells, about {}", cells.len(), spoken(left));
+}
+
+async fn play_all(options: &Options, cells: &[Cell]) -> Result<ExitCode> {
+    check_parts()?;
+    raise_file_limit();
+    let (folder, mut journal) = open(options, cells)?;
+    let runner = Runner {
+        folder: folder.clone(),
+        ports: options.first_port.map_or(Ports::Any, Ports::From),
+    };
+    let is_due = |cell: &&Cell| !journal.has(&cell.result(Outcome::Ok));
+    let due: Vec<&Cell> = cells.iter().filter(is_due).collect();
+    let mut clock = Clock::new(due.iter().map(|cell| cell.length()));
+    println!(
+        "{}: {} of {} cells, about {}",
+        folder.display(),
+        due.len(),
+        cells.len(),
+        spoken(clock.left())
+    );
+    let mut failed = 0;
+    for (number, cell) in (cells.len() - due.len() + 1..).zip(due) {
+        let head = format!(
+            "[{number}/{}] {}",
+            cells.len(),
+            cell.result(Outcome::Ok).name()
+        );
+        announce(&head, clock.left());
+        let begun = Instant::now();
+        let result = runner.play(cell, &file_name(cell)).await;
+        clock.ended(cell.length(), begun.elapsed());
+        journal.note(&result)?;
+        failed += u32::from(result.error().is_some());
+        println!(
+            "{}{head}  {}  ({} left)",
+            erase(),
+            summary(&result),
+            spoken(clock.left())
+        );
+    }
+    println!(
+        "results: {}",
+        fs::canonicalize(&folder).unwrap_or(folder).display()
+    );
+    if failed == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!(
+        "loadtest: {failed} cells failed and are gaps in the report; RESUME=1 plays them again"
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+/// Without Envoy and the module no cell can be played; a tool that is missing is a matter of its cells.
+fn check_parts() -> Result<()> {
+    for (path, target) in [
+        (envoy::binary(), "make tools"),
+        (envoy::release_module(), "make module"),
+    ] {
+        if !path.exists() {
+            bail!("{} is missing: run `{target}`", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// The folder of the run and its journal, begun or gone on with.
+fn open(options: &Options, cells: &[Cell]) -> Result<(PathBuf, Journal)> {
+    let extent = extent(options);
+    let name = match (&options.name, options.resume) {
+        (Some(name), _) => name.clone(),
+        (None, true) => last(&options.out, extent)?,
+        (None, false) => new_name(extent),
+    };
+    let tools: BTreeSet<Tool> = cells.iter().map(Cell::tool).collect();
+    let is_there = |tool: &Tool| tool.program().is_none_or(|name| program(name).is_ok());
+    let mut planned: BTreeMap<String, usize> = BTreeMap::new();
+    for cell in cells {
+        *planned.entry(cell.study.to_owned()).or_default() += 1;
+    }
+    let text = |text: &str| Parameter::Text(text.to_owned());
+    let info = Circumstances {
+        run: name.clone(),
+        extent,
+        parameters: [
+            ("studies".to_owned(), text(&options.studies.join(","))),
+            ("cells".to_owned(), text(&options.cells)),
+            ("envoy_workers".to_owned(), Parameter::Number(1.0)),
+        ]
+        .into(),
+        planned,
+        tools: tools.into_iter().filter(is_there).collect(),
+    }
+    .gather()?;
+    let folder = options.out.join(&name);
+    let journal = if options.resume {
+        Journal::resume(&folder, &info)?
+    } else if folder.join(RUN_FILE).exists() {
+        bail!(
+            "{}: found a run, expected none (RESUME=1 goes on with it)",
+            folder.display()
+        );
+    } else {
+        Journal::begin(&folder, &info)?
+    };
+    Ok((folder, journal))
+}
+
+/// Extent, date and time, such as `reduced-20261121-1030`.
+fn new_name(extent: Extent) -> String {
+    let date = about::metadata().remove("date").unwrap_or_default();
+    let digits: String = date.chars().filter(char::is_ascii_digit).collect();
+    let (day, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
+    format!("{extent}-{day}-{time}")
+}
+
+/// The last run of an extent; names sort by time.
+fn last(out: &Path, extent: Extent) -> Result<String> {
+    let begins = format!("{extent}-");
+    let folders = fs::read_dir(out).with_context(|| format!("read {}", out.display()))?;
+    let names = folders
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let last = names
+        .filter(|name| name.starts_with(&begins) && out.join(name).join(RUN_FILE).exists())
+        .max();
+    last.with_context(|| {
+        format!(
+            "{}: found no run whose name begins with {begins}",
+            out.display()
+        )
+    })
+}
+
+/// The name of a cell as that of a folder.
+fn file_name(cell: &Cell) -> String {
+    let name = cell.result(Outcome::Ok).name();
+    let kept = |letter: char| {
+        if letter.is_ascii_alphanumeric() {
+            letter
+        } else {
+            '-'
+        }
+    };
+    let words: Vec<String> = name
+        .split_whitespace()
+        .map(|word| word.chars().map(kept).collect())
+        .collect();
+    words.join("_")
+}
+
+/// The figures that tell most, or what went wrong, in one line.
+fn summary(result: &CellResult) -> String {
+    if let Some(error) = result.error() {
+        return format!("FAILED: {}", error.lines().next().unwrap_or_default());
+    }
+    let shown = [
+        Figure::Qps,
+        Figure::SuccessRatio,
+        Figure::GoodputRps,
+        Figure::P99Ms,
+    ]
+    .into_iter();
+    let shown = shown.filter_map(|figure| {
+        let value = figure.of(&result.figures)?;
+        Some(format!("{} {}", figure.head(), figure.shown(value)))
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// Where somebody watches: what is being played, until it is over.
+fn announce(head: &str, left: Duration) {
+    if std::io::stdout().is_terminal() {
+        print!("{head}  ({} left)", spoken(left));
+        // A terminal that is gone needs no progress.
+        let _ = std::io::stdout().flush();
+    }
+}
+
+/// What erases an announcement.
+fn erase() -> &'static str {
+    if std::io::stdout().is_terminal() {
+        "\r\x1b[2K"
+    } else {
+        ""
+    }
+}

@@ -1,0 +1,252 @@
+//! The folder of a run, written so that an interrupted run loses nothing but the cell that was being played.
+//!
+//! `run.json` is written before the first cell, each cell is a line as soon as it is over. To go on, the conditions
+//! have to be the same: figures of another commit, module, machine or tool must not stand in one table. Cells that
+//! failed are played again; of two lines for one cell the later counts.
+//!
+//! Edges: a last line that was cut short is ended first, so that it spoils no other.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::result::{CellResult, RESULTS_FILE, RUN_FILE, ReadError, Run, RunInfo};
+
+/// Why a run could not be begun or gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// A file cannot be written.
+    #[error("write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// What is there cannot be read.
+    #[error("go on with a run")]
+    Read(#[from] ReadError),
+    /// The conditions are other ones.
+    #[error("{}: a run goes on in the same conditions only; begin a new one\n{}", path.display(), differences.join("\n"))]
+    OtherConditions {
+        /// The metadata.
+        path: PathBuf,
+        /// What differs.
+        differences: Vec<String>,
+    },
+}
+
+/// The file that grows.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    made: BTreeSet<String>,
+}
+
+impl Journal {
+    /// Begins a run in `folder`, which is made.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin(folder: &Path, info: &RunInfo) -> Result<Self, JournalError> {
+        let write = |path: &Path| {
+            let path = path.to_owned();
+            move |source| JournalError::Write { path, source }
+        };
+        fs::create_dir_all(folder).map_err(write(folder))?;
+        write_info(folder, info)?;
+        let path = folder.join(RESULTS_FILE);
+        let file = File::create(&path).map_err(write(&path))?;
+        Ok(Self {
+            path,
+            file,
+            made: BTreeSet::new(),
+        })
+    }
+
+    /// Goes on with the run in `folder`; `info` says how it would be begun now.
+    ///
+    /// # Errors
+    /// When there is none, or the conditions were other ones.
+    pub fn resume(folder: &Path, info: &RunInfo) -> Result<Self, JournalError> {
+        let run = Run::read(folder)?;
+        let differences = differences(&run.info, info);
+        if !differences.is_empty() {
+            return Err(JournalError::OtherConditions {
+                path: folder.join(RUN_FILE),
+                differences,
+            });
+        }
+        // A tool may have been installed meanwhile, and more be asked for.
+        let mut known = run.info.clone();
+        known.versions.extend(info.versions.clone());
+        known.planned.extend(info.planned.clone());
+        write_info(folder, &known)?;
+        let made = run.ended().map(CellResult::name).collect();
+        let path = folder.join(RESULTS_FILE);
+        let open = OpenOptions::new().append(true).open(&path);
+        let mut file = open.map_err(|source| JournalError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        if run.damaged.iter().any(|damage| damage.is_cut_short) {
+            file.write_all(b"\n")
+                .map_err(|source| JournalError::Write {
+                    path: path.clone(),
+                    source,
+                })?;
+        }
+        Ok(Self { path, file, made })
+    }
+
+    /// Whether there is a result for the cell of `result` already, and no failure.
+    #[must_use]
+    pub fn has(&self, result: &CellResult) -> bool {
+        self.made.contains(&result.name())
+    }
+
+    /// Writes down a result.
+    ///
+    /// # Errors
+    /// When the line cannot be written.
+    pub fn note(&mut self, result: &CellResult) -> Result<(), JournalError> {
+        let write = |source| JournalError::Write {
+            path: self.path.clone(),
+            source,
+        };
+        let line = serde_json::to_string(result).map_err(|error| write(error.into()))? + "\n";
+        // One call, and nothing is held back in a buffer.
+        self.file.write_all(line.as_bytes()).map_err(write)
+    }
+}
+
+/// Writes the metadata in one step: beside the file, then renamed.
+fn write_info(folder: &Path, info: &RunInfo) -> Result<(), JournalError> {
+    let (path, beside) = (folder.join(RUN_FILE), folder.join("run.json.new"));
+    let text = serde_json::to_string_pretty(info).map_err(io::Error::from);
+    let written = text.and_then(|text| fs::write(&beside, text + "\n"));
+    let renamed = written.and_then(|()| fs::rename(&beside, &path));
+    renamed.map_err(|source| JournalError::Write { path, source })
+}
+
+/// In what the conditions differ; the date does not matter, nor which studies were planned.
+fn differences(before: &RunInfo, now: &RunInfo) -> Vec<String> {
+    let mut facts: Vec<(String, String, String)> = [
+        ("machine", &before.machine, &now.machine),
+        ("kernel", &before.kernel, &now.kernel),
+        ("commit", &before.commit, &now.commit),
+        ("module_sha256", &before.module_sha256, &now.module_sha256),
+    ]
+    .map(|(name, before, now)| (name.to_owned(), before.clone(), now.clone()))
+    .into();
+    facts.push((
+        "cores".to_owned(),
+        before.cores.to_string(),
+        now.cores.to_string(),
+    ));
+    facts.push((
+        "extent".to_owned(),
+        before.extent.to_string(),
+        now.extent.to_string(),
+    ));
+    for (program, version) in &now.versions {
+        let then = before.versions.get(program).unwrap_or(version);
+        facts.push((format!("versions.{program}"), then.clone(), version.clone()));
+    }
+    let differ = facts.into_iter().filter(|(_, before, now)| before != now);
+    differ
+        .map(|(name, before, now)| format!("  {name}: found {before}, expected {now}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Extent, Outcome};
+    use crate::study;
+
+    fn info() -> RunInfo {
+        RunInfo {
+            run: "reduced-1".to_owned(),
+            machine: "two cores".to_owned(),
+            cores: 2,
+            kernel: "Linux 6.1".to_owned(),
+            versions: [
+                ("tidegate", "0.1.0"),
+                ("envoy", "1.40.0"),
+                ("fortio", "1.66.5"),
+                ("k6", "1.8.1"),
+            ]
+            .map(|(name, version)| (name.to_owned(), version.to_owned()))
+            .into(),
+            module_sha256: "0".repeat(64),
+            commit: "0123456789ab".to_owned(),
+            date: "2026-11-21T10:00:00Z".to_owned(),
+            extent: Extent::Reduced,
+            parameters: [("ports".to_owned(), 0_u32.into())].into(),
+            planned: [].into(),
+        }
+    }
+
+    fn results() -> Vec<CellResult> {
+        let cells = study::ALL[0].cells(Extent::Reduced).unwrap();
+        cells
+            .iter()
+            .take(3)
+            .map(|cell| cell.result(Outcome::Ok))
+            .collect()
+    }
+
+    #[test]
+    fn a_run_goes_on_where_it_was_cut_short() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second, third] = &results()[..] else {
+            unreachable!()
+        };
+        let failed = CellResult {
+            outcome: Outcome::Failed {
+                error: "port in use".to_owned(),
+            },
+            ..third.clone()
+        };
+        let mut journal = Journal::begin(folder.path(), &info()).unwrap();
+        for result in [first, &failed, second] {
+            journal.note(result).unwrap();
+        }
+        let path = folder.path().join(RESULTS_FILE);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &text[..text.len() - 9]).unwrap();
+
+        let mut journal = Journal::resume(folder.path(), &info()).unwrap();
+        assert!(journal.has(first));
+        assert!(!journal.has(second), "its line was cut short");
+        assert!(!journal.has(third), "it failed");
+        journal.note(second).unwrap();
+        journal.note(third).unwrap();
+        let run = Run::read(folder.path()).unwrap();
+        assert_eq!(
+            (run.ended().count(), run.failed().count(), run.damaged.len()),
+            (3, 0, 1)
+        );
+    }
+
+    #[test]
+    fn figures_of_another_commit_are_not_mixed_in() {
+        let folder = tempfile::tempdir().unwrap();
+        Journal::begin(folder.path(), &info()).unwrap();
+        let now = RunInfo {
+            commit: "fedcba987654".to_owned(),
+            date: "2026-11-22T10:00:00Z".to_owned(),
+            ..info()
+        };
+        let said = Journal::resume(folder.path(), &now)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.ends_with("begin a new one\n  commit: found 0123456789ab, expected fedcba987654"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! A study as data: the cells of its matrix, each with everything that is needed to play it.
+//!
+//! Cells know nothing of processes: [`crate::runner`] plays them, and what it leaves is a
+//! [`CellResult`](crate::result::CellResult) for each. The same cell in another topology or with another contender
+//! has the same name, so that reports can put them side by side.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tidegate_sim::profile::Behaviour;
+use tidegate_sim::scenario::{Scenario, ScenarioError};
+
+use crate::contender::Contender;
+use crate::result::{CellResult, Figures, Outcome, Parameter, Tool, Topology};
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// Name of the study.
+    pub study: &'static str,
+    /// Name of the point in its matrix.
+    pub name: String,
+    /// What the point stands for.
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Where the Envoys stand.
+    pub topology: Topology,
+    /// Who protects the upstream.
+    pub contender: Contender,
+    /// The repetition, from 0.
+    pub repetition: u32,
+    /// Clients, each of which has an Envoy of its own in the topology of sidecars.
+    pub clients: u32,
+    /// The upstream, the objective, and for a story also who sends what when.
+    pub scenario: Scenario,
+    /// Who makes the load, and how.
+    pub load: Load,
+}
+
+/// Who makes the load of a cell, and how.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Load {
+    /// fortio, one process for each client, which share connections and requests evenly.
+    Fortio(Fortio),
+    /// k6: users that wait for their answers.
+    Users(Users),
+    /// The testbed's open loop plays the scenario.
+    Story,
+    /// The same against the front of Bookinfo's shape; the scenario's upstream is its last service.
+    Cascade,
+}
+
+/// What fortio is told, for all clients together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fortio {
+    /// Requests a second; none: as many as go through.
+    pub qps: Option<f64>,
+    /// Connections, on each of which one request is under way.
+    pub connections: u32,
+    /// When it ends.
+    pub until: Until,
+    /// Load of the same kind before the measurement, which is not counted.
+    pub warm_up: Duration,
+    /// Whether each request has a connection of its own (`Connection: close`).
+    pub close: bool,
+}
+
+/// When a measurement ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// After some time.
+    Passed(Duration),
+    /// After so many requests.
+    Sent(u32),
+}
+
+/// What k6 is told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Users {
+    /// Users at the end of the ramp.
+    pub users: u32,
+    /// Users that come each second.
+    pub per_second: f64,
+    /// Length of the whole.
+    pub length: Duration,
+    /// What a user waits between an answer and the next request.
+    pub think: Duration,
+}
+
+/// Guess at the rate of a closed loop, for the time left alone.
+const LOOP_RPS: u32 = 4_000;
+
+impl Cell {
+    /// About how long its load takes; Envoys have to start besides.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        match self.load {
+            Load::Fortio(fortio) => {
+                let measured = match fortio.until {
+                    Until::Passed(length) => length,
+                    Until::Sent(count) => Duration::from_secs((count / LOOP_RPS).into()),
+                };
+                fortio.warm_up + measured
+            }
+            Load::Users(users) => users.length,
+            Load::Story | Load::Cascade => self.scenario.duration,
+        }
+    }
+
+    /// Who makes its load.
+    #[must_use]
+    pub const fn tool(&self) -> Tool {
+        match self.load {
+            Load::Fortio(_) => Tool::Fortio,
+            Load::Users(_) => Tool::K6,
+            Load::Story | Load::Cascade => Tool::Testbed,
+        }
+    }
+
+    /// Its result, still without figures.
+    #[must_use]
+    pub fn result(&self, outcome: Outcome) -> CellResult {
+        CellResult {
+            study: self.study.to_owned(),
+            cell: self.name.clone(),
+            parameters: self.parameters.clone(),
+            topology: self.topology,
+            contender: self.contender.name().to_owned(),
+            repetition: self.repetition,
+            tool: self.tool(),
+            outcome,
+            figures: Figures::default(),
+            series: Vec::new(),
+            raw: None,
+        }
+    }
+}
+
+/// A scenario that is nothing but an upstream and an objective: the load comes from a tool.
+///
+/// # Errors
+/// When the scenario's format is not what this was written for.
+pub fn still(upstream: Behaviour, objective: Duration) -> Result<Scenario, ScenarioError> {
+    let text = "name = 'load'\ntitle = 'load'\nprose = 'load from a tool'\nseed = 1\nduration = '1s'\n\
+        [[clients]]\nload = [{ at = '0s', x = 0.1 }]\n[[upstreams]]\nname = 'main'";
+    let mut scenario = Scenario::parse(text, "load")?;
+    scenario.slo.latency = objective;
+    if let Some(profile) = scenario.upstreams.first_mut() {
+        profile.behaviour = upstream;
+    }
+    Ok(scenario)
+}

@@ -1,0 +1,231 @@
+//! Plays one cell: starts what stands around it, makes the load, ends everything, and says what came out.
+//!
+//! A cell that fails is a result as well: it says why, and the others go on. CPU time, refusals and what reached the
+//! upstream are counted over the measurement alone, without the warm-up.
+
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tidegate_sim::number::{float, ratio};
+use tidegate_testbed::envoy::{AdminError, Envoy};
+use tidegate_testbed::upstream::Upstream;
+
+use crate::matrix::{Cell, Fortio, Load, Until, Users};
+use crate::result::{CellResult, Figures, Outcome, Point};
+use crate::tool::tally::Tally;
+use crate::tool::{ToolError, fortio, k6, open_loop};
+use crate::topology::bookinfo::Bookinfo;
+use crate::topology::{Mesh, Plan, Ports, Seen, TopologyError, cpu, resident_bytes, seen};
+
+/// Why a cell gave no figures.
+#[derive(Debug, thiserror::Error)]
+enum CellError {
+    #[error("set up")]
+    Topology(#[from] TopologyError),
+    #[error("make load")]
+    Tool(#[from] ToolError),
+    #[error("ask envoy for its counters")]
+    Admin(#[from] AdminError),
+    #[error("make folder {}", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("the cell had not ended after {0:?}")]
+    Endless(Duration),
+    #[error("there is no Envoy in front of what is called")]
+    NoFront,
+}
+
+/// A cell gets this long beyond its load: Envoys start, tools have their own bounds.
+const GRACE: Duration = Duration::from_secs(120);
+
+/// Plays cells.
+#[derive(Debug, Clone)]
+pub struct Runner {
+    /// Folder of the run.
+    pub folder: PathBuf,
+    /// On which ports Envoys listen.
+    pub ports: Ports,
+}
+
+/// What came out of a cell.
+#[derive(Debug, Default)]
+struct Played {
+    figures: Figures,
+    series: Vec<Point>,
+}
+
+/// What is counted from outside of the tool, at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    cpu: Duration,
+    seen: Seen,
+    received: u64,
+}
+
+impl Mark {
+    async fn now(proxies: &[Envoy], upstream: &Upstream) -> Result<Self, AdminError> {
+        Ok(Self {
+            cpu: cpu(proxies),
+            seen: seen(proxies).await?,
+            received: upstream.counts().received,
+        })
+    }
+
+    /// Adds to `figures` what has happened since.
+    async fn complete(
+        self,
+        figures: &mut Figures,
+        proxies: &[Envoy],
+        upstream: &Upstream,
+    ) -> Result<(), AdminError> {
+        let now = Self::now(proxies, upstream).await?;
+        let requests = figures.requests.unwrap_or(0.0);
+        let received = float(now.received.saturating_sub(self.received));
+        figures.reached_per_request = (requests > 0.0).then(|| received / requests);
+        if proxies.is_empty() {
+            return Ok(());
+        }
+        let seen = now.seen - self.seen;
+        figures.shed_ratio = figures
+            .shed_ratio
+            .or_else(|| (seen.requests > 0).then(|| ratio(seen.shed, seen.requests)));
+        figures.cpu_seconds = Some((now.cpu.saturating_sub(self.cpu)).as_secs_f64());
+        figures.rss_mib = Some(float(resident_bytes(proxies)) / (1024.0 * 1024.0));
+        Ok(())
+    }
+}
+
+impl Runner {
+    /// Plays `cell`; files of tools go to the folder `raw/NAME` of the run.
+    pub async fn play(&self, cell: &Cell, name: &str) -> CellResult {
+        let raw = Path::new("raw").join(name);
+        let within = cell.length() * 2 + GRACE;
+        let played =
+            match tokio::time::timeout(within, self.measure(cell, &self.folder.join(&raw))).await {
+                Ok(played) => played,
+                Err(_) => Err(CellError::Endless(within)),
+            };
+        match played {
+            Ok(played) => CellResult {
+                figures: played.figures,
+                series: played.series,
+                raw: cell.tool().program().map(|_| raw.display().to_string()),
+                ..cell.result(Outcome::Ok)
+            },
+            Err(error) => cell.result(Outcome::Failed {
+                error: chain(&error),
+            }),
+        }
+    }
+
+    async fn measure(&self, cell: &Cell, raw: &Path) -> Result<Played, CellError> {
+        if cell.tool().program().is_some() {
+            let folder = |source| CellError::Folder {
+                path: raw.to_owned(),
+                source,
+            };
+            fs::create_dir_all(raw).map_err(folder)?;
+        }
+        if cell.load == Load::Cascade {
+            return self.cascade(cell).await;
+        }
+        let plan = Plan {
+            topology: cell.topology,
+            contender: &cell.contender,
+            scenario: &cell.scenario,
+            clients: cell.clients,
+            ports: self.ports,
+        };
+        let mut mesh = Mesh::start(plan).await?;
+        let played = match cell.load {
+            Load::Fortio(load) => by_fortio(cell, load, &mesh, raw).await?,
+            Load::Users(load) => by_users(cell, load, &mesh, raw).await?,
+            Load::Story | Load::Cascade => {
+                let front = mesh.proxies().first().ok_or(CellError::NoFront)?;
+                tell(cell, mesh.proxies(), front, mesh.upstream()).await?
+            }
+        };
+        mesh.check()?;
+        Ok(played)
+    }
+
+    async fn cascade(&self, cell: &Cell) -> Result<Played, CellError> {
+        let mut bookinfo = Bookinfo::start(&cell.contender, &cell.scenario, self.ports).await?;
+        let front = bookinfo.proxies().last().ok_or(CellError::NoFront)?;
+        let played = tell(cell, bookinfo.proxies(), front, bookinfo.ratings()).await?;
+        bookinfo.check()?;
+        Ok(played)
+    }
+}
+
+async fn by_fortio(
+    cell: &Cell,
+    load: Fortio,
+    mesh: &Mesh,
+    raw: &Path,
+) -> Result<Played, CellError> {
+    let warm_up = Fortio {
+        until: Until::Passed(load.warm_up),
+        ..load
+    };
+    fortio::drive(warm_up, mesh.entries(), raw, "warm-up").await?;
+    let mark = Mark::now(mesh.proxies(), mesh.upstream()).await?;
+    let measured = fortio::drive(load, mesh.entries(), raw, "fortio").await?;
+    let mut figures = measured.figures(load.qps, cell.scenario.slo.latency);
+    mark.complete(&mut figures, mesh.proxies(), mesh.upstream())
+        .await?;
+    Ok(Played {
+        figures,
+        series: Vec::new(),
+    })
+}
+
+async fn by_users(cell: &Cell, load: Users, mesh: &Mesh, raw: &Path) -> Result<Played, CellError> {
+    let entry = mesh.entries().first().ok_or(CellError::NoFront)?;
+    let mark = Mark::now(mesh.proxies(), mesh.upstream()).await?;
+    let requests = k6::drive(load, *entry, raw, "k6").await?;
+    let tally = Tally {
+        requests: &requests,
+        length: load.length,
+        objective: cell.scenario.slo.latency,
+    };
+    let (mut figures, series) = (tally.figures(), tally.points());
+    mark.complete(&mut figures, mesh.proxies(), mesh.upstream())
+        .await?;
+    Ok(Played { figures, series })
+}
+
+async fn tell(
+    cell: &Cell,
+    proxies: &[Envoy],
+    front: &Envoy,
+    upstream: &Upstream,
+) -> Result<Played, CellError> {
+    let mark = Mark::now(proxies, upstream).await?;
+    let told = open_loop::tell(&cell.scenario, front.addr(), upstream, front).await;
+    let scenario = &cell.scenario;
+    let tally = Tally {
+        requests: &told.requests,
+        length: scenario.duration,
+        objective: scenario.slo.latency,
+    };
+    let (mut figures, mut series) = (tally.figures(), tally.points());
+    figures.offered_qps = figures.qps;
+    told.count_attempts(&mut series);
+    mark.complete(&mut figures, proxies, upstream).await?;
+    Ok(Played { figures, series })
+}
+
+/// An error with its causes in one text.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,143 @@
+//! The studies: published experiments, each as the cells of its matrix.
+//!
+//! | name | experiment |
+//! |---|---|
+//! | `transition` | Adaptive Circuit Breaker Configuration for Transition from Istio Sidecar to Ambient Mode (2025) |
+//! | `traffic` | Efficient service mesh traffic management for cloud-native applications (2026), section 4.2 |
+//! | `ambient` | Ambient Mesh: Can Sidecar-less Istio Make Applications Faster? (2024) |
+//! | `score` | Performance and security of sidecar proxies (2026), the composite score |
+//! | `replicas` | Test report: Istio ambient vs sidecar (2024) |
+//!
+//! What is repeated is the form of each experiment: which knob is turned, which load is offered, what is counted. The
+//! machines and services are other ones, so that the figures are to be compared with each other and not with those
+//! that were published.
+
+mod ambient;
+mod replicas;
+mod score;
+mod traffic;
+mod transition;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tidegate_sim::profile::{Behaviour, ServiceTime};
+use tidegate_sim::scenario::ScenarioError;
+
+use crate::matrix::Cell;
+use crate::result::{Extent, Parameter};
+
+/// A published experiment.
+#[derive(Debug, Clone, Copy)]
+pub struct Study {
+    /// Its name on the command line and in results.
+    pub name: &'static str,
+    /// What it is called where it was published.
+    pub title: &'static str,
+    cells: fn(Extent) -> Result<Vec<Cell>, ScenarioError>,
+}
+
+/// All of them.
+pub const ALL: [Study; 5] = [
+    transition::STUDY,
+    traffic::STUDY,
+    ambient::STUDY,
+    score::STUDY,
+    replicas::STUDY,
+];
+
+/// There is no study of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("study: found {0}, expected one of: {known}", known = ALL.map(|study| study.name).join(", "))]
+pub struct UnknownStudy(String);
+
+impl Study {
+    /// The cells of its matrix, in the order in which they are played.
+    ///
+    /// # Errors
+    /// When a scenario of the study is no such document, which a test rules out.
+    pub fn cells(&self, extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
+        (self.cells)(extent)
+    }
+
+    /// The study of a name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn of(name: &str) -> Result<Self, UnknownStudy> {
+        let found = ALL.into_iter().find(|study| study.name == name);
+        found.ok_or_else(|| UnknownStudy(name.to_owned()))
+    }
+}
+
+/// One of two values, by extent.
+const fn by<T: Copy>(extent: Extent, reduced: T, full: T) -> T {
+    match extent {
+        Extent::Reduced => reduced,
+        Extent::Full => full,
+    }
+}
+
+/// Parameters by name.
+fn parameters<const N: usize>(pairs: [(&str, Parameter); N]) -> BTreeMap<String, Parameter> {
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// An upstream that answers at once, so that proxies and clients are what is measured.
+fn instant() -> Behaviour {
+    Behaviour {
+        slots: 10_000,
+        service: ServiceTime::constant(Duration::ZERO),
+        ..Behaviour::default()
+    }
+}
+
+/// The objective where the upstream is quick: as good as none.
+const LAX: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// What starting the Envoys of a cell takes, roughly.
+    const START: Duration = Duration::from_millis(900);
+
+    #[test]
+    fn every_cell_is_there_once() {
+        for extent in [Extent::Reduced, Extent::Full] {
+            for study in ALL {
+                let cells = study.cells(extent).unwrap();
+                assert!(!cells.is_empty(), "{}", study.name);
+                let names: BTreeSet<String> = cells
+                    .iter()
+                    .map(|cell| cell.result(crate::result::Outcome::Ok).name())
+                    .collect();
+                assert_eq!(names.len(), cells.len(), "{} {extent}", study.name);
+                assert!(cells.iter().all(|cell| cell.study == study.name));
+            }
+        }
+    }
+
+    #[test]
+    fn all_reduced_studies_together_take_at_most_15_minutes() {
+        let cells = ALL
+            .iter()
+            .flat_map(|study| study.cells(Extent::Reduced).unwrap());
+        let whole: Duration = cells.map(|cell| cell.length() + START).sum();
+        assert!(whole <= Duration::from_secs(15 * 60), "{whole:?}");
+    }
+
+    #[test]
+    fn studies_are_found_by_name() {
+        assert_eq!(Study::of("score").unwrap().name, "score");
+        let said = Study::of("scor").unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "study: found scor, expected one of: transition, traffic, ambient, score, replicas"
+        );
+    }
+}

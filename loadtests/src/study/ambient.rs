@@ -1,0 +1,70 @@
+//! What a proxy and the filter add to a request: direct, through Envoy, through Envoy with the filter.
+//!
+//! fortio at three rates, at the lowest also with a connection for each request. The upstream answers at once. Each
+//! cell is played three times, so that a difference can be told from noise.
+
+use std::time::Duration;
+
+use tidegate_sim::scenario::ScenarioError;
+
+use super::{LAX, Study, by, instant, parameters};
+use crate::contender::Contender;
+use crate::matrix::{Cell, Fortio, Load, Until, still};
+use crate::result::{Extent, Topology};
+
+pub(super) const STUDY: Study = Study {
+    name: "ambient",
+    title: "Ambient Mesh: Can Sidecar-less Istio Make Applications Faster? (2024)",
+    cells,
+};
+
+/// Requests a second, connections, and whether each request has a connection of its own.
+const RATES: [(u32, u32, bool); 4] = [
+    (100, 10, false),
+    (100, 10, true),
+    (1_000, 100, false),
+    (4_000, 400, false),
+];
+
+/// Where the request passes.
+const WAYS: [(Topology, Contender); 3] = [
+    (Topology::Direct, Contender::NONE),
+    (Topology::Shared, Contender::NONE),
+    (Topology::Shared, Contender::TIDEGATE),
+];
+
+const REPETITIONS: u32 = 3;
+
+fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
+    let mut cells = Vec::new();
+    // The repetition is the outermost loop: what changes slowly on a machine then hits all alike.
+    for repetition in 0..REPETITIONS {
+        for (qps, connections, close) in RATES {
+            for (topology, contender) in WAYS {
+                let end = if close { " close" } else { "" };
+                cells.push(Cell {
+                    study: STUDY.name,
+                    name: format!("qps={qps} connections={connections}{end}"),
+                    parameters: parameters([
+                        ("qps", qps.into()),
+                        ("connections", connections.into()),
+                        ("close", close.into()),
+                    ]),
+                    topology,
+                    contender,
+                    repetition,
+                    clients: 1,
+                    scenario: still(instant(), LAX)?,
+                    load: Load::Fortio(Fortio {
+                        qps: Some(qps.into()),
+                        connections,
+                        until: Until::Passed(Duration::from_millis(by(extent, 2_500, 30_000))),
+                        warm_up: Duration::from_millis(by(extent, 500, 3_000)),
+                        close,
+                    }),
+                });
+            }
+        }
+    }
+    Ok(cells)
+}

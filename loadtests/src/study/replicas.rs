@@ -1,0 +1,79 @@
+//! What proxies cost as clients become more: sidecars against one shared proxy, with and without the filter.
+//!
+//! The study used oha; fortio in a closed loop at full rate does the same: a fixed number of requests over 32, 64 and
+//! 128 connections, shared out over 1 to 8 clients.
+
+use std::time::Duration;
+
+use tidegate_sim::scenario::ScenarioError;
+
+use super::{LAX, Study, by, instant, parameters};
+use crate::contender::Contender;
+use crate::matrix::{Cell, Fortio, Load, Until, still};
+use crate::result::{Extent, Topology};
+
+pub(super) const STUDY: Study = Study {
+    name: "replicas",
+    title: "Test report: Istio ambient vs sidecar (2024)",
+    cells,
+};
+
+const CONNECTIONS: [u32; 3] = [32, 64, 128];
+const REPLICAS: [u32; 5] = [1, 2, 4, 6, 8];
+/// In a reduced run the other numbers of connections are tried with this many clients only.
+const SOME: u32 = 4;
+/// And the number of clients changes at this many connections only.
+const MIDDLE: u32 = 64;
+
+fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
+    let mut cells = Vec::new();
+    for repetition in 0..by(extent, 1, 3) {
+        for connections in CONNECTIONS {
+            for replicas in REPLICAS {
+                if extent == Extent::Reduced && connections != MIDDLE && replicas != SOME {
+                    continue;
+                }
+                for contender in [Contender::NONE, Contender::TIDEGATE] {
+                    for topology in [Topology::Sidecar, Topology::Shared] {
+                        let load = Fortio {
+                            qps: None,
+                            connections,
+                            until: Until::Sent(by(extent, 10_000, 300_000)),
+                            warm_up: Duration::from_millis(by(extent, 300, 3_000)),
+                            close: false,
+                        };
+                        cells.push(cell(
+                            (topology, contender),
+                            (connections, replicas),
+                            repetition,
+                            load,
+                        )?);
+                    }
+                }
+            }
+        }
+    }
+    Ok(cells)
+}
+
+fn cell(
+    (topology, contender): (Topology, Contender),
+    (connections, replicas): (u32, u32),
+    repetition: u32,
+    load: Fortio,
+) -> Result<Cell, ScenarioError> {
+    Ok(Cell {
+        study: STUDY.name,
+        name: format!("connections={connections} replicas={replicas}"),
+        parameters: parameters([
+            ("connections", connections.into()),
+            ("replicas", replicas.into()),
+        ]),
+        topology,
+        contender,
+        repetition,
+        clients: replicas,
+        scenario: still(instant(), LAX)?,
+        load: Load::Fortio(load),
+    })
+}

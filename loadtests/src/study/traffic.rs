@@ -1,0 +1,222 @@
+//! Partial failures, queues, retry storms and cascades over time: static breakers against Tidegate.
+//!
+//! Four parts. `users`: k6 lets 290 users in, 100 a second, on a service of which a part is broken. `queue`: 80 to
+//! 120 % of the capacity with a waiting line of 20. `storm`: five seconds above the capacity, with callers that try up
+//! to ten times more, every 2 s or every 5 s, whatever they are told. `cascade`: the last service of Bookinfo's shape
+//! hangs for five seconds; the publication has no such part.
+//!
+//! The service of the first three is the testbed's standard one: 400 requests a second, 40 ms each on average.
+
+use std::time::Duration;
+
+use tidegate_sim::profile::{Behaviour, Delay, Errors};
+use tidegate_sim::scenario::{Scenario, ScenarioError};
+use tidegate_testbed::variant::Variant;
+
+use super::{Study, by, parameters};
+use crate::contender::Contender;
+use crate::matrix::{Cell, Load, Users, still};
+use crate::result::{Extent, Parameter, Topology};
+
+pub(super) const STUDY: Study = Study {
+    name: "traffic",
+    title: "Efficient service mesh traffic management for cloud-native applications (2026), section 4.2",
+    cells,
+};
+
+const OBJECTIVE: Duration = Duration::from_millis(300);
+
+/// Who plays every part of a full run; of a reduced one, those that a part names.
+const ALL: [Contender; 5] = [
+    Contender::NONE,
+    Contender::EFFICIENT,
+    Contender::Known(Variant::AdaptiveConcurrency),
+    Contender::Known(Variant::AdmissionControl),
+    Contender::TIDEGATE,
+];
+
+/// A part of the service is broken: share of errors, share of late answers, and by how much they are late.
+struct Fault {
+    name: &'static str,
+    errors: f64,
+    late: f64,
+    by: Duration,
+    /// With whom it was published.
+    published: Contender,
+}
+
+const FAULTS: [Fault; 2] = [
+    Fault {
+        name: "users late=50% by 3s errors=20%",
+        errors: 0.2,
+        late: 0.5,
+        by: Duration::from_secs(3),
+        published: Contender::NONE,
+    },
+    Fault {
+        name: "users errors=30% late=20% by 500ms",
+        errors: 0.3,
+        late: 0.2,
+        by: Duration::from_millis(500),
+        published: Contender::EFFICIENT,
+    },
+];
+
+const STORM: &str = include_str!("../../scenarios/storm.toml");
+const QUEUE: &str = include_str!("../../scenarios/queue.toml");
+const CASCADE: &str = include_str!("../../scenarios/cascade.toml");
+
+fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
+    let mut cells = Vec::new();
+    for repetition in 0..by(extent, 1, 3) {
+        for fault in &FAULTS {
+            let few = [fault.published, Contender::TIDEGATE];
+            for contender in by(extent, &few[..], &ALL[..]) {
+                cells.push(users(fault, *contender, repetition, extent)?);
+            }
+        }
+        let few = [Contender::EFFICIENT, Contender::TIDEGATE];
+        let contenders = by(extent, &few[..], &ALL[..]);
+        for percent in by(extent, &[80, 100, 120][..], &[80, 90, 100, 110, 120][..]) {
+            for contender in contenders {
+                cells.push(queue(*percent, *contender, repetition, extent)?);
+            }
+        }
+        for (every_s, length_s) in [(2, 20), (5, 25)] {
+            for contender in contenders {
+                let length_s = by(extent, length_s, 60);
+                cells.push(storm(every_s, length_s, *contender, repetition)?);
+            }
+        }
+        let few = [Contender::NONE, Contender::EFFICIENT, Contender::TIDEGATE];
+        for contender in by(extent, &few[..], &ALL[..]) {
+            let scenario = Scenario::parse(CASCADE, "cascade.toml")?;
+            let known = [("load_rps", 100_u32.into()), ("setup", "bookinfo".into())];
+            cells.push(cell(
+                "cascade",
+                known,
+                *contender,
+                repetition,
+                (scenario, Load::Cascade),
+            ));
+        }
+    }
+    Ok(cells)
+}
+
+fn cell<const N: usize>(
+    name: &str,
+    known: [(&str, Parameter); N],
+    contender: Contender,
+    repetition: u32,
+    (scenario, load): (Scenario, Load),
+) -> Cell {
+    let objective_ms = scenario.slo.latency.as_secs_f64() * 1_000.0;
+    let mut known = parameters(known);
+    known.insert("objective_ms".to_owned(), objective_ms.into());
+    Cell {
+        study: STUDY.name,
+        name: name.to_owned(),
+        parameters: known,
+        topology: if load == Load::Cascade {
+            Topology::Sidecar
+        } else {
+            Topology::Shared
+        },
+        contender,
+        repetition,
+        clients: 1,
+        scenario,
+        load,
+    }
+}
+
+fn users(
+    fault: &Fault,
+    contender: Contender,
+    repetition: u32,
+    extent: Extent,
+) -> Result<Cell, ScenarioError> {
+    let upstream = Behaviour {
+        errors: Some(Errors {
+            share: fault.errors,
+            status: 500,
+        }),
+        // Who is late is drawn among those that do not fail.
+        delay: Some(Delay {
+            share: fault.late / (1.0 - fault.errors),
+            by: fault.by,
+        }),
+        ..Behaviour::default()
+    };
+    let load = Users {
+        users: 290,
+        per_second: 100.0,
+        length: Duration::from_secs(by(extent, 12, 60)),
+        think: Duration::from_secs(1),
+    };
+    let known = [
+        ("users", load.users.into()),
+        ("errors", fault.errors.into()),
+        ("late", fault.late.into()),
+        ("late_ms", (fault.by.as_secs_f64() * 1_000.0).into()),
+    ];
+    let played = (still(upstream, OBJECTIVE)?, Load::Users(load));
+    Ok(cell(fault.name, known, contender, repetition, played))
+}
+
+fn queue(
+    percent: u32,
+    contender: Contender,
+    repetition: u32,
+    extent: Extent,
+) -> Result<Cell, ScenarioError> {
+    let mut scenario = Scenario::parse(QUEUE, "queue.toml")?;
+    scenario.duration = Duration::from_secs(by(extent, 6, 30));
+    let points = scenario
+        .clients
+        .iter_mut()
+        .flat_map(|client| &mut client.load);
+    for point in points {
+        point.x = Some(f64::from(percent) / 100.0);
+    }
+    let known = [
+        ("offered_percent", percent.into()),
+        ("queue", 20_u32.into()),
+    ];
+    Ok(cell(
+        &format!("queue offered={percent}%"),
+        known,
+        contender,
+        repetition,
+        (scenario, Load::Story),
+    ))
+}
+
+fn storm(
+    every_s: u32,
+    length_s: u64,
+    contender: Contender,
+    repetition: u32,
+) -> Result<Cell, ScenarioError> {
+    let mut scenario = Scenario::parse(STORM, "storm.toml")?;
+    scenario.duration = Duration::from_secs(length_s);
+    let retries = scenario
+        .clients
+        .iter_mut()
+        .filter_map(|client| client.retries.as_mut());
+    for retries in retries {
+        retries.backoff = Duration::from_secs(every_s.into());
+    }
+    let known = [
+        ("retry_every_s", every_s.into()),
+        ("retries", 10_u32.into()),
+    ];
+    Ok(cell(
+        &format!("storm retry={every_s}s"),
+        known,
+        contender,
+        repetition,
+        (scenario, Load::Story),
+    ))
+}

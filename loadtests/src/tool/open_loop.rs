@@ -1,0 +1,113 @@
+//! The testbed's open loop: requests are sent when they are due, whatever became of those before.
+//!
+//! Callers may retry. A record tells how it ended for the caller; how many attempts there were second by second is
+//! read from the Envoy in front, because a storm is a storm of attempts.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_sim::arrivals::{self, Arrival};
+use tidegate_sim::number::{float, floor};
+use tidegate_sim::scenario::Scenario;
+use tidegate_testbed::client::open_loop;
+use tidegate_testbed::envoy::Envoy;
+use tidegate_testbed::upstream::Upstream;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+use super::tally::{Fate, Request};
+use crate::result::Point;
+use crate::topology::{Seen, seen};
+
+/// Connections are opened and filters begin before the first arrival is due.
+const HEAD_START: Duration = Duration::from_millis(200);
+
+/// Distance between two looks at Envoy.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// After the story callers that still try are waited for so long; then they count as failed.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// What a story left behind.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// The requests of the callers, each with its last attempt.
+    pub requests: Vec<Request>,
+    /// Attempts, those among them that Envoy refused, for each second.
+    pub attempts: Vec<Seen>,
+}
+
+/// Plays `scenario` against `entry`; its upstream's timeline is acted out by `upstream`, attempts are read at `front`.
+pub async fn tell(
+    scenario: &Scenario,
+    entry: SocketAddr,
+    upstream: &Upstream,
+    front: &Envoy,
+) -> Told {
+    let start = Instant::now() + HEAD_START;
+    let timeline = scenario
+        .upstreams
+        .first()
+        .map(|profile| profile.timeline_of(0))
+        .unwrap_or_default();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let arrivals = Arc::new(arrivals::schedule(scenario));
+    let mut attempts = Vec::new();
+    {
+        let all = Arc::clone(&arrivals);
+        let replay = open_loop::replay(Arc::new(scenario.clone()), all, entry, start, sender);
+        let acting = async {
+            upstream.follow(&timeline, start).await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = replay => {}
+            () = acting => {}
+            () = look(front, start, &mut attempts) => {}
+            () = sleep_until(start + scenario.duration + LINGER) => {}
+        }
+    }
+    let mut requests = Vec::new();
+    let mut ended = BTreeSet::new();
+    while let Ok(record) = receiver.try_recv() {
+        ended.insert((record.arrival.at, record.arrival.client));
+        requests.push(Request::from(&record));
+    }
+    let is_open = |arrival: &&Arrival| !ended.contains(&(arrival.at, arrival.client));
+    requests.extend(arrivals.iter().filter(is_open).map(|arrival| Request {
+        at_s: arrival.at.as_secs_f64(),
+        latency_ms: (scenario.duration + LINGER - arrival.at).as_secs_f64() * 1_000.0,
+        fate: Fate::Failed,
+    }));
+    Told { requests, attempts }
+}
+
+/// Reads Envoy's counters at the end of each second, for ever.
+async fn look(front: &Envoy, start: Instant, attempts: &mut Vec<Seen>) {
+    let mut ticks = interval_at(start, LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks.tick().await;
+    let mut before = Seen::default();
+    loop {
+        ticks.tick().await;
+        // A look that fails leaves the next one to count for both.
+        if let Ok(now) = seen(std::slice::from_ref(front)).await {
+            let second = floor(start.elapsed().as_secs_f64()).saturating_sub(1);
+            attempts.resize(second, Seen::default());
+            attempts.push(now - before);
+            before = now;
+        }
+    }
+}
+
+impl Told {
+    /// Puts the attempts into the points: a rate of requests with retries, and of what was refused among them.
+    pub fn count_attempts(&self, points: &mut [Point]) {
+        for (point, seen) in points.iter_mut().zip(&self.attempts) {
+            point.rps = float(seen.requests);
+            point.shed_rps = float(seen.shed);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! One Envoy of a cell, and what it counts.
+
+use std::net::SocketAddr;
+use std::ops::{AddAssign, Sub};
+
+use tidegate_sim::scenario::Scenario;
+use tidegate_testbed::envoy::{Admin, AdminError, Cluster, Envoy};
+
+use super::TopologyError;
+use crate::contender::Contender;
+
+/// What Envoys have counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Requests that reached them.
+    pub requests: u64,
+    /// Requests that they refused, for whatever reason.
+    pub shed: u64,
+}
+
+/// Counters that Envoy raises for each request it refuses: static breakers, no host left by outlier detection, and
+/// its adaptive filters.
+const SHED: &str =
+    "upstream_rq_pending_overflow$|upstream_cx_none_healthy$|rq_blocked$|rq_rejected$";
+
+/// Counter of the requests that reached Envoy's listener.
+const REQUESTS: &str = "http.ingress.downstream_rq_total";
+
+impl AddAssign for Seen {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.shed += other.shed;
+    }
+}
+
+impl Sub for Seen {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(before.requests),
+            shed: self.shed.saturating_sub(before.shed),
+        }
+    }
+}
+
+/// Starts an Envoy with one worker in front of the service at `upstream`.
+pub(super) async fn start(
+    contender: &Contender,
+    scenario: &Scenario,
+    upstream: (&str, SocketAddr),
+    port: u16,
+) -> Result<Envoy, TopologyError> {
+    let (name, addr) = upstream;
+    let builder = Envoy::builder()
+        .concurrency(1)
+        .port(port)
+        .without_access_log()
+        .cluster(contender.cluster(Cluster::new(name, addr)));
+    let envoy = contender.envoy(builder, scenario).start().await;
+    envoy.map_err(|source| TopologyError::Envoy {
+        contender: contender.name(),
+        source,
+    })
+}
+
+/// What one Envoy has counted so far.
+pub(super) async fn seen(admin: &Admin) -> Result<Seen, AdminError> {
+    let of_envoy = admin.stats(&format!("^{REQUESTS}$|{SHED}")).await?;
+    let requests = of_envoy.get(REQUESTS).copied().unwrap_or(0);
+    let all: u64 = of_envoy.values().sum();
+    let of_tidegate = admin.tidegate().await?.sum("requests_shed_total", "");
+    Ok(Seen {
+        requests,
+        shed: all - requests + of_tidegate,
+    })
+}

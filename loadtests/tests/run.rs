@@ -1,0 +1,286 @@
+//! The command that plays studies, as a process: what becomes of it when something is missing, broken or interrupted.
+//!
+//! fortio is a script here, so that each way to fail can be had at will; Envoy is the real one where it matters.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "these are tests: to stop at the first surprise is what is wanted"
+)]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tempfile::TempDir;
+use tidegate_loadtests::result::Run;
+
+/// What fortio leaves behind when all is well.
+const RESULT: &str = r#"{"ActualDuration":1000000000,"DurationHistogram":{"Count":2,"Sum":0.004,"Data":[{"Start":0.001,"End":0.003,"Count":2}]},"RetCodes":{"200":2}}"#;
+
+/// Cells of one repetition that need no Envoy: four rates.
+const DIRECT: [&str; 4] = ["--studies", "ambient", "--cells", "direct none #0"];
+
+/// A folder with a fortio that is a script, and one for results.
+struct Stage {
+    folder: TempDir,
+}
+
+impl Stage {
+    /// `body` runs with the name of the result's file in `$json`, and all arguments in `$all`.
+    fn with(body: &str) -> Self {
+        let stage = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir(stage.tools()).unwrap();
+        stage.fortio(body);
+        stage
+    }
+
+    fn tools(&self) -> PathBuf {
+        self.folder.path().join("tools")
+    }
+
+    fn fortio(&self, body: &str) {
+        let text = format!(
+            "#!/bin/sh\n[ \"$1\" != version ] || {{ echo 1.66.5; exit 0; }}\nall=\"$*\"\n\
+             while [ $# -gt 1 ]; do [ \"$1\" != -json ] || json=$2; shift; done\n{body}\n"
+        );
+        let path = self.tools().join("fortio");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate-loadtests"));
+        command
+            .arg("run")
+            .args(["--name", "test", "--out"])
+            .arg(self.folder.path())
+            .args(arguments)
+            .env("TIDEGATE_LOAD_TOOLS", self.tools())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn results(&self) -> Run {
+        Run::read(&self.folder.path().join("test")).unwrap()
+    }
+
+    /// Names of the cells that failed, with the reason.
+    fn failed(&self) -> Vec<(String, String)> {
+        let run = self.results();
+        run.failed()
+            .map(|cell| (cell.name(), cell.error().unwrap_or_default().to_owned()))
+            .collect()
+    }
+}
+
+fn writes(text: &str) -> String {
+    format!("printf '%s' '{text}' > \"$json\"")
+}
+
+fn said(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+#[test]
+fn a_cell_that_fails_is_a_gap_and_the_others_go_on() {
+    let cut = &RESULT[..40];
+    let broken = format!(
+        "case \"$all\" in *-keepalive=false*) {} ;; *) {} ;; esac",
+        writes(cut),
+        writes(RESULT)
+    );
+    let stage = Stage::with(&broken);
+
+    let output = stage.run(&DIRECT);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let failed = stage.failed();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert!(
+        failed[0].0.contains("close") && failed[0].1.contains("found 40 bytes, cut short"),
+        "{failed:?}"
+    );
+    assert!(
+        said(&output).contains("1 cells failed and are gaps"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(stage.results().ended().count(), 3);
+
+    stage.fortio(&writes(RESULT));
+    let again = stage.run(&[&DIRECT[..], &["--resume"]].concat());
+    assert!(again.status.success(), "{}", said(&again));
+    assert!(
+        said(&again).contains("1 of 4 cells"),
+        "only what failed is played again: {}",
+        said(&again)
+    );
+    assert_eq!(
+        (stage.results().ended().count(), stage.failed().len()),
+        (4, 0)
+    );
+}
+
+#[test]
+fn a_missing_tool_is_named_for_each_of_its_cells() {
+    let stage = Stage::with("exit 0");
+    fs::remove_file(stage.tools().join("fortio")).unwrap();
+    let output = stage.run(&DIRECT);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let failed = stage.failed();
+    assert_eq!(failed.len(), 4, "all are tried");
+    assert!(
+        failed
+            .iter()
+            .all(|(_, error)| error.ends_with("fortio is missing: run `make tools-load`")),
+        "{failed:?}"
+    );
+
+    stage.fortio(&writes(RESULT));
+    let output = stage.run(&[&DIRECT[..], &["--resume"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let version = stage.results().info.versions.remove("fortio");
+    assert_eq!(version.as_deref(), Some("1.66.5"));
+}
+
+#[test]
+fn a_run_in_progress_is_not_overwritten() {
+    let stage = Stage::with(&writes(RESULT));
+    assert!(stage.run(&DIRECT).status.success());
+    let output = stage.run(&DIRECT);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output).contains("found a run, expected none"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(stage.results().ended().count(), 4);
+}
+
+#[test]
+fn a_port_in_use_is_named_and_cells_without_it_go_on() {
+    let held = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = held.local_addr().unwrap().port().to_string();
+    let stage = Stage::with(&writes(RESULT));
+    let cells = [
+        "--studies",
+        "ambient",
+        "--cells",
+        "qps=100 connections=10 ",
+        "--first-port",
+        &port,
+    ];
+    let output = stage.run(&cells);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let expected = format!("set up: port {port} of 127.0.0.1 is in use: choose another first port");
+    let failed = stage.failed();
+    assert!(
+        !failed.is_empty() && failed.iter().all(|(_, error)| *error == expected),
+        "{failed:?}"
+    );
+    assert!(failed.iter().all(|(name, _)| name.contains("shared")));
+    assert!(
+        stage
+            .results()
+            .ended()
+            .all(|cell| cell.name().contains("direct"))
+    );
+    assert!(stage.results().ended().count() >= 3);
+}
+
+#[test]
+fn an_envoy_that_does_not_start_is_quoted() {
+    let stage = Stage::with(&writes(RESULT));
+    let envoy = stage.tools().join("envoy");
+    fs::write(&envoy, "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'envoy  version: 1/1.40.0/x'; exit 0; }\necho no such filter >&2\nexit 3\n").unwrap();
+    fs::set_permissions(&envoy, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = stage.command(&[
+        "--studies",
+        "ambient",
+        "--cells",
+        "qps=100 connections=10 shared none #0",
+    ]);
+    let output = command.env("TIDEGATE_ENVOY", &envoy).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let failed = stage.failed();
+    assert_eq!(failed.len(), 1);
+    let error = &failed[0].1;
+    assert!(
+        error.contains("start envoy for none: envoy ended (exit status: 3)")
+            && error.contains("no such filter"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_is_over_and_goes_on_from_there() {
+    let pid = "\"$(dirname \"$0\")/pid\"";
+    let stage = Stage::with(&format!(
+        "case \"$all\" in *-keepalive=false*) echo $$ > {pid}; exec sleep 600 ;; *) {} ;; esac",
+        writes(RESULT)
+    ));
+    let mut child = Held(stage.command(&DIRECT).spawn().unwrap());
+    let tool = wait_for(&stage.tools().join("pid"));
+
+    kill_process(Pid::from_child(&child.0), Signal::INT).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(130));
+    assert_eq!(
+        stage.results().ended().count(),
+        1,
+        "the first cell was over"
+    );
+    let started = Instant::now();
+    while test_kill_process(tool).is_ok() {
+        assert!(started.elapsed() < BOUND, "the tool runs on");
+        sleep(POLL);
+    }
+
+    stage.fortio(&writes(RESULT));
+    let output = stage.run(&[&DIRECT[..], &["--resume"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("3 of 4 cells"), "{}", said(&output));
+    assert_eq!(stage.results().ended().count(), 4);
+}
+
+/// A process that does not outlive its test.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Fails only when it is over.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const BOUND: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+
+/// The process id in a file, once it is there.
+fn wait_for(path: &Path) -> Pid {
+    let started = Instant::now();
+    loop {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        if let Some(pid) = text
+            .strip_suffix('\n')
+            .and_then(|text| Pid::from_raw(text.parse().unwrap()))
+        {
+            return pid;
+        }
+        assert!(started.elapsed() < BOUND, "{} is not there", path.display());
+        sleep(POLL);
+    }
+}
