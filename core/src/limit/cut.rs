@@ -20,6 +20,10 @@ pub(super) const NO_QUEUE: f64 = 0.6;
 pub(super) const NO_QUEUE_SEEKING: f64 = 0.4;
 /// A cut says something when in-flight followed it this far.
 const TELLING_CUT: f64 = 0.9;
+/// A cut as deep as this may have gone past the knee, ...
+const DEEP_CUT: f64 = 0.6;
+/// ... which shows in throughput: of that, a queue would have kept more than this share.
+const KEPT: f64 = 0.85;
 /// So many standard deviations of a Poisson count must be missing, else it may be chance.
 const CHANCE: f64 = 1.75;
 
@@ -36,6 +40,8 @@ pub(super) struct Point {
 pub(super) enum Loss {
     /// It went with in-flight.
     Lost,
+    /// It did not at first, and then it did: there was a queue, and the cut went past its end.
+    Partly,
     /// It did not.
     Kept,
     /// It may have, by chance.
@@ -52,13 +58,18 @@ pub(super) fn loss(before: Point, after: Point, span: Duration, no_queue: f64) -
     let in_flight = after.in_flight / before.in_flight;
     let throughput = after.throughput / before.throughput;
     let is_telling = in_flight > 0.0 && in_flight <= TELLING_CUT && throughput.is_finite();
-    if !is_telling || throughput > 0.0 && throughput.ln() / in_flight.ln() <= no_queue {
+    if !is_telling {
+        return Loss::Kept;
+    }
+    let is_inelastic = throughput > 0.0 && throughput.ln() / in_flight.ln() <= no_queue;
+    let is_past = in_flight <= DEEP_CUT && throughput < KEPT;
+    if is_inelastic && !is_past {
         return Loss::Kept;
     }
     let expected = before.throughput * span.as_secs_f64();
     let missing = expected - after.throughput * span.as_secs_f64();
     if missing > CHANCE * expected.sqrt() {
-        Loss::Lost
+        if is_past { Loss::Partly } else { Loss::Lost }
     } else {
         Loss::Unclear
     }

@@ -218,13 +218,29 @@ impl Knee {
                 Loss::Lost if before.in_flight < FEW && measured_low > plausible_low => {
                     Loss::Unclear
                 }
+                // A few in flight, late as before: others may have taken their place.
+                Loss::Partly if now_at.in_flight < FEW && measured_low > plausible_low => {
+                    Loss::Kept
+                }
                 loss => loss,
             };
             self.peak = self.peak.max(now_at.throughput).max(before.throughput);
             let lower =
                 low(&measured.tally.latency).is_some_and(|low| low < baseline_low * STILL_QUEUED);
             match (self.mode, loss) {
-                (_, Loss::Lost) => {
+                (Mode::Hold, Loss::Partly) => {
+                    let latency = measured.tally.latency.mean().unwrap_or_default();
+                    self.value = Self::model(before.throughput, latency, endpoints).max(self.value);
+                    self.settling = true;
+                    self.last = None;
+                    let claimed = now_at.throughput * delay > Self::MIN_HEADROOM;
+                    return if claimed {
+                        Verdict::BaselineMoved(Box::new(measured.tally.latency.clone()))
+                    } else {
+                        Verdict::Nothing
+                    };
+                }
+                (_, Loss::Lost | Loss::Partly) => {
                     // Below the knee: go back. If latency is up all the same, it is not for a queue.
                     let was_seeking = core::mem::replace(&mut self.mode, Mode::Hold) == Mode::Seek;
                     self.value = if was_seeking {

@@ -28,6 +28,8 @@ const STANDING_OF_MEAN: f64 = 5.0;
 /// it stands already. A burst fills it once.
 const FULL: f64 = 0.9;
 const FULL_FOR: Duration = Duration::from_millis(150);
+/// One that grows from window to window for so long is fed by more than the upstream serves: no burst does that.
+const GROWING_FOR: Duration = Duration::from_millis(250);
 /// It is over when in-flight stays below this share of the knee for so long. A moment's lull is no relief: the burst
 /// limit would let the queue in again.
 const RELIEF: f64 = 0.9;
@@ -54,6 +56,9 @@ pub(super) struct Standing {
     busy_since: Option<Instant>,
     busy_at: Option<Instant>,
     full_since: Option<Instant>,
+    /// Since when it has grown without a break, and how many were in flight when it last did.
+    growing_since: Option<Instant>,
+    grown_to: f64,
     /// Whether it cost anybody.
     refused: bool,
     stands: bool,
@@ -112,6 +117,8 @@ impl Standing {
                 && !self.stands;
             self.refused |= figures.refused;
             self.full_since = is_full.then_some(now);
+            self.growing_since = None;
+            self.grown_to = figures.in_flight_at_end;
             return if drained {
                 Change::Drained
             } else {
@@ -127,8 +134,17 @@ impl Standing {
             self.full_since = None;
             Duration::ZERO
         };
+        let grows = figures.in_flight_at_end > self.grown_to;
+        self.grown_to = figures.in_flight_at_end;
+        let growing_for = if grows {
+            now.saturating_since(*self.growing_since.get_or_insert(now))
+        } else {
+            self.growing_since = None;
+            Duration::ZERO
+        };
         let of_mean = Duration::try_from_secs_f64(mean * STANDING_OF_MEAN).unwrap_or_default();
-        let lasts = busy_for >= STANDING_AFTER.max(of_mean) || full_for >= FULL_FOR.max(of_mean);
+        let lasts = busy_for >= STANDING_AFTER.max(of_mean) || full_for >= FULL_FOR.max(of_mean)
+            || growing_for >= GROWING_FOR.max(of_mean);
         if !lasts || self.stands || figures.queue() < Knee::MIN_HEADROOM {
             return Change::Same;
         }
