@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::ages::Ages;
-use crate::breaker::{BreakerState, Gate, Thresholds, TripReason};
+use crate::breaker::{BreakerState, Gate, Thresholds, TripReason, ramp_start};
 use crate::config::{Policy, RuleIndex};
 use crate::exchange::{Directive, Introduction, Report};
 use crate::ladder::{Ladder, Margin};
@@ -260,6 +260,16 @@ impl Slot {
                 Outcome::Cancelled if age > target => self.tally.add(Count::ProbeFailures, 1),
                 Outcome::Ignored | Outcome::Cancelled => {}
             }
+        }
+        if permit.purpose == Purpose::Probe
+            && outcome == Outcome::Success
+            && matches!(self.gate.state(), BreakerState::Open { .. })
+        {
+            // The leader hears of it a tick or two later, and will say the same.
+            self.write_off = true;
+            self.gate
+                .ramp_locally(ramp_start(self.ladder.limit(), &self.learned), now);
+            return None;
         }
         self.gate
             .hear(outcome, permit.purpose, permit.load, &self.thresholds)

@@ -1,7 +1,8 @@
 //! A worker's side of the breaker: who may pass now, and the worker's own evidence.
 //!
 //! The leader decides for all, a tick or two later. A worker that sees enough by itself does not wait: it closes
-//! its own gate at once, reports the trip, and holds to it until the leader has heard it.
+//! its own gate at once, reports the trip, and holds to it until the leader has heard it. So it
+//! does when its own probe succeeds: it opens its gate as far as the first step of the ramp.
 
 use core::time::Duration;
 
@@ -37,11 +38,22 @@ pub(crate) struct Gate {
     evidence: Evidence,
     trips: u32,
     trip: Option<LocalTrip>,
-    unheard_since: Option<Instant>,
+    /// A step of this worker's own that the leader has not confirmed.
+    unheard: Option<Unheard>,
     /// What was last decided for the proxy: state and epoch, whatever this worker has seen since.
     decided: (BreakerState, u32),
     /// Where the count of probes is not shared: the epoch and ceiling under which this worker sent its probe.
     probed: Option<(u32, u64)>,
+}
+
+/// A step on a worker's own evidence.
+#[derive(Clone, Copy, Debug)]
+struct Unheard {
+    since: Instant,
+    /// The epoch that it ended.
+    epoch: u32,
+    /// Whether it was a trip, and not a ramp.
+    trip: bool,
 }
 
 impl Gate {
@@ -114,7 +126,20 @@ impl Gate {
             epoch: self.epoch,
             reason,
         });
-        self.unheard_since = Some(now);
+        self.step(state, true, now);
+    }
+
+    /// Opens the gate a little after this worker's own good probe. The leader will do the same as soon as it hears.
+    pub(crate) fn ramp_locally(&mut self, limit: u32, now: Instant) {
+        self.step(BreakerState::Ramp { limit }, false, now);
+    }
+
+    fn step(&mut self, state: BreakerState, trip: bool, now: Instant) {
+        self.unheard = Some(Unheard {
+            since: now,
+            epoch: self.epoch,
+            trip,
+        });
         self.enter(state, self.epoch.wrapping_add(1));
     }
 
@@ -126,15 +151,20 @@ impl Gate {
     /// Follows the leader, unless it has not heard this worker's trip yet.
     pub(crate) fn adopt(&mut self, state: BreakerState, epoch: u32, now: Instant) {
         self.decided = (state, epoch);
-        if let (Some(since), Some(trip)) = (self.unheard_since, self.trip) {
-            let ahead = epoch.wrapping_sub(trip.epoch);
+        if let Some(Unheard {
+            since,
+            epoch: ended,
+            trip,
+        }) = self.unheard
+        {
+            let ahead = epoch.wrapping_sub(ended);
             let heard = (1..u32::MAX / 2).contains(&ahead)
-                && (matches!(state, BreakerState::Open { .. }) || ahead >= 2);
+                && (!trip || matches!(state, BreakerState::Open { .. }) || ahead >= 2);
             // A clock that jumped back does not make it last.
             if !heard && since <= now && now.saturating_since(since) < HEARING {
                 return;
             }
-            self.unheard_since = None;
+            self.unheard = None;
         }
         self.enter(state, epoch);
     }
@@ -211,6 +241,28 @@ mod tests {
             gate.adopt(BreakerState::Closed, 0, at(later));
             assert_eq!(gate.state(), BreakerState::Closed, "{later}");
         }
+    }
+
+    #[test]
+    fn a_worker_ramps_by_itself_until_the_leader_says_what_holds() {
+        let ramped = || {
+            let mut gate = tripped(100);
+            gate.adopt(open(900, 3), 1, at(250));
+            gate.ramp_locally(5, at(950));
+            gate
+        };
+        let mut gate = ramped();
+        gate.adopt(open(900, 3), 1, at(1_000));
+        assert_eq!(
+            (gate.state(), gate.epoch()),
+            (BreakerState::Ramp { limit: 5 }, 2),
+            "the leader has not heard of the probe"
+        );
+        gate.adopt(open(1_900, 4), 2, at(1_050));
+        assert_eq!(gate.state(), open(1_900, 4), "another probe had failed");
+        let mut gate = ramped();
+        gate.adopt(open(900, 3), 1, at(1_950));
+        assert_eq!(gate.state(), open(900, 3), "it never hears");
     }
 
     #[test]

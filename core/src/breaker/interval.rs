@@ -12,10 +12,10 @@
 
 use core::time::Duration;
 
-/// How late a recovery may be noticed, as a fraction of the outage: 5 % of 20 s is 1 s.
-const LATENESS: f64 = 0.05;
+/// How late a recovery may be noticed, as a fraction of the outage: 3 % of 33 s is 1 s.
+const LATENESS: f64 = 0.03;
 /// One probe for so many requests of the usual traffic, ...
-const REQUESTS_PER_PROBE: f64 = 150.0;
+const REQUESTS_PER_PROBE: f64 = 100.0;
 /// ... however little that is, one after so many seconds.
 const RARE_TRAFFIC: f64 = 1.0;
 /// Before this fraction of the usual recovery time, probes are rare.
@@ -119,10 +119,10 @@ mod tests {
 
     #[test]
     fn the_interval_grows_with_the_outage_and_probes_stay_few() {
-        assert!(probes_in(10.0, FIRST) <= 20);
-        assert!(probes_in(600.0, FIRST) <= 110);
+        assert!(probes_in(10.0, FIRST) <= 30);
+        assert!(probes_in(600.0, FIRST) <= 165);
         let aged = History {
-            outage: Duration::from_secs(20),
+            outage: Duration::from_secs(33),
             ..FIRST
         };
         let late = open_interval(BOUNDS, &aged, 1.0);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn rare_traffic_is_probed_less_often() {
-        for (usual_rate, expected_ms) in [(8.0, 1_000), (200.0, 750), (f64::MAX, 250), (0.0, 1_000)]
+        for (usual_rate, expected_ms) in [(8.0, 1_000), (200.0, 500), (f64::MAX, 250), (0.0, 1_000)]
         {
             let history = History {
                 usual_rate,

@@ -32,7 +32,7 @@ const RATE_SECONDS: f64 = 10.0;
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// A trip this soon after a reset continues the outage before it.
 const RELAPSE: Duration = Duration::from_secs(10);
-/// The ramp starts with this part of the limit and doubles at every tick: three steps to go.
+/// Where the knee is not known the ramp starts with this part of the limit; it doubles at every tick: three steps to go.
 const FIRST_RAMP_STEP: u32 = 4;
 /// A success rate too low must stay so for this long: failures that load causes stop when the limit has followed.
 const LOW_PATIENCE: Duration = Duration::from_secs(1);
@@ -42,6 +42,8 @@ pub(crate) struct Findings<'a> {
     pub(crate) sample: &'a Sample,
     /// Trips that workers reported and that were not heard before.
     pub(crate) trips: &'a [LocalTrip],
+    /// What the limiter has learned.
+    pub(crate) learned: &'a Learned,
     /// The objective's latency target.
     pub(crate) target: Duration,
     /// Waiting longer than this for response headers is a hang.
@@ -170,12 +172,14 @@ impl Judge {
         }
     }
 
-    /// A trip that a worker made on evidence of this epoch, or of the one before when this is young.
+    /// A trip that a worker made on evidence of this epoch, of the one before when this is young, or of the next one: of
+    /// its own ramp, that the leader has not heard of.
     fn reported(&self, trips: &[LocalTrip]) -> Option<TripReason> {
-        let behind = |trip: &LocalTrip| self.epoch.wrapping_sub(trip.epoch);
+        let behind_the_next =
+            |trip: &LocalTrip| self.epoch.wrapping_add(1).wrapping_sub(trip.epoch);
         trips
             .iter()
-            .filter(|trip| behind(trip) <= 1)
+            .filter(|trip| behind_the_next(trip) <= 2)
             .map(|trip| trip.reason)
             .min()
     }
@@ -335,7 +339,7 @@ impl Judge {
         self.state = match transition {
             Transition::Trip(_) => self.open(findings, config, probing_since),
             Transition::Ramp => BreakerState::Ramp {
-                limit: (findings.limit / FIRST_RAMP_STEP).max(1),
+                limit: ramp_start(findings.limit, findings.learned),
             },
             Transition::Reset => {
                 if let Some(since) = self.outage_since {
@@ -412,6 +416,15 @@ impl Judge {
     }
 }
 
+/// The first limit of the ramp: the knee, which makes no queue. Where that is not known, a part of what is.
+pub(crate) fn ramp_start(limit: u32, learned: &Learned) -> u32 {
+    if learned.congested {
+        limit
+    } else {
+        (limit / FIRST_RAMP_STEP).max(1)
+    }
+}
+
 /// Whether half-open refused anybody, in whatever mode.
 fn refuses_probes(tally: &Tally) -> bool {
     tally.shed(ShedReason::BreakerHalfOpen) > 0
@@ -447,6 +460,7 @@ mod tests {
         let findings = Findings {
             sample: &sample,
             trips: &[],
+            learned: &Learned::default(),
             target: Duration::from_millis(300),
             hang_after: HANG_AFTER,
             limit: 20,

@@ -14,8 +14,9 @@
 //!
 //! Half-open begins by itself when the open interval has passed, in every worker at the same instant and
 //! without a message; what it grants is a ceiling on the probes ever sent, so the whole proxy sends exactly
-//! that many. A successful probe starts the ramp: the concurrency limit doubles from a few requests up to what
-//! was learned, so that a cold upstream is not knocked over again by everything that waited.
+//! that many. A successful probe starts the ramp: as many requests as the upstream carried without a queue, and
+//! where that is not known a few, twice as many at every step, so that a cold upstream is not knocked over again by
+//! everything that waited.
 //!
 //! [`evidence`] decides when to trip, [`interval`] for how long; [`judge`] runs the machine for the whole
 //! proxy, [`gate`] is each worker's side of it.
@@ -28,7 +29,7 @@ mod window;
 
 pub(crate) use evidence::{Loads, Thresholds, is_caused_by_load};
 pub(crate) use gate::{Gate, Passage};
-pub(crate) use judge::{Findings, Judge, Transition};
+pub(crate) use judge::{Findings, Judge, Transition, ramp_start};
 
 use serde::{Deserialize, Serialize};
 

@@ -209,6 +209,7 @@ impl Controller {
         let findings = Findings {
             sample,
             trips: &round.trips,
+            learned: &learned,
             target: policy.slo().latency_target(),
             hang_after: learned.hang_after(policy.slo()),
             limit,
@@ -217,7 +218,11 @@ impl Controller {
             dice: around.dice,
             now,
         };
+        let was_closed = self.judge.state() == BreakerState::Closed;
         let transition = self.judge.update(&findings, policy.breaker());
+        if was_closed && matches!(transition, Some(Transition::Trip(_))) {
+            self.limiter.mistrust(terms);
+        }
         let pressed = self.limiter.is_congested() || sample.tally.refused_for_load() > 0;
         let capacity = if pressed {
             self.limiter.capacity()

@@ -99,6 +99,14 @@ mod tests {
     }
 
     #[test]
+    fn a_deep_cut_past_a_queue_is_told_from_one_within_it() {
+        // It was kept: a service four times as slow was held at a quarter of what it could serve.
+        let cut = |throughput| loss(point(86.0, 100.0), point(7.0, throughput), SECOND, NO_QUEUE);
+        assert_eq!(cut(44.0), Loss::Partly);
+        assert_eq!(cut(90.0), Loss::Kept);
+    }
+
+    #[test]
     fn a_few_answers_prove_nothing() {
         let after = point(3.0, 7.5);
         assert_eq!(
@@ -117,7 +125,7 @@ mod tests {
             let before = point(nothing, nothing);
             assert_eq!(loss(before, point(1.0, 1.0), SECOND, NO_QUEUE), Loss::Kept);
         }
-        let silent = loss(point(40.0, 400.0), point(20.0, 0.0), SECOND, NO_QUEUE);
+        let silent = loss(point(40.0, 400.0), point(30.0, 0.0), SECOND, NO_QUEUE);
         assert_eq!(silent, Loss::Lost);
     }
 }

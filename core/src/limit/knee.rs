@@ -142,6 +142,14 @@ impl Knee {
         });
     }
 
+    /// Holds at a value that has yet to be tried.
+    pub(crate) fn hold(&mut self, value: f64) {
+        *self = Self {
+            beat: self.beat,
+            ..Self::at(value)
+        };
+    }
+
     /// More is refused than let in before anything is known of the latency without load: find it from above.
     pub(crate) fn seek(&mut self, in_flight: f64) {
         self.value = in_flight;
@@ -228,27 +236,14 @@ impl Knee {
             let lower =
                 low(&measured.tally.latency).is_some_and(|low| low < baseline_low * STILL_QUEUED);
             match (self.mode, loss) {
-                (Mode::Hold, Loss::Partly) => {
-                    let latency = measured.tally.latency.mean().unwrap_or_default();
-                    self.value = Self::model(before.throughput, latency, endpoints).max(self.value);
-                    self.settling = true;
-                    self.last = None;
-                    let claimed = now_at.throughput * delay > Self::MIN_HEADROOM;
-                    return if claimed {
-                        Verdict::BaselineMoved(Box::new(measured.tally.latency.clone()))
-                    } else {
-                        Verdict::Nothing
-                    };
-                }
                 (_, Loss::Lost | Loss::Partly) => {
                     // Below the knee: go back. If latency is up all the same, it is not for a queue.
                     let was_seeking = core::mem::replace(&mut self.mode, Mode::Hold) == Mode::Seek;
+                    let latency = measured.tally.latency.mean().unwrap_or_default();
                     self.value = if was_seeking {
-                        Self::model(
-                            self.peak,
-                            measured.tally.latency.mean().unwrap_or_default(),
-                            endpoints,
-                        )
+                        Self::model(self.peak, latency, endpoints)
+                    } else if loss == Loss::Partly {
+                        Self::model(before.throughput, latency, endpoints).max(self.value)
                     } else {
                         before.in_flight.max(self.value) + 1.0
                     };

@@ -138,6 +138,15 @@ impl Limiter {
         self.standing.stands()
     }
 
+    /// The upstream is away, and may be less when it comes back: the knee is to hold until it is seen to bear more.
+    pub(crate) fn mistrust(&mut self, terms: Terms<'_>) {
+        if self.baseline.is_known() && self.proof >= PROVEN && !self.standing.stands() {
+            let model = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
+            self.knee.hold(model.max(f64::from(terms.limit.initial())));
+            self.standing.suspect();
+        }
+    }
+
     /// Answers a second that the upstream can give, as far as seen; 0 when unknown.
     pub(crate) const fn capacity(&self) -> f64 {
         self.capacity.value()

@@ -3,10 +3,10 @@
 //! A queue that drains costs nobody anything; one that stands delays everybody and carries nothing more. CoDel tells
 //! them apart by the minimum over an interval: a queue stands when the low latency quantile has been above the
 //! baseline without a break for [`STANDING_AFTER`]. One that fills the limit and turns requests away, window after
-//! window, will not drain either, and need not be waited for so long.
+//! window, will not drain either, nor will one that grows from window to window: they need not be waited for so long.
 //!
 //! ```text
-//!            busy for STANDING_AFTER, or full for FULL_FOR
+//!   busy for STANDING_AFTER, full for FULL_FOR, or growing for GROWING_FOR
 //!   passing -----------------------------------------------> standing
 //!      ^                                                         |
 //!      +---------------------------------------------------------+
@@ -62,6 +62,8 @@ pub(super) struct Standing {
     /// Whether it cost anybody.
     refused: bool,
     stands: bool,
+    /// It stands because nobody knows better, and is yet to be seen.
+    suspected: bool,
     /// Since when it seems to be gone.
     calm_since: Option<Instant>,
 }
@@ -82,8 +84,15 @@ impl Standing {
     /// A queue is assumed to stand.
     pub(super) const fn assume(&mut self) {
         self.stands = true;
+        self.suspected = false;
         self.calm_since = None;
         self.refused = false;
+    }
+
+    /// A queue may stand: until one is seen, or none.
+    pub(super) const fn suspect(&mut self) {
+        self.assume();
+        self.suspected = true;
     }
 
     /// Nothing was in flight at the end of a window without an answer.
@@ -143,9 +152,10 @@ impl Standing {
             Duration::ZERO
         };
         let of_mean = Duration::try_from_secs_f64(mean * STANDING_OF_MEAN).unwrap_or_default();
-        let lasts = busy_for >= STANDING_AFTER.max(of_mean) || full_for >= FULL_FOR.max(of_mean)
+        let lasts = busy_for >= STANDING_AFTER.max(of_mean)
+            || full_for >= FULL_FOR.max(of_mean)
             || growing_for >= GROWING_FOR.max(of_mean);
-        if !lasts || self.stands || figures.queue() < Knee::MIN_HEADROOM {
+        if !lasts || self.stands && !self.suspected || figures.queue() < Knee::MIN_HEADROOM {
             return Change::Same;
         }
         self.assume();
@@ -167,5 +177,55 @@ impl Standing {
             self.stands = false;
             self.calm_since = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::baseline::Baseline;
+
+    const LIMIT: f64 = 90.0;
+    const MEAN: f64 = 0.04;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A window of a tenth of a second whose requests waited for `delay` seconds, and that ended with `in_flight`.
+    fn window(delay: f64, in_flight: u32) -> Figures {
+        let mut sample = Sample::empty(Duration::from_millis(100));
+        sample.in_flight = in_flight;
+        for _ in 0..20 {
+            sample.tally.latency.record(Duration::from_millis(40));
+        }
+        Figures::of(&sample, 0.02 + delay, &Baseline::believed(0.02, MEAN, 0.1))
+    }
+
+    /// When a queue is found to stand, in milliseconds, if so many are in flight at the end of each window.
+    fn stands_after(standing: &mut Standing, in_flight: &[u32]) -> Option<usize> {
+        (0..in_flight.len()).map(|i| i * 100).find(|millis| {
+            let now = at(u64::try_from(*millis).unwrap());
+            let figures = window(0.1, *in_flight.get(*millis / 100).unwrap());
+            standing.judge(&figures, LIMIT, MEAN, now) == Change::Stands
+        })
+    }
+
+    #[test]
+    fn a_queue_that_grows_without_a_break_stands_sooner_than_one_that_does_not() {
+        let growing = [20, 30, 40, 50, 60, 70, 80];
+        assert_eq!(stands_after(&mut Standing::default(), &growing), Some(300));
+        let draining = [60, 50, 40, 30, 20, 19, 18];
+        assert_eq!(stands_after(&mut Standing::default(), &draining), Some(500));
+    }
+
+    #[test]
+    fn a_suspected_queue_can_still_be_found() {
+        let steady = [30; 7];
+        let mut standing = Standing::default();
+        standing.suspect();
+        assert!(standing.stands());
+        assert_eq!(stands_after(&mut standing, &steady), Some(500));
+        assert_eq!(stands_after(&mut standing, &steady), None, "it is known");
     }
 }
