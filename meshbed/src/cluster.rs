@@ -69,6 +69,12 @@ impl User {
             token: token.to_owned(),
         }
     }
+
+    /// The name as a part of a file's name.
+    pub(crate) fn file_name(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        self.name.chars().map(plain).collect()
+    }
 }
 
 /// A running API server and its etcd; both end when it is dropped.
@@ -145,12 +151,10 @@ impl Cluster {
     /// # Errors
     /// When it cannot be written.
     pub fn kubeconfig_file(&self, user: &User) -> io::Result<PathBuf> {
-        let name: String = user
-            .name
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-            .collect();
-        let path = self.folder.path().join(format!("{name}.kubeconfig"));
+        let path = self
+            .folder
+            .path()
+            .join(format!("{}.kubeconfig", user.file_name()));
         fs::write(&path, self.kubeconfig(user).to_string())?;
         Ok(path)
     }

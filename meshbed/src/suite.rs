@@ -21,7 +21,7 @@ pub trait World: Send + Sync + 'static {
     fn logs(&self) -> Vec<PathBuf>;
 }
 
-type Body<W> = fn(Arc<W>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+type Body<W> = fn(Arc<W>) -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// One case: a name that is a fact, and what shows it. [`cases!`](crate::cases) makes it.
 pub struct Case<W> {

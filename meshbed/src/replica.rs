@@ -1,0 +1,139 @@
+//! `tidegate serve` as a process, as it runs in a cluster: with a service account's token and its rights.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tidegate_testbed::client::{CallError, Caller};
+
+use crate::cluster::{Cluster, ClusterError, User};
+use crate::process::Process;
+use crate::wait::BOUND;
+
+/// How long a lease holds: the shortest there is, so that nobody waits long for a successor.
+const LEASE: &str = "3s";
+
+/// What all series of the service begin with.
+const PREFIX: &str = "tidegate_control_";
+
+/// A replica to be started.
+#[derive(Debug, Clone)]
+pub struct ReplicaBuilder {
+    binary: PathBuf,
+    options: Vec<String>,
+}
+
+/// A running replica; killed by its id when dropped.
+#[derive(Debug)]
+pub struct Replica {
+    /// The process itself.
+    pub process: Process,
+    http: SocketAddr,
+}
+
+impl Replica {
+    /// Describes a replica that runs this binary of `tidegate`.
+    pub fn of(binary: impl Into<PathBuf>) -> ReplicaBuilder {
+        ReplicaBuilder {
+            binary: binary.into(),
+            options: Vec::new(),
+        }
+    }
+
+    /// The status of the answer to `GET path`, 0 when there is none.
+    pub async fn status(&self, path: &str) -> u16 {
+        let reply = Caller::http1(self.http).get(path).await;
+        reply.map_or(0, |reply| reply.status)
+    }
+
+    /// The value of a series such as `kube_writes_total{object="status",result="done"}`; one that is not there is 0.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn metric(&self, series: &str) -> Result<u64, CallError> {
+        let reply = Caller::http1(self.http).get("/metrics").await?;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        let start = format!("{PREFIX}{series} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&start));
+        Ok(value
+            .and_then(|value| value.trim().parse().ok())
+            .unwrap_or(0))
+    }
+
+    /// Whether it is the one that writes.
+    pub async fn leads(&self) -> bool {
+        self.metric("kube_leading")
+            .await
+            .is_ok_and(|value| value == 1)
+    }
+}
+
+impl ReplicaBuilder {
+    /// Adds options of `tidegate serve`.
+    #[must_use]
+    pub fn options(mut self, options: &[&str]) -> Self {
+        self.options
+            .extend(options.iter().map(|&option| option.to_owned()));
+        self
+    }
+
+    /// Starts it as `user`, whose name it has in the lease too, and waits until it serves. The lease is in `namespace`.
+    ///
+    /// # Errors
+    /// When it cannot be run or does not serve.
+    pub async fn start(
+        self,
+        cluster: &Cluster,
+        user: &User,
+        namespace: &str,
+    ) -> Result<Replica, ClusterError> {
+        let name = format!("tidegate-{}", user.file_name());
+        let any = "127.0.0.1:0";
+        let mut command = Command::new(&self.binary);
+        command.args([
+            "serve",
+            "--kubernetes",
+            "--xds-listen",
+            any,
+            "--http-listen",
+            any,
+        ]);
+        command
+            .arg("--kubeconfig")
+            .arg(cluster.kubeconfig_file(user)?);
+        command.args([
+            "--lease-namespace",
+            namespace,
+            "--lease-duration",
+            LEASE,
+            "--identity",
+            &user.name,
+        ]);
+        command.args(&self.options).env_remove("KUBECONFIG");
+        let mut process = Process::start(&name, command, cluster.folder())?;
+        let log = cluster.folder().join(format!("{name}.log"));
+        let mut http = None;
+        process
+            .ready(BOUND, async || {
+                http = serving(&log);
+                http.is_some()
+            })
+            .await?;
+        let http = http.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
+        Ok(Replica { process, http })
+    }
+}
+
+/// Where the service says in its log that it serves REST.
+fn serving(log: &Path) -> Option<SocketAddr> {
+    let text = std::fs::read_to_string(log).ok()?;
+    let mut lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let line = lines.find(|line| {
+        line.get("message")
+            .is_some_and(|message| message == "serving")
+    })?;
+    line.get("http")?.as_str()?.parse().ok()
+}
