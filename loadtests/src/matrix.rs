@@ -62,6 +62,17 @@ pub struct Fortio {
     pub warm_up: Duration,
     /// Whether each request has a connection of its own (`Connection: close`).
     pub close: bool,
+    /// How the connections stand to each other.
+    pub pace: Pace,
+}
+
+/// How connections that keep to a rate stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// All send at the same instants, which is fortio's way when it is told nothing.
+    Lockstep,
+    /// Their requests are spread evenly over time, as those of clients are that know nothing of each other.
+    Spread,
 }
 
 /// When a measurement ends.

@@ -9,7 +9,7 @@ use tidegate_sim::scenario::ScenarioError;
 
 use super::{LAX, Study, by, instant, parameters};
 use crate::contender::Contender;
-use crate::matrix::{Cell, Fortio, Load, Until, still};
+use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -58,9 +58,10 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                     load: Load::Fortio(Fortio {
                         qps: Some(qps.into()),
                         connections,
-                        until: Until::Passed(Duration::from_millis(by(extent, 2_500, 30_000))),
+                        until: Until::Passed(Duration::from_millis(by(extent, 2_000, 30_000))),
                         warm_up: Duration::from_millis(by(extent, 500, 3_000)),
                         close,
+                        pace: Pace::Lockstep,
                     }),
                 });
             }

@@ -9,7 +9,7 @@ use tidegate_sim::scenario::ScenarioError;
 
 use super::{LAX, Study, by, instant, parameters};
 use crate::contender::Contender;
-use crate::matrix::{Cell, Fortio, Load, Until, still};
+use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -41,6 +41,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                             until: Until::Sent(by(extent, 10_000, 300_000)),
                             warm_up: Duration::from_millis(by(extent, 300, 3_000)),
                             close: false,
+                            pace: Pace::Lockstep,
                         };
                         cells.push(cell(
                             (topology, contender),

@@ -9,7 +9,7 @@ use tidegate_testbed::variant::Variant;
 
 use super::{LAX, Study, by, instant, parameters};
 use crate::contender::Contender;
-use crate::matrix::{Cell, Fortio, Load, Until, still};
+use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -39,6 +39,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                     until: Until::Passed(Duration::from_secs(by(extent, 3, 30))),
                     warm_up: Duration::from_millis(by(extent, 1_000, 5_000)),
                     close: false,
+                    pace: Pace::Lockstep,
                 }),
             });
         }

@@ -82,7 +82,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                 cells.push(queue(*percent, *contender, repetition, extent)?);
             }
         }
-        for (every_s, length_s) in [(2, 20), (5, 25)] {
+        for (every_s, length_s) in [(2, 18), (5, 22)] {
             for contender in contenders {
                 let length_s = by(extent, length_s, 60);
                 cells.push(storm(every_s, length_s, *contender, repetition)?);

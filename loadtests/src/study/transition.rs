@@ -2,7 +2,8 @@
 //!
 //! fortio at 100 to 4,000 requests a second over 8 to 256 connections; one knob of Istio's `connectionPool` is turned
 //! at a time. The upstream serves 16 requests at a time in 8 ms each: 2,000 a second, and 125 a second through one
-//! connection, as the published service did. The figures 3 to 8 of the publication are qps, success and latency over
+//! connection, as the published service did. Connections send spread over time; told nothing, fortio lets all of them send
+//! at the same instants, which is another load and stands beside as `bursts`. The figures 3 to 8 of the publication are qps, success and latency over
 //! the knobs and over the loads.
 
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tidegate_sim::scenario::ScenarioError;
 
 use super::{LAX, Study, by, parameters};
 use crate::contender::{Contender, Pool};
-use crate::matrix::{Cell, Fortio, Load, Until, still};
+use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -57,6 +58,12 @@ const FIRM: Pool = Pool {
     requests_per_connection: 0,
 };
 
+/// The loads at which all connections also send at the same instants: a quarter of the capacity, and all of it.
+const BURSTS: [Rate; 2] = [(500, 32), (2_000, 128)];
+
+/// What the names of their cells begin with.
+const IN_BURSTS: &str = "bursts";
+
 /// The load at which clients are counted in a reduced run: the upstream's capacity is offered twice over.
 const OVERLOAD: Rate = (4_000, 256);
 
@@ -75,6 +82,15 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
             let load = ("load", contender);
             for (rate, clients) in pairs(&RATES, clients) {
                 cells.extend(pair(extent, load, rate, clients, repetition)?);
+            }
+            for (rate, clients) in pairs(&BURSTS, clients) {
+                cells.extend(pair(
+                    extent,
+                    (IN_BURSTS, contender),
+                    rate,
+                    clients,
+                    repetition,
+                )?);
             }
             // A full run has these already.
             for clients in by(extent, &[4, 8][..], &[]) {
@@ -159,6 +175,11 @@ fn pair(
         until: Until::Passed(Duration::from_secs(by(extent, 5, 30))),
         warm_up: Duration::from_millis(by(extent, 1_000, 5_000)),
         close: false,
+        pace: if knob == IN_BURSTS {
+            Pace::Lockstep
+        } else {
+            Pace::Spread
+        },
     };
     Ok([Topology::Sidecar, Topology::Shared].map(|topology| Cell {
         study: STUDY.name,

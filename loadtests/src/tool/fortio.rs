@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::histogram::Histogram;
 use super::{ToolError, program, read, run};
-use crate::matrix::{Fortio, Until};
+use crate::matrix::{Fortio, Pace, Until};
 use crate::result::Figures;
 
 /// What is expected of its file.
@@ -203,6 +203,9 @@ fn command(
         ])
         .args(["-timeout", &format!("{}s", TIMEOUT.as_secs())])
         .arg(format!("-keepalive={}", !load.close));
+    if load.pace == Pace::Spread {
+        command.arg("-uniform");
+    }
     match load.until {
         Until::Passed(length) => command.args(["-t", &format!("{}ms", length.as_millis())]),
         Until::Sent(requests) => command.args(["-n", &part(requests, index, count).to_string()]),
