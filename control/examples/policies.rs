@@ -1,10 +1,11 @@
 //! Prints generated files: `reference` is `docs/policy.md`, `crd` is
-//! `manifests/crd.yaml`.
+//! `manifests/crd.yaml`, `metrics` is `docs/control-metrics.md`.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use tidegate_control::document::yaml;
+use tidegate_control::metrics;
 use tidegate_control::resource::{definition, reference};
 
 fn main() -> ExitCode {
@@ -14,8 +15,9 @@ fn main() -> ExitCode {
             let head = "# Generated from control/src/resource by `make docs`. Do not edit.\n";
             format!("{head}{}", yaml(&definition))
         }),
+        Some("metrics") => Ok(metrics::reference::markdown()),
         _ => {
-            let _ = writeln!(io::stderr(), "usage: policies reference|crd");
+            let _ = writeln!(io::stderr(), "usage: policies reference|crd|metrics");
             return ExitCode::FAILURE;
         }
     };

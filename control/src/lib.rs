@@ -19,4 +19,5 @@ pub mod resource;
 pub mod rest;
 pub mod serve;
 pub mod source;
+pub mod telemetry;
 pub mod xds;

@@ -112,7 +112,7 @@ impl Service {
         let desk = Desk {
             catalogue,
             fleet: fleet.clone(),
-            metrics,
+            metrics: Arc::clone(&metrics),
             access: Arc::new(Access {
                 token: settings.token.clone(),
                 takes_certificates: takes_certificates(&settings),
@@ -122,7 +122,7 @@ impl Service {
         let common = Server {
             router: xds::routes(fleet, closing.clone(), tasks.clone()),
             protocol: Protocol::Grpc,
-            tls: tls(&settings, &["h2"], &tasks, &closing)?,
+            tls: tls(&settings, &["h2"], &metrics, (&tasks, &closing))?,
             allowed: settings.allowed.clone(),
             max_connections: settings.max_proxies,
             closing: closing.clone(),
@@ -131,7 +131,7 @@ impl Service {
         let http = Server {
             router: rest::routes(desk),
             protocol: Protocol::Http,
-            tls: tls(&settings, &["h2", "http/1.1"], &tasks, &closing)?,
+            tls: tls(&settings, &["h2", "http/1.1"], &metrics, (&tasks, &closing))?,
             max_connections: MAX_HTTP_CONNECTIONS,
             ..common.clone()
         };
@@ -218,26 +218,36 @@ fn catalogue(
 fn tls(
     settings: &Settings,
     protocols: &[&str],
-    tasks: &TaskTracker,
-    closing: &CancellationToken,
+    metrics: &Arc<Metrics>,
+    (tasks, closing): (&TaskTracker, &CancellationToken),
 ) -> Result<Option<Tls>, ServeError> {
     let Some(files) = settings.tls.clone() else {
         return Ok(None);
     };
     let tls = Tls::load(files, protocols)?;
-    tasks.spawn(follow(tls.clone(), settings.rescan, closing.clone()));
+    let metrics = Arc::clone(metrics);
+    tasks.spawn(follow(
+        tls.clone(),
+        settings.rescan,
+        metrics,
+        closing.clone(),
+    ));
     Ok(Some(tls))
 }
 
-async fn follow(tls: Tls, every: Duration, closing: CancellationToken) {
+/// Reads the certificates again, on and on, and says when they expire.
+async fn follow(tls: Tls, every: Duration, metrics: Arc<Metrics>, closing: CancellationToken) {
     let mut ticks = tokio::time::interval(every);
     loop {
         tokio::select! {
             () = closing.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        let tls = tls.clone();
+        let one = tls.clone();
         // A panic there is none of ours to pass on: the next look comes.
-        let _ = tokio::task::spawn_blocking(move || tls.reload()).await;
+        let _ = tokio::task::spawn_blocking(move || one.reload()).await;
+        let expiry = tls.expiry();
+        metrics.certificate("served", expiry.served);
+        metrics.certificate("authority", expiry.authorities);
     }
 }

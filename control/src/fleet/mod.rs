@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::watch;
+use tracing::field::Empty;
+use tracing::info_span;
 
 pub use record::{ProxyRecord, Refused, ResourceRecord};
 pub use seat::{Api, Arrival, Assignment, Seat};
@@ -23,6 +25,7 @@ pub use seat::{Api, Arrival, Assignment, Seat};
 use crate::metrics::Metrics;
 use crate::policy::{Policies, PolicyName};
 use crate::render::{PluginConfig, Proxy, Rendered, Renderer, Version as ConfigVersion};
+use crate::telemetry::{Cause, TARGET};
 use crate::xds::{Desired, Name, Plugin};
 
 /// Proxies whose last refusal is remembered after they went away.
@@ -78,10 +81,14 @@ impl Fleet {
     /// Puts exactly these policies in force and tells the streams that this touches.
     pub fn replace(&self, policies: &Policies) {
         let now = Instant::now();
+        let span = info_span!(target: TARGET, "render", policies = policies.len(), touched = Empty);
+        let _entered = span.enter();
         let mut inner = self.lock();
         let changes = inner.renderer.replace(policies);
+        span.record("touched", changes.pushed.len());
+        let cause = Cause::current();
         for id in &changes.pushed {
-            inner.reassign(*id, now);
+            inner.reassign(*id, now, &cause);
         }
         for id in &changes.relabelled {
             inner.relabel(*id);
@@ -101,11 +108,13 @@ impl Fleet {
         if let Some(refusals) = inner.refusals.get(&proxy.id) {
             record.remember(refusals);
         }
+        let whose = proxy.id.clone();
         let rendered = inner.renderer.connect(id, proxy);
         record.label(&rendered);
         let assignment = Assignment {
             desired: inner.encoded(&rendered),
             changed_at: Instant::now(),
+            cause: Cause::default(),
         };
         let (sender, receiver) = watch::channel(assignment);
         let stream = Stream {
@@ -116,7 +125,7 @@ impl Fleet {
         drop(inner);
         self.metrics.connected(&arrival, 1);
         self.touch();
-        Seat::new(self.clone(), id, arrival, receiver)
+        Seat::new(self.clone(), (id, whose), arrival, receiver)
     }
 
     /// What a proxy would get that asks once and stays not.
@@ -193,7 +202,7 @@ impl Inner {
         desired
     }
 
-    fn reassign(&mut self, id: StreamId, changed_at: Instant) {
+    fn reassign(&mut self, id: StreamId, changed_at: Instant, cause: &Cause) {
         let Some(rendered) = self.renderer.rendered(&id).cloned() else {
             return;
         };
@@ -204,6 +213,7 @@ impl Inner {
             stream.assignment.send_replace(Assignment {
                 desired,
                 changed_at,
+                cause: cause.clone(),
             });
         }
     }

@@ -9,7 +9,7 @@ use crate::render::{Proxy, Rendered};
 use crate::xds::{Desired, Name, Refusal, Version};
 
 /// One stream of a proxy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProxyRecord {
     /// The node's id.
@@ -46,6 +46,17 @@ pub struct ResourceRecord {
     pub last_refused: Option<Refused>,
 }
 
+impl ResourceRecord {
+    fn is_current(&self) -> bool {
+        self.wanted == self.running
+    }
+
+    fn has_refused(&self) -> bool {
+        let refused = self.last_refused.as_ref().map(|last| &last.version);
+        !self.is_current() && refused.is_some() && refused == self.wanted.as_ref()
+    }
+}
+
 /// A refusal, with its circumstances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -61,6 +72,21 @@ pub struct Refused {
 }
 
 impl ProxyRecord {
+    /// How many resources of these run what they are to run, do not yet, or refused it.
+    #[must_use]
+    pub fn states(proxies: &[Self]) -> [(&'static str, usize); 3] {
+        let resources = || proxies.iter().flat_map(|proxy| proxy.resources.values());
+        let all = resources().count();
+        let current = resources().filter(|one| one.is_current()).count();
+        let refused = resources().filter(|one| one.has_refused()).count();
+        let behind = all.saturating_sub(current).saturating_sub(refused);
+        [
+            ("current", current),
+            ("behind", behind),
+            ("refused", refused),
+        ]
+    }
+
     pub(super) fn new(proxy: &Proxy, arrival: &Arrival) -> Self {
         Self {
             id: proxy.id.clone(),

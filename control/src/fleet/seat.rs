@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::watch;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
 
 use super::{Fleet, StreamId};
+use crate::telemetry::{Cause, TARGET};
 use crate::xds::{Desired, Heard, Name, Version};
 
 /// Which service a stream came to.
@@ -46,6 +49,8 @@ pub struct Assignment {
     pub desired: Arc<Desired>,
     /// Since when.
     pub changed_at: Instant,
+    /// What has brought it about.
+    pub cause: Cause,
 }
 
 /// See the module; dropping it leaves the fleet.
@@ -53,24 +58,35 @@ pub struct Assignment {
 pub struct Seat {
     fleet: Fleet,
     id: StreamId,
+    // The node's id.
+    proxy: String,
     arrival: Arrival,
     assignment: watch::Receiver<Assignment>,
-    pushed: Option<Assignment>,
+    under_way: Option<UnderWay>,
+}
+
+/// A push that is not answered yet.
+#[derive(Debug)]
+struct UnderWay {
+    changed_at: Instant,
+    // Ends with the answer, or with the stream.
+    span: Span,
 }
 
 impl Seat {
-    pub(super) const fn new(
+    pub(super) fn new(
         fleet: Fleet,
-        id: StreamId,
+        (id, proxy): (StreamId, String),
         arrival: Arrival,
         assignment: watch::Receiver<Assignment>,
     ) -> Self {
         Self {
             fleet,
             id,
+            proxy,
             arrival,
             assignment,
-            pushed: None,
+            under_way: None,
         }
     }
 
@@ -109,10 +125,20 @@ impl Seat {
         let metrics = &self.fleet.metrics;
         match heard {
             Heard::Accepted(_) => {
-                let waited = self.pushed.take().map(|pushed| pushed.changed_at.elapsed());
-                metrics.accepted(waited);
+                let pushed = self.under_way.take().inspect(|pushed| {
+                    pushed.span.record("verdict", "accepted");
+                });
+                metrics.accepted(pushed.map(|pushed| pushed.changed_at.elapsed()));
             }
-            Heard::Refused(..) => metrics.refused(),
+            Heard::Refused(_, refusal) => {
+                if let Some(pushed) = self.under_way.take() {
+                    pushed.span.record("verdict", "refused");
+                    pushed.span.record("otel.status_code", "ERROR");
+                    let message = refusal.message.as_str();
+                    pushed.span.record("otel.status_description", message);
+                }
+                metrics.refused();
+            }
             Heard::Stale => metrics.stale(),
             Heard::Question => {}
         }
@@ -120,7 +146,23 @@ impl Seat {
 
     /// Reports a push.
     pub fn pushed(&mut self, names: impl Iterator<Item = Name>) {
-        self.pushed = Some(self.assignment.borrow().clone());
+        let (changed_at, cause) = {
+            let assignment = self.assignment.borrow();
+            (assignment.changed_at, assignment.cause.clone())
+        };
+        let span = info_span!(
+            target: TARGET,
+            "push",
+            otel.kind = "producer",
+            otel.status_code = Empty,
+            otel.status_description = Empty,
+            proxy = self.proxy,
+            api = self.arrival.api.name(),
+            dialect = self.arrival.dialect,
+            verdict = Empty,
+        );
+        cause.leads_to(&span);
+        self.under_way = Some(UnderWay { changed_at, span });
         self.fleet
             .with_record(self.id, |record| record.under_way(names, true));
         self.fleet.metrics.pushed();

@@ -1,5 +1,6 @@
 //! Sockets: who may come in, over what, and how a connection is served and ended.
 
+mod expiry;
 mod identity;
 mod server;
 mod tls;
@@ -8,6 +9,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub use expiry::Expiry;
 pub use identity::Allowed;
 pub use server::{Protocol, Server};
 pub use tls::{Tls, TlsError, TlsFiles};

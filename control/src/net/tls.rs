@@ -8,11 +8,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use jiff::Timestamp;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tracing::{error, info};
+
+use super::Expiry;
 
 /// Where certificates stand, as PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +63,7 @@ pub struct Tls {
 #[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
+    expiry: Expiry,
     contents: Contents,
 }
 
@@ -74,11 +78,15 @@ impl Tls {
     pub fn load(files: TlsFiles, protocols: &[&str]) -> Result<Self, TlsError> {
         let protocols: Arc<[Vec<u8>]> = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
         let contents = read(&files)?;
-        let config = config(&files, &contents, &protocols)?;
+        let (config, expiry) = usable(&files, &contents, &protocols)?;
         Ok(Self {
             files: Arc::new(files),
             protocols,
-            current: Arc::new(RwLock::new(Current { config, contents })),
+            current: Arc::new(RwLock::new(Current {
+                config,
+                expiry,
+                contents,
+            })),
         })
     }
 
@@ -87,6 +95,13 @@ impl Tls {
     pub fn config(&self) -> Arc<ServerConfig> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current.config)
+    }
+
+    /// When what is in use expires.
+    #[must_use]
+    pub fn expiry(&self) -> Expiry {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.expiry
     }
 
     /// Takes over what is new in the files. Blocks while it reads.
@@ -103,9 +118,9 @@ impl Tls {
         if current.contents == contents {
             return;
         }
-        match config(&self.files, &contents, &self.protocols) {
-            Ok(config) => {
-                current.config = config;
+        match usable(&self.files, &contents, &self.protocols) {
+            Ok((config, expiry)) => {
+                (current.config, current.expiry) = (config, expiry);
                 info!(%file, "certificates reloaded");
             }
             Err(error) => {
@@ -129,6 +144,24 @@ fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
         .chain(&files.client_authorities)
         .map(read)
         .collect()
+}
+
+/// What is in the files, if it can be used and has not expired: clients would refuse it.
+fn usable(
+    files: &TlsFiles,
+    contents: &[Vec<u8>],
+    protocols: &[Vec<u8>],
+) -> Result<(Arc<ServerConfig>, Expiry), TlsError> {
+    let config = config(files, contents, protocols)?;
+    let expiry = Expiry::of(contents);
+    let now = Timestamp::now();
+    match expiry.served.map(Timestamp::from_second) {
+        Some(Ok(end)) if end < now => Err(TlsError::Content {
+            path: files.certificate.clone(),
+            reason: format!("it, or one of its chain, expired at {end}"),
+        }),
+        _ => Ok((config, expiry)),
+    }
 }
 
 fn config(

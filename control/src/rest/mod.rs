@@ -4,6 +4,7 @@ mod access;
 mod page;
 mod policies;
 mod reply;
+mod traced;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use axum::{Json, middleware};
 use serde_json::{Value, json};
@@ -58,15 +59,24 @@ pub fn routes(desk: Desk) -> Router {
         .put(policies::put)
         .delete(policies::remove)
         .layer(write);
+    let traced = [
+        ("/v1/policies", get(policies::list)),
+        ("/v1/policies/{name}", policy),
+        ("/v1/proxies", get(proxies)),
+        ("/v1/events", get(events)),
+    ];
+    let traced = traced
+        .into_iter()
+        .fold(Router::new(), |router, (route, methods)| {
+            let span = move |request, next| traced::traced(route, request, next);
+            router.route(route, methods.layer(middleware::from_fn(span)))
+        });
     Router::new()
-        .route("/", get(|| async { Html(page::PAGE) }))
+        .merge(page::routes())
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
-        .route("/v1/policies", get(policies::list))
-        .route("/v1/policies/{name}", policy)
-        .route("/v1/proxies", get(proxies))
-        .route("/v1/events", get(events))
+        .merge(traced)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(desk)
 }
@@ -80,9 +90,9 @@ async fn ready(State(desk): State<Desk>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
-    desk.metrics.resources(states(&desk.fleet.proxies()));
+    let text = desk.metrics.text(&desk.fleet.proxies());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], desk.metrics.text())
+    ([(header::CONTENT_TYPE, kind)], text)
 }
 
 async fn proxies(State(desk): State<Desk>) -> Json<Value> {
@@ -111,7 +121,7 @@ fn until<T>(stream: impl Stream<Item = T>, closing: CancellationToken) -> impl S
 fn snapshot(desk: &Desk) -> Value {
     let mut proxies = desk.fleet.proxies();
     let total = proxies.len();
-    let states: serde_json::Map<String, Value> = states(&proxies)
+    let states: serde_json::Map<String, Value> = ProxyRecord::states(&proxies)
         .into_iter()
         .map(|(state, count)| (state.to_owned(), Value::from(count)))
         .collect();
@@ -123,27 +133,4 @@ fn snapshot(desk: &Desk) -> Value {
         "total": total,
         "states": states,
     })
-}
-
-/// How many resources of proxies run what they are to run, do not yet, or refused it.
-fn states(proxies: &[ProxyRecord]) -> [(&'static str, usize); 3] {
-    let (mut current, mut behind, mut refused) = (0, 0, 0);
-    for resource in proxies.iter().flat_map(|proxy| proxy.resources.values()) {
-        let is_refused = resource
-            .last_refused
-            .as_ref()
-            .is_some_and(|last| resource.wanted.as_ref() == Some(&last.version));
-        if resource.wanted == resource.running {
-            current += 1;
-        } else if is_refused {
-            refused += 1;
-        } else {
-            behind += 1;
-        }
-    }
-    [
-        ("current", current),
-        ("behind", behind),
-        ("refused", refused),
-    ]
 }

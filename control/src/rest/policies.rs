@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+use tracing::Span;
 
 use super::Desk;
 use super::reply::{problem, refused};
@@ -105,6 +106,9 @@ pub(super) async fn remove(
 async fn blocking<T: Send + 'static>(
     change: impl FnOnce() -> Result<T, ChangeError> + Send + 'static,
 ) -> Option<Result<T, ChangeError>> {
+    // What is done there belongs to the request.
+    let span = Span::current();
+    let change = move || span.in_scope(change);
     tokio::task::spawn_blocking(change).await.ok()
 }
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use tracing::{error, info};
+use tracing::field::Empty;
+use tracing::{error, info, info_span};
 
 use super::{Directory, Precondition, Store, StoreError, Stored};
 use crate::document::Place;
@@ -16,6 +17,7 @@ use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::policy::{Policies, PolicyName, Problem};
 use crate::render::PluginConfig;
+use crate::telemetry::TARGET;
 use crate::xds::Version;
 
 const FILES: &str = "files";
@@ -174,14 +176,19 @@ impl Catalogue {
     }
 
     fn apply(&self, inner: &mut Inner) {
+        let span = info_span!(target: TARGET, "apply", policies = Empty, problems = Empty);
+        let _entered = span.enter();
         let (policies, problems) = inner.merged(&self.metrics);
         let before: BTreeMap<String, ()> =
             inner.problems.iter().map(|p| (p.to_string(), ())).collect();
         for problem in &problems {
             if !before.contains_key(&problem.to_string()) {
                 error!(%problem, "a policy has an error; what was in force stays");
+                self.metrics.render_error();
             }
         }
+        span.record("policies", policies.len());
+        span.record("problems", problems.len());
         info!(
             policies = policies.len(),
             problems = problems.len(),

@@ -1,0 +1,149 @@
+//! Every metric of the service: name, type, labels, meaning. Registration takes name and meaning from here,
+//! and so does the reference, `docs/control-metrics.md`; a test holds the two together.
+
+/// What all names begin with.
+pub const PREFIX: &str = "tidegate_control";
+
+/// What kind of number a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows; its name ends with `_total`.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts by upper bounds: `_bucket`, `_sum`, `_count`.
+    Histogram,
+}
+
+impl Kind {
+    /// The word of the exposition format.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+
+    /// What the name of a sample has at its end.
+    #[must_use]
+    pub const fn ending(self) -> &'static str {
+        match self {
+            Self::Counter => "_total",
+            Self::Gauge | Self::Histogram => "",
+        }
+    }
+}
+
+/// One metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Meaning {
+    /// Its name without [`PREFIX`] and [`Kind::ending`].
+    pub name: &'static str,
+    /// What kind of number it is.
+    pub kind: Kind,
+    /// Its labels, each with the values that it takes.
+    pub labels: &'static [(&'static str, &'static str)],
+    /// What it says, with the unit; without a full stop, which the exposition adds.
+    pub help: &'static str,
+}
+
+/// Versions that have a series of their own; all others are in one.
+pub const MAX_VERSIONS: usize = 20;
+
+const SOURCES: (&str, &str) = ("source", "`files`, `rest`");
+
+pub(super) const BUILD: Meaning = Meaning {
+    name: "build",
+    kind: Kind::Gauge,
+    labels: &[("version", "of the service")],
+    help: "Always 1",
+};
+pub(super) const STREAMS: Meaning = Meaning {
+    name: "streams",
+    kind: Kind::Gauge,
+    labels: &[("api", "`ecds`, `ads`"), ("dialect", "`sotw`, `delta`")],
+    help: "Connected discovery streams",
+};
+pub(super) const PROXIES: Meaning = Meaning {
+    name: "proxies",
+    kind: Kind::Gauge,
+    labels: &[],
+    help: "Connected proxies, by their node ids; one may have several streams",
+};
+pub(super) const RESOURCES: Meaning = Meaning {
+    name: "resources",
+    kind: Kind::Gauge,
+    labels: &[("state", "`current`, `behind`, `refused`")],
+    help: "Resources of connected proxies by state: run as wanted, not yet, or refused",
+};
+pub(super) const VERSIONS: Meaning = Meaning {
+    name: "running",
+    kind: Kind::Gauge,
+    labels: &[(
+        "version",
+        "the first 12 digits of one of the 20 that most run; `other` for the rest; `none`",
+    )],
+    help: "Resources of connected proxies by the version that they run",
+};
+pub(super) const PUSHES: Meaning = Meaning {
+    name: "pushes",
+    kind: Kind::Counter,
+    labels: &[],
+    help: "Configurations pushed",
+};
+pub(super) const ANSWERS: Meaning = Meaning {
+    name: "answers",
+    kind: Kind::Counter,
+    labels: &[("verdict", "`accepted` (ACK), `refused` (NACK), `stale`")],
+    help: "What proxies said to pushes; stale is an answer to a push that is not the last",
+};
+pub(super) const PUSH_SECONDS: Meaning = Meaning {
+    name: "push_seconds",
+    kind: Kind::Histogram,
+    labels: &[],
+    help: "Seconds from a change of policy, or a proxy's arrival, to the proxy's acceptance",
+};
+pub(super) const POLICIES: Meaning = Meaning {
+    name: "policies",
+    kind: Kind::Gauge,
+    labels: &[SOURCES],
+    help: "Policies in force",
+};
+pub(super) const PROBLEMS: Meaning = Meaning {
+    name: "problems",
+    kind: Kind::Gauge,
+    labels: &[SOURCES],
+    help: "Errors in policies at present; what was in force before stays",
+};
+pub(super) const RENDER_ERRORS: Meaning = Meaning {
+    name: "render_errors",
+    kind: Kind::Counter,
+    labels: &[],
+    help: "Errors that have kept a policy, or its new text, from being rendered, each counted when it appears",
+};
+pub(super) const CERTIFICATES: Meaning = Meaning {
+    name: "certificate_not_after_timestamp_seconds",
+    kind: Kind::Gauge,
+    labels: &[(
+        "certificate",
+        "`served` (with its chain), `authority` (of clients)",
+    )],
+    help: "When the first of these certificates expires, in seconds since 1970; no series without TLS",
+};
+/// All of them, in the order of the reference.
+pub static TABLE: &[&Meaning] = &[
+    &BUILD,
+    &STREAMS,
+    &PROXIES,
+    &RESOURCES,
+    &VERSIONS,
+    &PUSHES,
+    &ANSWERS,
+    &PUSH_SECONDS,
+    &POLICIES,
+    &PROBLEMS,
+    &RENDER_ERRORS,
+    &CERTIFICATES,
+];
