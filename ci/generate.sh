@@ -3,12 +3,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
+# What the service's settings say must not depend on whose shell this is.
+unset "${!TIDEGATE_@}"
 
-# file: the example that prints it, and what it is asked for
+# file: the example (or, with a slash, the binary of a crate) that prints it, and what it is asked for
 generated=(
     "docs/configuration.md: reference configuration"
+    "docs/control-metrics.md: policies metrics"
     "docs/metrics.md: metrics reference"
     "docs/policy.md: policies reference"
+    "docs/settings.yaml: tidegate-control/tidegate serve --print-settings"
     "examples/envoy/stats-tags.yaml: metrics stats-tags"
     "manifests/crd.yaml: policies crd"
 )
@@ -22,7 +26,11 @@ stale=0
 for entry in "${generated[@]}"; do
     file=${entry%%:*}
     read -ra words <<<"${entry#*: }"
-    cargo run --locked --quiet --example "${words[0]}" -- "${words[@]:1}" >"$fresh"
+    case ${words[0]} in
+    */*) program=(--package "${words[0]%/*}" --bin "${words[0]#*/}") ;;
+    *) program=(--example "${words[0]}") ;;
+    esac
+    cargo run --locked --quiet "${program[@]}" -- "${words[@]:1}" >"$fresh"
     if [ -z "$check" ]; then
         cmp -s "$fresh" "$file" || { cat "$fresh" >"$file" && say "wrote $file"; }
     elif ! diff -u --label "$file" --label "as the code says" "$file" "$fresh" >&2; then

@@ -19,7 +19,7 @@ mod validate;
 use std::fmt;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Service level policies for Envoy, turned into the configuration of Tidegate's filter
 #[derive(Debug, Parser)]
@@ -65,19 +65,12 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The subcommand that takes settings from a file as well.
+const SERVE: &str = "serve";
+
 /// Runs what the command line asks for.
 pub(crate) fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Serve(command) => command.run(),
-        Command::Validate(command) => command.run(),
-        Command::Render(command) => command.run(),
-        Command::Diff(command) => command.run(),
-        Command::Status(command) => command.run(),
-        Command::Migrate(command) => command.run(),
-        Command::Crd(command) => command.run(),
-        Command::Completions(command) => command.run(),
-    };
-    match outcome {
+    match run() {
         Ok(Outcome::Well) => ExitCode::SUCCESS,
         Ok(Outcome::Found) => ExitCode::from(1),
         Err(failure) => {
@@ -85,4 +78,37 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn run() -> Result<Outcome, Failure> {
+    let grammar = Arguments::command();
+    let matches = matched(grammar.clone())?;
+    let serve = matches.subcommand_matches(SERVE);
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match arguments.command {
+        Command::Serve(command) => match (grammar.find_subcommand(SERVE), serve) {
+            (Some(grammar), Some(matches)) => command.run(grammar, matches),
+            _ => Err(Failure("serve is not a subcommand".to_owned())),
+        },
+        Command::Validate(command) => command.run(),
+        Command::Render(command) => command.run(),
+        Command::Diff(command) => command.run(),
+        Command::Status(command) => command.run(),
+        Command::Migrate(command) => command.run(),
+        Command::Crd(command) => command.run(),
+        Command::Completions(command) => command.run(),
+    }
+}
+
+/// What the command line says; where it names a settings file, once more with what stands there as defaults.
+fn matched(grammar: clap::Command) -> Result<ArgMatches, Failure> {
+    let matches = grammar.clone().get_matches();
+    let serving = matches.subcommand_matches(SERVE);
+    let file = serving.and_then(serve::Serve::file);
+    let (Some(file), Some(serve)) = (file, grammar.find_subcommand(SERVE)) else {
+        return Ok(matches);
+    };
+    let defaults = serve::Serve::defaults(serve, file)?;
+    let with_file = grammar.mut_subcommand(SERVE, |serve| serve::Serve::with(serve, defaults));
+    Ok(with_file.get_matches())
 }

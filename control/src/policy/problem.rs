@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
+use tidegate_core::config::ConfigErrors;
 
 use super::read::name_in;
 use super::{Policies, Policy, PolicyName};
@@ -29,6 +30,50 @@ pub struct Problem {
     pub found: String,
     /// What could stand there.
     pub expected: String,
+}
+
+impl Problem {
+    /// What core's reader found wrong with a document.
+    #[must_use]
+    pub fn list(source: &str, document: &Document, errors: &ConfigErrors) -> Vec<Self> {
+        let policy = name_in(document.root()).map(|name| name.to_string());
+        let mut problems: Vec<Self> = errors
+            .iter()
+            .map(|error| Self {
+                source: source.to_owned(),
+                place: document.locate(error.path()),
+                policy: policy.clone(),
+                path: error.path().to_owned(),
+                found: error.found().to_owned(),
+                expected: error.expected().to_owned(),
+            })
+            .collect();
+        let omitted = errors.total().saturating_sub(problems.len());
+        if omitted > 0 {
+            problems.push(Self {
+                source: source.to_owned(),
+                place: document.start(),
+                policy,
+                path: "document".to_owned(),
+                found: format!("{omitted} more errors"),
+                expected: "none".to_owned(),
+            });
+        }
+        problems
+    }
+
+    /// A text that is no YAML after so many documents.
+    #[must_use]
+    pub fn malformed(source: &str, before: usize, error: Malformed, expected: &str) -> Self {
+        Self {
+            source: source.to_owned(),
+            place: error.place,
+            policy: None,
+            path: format!("document {}", before.saturating_add(1)),
+            found: format!("malformed YAML ({})", error.reason),
+            expected: expected.to_owned(),
+        }
+    }
 }
 
 /// `file:line:column: policy: path: found x, expected y`.
@@ -77,48 +122,18 @@ pub fn gather<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Gathe
                 Ok(_) => {}
                 Err(errors) => gathered
                     .problems
-                    .extend(problems(source, &document, &errors)),
+                    .extend(Problem::list(source, &document, &errors)),
             }
             if let Some(name) = name {
                 let here = || format!("{source}:{}", document.start());
                 seen.entry(name).or_insert_with(here);
             }
         }
-        let broken = malformed.map(|error| broken(source, count, error));
+        let broken =
+            malformed.map(|error| Problem::malformed(source, count, error, "a BreakerPolicy"));
         gathered.problems.extend(broken);
     }
     gathered
-}
-
-fn problems(
-    source: &str,
-    document: &Document,
-    errors: &tidegate_core::config::ConfigErrors,
-) -> Vec<Problem> {
-    let policy = name_in(document.root()).map(|name| name.to_string());
-    let mut problems: Vec<Problem> = errors
-        .iter()
-        .map(|error| Problem {
-            source: source.to_owned(),
-            place: document.locate(error.path()),
-            policy: policy.clone(),
-            path: error.path().to_owned(),
-            found: error.found().to_owned(),
-            expected: error.expected().to_owned(),
-        })
-        .collect();
-    let omitted = errors.total().saturating_sub(problems.len());
-    if omitted > 0 {
-        problems.push(Problem {
-            source: source.to_owned(),
-            place: document.start(),
-            policy,
-            path: "document".to_owned(),
-            found: format!("{omitted} more errors"),
-            expected: "none".to_owned(),
-        });
-    }
-    problems
 }
 
 fn again(source: &str, document: &Document, there: &str) -> Problem {
@@ -129,16 +144,5 @@ fn again(source: &str, document: &Document, there: &str) -> Problem {
         path: "metadata.name".to_owned(),
         found: format!("the name of the policy at {there} again"),
         expected: "each name once".to_owned(),
-    }
-}
-
-fn broken(source: &str, documents_before: usize, error: Malformed) -> Problem {
-    Problem {
-        source: source.to_owned(),
-        place: error.place,
-        policy: None,
-        path: format!("document {}", documents_before.saturating_add(1)),
-        found: format!("malformed YAML ({})", error.reason),
-        expected: "a BreakerPolicy".to_owned(),
     }
 }

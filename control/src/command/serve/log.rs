@@ -1,0 +1,58 @@
+//! The options that say what is logged, in which form, and where traces go.
+
+use clap::{Args, ValueEnum};
+use tidegate_control::telemetry::{Traces, is_trace};
+use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::command::Failure;
+
+/// The log, on standard error, and traces.
+#[derive(Debug, Args)]
+pub(super) struct Log {
+    /// Form of the log
+    #[arg(long, value_enum, env = "TIDEGATE_LOG_FORMAT", default_value_t)]
+    log_format: LogFormat,
+    /// What is logged: a level, or levels by target
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "TIDEGATE_LOG",
+        default_value = "info"
+    )]
+    log: String,
+    /// Collector of traces (OTLP over gRPC); without it what OTEL_EXPORTER_OTLP_ENDPOINT and the like say
+    #[arg(long, value_name = "URL", env = "TIDEGATE_OTLP_ENDPOINT")]
+    otlp_endpoint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// A JSON object a line
+    #[default]
+    Json,
+    /// For people
+    Text,
+}
+
+impl Log {
+    /// Begins to log, and to trace if that is asked for. To be called within the runtime.
+    pub(super) fn begin(&self) -> Result<Option<Traces>, Failure> {
+        let levels =
+            EnvFilter::try_new(&self.log).map_err(|error| Failure(format!("--log: {error}")))?;
+        let traces = Traces::start(self.otlp_endpoint.as_deref())
+            .map_err(|error| Failure(error.to_string()))?;
+        let filter = levels.and(filter_fn(|metadata| !is_trace(metadata)));
+        let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let log = match self.log_format {
+            LogFormat::Json => log.json().flatten_event(true).with_filter(filter).boxed(),
+            LogFormat::Text => log.with_filter(filter).boxed(),
+        };
+        tracing_subscriber::registry()
+            .with(log)
+            .with(traces.as_ref().map(Traces::layer))
+            .init();
+        Ok(traces)
+    }
+}

@@ -1,0 +1,177 @@
+//! `tidegate serve`: a file for each group of options.
+
+mod file;
+mod filter;
+mod log;
+mod print;
+mod security;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{ArgMatches, Args, Command};
+use tidegate_control::serve::{Service, Settings};
+use tidegate_core::config::parse_duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Failure, Outcome, output};
+use filter::Filter;
+use log::Log;
+use security::Security;
+
+/// Serve configuration to proxies by xDS, and take policies from a directory and by REST
+///
+/// Every option can be set by the environment and in a settings file as well: the command line wins over the
+/// environment, and that over the file. Standard error is the log, a JSON object a line.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tidegate serve --policies policies/ --module /etc/envoy/tidegate.wasm
+  tidegate serve --state /var/lib/tidegate --token-file token --module /etc/envoy/tidegate.wasm
+  tidegate serve --print-settings > settings.yaml
+
+A proxy asks for its configuration under the name that --name says:
+  http_filters:
+  - name: tidegate
+    config_discovery:
+      config_source:
+        api_config_source: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: tidegate}}]}
+        resource_api_version: V3
+      type_urls: [type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm]")]
+pub(super) struct Serve {
+    /// File of settings (YAML): the names of these options in camelCase, without the dashes
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_SETTINGS")]
+    settings: Option<PathBuf>,
+    /// Print the settings in force as such a file, and where each comes from, and do not serve
+    #[arg(long)]
+    print_settings: bool,
+    /// Directory of policy files (.yaml, .yml, .json), watched
+    #[arg(long, value_name = "DIR", env = "TIDEGATE_POLICIES")]
+    policies: Option<PathBuf>,
+    /// Directory in which policies are stored that come by REST
+    #[arg(long, value_name = "DIR", env = "TIDEGATE_STATE")]
+    state: Option<PathBuf>,
+    /// Longest time until changed policy files or certificates are seen that the system does not tell of
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_RESCAN", default_value = "5s", value_parser = time)]
+    rescan: Duration,
+    /// Where proxies connect
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "TIDEGATE_XDS_LISTEN",
+        default_value = "127.0.0.1:18000"
+    )]
+    xds_listen: SocketAddr,
+    /// Where REST, metrics and the page are
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "TIDEGATE_HTTP_LISTEN",
+        default_value = "127.0.0.1:18080"
+    )]
+    http_listen: SocketAddr,
+    /// Most connections of proxies at once
+    #[arg(
+        long,
+        value_name = "N",
+        env = "TIDEGATE_MAX_PROXIES",
+        default_value_t = 10_000
+    )]
+    max_proxies: usize,
+    /// How long connections may take to end on shutdown
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_GRACE", default_value = "5s", value_parser = time)]
+    grace: Duration,
+    #[command(flatten)]
+    log: Log,
+    #[command(flatten)]
+    security: Security,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+impl Serve {
+    /// The settings file that the command line or the environment names.
+    pub(super) fn file(matches: &ArgMatches) -> Option<&PathBuf> {
+        matches.get_one(file::FLAG)
+    }
+
+    /// What a settings file says, or what is wrong there.
+    pub(super) fn defaults(grammar: &Command, path: &Path) -> Result<Vec<file::Setting>, Failure> {
+        file::defaults(grammar, path)
+    }
+
+    /// The grammar of this command with such defaults.
+    pub(super) fn with(grammar: Command, defaults: Vec<file::Setting>) -> Command {
+        file::with(grammar, defaults)
+    }
+
+    /// Serves until it is told to stop. `command` is its grammar, `matches` are what this was made of.
+    pub(super) fn run(self, command: &Command, matches: &ArgMatches) -> Result<Outcome, Failure> {
+        if self.print_settings {
+            output::print(&print::settings(command, matches))?;
+            return Ok(Outcome::Well);
+        }
+        let runtime = tokio::runtime::Runtime::new()
+            .map_err(|error| Failure(format!("cannot start threads: {error}")))?;
+        let _entered = runtime.enter();
+        let traces = self.log.begin()?;
+        let served = self
+            .settings()
+            .and_then(|settings| runtime.block_on(serve(settings)));
+        if let Some(traces) = traces {
+            traces.stop();
+        }
+        served.map(|()| Outcome::Well)
+    }
+
+    fn settings(self) -> Result<Settings, Failure> {
+        if self.policies.is_none() && self.state.is_none() {
+            let expected = "expected --policies DIR, --state DIR, or both";
+            return Err(Failure(format!("no source of policies: {expected}")));
+        }
+        let (tls, allowed, token) = self.security.read()?;
+        Ok(Settings {
+            policies: self.policies,
+            state: self.state,
+            rescan: self.rescan,
+            xds: self.xds_listen,
+            http: self.http_listen,
+            tls,
+            allowed,
+            allow_plaintext: self.security.allow_plaintext,
+            token,
+            max_proxies: self.max_proxies,
+            grace: self.grace,
+            plugin: self.filter.plugin()?,
+        })
+    }
+}
+
+async fn serve(settings: Settings) -> Result<(), Failure> {
+    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+    let [Ok(mut terminate), Ok(mut interrupt)] = signals else {
+        return Err(Failure("cannot listen for signals".to_owned()));
+    };
+    let service = Service::start(settings)
+        .await
+        .map_err(|error| Failure(error.to_string()))?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    service.stop().await;
+    Ok(())
+}
+
+/// That `option` is given where `given` is: clap's own check knows nothing of the settings file.
+fn needs<T>(option: &Option<T>, name: &str, given: &str) -> Result<(), Failure> {
+    match option {
+        Some(_) => Ok(()),
+        None => Err(Failure(format!("--{given} needs --{name}"))),
+    }
+}
+
+/// A duration in the words of the configuration.
+fn time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "expected a time such as 250ms, 5s or 1m".to_owned())
+}
