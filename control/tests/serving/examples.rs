@@ -1,0 +1,102 @@
+//! The Envoys of the examples, started for real: with their configuration as it stands, only the places of
+//! upstream, service and module are those of this test.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate_control::document::{documents, value_of};
+use tidegate_testbed::client::Caller;
+use tidegate_testbed::envoy::{Cluster, Envoy, release_module, repository};
+use tidegate_testbed::upstream::Upstream;
+
+use crate::stage::{Stage, until};
+
+/// Where the module is in the containers.
+const MODULE: &str = "/etc/envoy/tidegate.wasm";
+
+fn example(path: &str) -> PathBuf {
+    repository().join("examples").join(path)
+}
+
+/// Puts the example's bootstrap in place of the one in `document`, whose clusters say where everything is.
+fn take(document: &mut Value, path: &str) {
+    let text = fs::read_to_string(example(path)).unwrap();
+    let module = release_module();
+    let text = text.replace(MODULE, module.to_str().unwrap());
+    let (found, malformed) = documents(text.as_bytes());
+    assert!(malformed.is_none(), "{malformed:?}");
+    let mut example = value_of(found[0].root());
+    let (here, there) = (
+        &document["static_resources"],
+        &mut example["static_resources"],
+    );
+    let listener = &mut there["listeners"][0];
+    listener["address"] = here["listeners"][0]["address"].clone();
+    for cluster in there["clusters"].as_array_mut().unwrap() {
+        let all = here["clusters"].as_array().unwrap();
+        let same = all.iter().find(|one| one["name"] == cluster["name"]);
+        let same = same.unwrap_or_else(|| panic!("no {} in this test", cluster["name"]));
+        cluster["type"] = Value::from("STATIC");
+        cluster["load_assignment"] = same["load_assignment"].clone();
+    }
+    example["admin"] = document["admin"].clone();
+    *document = example;
+}
+
+async fn upstream() -> Upstream {
+    let service = Duration::from_millis(2);
+    Upstream::constant("upstream", 16, service).await.unwrap()
+}
+
+async fn answers(envoy: &Envoy) {
+    let caller = Caller::http1(envoy.addr());
+    until("it answers", async || {
+        caller.get("/").await.is_ok_and(|reply| reply.status == 200)
+    })
+    .await;
+    until("the filter has counted it", async || {
+        let metrics = envoy.admin().tidegate().await.unwrap();
+        metrics.sum("requests_total", "upstream") > 0
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_standalone_envoy_starts_and_counts() {
+    let upstream = upstream().await;
+    let envoy = Envoy::builder()
+        .cluster(Cluster::new("upstream", upstream.addr()))
+        .edit(|document| take(document, "standalone/envoy.yaml"))
+        .start()
+        .await
+        .unwrap();
+
+    answers(&envoy).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_envoy_with_discovery_runs_the_policy_of_its_folder() {
+    let stage = Stage::start().await;
+    let policy = fs::read_to_string(example("standalone-ecds/policies/edge.yaml")).unwrap();
+    stage.write("edge.yaml", &policy);
+    let upstream = upstream().await;
+    let envoy = Envoy::builder()
+        .cluster(Cluster::new("upstream", upstream.addr()))
+        .cluster(Cluster::new("tidegate", stage.settings.xds).http2())
+        .edit(|document| take(document, "standalone-ecds/envoy.yaml"))
+        .start()
+        .await
+        .unwrap();
+
+    answers(&envoy).await;
+    until("it runs the policy", async || {
+        let resource = stage.resource().await;
+        let proxies = stage.json("/v1/proxies").await;
+        proxies["proxies"][0]["policy"] == "edge"
+            && resource["running"].is_string()
+            && resource["running"] == resource["wanted"]
+    })
+    .await;
+}
