@@ -55,9 +55,9 @@ bench-cost: module tools ## Measure instructions per request against no filter
 demo-control: module tools ## Change a policy twice under load, and see an Envoy follow it
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example demo_control
 
-bench-control: rust ## Measure the control service with 2,000 proxies (ARGS=--help)
+bench-control: rust ## Measure the control service with 2,000 proxies, and keep the figures in out/ (ARGS=--help)
 	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --bin tidegate
-	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example bench_control -- $(ARGS)
+	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example bench_control -- --out out/bench-control.json $(ARGS)
 
 ## Load tests
 .PHONY: loadtest loadtest-k6 loadtest-report loadtest-compare
@@ -112,6 +112,11 @@ e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=name for some of them)
 	$(CARGO) test --locked --package tidegate-control --test kube -- $(TESTS)
 
+.PHONY: test-page
+test-page: rust ## Test the service's page in a headless Chromium, which it fetches
+	@ci/chromium.sh
+	$(CARGO) test --locked --workspace --test serving -- --ignored page::
+
 ## Check
 .PHONY: check fmt fmt-check lint layers docs docs-check trip-test deny advisories
 check: fmt-check lint layers docs-check module ## All checks but the tests and `make deny`; needs no network
@@ -140,6 +145,10 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 
 trip-test: ## Work out the figures of docs/laws/evidence.md from the code's constants
 	@ci/evidence.py
+
+.PHONY: examples-check
+examples-check: ## Check the compose files of the examples (needs Go, once)
+	@ci/compose.sh
 
 deny: rust ## Check licences, sources and banned crates (builds cargo-deny once)
 	@ci/deny.sh

@@ -11,7 +11,7 @@ use crate::proxy::Proxy;
 use crate::stage::{TOKEN, policy, until};
 
 /// Killed by its id when dropped.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -22,14 +22,28 @@ impl Drop for Process {
 }
 
 fn tidegate(arguments: &[&str]) -> Process {
+    tidegate_in(arguments, &[])
+}
+
+/// The same with these environment variables.
+pub(crate) fn tidegate_in(arguments: &[&str], variables: &[(&str, &str)]) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.arg("serve").args(arguments);
+    command.envs(variables.iter().copied());
     let child = command.stderr(Stdio::piped()).spawn();
     Process(child.unwrap())
 }
 
 /// The addresses that a process serves on, by the key of its log.
 fn serving(process: &mut Process) -> impl Fn(&str) -> SocketAddr + use<> {
+    serving_and(process, drop)
+}
+
+/// The same; `read` gets every later line of the log.
+pub(crate) fn serving_and<R: Fn(Value) + Send + 'static>(
+    process: &mut Process,
+    read: R,
+) -> impl Fn(&str) -> SocketAddr + use<R> {
     let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
     let line: Value = loop {
         let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
@@ -38,7 +52,11 @@ fn serving(process: &mut Process) -> impl Fn(&str) -> SocketAddr + use<> {
         }
     };
     // Read on, or the process would wait for its log to be read.
-    std::thread::spawn(move || log.for_each(drop));
+    std::thread::spawn(move || {
+        for line in log.map_while(Result::ok) {
+            read(serde_json::from_str(&line).unwrap());
+        }
+    });
     move |key| line[key].as_str().unwrap().parse().unwrap()
 }
 

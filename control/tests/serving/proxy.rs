@@ -105,6 +105,13 @@ impl Proxy {
         message.expect("a push in time").unwrap().unwrap()
     }
 
+    /// The next push, accepted.
+    pub(crate) async fn pushed_and_accepted(&mut self) -> DiscoveryResponse {
+        let response = self.pushed().await;
+        self.accept(&response).await;
+        response
+    }
+
     /// How the service ends the stream.
     pub(crate) async fn ended(&mut self) -> Status {
         loop {

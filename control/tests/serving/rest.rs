@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::proxy::{Proxy, limit};
-use crate::stage::{BOUND, Stage, TOKEN, policy};
+use crate::stage::{BOUND, Stage, TOKEN, policy, until};
 
 fn signed(call: Call) -> Call {
     call.header("authorization", &format!("Bearer {TOKEN}"))
@@ -152,7 +152,67 @@ async fn health_and_page_are_served() {
     assert_eq!(stage.call(Call::get("/healthz")).await.status, 200);
     assert_eq!(stage.call(Call::get("/readyz")).await.status, 200);
     let page = stage.call(Call::get("/")).await;
-    assert!(String::from_utf8_lossy(&page.body).contains("v1/events"));
+    let policy = page.header("content-security-policy");
+    assert!(policy.unwrap().contains("script-src 'self'"));
+    let text = String::from_utf8_lossy(&page.body).into_owned();
+    for part in ["page.css", "page.js"] {
+        assert!(text.contains(part), "{part}");
+        let reply = stage.call(Call::get(&format!("/{part}"))).await;
+        assert_eq!(reply.status, 200, "{part}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_count_proxies_by_version_and_errors_once() {
+    let stage = Stage::start().await;
+    let shows = async |line: String| {
+        let text = stage.call(Call::get("/metrics")).await.body;
+        let line = format!("tidegate_control_{line}\n");
+        String::from_utf8_lossy(&text).contains(&line)
+    };
+    let mut versions = Vec::new();
+    for max in [100, 200] {
+        stage.write("a.yaml", &policy("a", "edge", max));
+        let mut proxy = Proxy::connect(stage.settings.xds, "edge", "").await;
+        while limit(&proxy.pushed_and_accepted().await) != max {}
+        let running = async || {
+            stage.resource().await["running"]
+                .as_str()
+                .map(ToOwned::to_owned)
+        };
+        until("it is running", async || running().await.is_some()).await;
+        let shown = running().await.unwrap()[..12].to_owned();
+
+        let series = format!("running{{version=\"{shown}\"}} 1");
+        until("the version has a series", async || {
+            shows(series.clone()).await
+        })
+        .await;
+        assert!(shows("proxies 1".to_owned()).await);
+        versions.push(shown);
+        drop(proxy);
+        until("it is gone", async || stage.proxies().await == 0).await;
+    }
+    let old = format!("running{{version=\"{}\"}} 1", versions[0]);
+    assert!(!shows(old).await, "a version that nobody runs has a series");
+    assert!(shows("render_errors_total 0".to_owned()).await);
+
+    stage.write("b.yaml", "apiVersion: [");
+
+    until("the error is counted", async || {
+        shows("render_errors_total 1".to_owned()).await
+    })
+    .await;
+    stage.write("a.yaml", &policy("a", "edge", 300));
+    until("the other file was read", async || {
+        let version = stage.json("/v1/policies").await["policies"][0]["version"].clone();
+        !version.as_str().unwrap().starts_with(&versions[1])
+    })
+    .await;
+    assert!(
+        shows("render_errors_total 1".to_owned()).await,
+        "counted again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

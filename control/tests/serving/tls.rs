@@ -109,6 +109,12 @@ fn config(trusted: &Authority, identity: Option<&Identity>) -> ClientConfig {
 
 /// The status of the answer to a request over HTTP/1.1, or why there is none.
 async fn answer(stage: &Stage, config: ClientConfig, request: &str) -> Result<String, String> {
+    let text = exchange(stage, config, request).await?;
+    Ok(text.split(' ').nth(1).unwrap_or_default().to_owned())
+}
+
+/// The answer to a request over HTTP/1.1, or why there is none.
+async fn exchange(stage: &Stage, config: ClientConfig, request: &str) -> Result<String, String> {
     let exchange = async {
         let socket = TcpStream::connect(stage.settings.http).await?;
         let name = ServerName::try_from("localhost").unwrap();
@@ -118,8 +124,7 @@ async fn answer(stage: &Stage, config: ClientConfig, request: &str) -> Result<St
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
-        let text = String::from_utf8_lossy(&answer);
-        Ok(text.split(' ').nth(1).unwrap_or_default().to_owned())
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     };
     let ended = timeout(BOUND, exchange).await.expect("an end in time");
     ended.map_err(|error: std::io::Error| error.to_string())
@@ -232,6 +237,30 @@ async fn changed_certificates_are_taken_over() {
     assert!(!reach(&first).await);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_say_when_certificates_expire() {
+    let authority = authority();
+    let (stage, folder) = stage(&authority, "*").await;
+    let good = client(&authority, "spiffe://tests/one", 4000);
+    let served = async |seconds: &str| {
+        let config = config(&authority, Some(&good));
+        let text = exchange(&stage, config, &get("/metrics")).await.unwrap();
+        let name = "tidegate_control_certificate_not_after_timestamp_seconds";
+        assert!(text.contains(&format!("{name}{{certificate=\"authority\"}} ")));
+        text.contains(&format!("{name}{{certificate=\"served\"}} {seconds}\n"))
+    };
+    // The first second of the year 4000.
+    until("the expiry is shown", async || served("64060588800").await).await;
+
+    let name = SanType::DnsName("localhost".try_into().unwrap());
+    install(folder.path(), &signed(&authority, &[name], 3000));
+
+    until("the new expiry is shown", async || {
+        served("32503680000").await
+    })
+    .await;
+}
+
 #[test]
 fn certificates_that_cannot_be_used_are_not_taken_over() {
     let authority = authority();
@@ -247,9 +276,12 @@ fn certificates_that_cannot_be_used_are_not_taken_over() {
     let before = tls.config();
 
     let other = server(&authority);
+    let name = SanType::DnsName("localhost".try_into().unwrap());
+    let expired = signed(&authority, &[name], 2001);
     for (certificate, key) in [
         ("no certificate", good.key.as_str()),
         (good.certificate.as_str(), other.key.as_str()),
+        (expired.certificate.as_str(), expired.key.as_str()),
     ] {
         fs::write(&files.certificate, certificate).unwrap();
         fs::write(&files.key, key).unwrap();
@@ -257,6 +289,11 @@ fn certificates_that_cannot_be_used_are_not_taken_over() {
         assert!(Arc::ptr_eq(&before, &tls.config()));
         assert!(Tls::load(files.clone(), &["h2"]).is_err());
     }
+    let error = Tls::load(files.clone(), &["h2"]).unwrap_err().to_string();
+    assert!(
+        error.contains("tls.crt: it, or one of its chain, expired at 2001-01-01"),
+        "{error}"
+    );
     fs::remove_file(&files.key).unwrap();
     tls.reload();
     assert!(Arc::ptr_eq(&before, &tls.config()));

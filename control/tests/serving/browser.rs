@@ -1,0 +1,168 @@
+//! A headless Chromium, driven by its DevTools protocol over one WebSocket.
+//!
+//! The tests need seven of the protocol's methods; the crates that carry all of it weigh more than the
+//! service. Everything that the page complains of (exceptions, errors and warnings in the console, requests
+//! that fail) is kept.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::stage::{BOUND, until};
+
+/// Names the program.
+const VARIABLE: &str = "TIDEGATE_CHROMIUM";
+
+/// Killed by its id when dropped; its own children go with it.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A browser with one page.
+pub(crate) struct Browser {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    session: Option<String>,
+    last_id: u64,
+    complaints: Vec<String>,
+    _process: Process,
+    _profile: TempDir,
+}
+
+impl Browser {
+    pub(crate) async fn start() -> Self {
+        let program = std::env::var(VARIABLE).unwrap_or_else(|_| {
+            let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+            workspace.join(".tools/bin/chromium").display().to_string()
+        });
+        let profile = tempfile::tempdir().unwrap();
+        let mut command = Command::new(&program);
+        command
+            // Its sandbox needs rights that a container seldom has; what it opens is our own page.
+            .args(["--headless", "--no-sandbox", "--disable-gpu"])
+            .args(["--no-first-run", "--remote-debugging-port=0"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let child = command.spawn();
+        let mut process =
+            Process(child.unwrap_or_else(|error| panic!("{program} ({VARIABLE}): {error}")));
+        let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
+        let url = log
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.split_once("DevTools listening on ")?.1.to_owned()))
+            .expect("Chromium says where it listens");
+        std::thread::spawn(move || log.for_each(drop));
+        let (socket, _) = connect_async(url.trim()).await.unwrap();
+        let mut browser = Self {
+            socket,
+            session: None,
+            last_id: 0,
+            complaints: Vec::new(),
+            _process: process,
+            _profile: profile,
+        };
+        browser.attach().await;
+        browser
+    }
+
+    async fn attach(&mut self) {
+        let target = self
+            .call("Target.createTarget", json!({"url": "about:blank"}))
+            .await["targetId"]
+            .clone();
+        let attached = self
+            .call(
+                "Target.attachToTarget",
+                json!({"targetId": target, "flatten": true}),
+            )
+            .await;
+        self.session = attached["sessionId"].as_str().map(ToOwned::to_owned);
+        for domain in ["Page", "Runtime", "Log"] {
+            self.call(&format!("{domain}.enable"), json!({})).await;
+        }
+    }
+
+    async fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut message = json!({"id": id, "method": method, "params": parameters});
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        let text = Message::text(message.to_string());
+        self.socket.send(text).await.unwrap();
+        loop {
+            let next = timeout(BOUND, self.socket.next()).await;
+            let Message::Text(text) = next.expect("an answer in time").unwrap().unwrap() else {
+                continue;
+            };
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            if answer["id"] == id {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].clone();
+            }
+            self.listen(&answer);
+        }
+    }
+
+    fn listen(&mut self, event: &Value) {
+        let parameters = &event["params"];
+        let is_bad = |level: &Value| level == "error" || level == "warning";
+        let complaint = match event["method"].as_str() {
+            Some("Runtime.exceptionThrown") => &parameters["exceptionDetails"],
+            Some("Runtime.consoleAPICalled") if is_bad(&parameters["type"]) => &parameters["args"],
+            Some("Log.entryAdded") if is_bad(&parameters["entry"]["level"]) => &parameters["entry"],
+            _ => return,
+        };
+        self.complaints.push(complaint.to_string());
+    }
+
+    pub(crate) async fn open(&mut self, url: &str) {
+        let opened = self.call("Page.navigate", json!({"url": url})).await;
+        assert!(opened["errorText"].is_null(), "{url}: {opened}");
+    }
+
+    /// A window of this width, in pixels, for somebody who likes this colour scheme.
+    pub(crate) async fn look(&mut self, width: u32, scheme: &str) {
+        let is_phone = width < 600;
+        let size =
+            json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": is_phone});
+        self.call("Emulation.setDeviceMetricsOverride", size).await;
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.call("Emulation.setEmulatedMedia", media).await;
+    }
+
+    /// What an expression comes to in the page.
+    pub(crate) async fn value(&mut self, expression: &str) -> Value {
+        let asked = json!({"expression": expression, "returnByValue": true});
+        let answer = self.call("Runtime.evaluate", asked).await;
+        let exception = &answer["exceptionDetails"];
+        assert!(exception.is_null(), "{expression}: {exception}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Waits until an expression is true in the page.
+    pub(crate) async fn shows(&mut self, expression: &str) {
+        until(expression, async || self.value(expression).await == true).await;
+    }
+
+    /// All that the page has complained of since it was asked last.
+    pub(crate) fn complaints(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.complaints)
+    }
+}

@@ -1,0 +1,174 @@
+//! The page at `/` in a real browser: it follows by itself, on a phone as on a desk, in light and in dark.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::browser::Browser;
+use crate::proxy::Proxy;
+use crate::stage::{Stage, policy, until};
+
+/// What a proxy may say, and what must not become part of the page.
+const MARKUP: &str = "<img src=x onerror=\"document.title='broken in'\">";
+
+/// The text of a part of the page, if it is shown.
+fn text_of(part: &str) -> String {
+    format!(
+        "(document.querySelector('{part}')?.checkVisibility() ? document.querySelector('{part}').innerText : '')"
+    )
+}
+
+fn has(part: &str, text: &str) -> String {
+    format!("{}.includes({})", text_of(part), json!(text))
+}
+
+async fn opened(stage: &Stage) -> Browser {
+    let mut browser = Browser::start().await;
+    browser
+        .open(&format!("http://{}/", stage.settings.http))
+        .await;
+    browser.shows(&has("#link", "live")).await;
+    browser
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-page"]
+async fn the_page_follows_policies_and_refusals_without_a_reload() {
+    let stage = Stage::start().await;
+    let mut browser = opened(&stage).await;
+    browser.value("window.isTheSamePage = true").await;
+    browser
+        .shows(&has("#proxies", "No proxy is connected"))
+        .await;
+
+    stage.write("checkout.yaml", &policy("checkout", "edge-*", 100));
+    browser.shows(&has("#policies", "checkout")).await;
+    let mut proxy = Proxy::connect(stage.settings.xds, "edge-7", "").await;
+    proxy.pushed_and_accepted().await;
+    browser.shows(&has("#proxies", "edge-7")).await;
+    browser.shows(&has("#proxies .state", "current")).await;
+    let before = browser.value(&text_of("#policies code")).await;
+
+    stage.write("checkout.yaml", &policy("checkout", "edge-*", 200));
+    let push = proxy.pushed().await;
+    browser.shows(&has("#proxies .state", "behind")).await;
+    assert_ne!(browser.value(&text_of("#policies code")).await, before);
+    let message = format!("out of memory {MARKUP}");
+    proxy
+        .requests
+        .send(Proxy::refusal(&push, &message))
+        .await
+        .unwrap();
+    browser.shows(&has("#proxies .state", "refused")).await;
+    browser.shows(&has("#proxies", &message)).await;
+    browser.shows(&has("#count-refused", "1")).await;
+
+    stage.write("checkout.yaml", "apiVersion: [");
+    browser.shows(&has("#problems", "malformed YAML")).await;
+    fs::remove_file(stage.file("checkout.yaml")).unwrap();
+    browser
+        .shows("document.querySelector('#problems').hidden")
+        .await;
+    browser.shows(&has("#policies", "No policies yet")).await;
+
+    drop(proxy);
+    browser
+        .shows(&has("#proxies", "No proxy is connected"))
+        .await;
+    assert_eq!(browser.value("window.isTheSamePage").await, true);
+    assert_eq!(browser.value("document.title").await, "Tidegate");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-page"]
+async fn the_page_says_that_the_service_is_gone_and_comes_back_by_itself() {
+    let mut stage = Stage::start().await;
+    let mut browser = opened(&stage).await;
+
+    stage.stop().await;
+    browser.shows(&has("#link", "does not answer")).await;
+    stage.write("late.yaml", &policy("late", "*", 100));
+    stage.resume().await;
+
+    browser.shows(&has("#link", "live")).await;
+    browser.shows(&has("#policies", "late")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-page"]
+async fn the_page_fits_any_width_and_can_be_read_in_light_and_dark() {
+    let stage = Stage::start().await;
+    stage.write(
+        "a.yaml",
+        &policy("a-policy-with-a-name-that-is-rather-long", "*", 100),
+    );
+    stage.write("b.yaml", "apiVersion: [");
+    // A refusal is of one version: the policy must be in force before.
+    until("both files were read", async || {
+        let found = stage.json("/v1/policies").await;
+        found["policies"][0]["name"].is_string() && found["problems"][0]["found"].is_string()
+    })
+    .await;
+    let id = "sidecar~10.1.2.3~checkout-7f9c8d6b5-x2x4z.shop~shop.svc.cluster.local";
+    let mut proxy = Proxy::connect(stage.settings.xds, id, "").await;
+    let push = proxy.pushed().await;
+    let refusal = Proxy::refusal(&push, &"cannot_be_used_".repeat(20));
+    proxy.requests.send(refusal).await.unwrap();
+    let mut browser = opened(&stage).await;
+    browser.shows(&has("#proxies .state", "refused")).await;
+    browser.value(CONTRAST).await;
+
+    let mut grounds = Vec::new();
+    for (width, scheme) in [
+        (360, "light"),
+        (360, "dark"),
+        (768, "light"),
+        (1280, "dark"),
+        (1280, "light"),
+    ] {
+        browser.look(width, scheme).await;
+        let overflow = "document.documentElement.scrollWidth - window.innerWidth";
+        let over = browser.value(overflow).await.as_f64().unwrap();
+        assert!(over <= 0.0, "{over} pixels too wide at {width}");
+        let least = browser.value("leastContrast()").await;
+        // WCAG 2, level AA.
+        assert!(least["ratio"].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+        grounds.push(
+            browser
+                .value("luminance(getComputedStyle(document.body).backgroundColor)")
+                .await,
+        );
+    }
+    let [light, dark, ..] = grounds.as_slice() else {
+        panic!("{grounds:?}");
+    };
+    assert!(light.as_f64().unwrap() > 0.8, "{light}");
+    assert!(dark.as_f64().unwrap() < 0.1, "{dark}");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// Relative luminance and contrast as WCAG 2 defines them, for everything on the page that holds text.
+const CONTRAST: &str = r"
+  window.luminance = color => {
+    const [r, g, b] = color.match(/[\d.]+/g).map(Number).map(value => {
+      const part = value / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  window.leastContrast = () => {
+    let least = { ratio: Infinity };
+    for (const element of document.querySelectorAll('body *')) {
+      const holdsText = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+      if (!holdsText || !element.checkVisibility()) continue;
+      let ground = element;
+      while (ground && /, 0\)$/.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
+      const behind = luminance(getComputedStyle(ground ?? document.body).backgroundColor);
+      const ink = luminance(getComputedStyle(element).color);
+      const ratio = (Math.max(ink, behind) + 0.05) / (Math.min(ink, behind) + 0.05);
+      if (ratio < least.ratio) least = { ratio, text: element.textContent, color: getComputedStyle(element).color };
+    }
+    return least;
+  };
+  true";
