@@ -95,6 +95,16 @@ tools-kube: ## Build kube-apiserver and etcd with Go as .tools/bin, or take them
 tools-mesh: ## The same with Istio's and the controller-manager: what conformance needs
 	@ci/mesh.sh etcd kube-apiserver kube-controller-manager pilot-discovery pilot-agent istioctl
 
+.PHONY: manifests oci oci-push
+manifests: ## Render what is generated in manifests/ from the chart (needs Go, once)
+	@ci/manifests.sh write
+
+oci: module ## Pack the module as OCI images in out/oci, the same bytes everywhere
+	@ci/oci.sh
+
+oci-push: module ## Push them: REPOSITORY=registry.example.com/tidegate/filter (needs Go, once)
+	@ci/oci.sh push $(REPOSITORY)
+
 rust: ## Install the pinned Rust toolchain and its targets, if missing
 	@ci/rust.sh
 
@@ -117,7 +127,18 @@ test-page: rust ## Test the service's page in a headless Chromium, which it fetc
 	@ci/chromium.sh
 	$(CARGO) test --locked --workspace --test serving -- --ignored page::
 
+.PHONY: test-oci
+test-oci: module ## Push the module to a registry on loopback, pull it back, compare
+	@ci/oci-test.sh
+
 ## Check
+.PHONY: manifests-check dockerfiles-check
+manifests-check: rust ## Hold manifests/ and examples/ against chart, schemas, filter, and Istio (needs Go, once)
+	@ci/manifests.sh check
+
+dockerfiles-check: rust ## Lint docker/, and check what a build would be sent
+	@ci/dockerfiles.sh
+
 .PHONY: check fmt fmt-check lint layers docs docs-check trip-test deny advisories
 check: fmt-check lint layers docs-check module ## All checks but the tests and `make deny`; needs no network
 	@echo "check: all is well"

@@ -15,6 +15,7 @@ generated=(
     "docs/settings.yaml: tidegate-control/tidegate serve --print-settings"
     "examples/envoy/stats-tags.yaml: metrics stats-tags"
     "manifests/crd.yaml: policies crd"
+    "manifests/kustomize/base/crd.yaml: policies crd"
 )
 
 check=${1-}
