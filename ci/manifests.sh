@@ -145,6 +145,7 @@ check)
     fresh
     charts
     overlays
+    ci/rights.py
     schemas
     configurations
     istio
