@@ -13,12 +13,13 @@ cd "$(dirname "$0")/.."
 . ci/versions.env
 
 sources=ci/manifests
+sums=("$ENVOY_GATEWAY_SUM" "$CERT_MANAGER_SUM" "$PROMETHEUS_OPERATOR_SUM")
 hash_of() { { cat "$@" && uname -sm; } | sha256sum | cut -c1-12; }
 cache=${TIDEGATE_CACHE:-$HOME/.cache/tidegate}
 # What is built from others' sources is kept while its modules stay, our own with its sources.
 home=$cache/manifests-$(hash_of "$sources/go.mod" "$sources/go.sum")
 own=$cache/manifests-own-$(hash_of "$sources"/go.* "$sources"/*/*.go)
-definitions=$cache/schemas-$(hash_of "$sources"/schemas/*.go ci/mesh/go.sum ci/versions.env)
+definitions=$cache/schemas-$(hash_of "$sources"/schemas/*.go ci/mesh/go.sum <(echo "${sums[@]}"))
 staging=
 trap '[ -z "$staging" ] || rm -rf "$staging"' EXIT
 trap 'exit 130' INT TERM HUP
