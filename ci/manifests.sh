@@ -98,10 +98,10 @@ overlays() {
     done
 }
 
-# Files with objects of Kubernetes: those that say an apiVersion at the start of a line, but for kustomize's.
+# Files with objects of Kubernetes: those that name a version of an API (Grafana's say a number), but for kustomize's.
 objects() {
     git ls-files -z --cached --others --exclude-standard 'manifests/*.yaml' 'examples/*.yaml' |
-        xargs -0 grep -lE '^apiVersion: ' | grep -vE '/(kustomization|Chart)\.yaml$|/templates/'
+        xargs -0 grep -lE '^apiVersion: [a-z]' | grep -vE '/(kustomization|Chart)\.yaml$|/templates/'
 }
 
 schemas() {
