@@ -120,8 +120,21 @@ configurations() {
     local files
     mapfile -t files < <(objects)
     .tools/bin/chart configurations "${files[@]}" >"$work/configurations.yaml"
-    cargo run --locked --quiet --package tidegate-control --bin tidegate -- validate "$work/configurations.yaml" >&2 ||
+    tidegate validate "$work/configurations.yaml" >&2 ||
         fail "not what the filter takes" "the name of each policy above says the file"
+}
+
+tidegate() { cargo run --locked --quiet --package tidegate-control --bin tidegate -- "$@"; }
+
+# The policies of examples/migration are what the command makes of the rule beside them.
+migration() {
+    local mode
+    for mode in sidecar waypoint; do
+        tidegate migrate examples/migration/destination-rule.yaml --mode "$mode" --replicas 5 --clients 10 \
+            --latency 250ms >"$work/$mode.yaml"
+        diff -u examples/migration/$mode.yaml "$work/$mode.yaml" >&2 ||
+            fail "examples/migration/$mode.yaml is not what tidegate migrate makes of destination-rule.yaml"
+    done
 }
 
 istio() {
@@ -148,6 +161,7 @@ check)
     ci/rights.py
     schemas
     configurations
+    migration
     istio
     say "manifests and examples are what their readers take"
     ;;

@@ -11,7 +11,8 @@ import (
 )
 
 // Prints every configuration of the filter that the files hold, each as a BreakerPolicy for a proxy of
-// that file's name, so that the command `tidegate` can be asked about them; policies as they are.
+// that file's name, so that the command `tidegate` can be asked about them; policies as they are, but
+// named after their files.
 //
 // A configuration is what stands under `pluginConfig` (Istio), under `config` of a `wasm` entry (Envoy
 // Gateway), or as JSON in the `configuration` of Envoy's filter.
@@ -27,7 +28,9 @@ func configurations(out io.Writer, files []string) error {
 				return fmt.Errorf("%s: %w", file, err)
 			}
 			if object["kind"] == "BreakerPolicy" {
-				fmt.Fprintf(out, "---\n%s\n", strings.TrimSpace(document))
+				if err := renamed(out, fmt.Sprintf("%s-%d", file, number), object); err != nil {
+					return fmt.Errorf("%s: %w", file, err)
+				}
 				continue
 			}
 			for index, found := range within(object, "") {
@@ -67,8 +70,27 @@ func within(value any, key string) []map[string]any {
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
+func named(place string) string {
+	return strings.Trim(notInName.ReplaceAllString(strings.ToLower(place), "-"), "-")
+}
+
+// A policy under a name that no other file has.
+func renamed(out io.Writer, place string, object map[string]any) error {
+	metadata, _ := object["metadata"].(map[string]any)
+	if metadata == nil {
+		return fmt.Errorf("a policy without metadata")
+	}
+	metadata["name"] = named(place)
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "---\n%s", text)
+	return err
+}
+
 func policy(out io.Writer, place string, config map[string]any) error {
-	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(place), "-"), "-")
+	name := named(place)
 	spec := map[string]any{"proxies": []any{map[string]any{"id": name}}}
 	for key, value := range config {
 		spec[key] = value
