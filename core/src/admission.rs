@@ -34,6 +34,8 @@ pub(crate) enum Answer {
         reason: ShedReason,
         wait: Duration,
         load: Load,
+        /// What the request was found to be, where that was asked.
+        level: Option<Level>,
     },
 }
 
@@ -56,11 +58,16 @@ pub(crate) fn ask(
     counters: &mut impl Counters,
     now: Instant,
 ) -> Answer {
-    let refuse = |reason, wait, load| Answer::Refuse { reason, wait, load };
+    let refuse = |reason, wait, load, level| Answer::Refuse {
+        reason,
+        wait,
+        load,
+        level,
+    };
     let ramp = match slot.gate.passage(now) {
         Passage::Free => u32::MAX,
         Passage::Ramp(limit) => limit,
-        Passage::Refuse(wait) => return refuse(ShedReason::BreakerOpen, wait, Load::Unasked),
+        Passage::Refuse(wait) => return refuse(ShedReason::BreakerOpen, wait, Load::Unasked, None),
         Passage::Probe(ceiling) if take_probe(slot, upstream, counters, ceiling) => {
             return Answer::Admit {
                 load: raise(slot, upstream, counters),
@@ -68,7 +75,12 @@ pub(crate) fn ask(
             };
         }
         Passage::Probe(_) => {
-            return refuse(ShedReason::BreakerHalfOpen, RETRY_AFTER_LOAD, Load::Unasked);
+            return refuse(
+                ShedReason::BreakerHalfOpen,
+                RETRY_AFTER_LOAD,
+                Load::Unasked,
+                None,
+            );
         }
     };
     let mut level = None;
@@ -77,11 +89,11 @@ pub(crate) fn ask(
     if let Some(load) = slot.full.then(|| look(upstream, counters)).flatten()
         && let Some(reason) = no_room(slot, load, ramp, &mut level, request)
     {
-        return refuse(reason, RETRY_AFTER_LOAD, Load::Seen);
+        return refuse(reason, RETRY_AFTER_LOAD, Load::Seen, level);
     }
     let load = raise(slot, upstream, counters);
     match no_room(slot, load, ramp, &mut level, request) {
-        Some(reason) => refuse(reason, RETRY_AFTER_LOAD, Load::Counted(load)),
+        Some(reason) => refuse(reason, RETRY_AFTER_LOAD, Load::Counted(load), level),
         None => Answer::Admit {
             load,
             purpose: Purpose::Normal,
@@ -139,7 +151,7 @@ pub(crate) enum Enforcement {
 pub(crate) fn enforce(
     slot: &mut Slot,
     policy: &Policy,
-    reason: ShedReason,
+    (reason, level): (ShedReason, Option<Level>),
     request: &mut impl Request,
     rng: &mut fastrand::Rng,
 ) -> Enforcement {
@@ -154,6 +166,9 @@ pub(crate) fn enforce(
         return Enforcement::LetIn(Purpose::Normal);
     }
     slot.tally.add_shed(reason, enforced);
+    if let Some(level) = level {
+        slot.tally.add_shed_of(level.criticality(), enforced);
+    }
     if !enforced {
         return Enforcement::LetIn(Purpose::Normal);
     }
@@ -222,7 +237,7 @@ fn take_probe(
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::{Decision, Engine, Known, Outcome};
+    use crate::{Criticality, Decision, Engine, Known, Outcome};
 
     /// One shared count, and how often it was changed.
     #[derive(Default)]
@@ -294,6 +309,39 @@ mod tests {
             let decision = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
             assert!(matches!(decision, Decision::Admit(_)));
             assert_eq!(gauge.value, expected);
+        }
+    }
+    /// What was counted by class for one upstream: asked, shed, would have been shed.
+    fn by_class(engine: &Engine, class: Criticality) -> (u64, u64, u64) {
+        let snapshot = engine.snapshot(Instant::ZERO);
+        let web = snapshot
+            .upstreams
+            .iter()
+            .find(|one| one.key.cluster == "web");
+        let tally = &web.unwrap().tally;
+        let (asked, shed) = (tally.demand_of(class), tally.shed_of(class));
+        (asked, shed, tally.would_shed_of(class))
+    }
+
+    #[test]
+    fn a_refusal_for_want_of_room_is_counted_for_its_class() {
+        for (mode, counted) in [("enforce", (1, 1, 0)), ("observe", (1, 0, 1))] {
+            let (mut engine, web) = engine(&format!(r#","mode":"{mode}""#));
+            let mut gauge = Gauge::default();
+            let held = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+            assert!(matches!(held, Decision::Admit(_)));
+            let mut sheddable = Known {
+                criticality: Criticality::Sheddable,
+                retry: true,
+                ..Known::default()
+            };
+            let _ = engine.admit(web, &mut sheddable, &mut gauge, Instant::ZERO);
+            assert_eq!(by_class(&engine, Criticality::Sheddable), counted, "{mode}");
+            assert_eq!(
+                by_class(&engine, Criticality::Critical),
+                (0, 0, 0),
+                "{mode}"
+            );
         }
     }
 }

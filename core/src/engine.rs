@@ -125,30 +125,31 @@ impl Engine {
         };
         let (load, purpose) = match answer {
             Answer::Admit { load, purpose } => (load, purpose),
-            Answer::Refuse { reason, wait, load } => {
-                match admission::enforce(slot, policy, reason, request, &mut self.rng) {
-                    Enforcement::Shed => {
-                        slot.full = load != Load::Unasked;
-                        if matches!(load, Load::Counted(_)) {
-                            admission::undo(slot, upstream, counters);
-                        }
-                        let jitter = 1.0 + RETRY_AFTER_JITTER * self.rng.f64();
-                        return Decision::Shed(Shed {
-                            reason,
-                            retry_after: wait.mul_f64(jitter),
-                        });
+            Answer::Refuse {
+                reason,
+                wait,
+                load,
+                level,
+            } => match admission::enforce(slot, policy, (reason, level), request, &mut self.rng) {
+                Enforcement::Shed => {
+                    slot.full = load != Load::Unasked;
+                    if matches!(load, Load::Counted(_)) {
+                        admission::undo(slot, upstream, counters);
                     }
-                    Enforcement::LetIn(purpose) => {
-                        let load = match load {
-                            Load::Counted(load) => load,
-                            Load::Unasked | Load::Seen => {
-                                admission::raise(slot, upstream, counters)
-                            }
-                        };
-                        (load, purpose)
-                    }
+                    let jitter = 1.0 + RETRY_AFTER_JITTER * self.rng.f64();
+                    return Decision::Shed(Shed {
+                        reason,
+                        retry_after: wait.mul_f64(jitter),
+                    });
                 }
-            }
+                Enforcement::LetIn(purpose) => {
+                    let load = match load {
+                        Load::Counted(load) => load,
+                        Load::Unasked | Load::Seen => admission::raise(slot, upstream, counters),
+                    };
+                    (load, purpose)
+                }
+            },
         };
         slot.full = false;
         Decision::Admit(slot.enter(upstream, load, purpose, now))

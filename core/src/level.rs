@@ -34,6 +34,14 @@ impl Level {
         self.0.is_multiple_of(2)
     }
 
+    /// Its criticality.
+    #[must_use]
+    pub fn criticality(self) -> Criticality {
+        let class = Criticality::ALL.get(self.index() / 2);
+        // There is no level beyond the last class.
+        class.copied().unwrap_or(Criticality::CriticalPlus)
+    }
+
     /// The level of first attempts of the same criticality.
     #[must_use]
     pub const fn first_attempt(self) -> Self {
@@ -59,5 +67,14 @@ mod tests {
         assert!(lesser < retry && retry < first);
         assert_eq!(retry.first_attempt(), first);
         assert_eq!(Level::all().count(), Level::COUNT);
+    }
+
+    #[test]
+    fn a_level_knows_its_class() {
+        for class in Criticality::ALL {
+            for retry in [false, true] {
+                assert_eq!(Level::new(class, retry).criticality(), class);
+            }
+        }
     }
 }

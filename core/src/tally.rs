@@ -8,6 +8,7 @@
 
 use core::time::Duration;
 
+use crate::criticality::Criticality;
 use crate::histogram::{GrowingHistogram, Histogram};
 use crate::level::Level;
 use crate::shed::ShedReason;
@@ -60,6 +61,7 @@ pub enum Count {
 const COUNTS: usize = Count::InFlightMicros as usize;
 const SUMS: usize = 5;
 const REASONS: usize = ShedReason::ALL.len();
+const CLASSES: usize = Criticality::ALL.len();
 /// Where demand by level, sheds and would-be sheds by reason begin among the cells.
 const DEMAND: usize = COUNTS;
 const SHED: usize = DEMAND + Level::COUNT;
@@ -71,6 +73,8 @@ const CELLS: usize = WOULD_SHED + REASONS;
 pub struct Tally<L = Histogram> {
     cells: [u32; CELLS],
     sums: [u64; SUMS],
+    /// Sheds and would-be sheds by criticality. For the metrics alone: no law asks, so they do not travel.
+    classes: [[u32; CLASSES]; 2],
     /// Time to the response headers of answers that were no failures.
     pub latency: L,
 }
@@ -105,6 +109,25 @@ impl<L> Tally<L> {
     #[must_use]
     pub fn would_shed(&self, reason: ShedReason) -> u64 {
         self.cell(WOULD_SHED + reason as usize)
+    }
+
+    /// Requests of one class shed for want of room. A breaker refuses all classes alike and asks for none.
+    #[must_use]
+    pub fn shed_of(&self, class: Criticality) -> u64 {
+        self.of_class(class, true)
+    }
+
+    /// Requests of one class that would have been shed for want of room, were it enforced.
+    #[must_use]
+    pub fn would_shed_of(&self, class: Criticality) -> u64 {
+        self.of_class(class, false)
+    }
+
+    /// Arrivals of one class, first attempts and retries, of those whose level had to be asked for.
+    #[must_use]
+    pub fn demand_of(&self, class: Criticality) -> u64 {
+        self.demand(Level::new(class, false))
+            .wrapping_add(self.demand(Level::new(class, true)))
     }
 
     /// All requests shed.
@@ -158,6 +181,19 @@ impl<L> Tally<L> {
         self.add_to_cell(first + reason as usize, 1);
     }
 
+    pub(crate) fn add_shed_of(&mut self, class: Criticality, enforced: bool) {
+        let counts = self.classes.get_mut(usize::from(enforced));
+        if let Some(count) = counts.and_then(|counts| counts.get_mut(class.index())) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    fn of_class(&self, class: Criticality, enforced: bool) -> u64 {
+        let counts = self.classes.get(usize::from(enforced));
+        let count = counts.and_then(|counts| counts.get(class.index()));
+        count.copied().unwrap_or_default().into()
+    }
+
     fn cell(&self, index: usize) -> u64 {
         self.cells.get(index).copied().unwrap_or_default().into()
     }
@@ -174,7 +210,7 @@ impl Counted {
         self.latency.record(latency);
     }
 
-    /// Everything that is not zero, by a number that [`Tally::add_grown`] understands, in the order of it.
+    /// Everything that travels and is not zero, by a number that [`Tally::add_grown`] understands, in the order of it.
     pub(crate) fn grown(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let cells = self.cells.iter().map(|count| u64::from(*count));
         let sums = self.sums.iter().copied();
@@ -202,6 +238,10 @@ impl Tally {
             *value = value.wrapping_add(*n);
         }
         for (value, n) in self.sums.iter_mut().zip(&other.sums) {
+            *value = value.wrapping_add(*n);
+        }
+        let classes = self.classes.as_flattened_mut().iter_mut();
+        for (value, n) in classes.zip(other.classes.as_flattened()) {
             *value = value.wrapping_add(*n);
         }
         self.latency.merge(&other.latency);
