@@ -13,7 +13,9 @@ generated=(
     "docs/metrics.md: metrics reference"
     "docs/policy.md: policies reference"
     "docs/settings.yaml: tidegate-control/tidegate serve --print-settings"
-    "examples/envoy/stats-tags.yaml: metrics stats-tags"
+    "dashboards/stats-tags/envoy.yaml: metrics envoy"
+    "dashboards/stats-tags/istio-mesh.yaml: metrics istio-mesh"
+    "dashboards/stats-tags/istio-pod.yaml: metrics istio-pod"
     "manifests/crd.yaml: policies crd"
     "manifests/kustomize/base/crd.yaml: policies crd"
 )

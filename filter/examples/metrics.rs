@@ -1,4 +1,4 @@
-//! Prints generated documents: `reference` is `docs/metrics.md`, `stats-tags` is `examples/envoy/stats-tags.yaml`.
+//! Prints generated documents: `reference` is `docs/metrics.md`, the others are `dashboards/stats-tags/<name>.yaml`.
 //!
 //! ```text
 //! cargo run -p tidegate-filter --example metrics -- reference > docs/metrics.md
@@ -7,14 +7,19 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use tidegate_filter::metrics::reference;
+use tidegate_filter::metrics::reference::{self, TagsFile};
 
 fn main() -> ExitCode {
-    let text = match std::env::args().nth(1).as_deref() {
-        Some("reference") => reference::markdown(),
-        Some("stats-tags") => reference::stats_tags(),
-        _ => {
-            let _ = writeln!(io::stderr(), "usage: metrics reference|stats-tags");
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    let file = TagsFile::ALL.into_iter().find(|file| file.name() == wanted);
+    let text = match (wanted.as_str(), file) {
+        ("reference", _) => reference::markdown(),
+        (_, Some(file)) => file.text(),
+        (_, None) => {
+            let _ = writeln!(
+                io::stderr(),
+                "usage: metrics reference|envoy|istio-mesh|istio-pod"
+            );
             return ExitCode::FAILURE;
         }
     };

@@ -236,7 +236,7 @@ mod tests {
     impl Vm {
         fn new() -> Self {
             let mut gauges = Gauges::default();
-            gauges.assign(UPSTREAM, HASH, Some("upstream=web;"));
+            gauges.assign(UPSTREAM, HASH, Some("tidegate_upstream=.=web;.;"));
             Self {
                 gauges,
                 naming: Naming::of_plugin("tidegate"),
@@ -267,7 +267,7 @@ mod tests {
             Some(1)
         );
         assert_eq!(
-            host.metric_value("tidegate_in_flight;upstream=web;"),
+            host.metric_value("tidegate_upstream=.=web;.;tidegate_in_flight"),
             Some(1)
         );
     }
@@ -310,7 +310,7 @@ mod tests {
         let mut vm = Vm::new();
         assert_eq!(vm.counters(&host).value(UPSTREAM, Counter::Probes), Some(0));
         assert_eq!(
-            host.metric_value("tidegate_probes_claimed;upstream=web;"),
+            host.metric_value("tidegate_upstream=.=web;.;tidegate_probes_claimed"),
             None
         );
         let mut other = Vm::new();
@@ -329,13 +329,14 @@ mod tests {
         vm.counters(&host).raise(UPSTREAM, Counter::InFlight);
         assert!(vm.gauges.knows(UPSTREAM, HASH));
         assert!(!vm.gauges.knows(UPSTREAM, 8));
-        vm.gauges.assign(UPSTREAM, 8, Some("upstream=shop;"));
+        vm.gauges
+            .assign(UPSTREAM, 8, Some("tidegate_upstream=.=shop;.;"));
         assert_eq!(
             vm.counters(&host).raise(UPSTREAM, Counter::InFlight),
             Some(1)
         );
         assert_eq!(
-            host.metric_value("tidegate_in_flight;upstream=shop;"),
+            host.metric_value("tidegate_upstream=.=shop;.;tidegate_in_flight"),
             Some(1)
         );
     }

@@ -350,10 +350,12 @@ mod tests {
         ));
         assert!(is_open(&other, &host), "who saw no failure follows");
         assert_eq!(
-            host.metric_value("tidegate_breaker_state;upstream=web;"),
+            host.metric_value("tidegate_upstream=.=web;.;tidegate_breaker_state"),
             Some(2)
         );
-        let failures = host.metric_value("tidegate_outcomes_total;upstream=web;outcome=failure;");
+        let failures = host.metric_value(
+            "tidegate_upstream=.=web;.;tidegate_outcome=.=failure;.;tidegate_outcomes_total",
+        );
         assert!(failures > Some(5));
     }
 
@@ -430,14 +432,14 @@ mod tests {
             std::mem::forget(stream);
         }
         tick(&host, &[&one, &crashed]);
-        let gauge = || host.metric_value("tidegate_in_flight;upstream=web;");
+        let gauge = || host.metric_value("tidegate_upstream=.=web;.;tidegate_in_flight");
         assert_eq!(gauge(), Some(5));
         for _ in 0..60 {
             tick(&host, &[&one]);
         }
         assert_eq!(gauge(), Some(0));
         assert_eq!(
-            host.metric_value("tidegate_in_flight_reconciled_total;upstream=web;"),
+            host.metric_value("tidegate_upstream=.=web;.;tidegate_in_flight_reconciled_total"),
             Some(5)
         );
     }
@@ -490,7 +492,10 @@ mod tests {
         let upstreams: std::collections::BTreeSet<String> = host
             .metric_names()
             .iter()
-            .filter_map(|name| name.split(';').find(|part| part.starts_with("upstream=")))
+            .filter_map(|name| {
+                name.split(';')
+                    .find(|part| part.starts_with("tidegate_upstream="))
+            })
             .map(str::to_owned)
             .collect();
         assert!(upstreams.len() <= 1_001, "{}", upstreams.len());

@@ -337,7 +337,7 @@ mod tests {
         }
 
         fn in_flight(&self) -> Option<u64> {
-            let name = format!("tidegate_in_flight;upstream={WEB};");
+            let name = format!("tidegate_upstream=.={WEB};.;tidegate_in_flight");
             self.host.metric_value(&name)
         }
     }

@@ -1,4 +1,8 @@
 //! Names of metrics, with their labels in them.
+//!
+//! Envoy's WebAssembly metrics carry no labels; `stats_tags` take them out of the name. The form is the one that Istio's
+//! proxies have a `stats_tag` for when a label is named in `extraStatTags`: `<label>=.=<value>;.;`, before the metric. It
+//! also splits where Envoy shares parts of names, at the dots, so that a label costs its text once and not in every name.
 
 use std::fmt::Write as _;
 
@@ -14,8 +18,7 @@ const MAX_VALUE_BYTES: usize = 200;
 /// What is kept of it.
 const KEPT_BYTES: usize = 180;
 
-/// The labels of one upstream, as they stand in a name: `upstream=<cluster>;`, with a route
-/// `upstream=<cluster>;route=<route>;`.
+/// The labels of one upstream, as they stand in a name: `tidegate_upstream=.=<cluster>;.;`, and the same for a route.
 #[must_use]
 pub fn upstream_labels(key: &UpstreamKey) -> String {
     let mut text = String::new();
@@ -49,26 +52,22 @@ impl Naming {
     #[must_use]
     pub fn name(&self, metric: &Metric, upstream: &str, value: Option<&str>) -> String {
         let mut name =
-            String::with_capacity(PREFIX.len() + metric.name.len() + upstream.len() + 32);
-        name.push_str(PREFIX);
-        name.push_str(metric.name);
-        // Each label ends in a semicolon, and the first one begins with it.
-        let label = metric.label.filter(|_| value.is_some());
-        if !upstream.is_empty() || label.is_some() || !self.plugin.is_empty() {
-            name.push(';');
-        }
+            String::with_capacity(PREFIX.len() + metric.name.len() + upstream.len() + 96);
         name.push_str(upstream);
-        if let (Some(label), Some(value)) = (label, value) {
+        if let (Some(label), Some(value)) = (metric.label, value) {
             push_label(&mut name, label.name, value);
         }
         name.push_str(&self.plugin);
+        name.push_str(PREFIX);
+        name.push_str(metric.name);
         name
     }
 }
 
 fn push_label(text: &mut String, label: &str, value: &str) {
+    text.push_str(PREFIX);
     text.push_str(label);
-    text.push('=');
+    text.push_str("=.=");
     // What separates labels cannot stand in a value.
     let clean = |text: &mut String, part: &str| {
         text.extend(part.chars().map(|c| match c {
@@ -87,7 +86,7 @@ fn push_label(text: &mut String, label: &str, value: &str) {
         // Writing to a string cannot fail.
         let _ = write!(text, "~{:016x}", UpstreamKey::hash(value, None));
     }
-    text.push(';');
+    text.push_str(";.;");
 }
 
 #[cfg(test)]
@@ -108,7 +107,7 @@ mod tests {
         let upstream = upstream_labels(&key("outbound|80||web.shop.svc.cluster.local", None));
         assert_eq!(
             naming.name(&table::SHED, &upstream, Some("limit")),
-            "tidegate_requests_shed_total;upstream=outbound|80||web.shop.svc.cluster.local;reason=limit;"
+            "tidegate_upstream=.=outbound|80||web.shop.svc.cluster.local;.;tidegate_reason=.=limit;.;tidegate_requests_shed_total"
         );
         assert_eq!(
             naming.name(&table::UPSTREAMS, "", None),
@@ -122,19 +121,22 @@ mod tests {
         let upstream = upstream_labels(&key("web", Some("nightly")));
         assert_eq!(
             naming.name(&table::LIMIT, &upstream, None),
-            "tidegate_limit;upstream=web;route=nightly;plugin=shop.edge;"
+            "tidegate_upstream=.=web;.;tidegate_route=.=nightly;.;tidegate_plugin=.=shop.edge;.;tidegate_limit"
         );
     }
 
     #[test]
     fn hostile_values_keep_names_whole_short_and_apart() {
-        assert_eq!(upstream_labels(&key("a;b\0", None)), "upstream=a_b_;");
+        assert_eq!(
+            upstream_labels(&key("a;b\0", None)),
+            "tidegate_upstream=.=a_b_;.;"
+        );
         let (one, other) = ("é".repeat(150), "é".repeat(151));
         let (one, other) = (
             upstream_labels(&key(&one, None)),
             upstream_labels(&key(&other, None)),
         );
-        assert!(one.len() < 220 && other.len() < 220);
+        assert!(one.len() < 240 && other.len() < 240);
         assert_ne!(one, other);
     }
 }

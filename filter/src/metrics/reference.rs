@@ -19,32 +19,89 @@ fn labels() -> Vec<&'static str> {
     labels
 }
 
-/// The regular expression that takes a label out of a metric's name: Envoy removes the first group from the name
-/// and takes the second as the value. What two labels share, the semicolon between them, is removed once.
-fn regex(label: &str) -> String {
-    format!("^wasmcustom\\\\.{PREFIX}.*?(;{label}=(.*?);)")
+/// The tag of a label, which is also its name in Prometheus.
+fn tag(label: &str) -> String {
+    format!("{PREFIX}{label}")
 }
 
-/// `stats_tags` for a bootstrap, as YAML.
-#[must_use]
-pub fn stats_tags() -> String {
-    let mut text = String::from(
-        "\
-# Labels for Tidegate's metrics: put this into the bootstrap, at the top level.
-# Generated from filter/src/metrics; refresh with
-#   cargo run -p tidegate-filter --example metrics -- stats-tags > examples/envoy/stats-tags.yaml
-stats_config:
-  stats_tags:
-",
-    );
+/// The regular expression that takes a label out of a metric's name: Envoy removes the first group from the name
+/// and takes the second as the value. Istio makes the same of a tag's name, without the anchor.
+fn regex(label: &str) -> String {
+    format!("^wasmcustom\\\\..*?({}=\\\\.=(.*?);\\\\.;)", tag(label))
+}
+
+/// A generated file with labels for Envoy or Istio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagsFile {
+    /// `stats_tags` for the bootstrap of an Envoy.
+    Envoy,
+    /// `extraStatTags` in the mesh configuration of Istio: all its proxies.
+    IstioMesh,
+    /// The annotation for the pods of one workload.
+    IstioPod,
+}
+
+impl TagsFile {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Envoy, Self::IstioMesh, Self::IstioPod];
+
+    /// The name by which it is asked for.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Envoy => "envoy",
+            Self::IstioMesh => "istio-mesh",
+            Self::IstioPod => "istio-pod",
+        }
+    }
+
+    /// What stands in it, as YAML.
+    #[must_use]
+    pub fn text(self) -> String {
+        let (purpose, members) = match self {
+            Self::Envoy => (
+                "Labels for Tidegate's metrics: put this into the bootstrap of an Envoy, at the top level.",
+                stats_tags(),
+            ),
+            Self::IstioMesh => (
+                "Labels for Tidegate's metrics in all proxies of a mesh, gateways and waypoints too: values for istiod's chart.\n# Proxies read it when they start.",
+                mesh_config(),
+            ),
+            Self::IstioPod => (
+                "Labels for Tidegate's metrics in the sidecars of one workload: for the template of its pods.",
+                annotation(),
+            ),
+        };
+        let name = self.name();
+        format!(
+            "# {purpose}\n# Generated from filter/src/metrics; refresh with\n#   cargo run -p tidegate-filter --example metrics -- {name} > dashboards/stats-tags/{name}.yaml\n{members}"
+        )
+    }
+}
+
+fn stats_tags() -> String {
+    let mut text = String::from("stats_config:\n  stats_tags:\n");
     for label in labels() {
-        let _ = writeln!(
-            text,
-            "  - tag_name: tidegate.{label}\n    regex: \"{}\"",
-            regex(label)
-        );
+        let (tag, regex) = (tag(label), regex(label));
+        let _ = writeln!(text, "  - tag_name: {tag}\n    regex: \"{regex}\"");
     }
     text
+}
+
+fn mesh_config() -> String {
+    let mut text = String::from("meshConfig:\n  defaultConfig:\n    extraStatTags:\n");
+    for label in labels() {
+        let _ = writeln!(text, "    - {}", tag(label));
+    }
+    text
+}
+
+fn annotation() -> String {
+    let tags: Vec<String> = labels().into_iter().map(tag).collect();
+    format!(
+        "metadata:\n  annotations:\n    sidecar.istio.io/extraStatTags: {}\n",
+        tags.join(",")
+    )
 }
 
 /// The reference as Markdown.
@@ -62,11 +119,13 @@ The filter publishes its metrics through Envoy: they are in `/stats` and `/stats
 and go wherever Envoy's own go. Envoy's WebAssembly metrics carry no labels, so labels stand in the name:
 
 ```text
-{ENVOY_PREFIX}{PREFIX}requests_shed_total;upstream=outbound|80||web.shop.svc.cluster.local;reason=limit;
+{ENVOY_PREFIX}tidegate_upstream=.=outbound|80||web.shop.svc.cluster.local;.;tidegate_reason=.=limit;.;tidegate_requests_shed_total
 ```
 
-With the `stats_tags` of `examples/envoy/stats-tags.yaml` in the bootstrap, Envoy takes them out of the name and
-Prometheus sees `tidegate_requests_shed_total{{tidegate_upstream=\"web\",tidegate_reason=\"limit\"}}`: the prefix goes too.
+With the `stats_tags` of `dashboards/stats-tags/envoy.yaml` in the bootstrap, Envoy takes them out of the name and
+Prometheus sees `tidegate_requests_shed_total{{tidegate_upstream=\"outbound|80||web.shop.svc.cluster.local\",tidegate_reason=\"limit\"}}`:
+the prefix goes too. In Istio the same comes from `dashboards/stats-tags/istio-mesh.yaml` for the whole mesh, or from
+`dashboards/stats-tags/istio-pod.yaml` for one workload. All labels begin with `tidegate_`; the table leaves that out.
 
 - `upstream` is the name of the Envoy cluster. Where the configuration matches on routes, `route` is the route's name.
 - `plugin` is the plugin's name, where that is not `tidegate`: two plugins that guard the same upstream keep
@@ -127,11 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn the_published_stats_tags_are_the_tables() {
-        assert_eq!(
-            committed("examples/envoy/stats-tags.yaml"),
-            stats_tags(),
-            "refresh with: cargo run -p tidegate-filter --example metrics -- stats-tags > examples/envoy/stats-tags.yaml"
-        );
+    fn the_published_tags_are_the_tables() {
+        for file in TagsFile::ALL {
+            let path = format!("dashboards/stats-tags/{}.yaml", file.name());
+            assert_eq!(
+                committed(&path),
+                file.text(),
+                "refresh {path} with: make docs"
+            );
+        }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Counters take what the workers counted ([`SOURCES`]), gauges what the leader decided ([`READINGS`]).
 
-use tidegate_core::{Count, Counted, Phase, ShedReason, UpstreamView};
+use tidegate_core::{Count, Counted, Criticality, Phase, ShedReason, UpstreamView};
 
 use super::table::{
-    ADMITTED, BASELINE_RTT, BREAKER_STATE, EXEMPT, LIMIT, Metric, OPEN_INTERVAL, OUTCOMES_TOTAL,
-    PROBES, REQUESTS, SAMPLE_RTT, SHED, SLOW, SPARED, STREAMS, WOULD_SHED,
+    ADMITTED, BASELINE_RTT, BREAKER_STATE, CLASS_SHED, CLASS_WOULD_SHED, EXEMPT, LIMIT, Metric,
+    OPEN_INTERVAL, OUTCOMES_TOTAL, PROBES, RANKED, REQUESTS, SAMPLE_RTT, SHED, SLOW, SPARED,
+    STREAMS, WOULD_SHED,
 };
 
 /// One count that every worker adds to a counter, by what it grew since the last time.
@@ -24,6 +25,9 @@ enum Read {
     Count(Count),
     Shed(ShedReason),
     WouldShed(ShedReason),
+    Ranked(Criticality),
+    ShedOf(Criticality),
+    WouldShedOf(Criticality),
 }
 
 impl Source {
@@ -34,12 +38,15 @@ impl Source {
             Read::Count(count) => tally.get(count),
             Read::Shed(reason) => tally.shed(reason),
             Read::WouldShed(reason) => tally.would_shed(reason),
+            Read::Ranked(class) => tally.demand_of(class),
+            Read::ShedOf(class) => tally.shed_of(class),
+            Read::WouldShedOf(class) => tally.would_shed_of(class),
         }
     }
 }
 
 /// How many [`SOURCES`] there are.
-pub const SOURCE_COUNT: usize = 22;
+pub const SOURCE_COUNT: usize = 34;
 
 /// All counts of one upstream that workers add to counters.
 pub static SOURCES: [Source; SOURCE_COUNT] = [
@@ -65,6 +72,18 @@ pub static SOURCES: [Source; SOURCE_COUNT] = [
     would_shed(ShedReason::Retry),
     would_shed(ShedReason::BreakerOpen),
     would_shed(ShedReason::BreakerHalfOpen),
+    ranked(Criticality::Sheddable),
+    ranked(Criticality::SheddablePlus),
+    ranked(Criticality::Critical),
+    ranked(Criticality::CriticalPlus),
+    shed_of(Criticality::Sheddable),
+    shed_of(Criticality::SheddablePlus),
+    shed_of(Criticality::Critical),
+    shed_of(Criticality::CriticalPlus),
+    would_shed_of(Criticality::Sheddable),
+    would_shed_of(Criticality::SheddablePlus),
+    would_shed_of(Criticality::Critical),
+    would_shed_of(Criticality::CriticalPlus),
 ];
 
 const fn plain(metric: Metric, count: Count) -> Source {
@@ -95,6 +114,30 @@ const fn would_shed(reason: ShedReason) -> Source {
         metric: WOULD_SHED,
         value: Some(reason.as_str()),
         read: Read::WouldShed(reason),
+    }
+}
+
+const fn ranked(class: Criticality) -> Source {
+    Source {
+        metric: RANKED,
+        value: Some(class.name()),
+        read: Read::Ranked(class),
+    }
+}
+
+const fn shed_of(class: Criticality) -> Source {
+    Source {
+        metric: CLASS_SHED,
+        value: Some(class.name()),
+        read: Read::ShedOf(class),
+    }
+}
+
+const fn would_shed_of(class: Criticality) -> Source {
+    Source {
+        metric: CLASS_WOULD_SHED,
+        value: Some(class.name()),
+        read: Read::WouldShedOf(class),
     }
 }
 

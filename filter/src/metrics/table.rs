@@ -1,10 +1,10 @@
 //! Every metric there is: the one list that names and documents them. What fills them stands in `sources.rs`.
 //!
-//! Envoy's WebAssembly metrics carry no labels, so labels stand in the name: `tidegate_<metric>;upstream=<name>;` and,
-//! where there is one more, `<label>=<value>;`. Envoy puts `wasmcustom.` in front, and `stats_tags` (generated from
+//! Envoy's WebAssembly metrics carry no labels, so labels stand in the name: `tidegate_upstream=.=<name>;.;`, where there
+//! is one more `tidegate_<label>=.=<value>;.;`, then `tidegate_<metric>`. Envoy puts `wasmcustom.` in front, and `stats_tags` (generated from
 //! this table, see `reference.rs`) turns them into labels again.
 
-use tidegate_core::{LimitReason, ShedReason, TripReason};
+use tidegate_core::{Criticality, LimitReason, ShedReason, TripReason};
 
 use crate::api::MetricKind;
 use crate::faults::Fault;
@@ -71,6 +71,10 @@ const REASONS: [&str; ShedReason::ALL.len()] = {
     let [a, b, c, d, e] = ShedReason::ALL;
     [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
 };
+const CLASSES: [&str; Criticality::ALL.len()] = {
+    let [a, b, c, d] = Criticality::ALL;
+    [a.name(), b.name(), c.name(), d.name()]
+};
 const TRIPS: [&str; TripReason::ALL.len()] = {
     let [a, b, c, d, e] = TripReason::ALL;
     [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
@@ -114,6 +118,33 @@ pub const WOULD_SHED: Metric = labelled(
     ),
     "reason",
     &REASONS,
+);
+/// Requests whose class was asked for, by class.
+pub const RANKED: Metric = labelled(
+    counter(
+        "requests_ranked_total",
+        "Requests that came under pressure, when their class was asked for, by class.",
+    ),
+    "criticality",
+    &CLASSES,
+);
+/// Requests shed for want of room, by class.
+pub const CLASS_SHED: Metric = labelled(
+    counter(
+        "class_shed_total",
+        "Those of them that were shed (reasons `limit`, `criticality`, `retry`), by class; a breaker refuses all alike and asks for no class.",
+    ),
+    "criticality",
+    &CLASSES,
+);
+/// Requests that would have been shed for want of room, by class.
+pub const CLASS_WOULD_SHED: Metric = labelled(
+    counter(
+        "class_would_shed_total",
+        "Those of them that were let in although they would have been shed, by class.",
+    ),
+    "criticality",
+    &CLASSES,
 );
 /// Requests spared by the cap on the share shed.
 pub const SPARED: Metric = counter(
@@ -240,11 +271,14 @@ pub const FAULTS_TOTAL: Metric = of_plugin(labelled(
 ));
 
 /// All of them, in the order of the documents.
-pub static ALL: [Metric; 25] = [
+pub static ALL: [Metric; 28] = [
     REQUESTS,
     ADMITTED,
     SHED,
     WOULD_SHED,
+    RANKED,
+    CLASS_SHED,
+    CLASS_WOULD_SHED,
     SPARED,
     EXEMPT,
     OUTCOMES_TOTAL,

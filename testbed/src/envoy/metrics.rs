@@ -1,7 +1,7 @@
 //! The plugin's metrics, read back out of the names that carry their labels.
 //!
 //! Envoy's WebAssembly metrics have no labels, so the filter writes
-//! `tidegate_<metric>;upstream=<name>;<label>=<value>;` and Envoy puts `wasmcustom.` in front.
+//! `tidegate_<label>=.=<value>;.;` for each label, then `tidegate_<metric>`, and Envoy puts `wasmcustom.` in front.
 
 use std::collections::BTreeMap;
 
@@ -75,10 +75,11 @@ impl Metrics {
 }
 
 fn parse(stat: &str, value: u64) -> Option<TidegateMetric> {
-    let mut parts = stat.strip_prefix("wasmcustom.tidegate_")?.split(';');
-    let name = parts.next()?.to_owned();
+    let mut parts: Vec<&str> = stat.strip_prefix("wasmcustom.")?.split(";.;").collect();
+    let name = parts.pop()?.strip_prefix("tidegate_")?.to_owned();
     let labels = parts
-        .filter_map(|part| part.split_once('='))
+        .into_iter()
+        .filter_map(|part| part.strip_prefix("tidegate_")?.split_once("=.="))
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .collect();
     Some(TidegateMetric {
@@ -95,8 +96,8 @@ mod tests {
     #[test]
     fn labels_come_back_out_of_the_name() {
         let stats = BTreeMap::from([
-            ("wasmcustom.tidegate_requests_shed_total;upstream=outbound|80||web.svc;reason=limit;".to_owned(), 3),
-            ("wasmcustom.tidegate_requests_shed_total;upstream=outbound|80||web.svc;reason=retry;".to_owned(), 4),
+            ("wasmcustom.tidegate_upstream=.=outbound|80||web.svc;.;tidegate_reason=.=limit;.;tidegate_requests_shed_total".to_owned(), 3),
+            ("wasmcustom.tidegate_upstream=.=outbound|80||web.svc;.;tidegate_reason=.=retry;.;tidegate_requests_shed_total".to_owned(), 4),
             ("cluster.main.upstream_rq".to_owned(), 9),
         ]);
         let metrics = Metrics::parse(&stats);

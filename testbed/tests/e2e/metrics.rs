@@ -105,8 +105,8 @@ async fn every_metric_is_documented() {
 }
 
 /// Puts the published `stats_tags` into the bootstrap.
-fn publish_tags(bootstrap: &mut Value) {
-    let path = repository().join("examples/envoy/stats-tags.yaml");
+pub(crate) fn publish_tags(bootstrap: &mut Value) {
+    let path = repository().join("dashboards/stats-tags/envoy.yaml");
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let value_of = |key: &str, line: &str| {
