@@ -5,13 +5,15 @@
 //!
 //! - real sockets: [`envoy`], [`upstream`], [`client`]; processes: [`child`];
 //! - both together: [`variant`] (who competes), [`run`] (one scenario on one contender), [`bench`] (all on all),
-//!   [`demo`] (one story, with and without), [`cost`].
+//!   [`demo`] (one story, with and without), [`cost`];
+//! - what operators look at: [`dashboards`].
 
 pub mod about;
 pub mod bench;
 pub mod child;
 pub mod client;
 pub mod cost;
+pub mod dashboards;
 pub mod demo;
 pub mod envoy;
 pub mod run;

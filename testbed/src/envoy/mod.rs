@@ -167,6 +167,13 @@ impl Envoy {
         access_log::read(&self.folder.path().join(bootstrap::ACCESS_LOG))
     }
 
+    /// The access log as it stands, for a test that gave it a format of its own.
+    #[must_use]
+    pub fn access_log_text(&self) -> String {
+        let path = self.folder.path().join(bootstrap::ACCESS_LOG);
+        std::fs::read_to_string(path).unwrap_or_default()
+    }
+
     /// Replaces the plugin's configuration on the running Envoy and waits for its verdict.
     ///
     /// `config` is the plugin's document as text, so that a test can push one that is no JSON.

@@ -22,6 +22,7 @@ mod stage;
 mod turn;
 
 mod crash;
+mod dashboards;
 mod exempt;
 mod grpc;
 mod limit;

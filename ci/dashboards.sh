@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Checks what stands in dashboards/, or writes the generated dashboard: ci/dashboards.sh [--write]
+#
+# The dashboard is what its source says and what Grafana's schema allows; the rules are sound and do what their tests
+# say. That no query asks for a metric that is not there is shown by the end-to-end tests, against a real Envoy.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/say.sh
+
+mode=${1-}
+[ -z "$mode" ] || [ "$mode" = --write ] || fail "unknown option $mode" "usage: ci/dashboards.sh [--write]"
+committed=dashboards/grafana/tidegate.json
+fresh=$(mktemp)
+trap 'rm -f "$fresh"' EXIT
+
+ci/grafana.sh dashboards/grafana/dashboard.py >"$fresh"
+if [ "$mode" = --write ]; then
+    cmp -s "$fresh" "$committed" || { cat "$fresh" >"$committed" && say "wrote $committed"; }
+    exit 0
+fi
+diff -u --label "$committed" --label "as its source says" "$committed" "$fresh" >&2 ||
+    fail "$committed is out of date" "make dashboards writes it anew"
+ci/grafana.sh ci/dashboards.py "$committed"
+ci/prometheus.sh
+.tools/bin/promtool check rules --lint=all --lint-fatal dashboards/prometheus/rules.yaml >&2
+(cd dashboards/prometheus && ../../.tools/bin/promtool test rules rules_test.yaml) >&2
+say "the dashboard, the rules and their tests agree"

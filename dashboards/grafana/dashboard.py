@@ -1,0 +1,485 @@
+#!/usr/bin/env python3
+"""The Grafana dashboard, as code: prints tidegate.json.
+
+Built with Grafana's Foundation SDK (https://github.com/grafana/grafana-foundation-sdk), whose builders are generated from
+Grafana's own schema, so that a field that Grafana does not know cannot be written. ci/dashboards.sh installs it by
+checksum and compares what this prints with the committed file.
+
+Every panel says in its description how to read it. Queries sum over proxies; the variable `instance` narrows them.
+"""
+
+import json
+import sys
+
+from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common as kinds
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+# Links and provisioned folders hold on to it: it never changes.
+UID = "tidegate"
+SOURCE = model.DataSourceRef(type_val="prometheus", uid="$datasource")
+
+# What the variables at the top leave: `instance` only for metrics of the filter, records have none.
+UPSTREAM = 'tidegate_upstream=~"$upstream"'
+FILTER = f'{UPSTREAM}, instance=~"$instance"'
+
+RED, ORANGE, YELLOW, GREEN, BLUE, PURPLE, GREY = "red", "orange", "yellow", "green", "blue", "purple", "text"
+REASONS = {
+    "limit": ORANGE,
+    "criticality": YELLOW,
+    "retry": BLUE,
+    "breaker_open": RED,
+    "breaker_half_open": PURPLE,
+}
+CLASSES = {"critical_plus": RED, "critical": ORANGE, "sheddable_plus": YELLOW, "sheddable": BLUE}
+OUTCOMES = {
+    "success": GREEN,
+    "failure": RED,
+    "overload": ORANGE,
+    "stale": PURPLE,
+    "ignored": GREY,
+    "cancelled": BLUE,
+}
+
+
+def rate(metric, more=""):
+    """Events a second of a counter of the filter."""
+    return f"rate({metric}{{{FILTER}{more}}}[$__rate_interval])"
+
+
+def query(expr, legend="", instant=False):
+    built = prometheus.Dataquery().expr(expr).legend_format(legend).datasource(SOURCE)
+    return built.instant().format(PromQueryFormat.TABLE) if instant else built.range()
+
+
+def steps(*pairs):
+    """Colours from a value on; the first has no lower end."""
+    return (
+        dashboard.ThresholdsConfig()
+        .mode(model.ThresholdsMode.ABSOLUTE)
+        .steps([model.Threshold(value=value, color=color) for value, color in pairs])
+    )
+
+
+def finish(panel, title, description, unit, width, height, queries):
+    panel = panel.title(title).description(description).unit(unit).span(width).height(height).datasource(SOURCE)
+    for letter, one in zip("ABCDEF", queries):
+        panel = panel.with_target(one.ref_id(letter))
+    return panel
+
+
+def colour(panel, names):
+    for name, color in names.items():
+        fixed = model.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": color})
+        panel = panel.override_by_name(name, [fixed])
+    return panel
+
+
+def lines(title, description, *queries, unit="reqps", width=12, height=8, stack=False, names=None):
+    panel = (
+        timeseries.Panel()
+        .line_width(1)
+        .fill_opacity(60 if stack else 10)
+        .show_points(kinds.VisibilityMode.NEVER)
+        .min(0)
+        .tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI).sort(kinds.SortOrder.DESCENDING))
+        .legend(
+            common.VizLegendOptions()
+            .display_mode(kinds.LegendDisplayMode.LIST)
+            .placement(kinds.LegendPlacement.BOTTOM)
+            .show_legend(True)
+        )
+    )
+    if stack:
+        panel = panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL))
+    return colour(finish(panel, title, description, unit, width, height, queries), names or {})
+
+
+def burn(title, description, kind):
+    """Burn rates, with the lines at which the alerts fire."""
+    windows = ["5m", "30m", "1h", "6h"]
+    queries = [
+        query(f"max by (tidegate_upstream) (tidegate:{kind}:burn_rate{w}{{{UPSTREAM}}})", f"{{{{tidegate_upstream}}}} {w}")
+        for w in windows
+    ]
+    panel = lines(title, description, *queries, unit="none")
+    line = common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED)
+    return panel.thresholds(steps((None, GREEN), (6, ORANGE), (14.4, RED))).thresholds_style(line)
+
+
+def figure(title, description, expr, unit="none", width=4, thresholds=None, no_value="0"):
+    panel = (
+        stat.Panel()
+        .graph_mode(kinds.BigValueGraphMode.AREA)
+        .color_mode(kinds.BigValueColorMode.VALUE)
+        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+        .no_value(no_value)
+        .thresholds(thresholds or steps((None, BLUE)))
+    )
+    return finish(panel, title, description, unit, width, 4, [query(expr)])
+
+
+def overview():
+    bad_at_all = steps((None, GREEN), (1, RED))
+    return [
+        figure("Requests", "Requests a second that asked for admission.", f"sum({rate('tidegate_requests_total')})", "reqps"),
+        figure(
+            "Shed",
+            "Share of them that the filter answered itself.",
+            f"sum({rate('tidegate_requests_shed_total')}) / sum({rate('tidegate_requests_total')})",
+            "percentunit",
+            thresholds=steps((None, GREEN), (0.01, YELLOW), (0.1, ORANGE)),
+        ),
+        figure(
+            "Breakers not closed",
+            "Open and half-open breakers, one for each proxy and upstream.",
+            f"count(tidegate_breaker_state{{{FILTER}}} > 0)",
+            thresholds=bad_at_all,
+        ),
+        figure(
+            "Worst burn rate, 1 h",
+            "How many times too fast the upstream that is worst off spends its budget of failures.",
+            f"max(tidegate:unavailable:burn_rate1h{{{UPSTREAM}}})",
+            thresholds=steps((None, GREEN), (1, YELLOW), (14.4, RED)),
+        ),
+        figure(
+            "Faults of the filter",
+            "The filter's own trouble in the last hour, at all proxies. Requests passed.",
+            'sum(increase(tidegate_faults_total{instance=~"$instance"}[1h]))',
+            thresholds=bad_at_all,
+        ),
+        figure(
+            "Proxies on another configuration",
+            "Behind, or refusing: of the proxies that the control service serves.",
+            'sum(tidegate_control_resources{state=~"behind|refused"})',
+            thresholds=bad_at_all,
+        ),
+    ]
+
+
+def shedding():
+    told_apart_by = ["tidegate_upstream", "tidegate_reason", "instance"]
+    return [
+        lines(
+            "Shed, by reason",
+            "Why. limit: no room within the concurrency limit. criticality: more important requests take the room. retry: "
+            "first attempts of its class take it. breaker_open: the upstream is taken for dead. breaker_half_open: it is being tried.",
+            query(f"sum by (tidegate_reason) ({rate('tidegate_requests_shed_total')})", "{{tidegate_reason}}"),
+            stack=True,
+            names=REASONS,
+        ),
+        lines(
+            "Share shed, by upstream",
+            "Where: the ten upstreams that lose the greatest share of their requests.",
+            query(
+                f"topk(10, sum by (tidegate_upstream) ({rate('tidegate_requests_shed_total')})"
+                f" / sum by (tidegate_upstream) ({rate('tidegate_requests_total')}))",
+                "{{tidegate_upstream}}",
+            ),
+            unit="percentunit",
+        ),
+        shed_table(told_apart_by),
+        lines(
+            "Would have been shed, by reason",
+            "In mode observe, and beyond `enforcement`: let in, and counted. What enforcing would do.",
+            query(f"sum by (tidegate_reason) ({rate('tidegate_requests_would_shed_total')})", "{{tidegate_reason}}"),
+            stack=True,
+            names=REASONS,
+        ),
+        lines(
+            "Let in against the laws",
+            "spared: `shed.maxShare` was reached. health checks: never shed.",
+            query(f"sum({rate('tidegate_requests_spared_total')})", "spared"),
+            query(f"sum({rate('tidegate_requests_exempt_total')})", "health checks"),
+        ),
+    ]
+
+
+def shed_table(labels):
+    panel = table.Panel().sort_by([common.TableSortByFieldState().display_name("shed/s").desc(True)]).filterable(True)
+    panel = panel.with_transformation(
+        model.DataTransformerConfig(
+            id_val="organize",
+            options={
+                "excludeByName": {"Time": True},
+                "renameByName": {"tidegate_upstream": "upstream", "tidegate_reason": "reason", "instance": "proxy", "Value": "shed/s"},
+            },
+        )
+    )
+    expr = f"sum by ({', '.join(labels)}) ({rate('tidegate_requests_shed_total')}) > 0"
+    return finish(
+        panel,
+        "Shed now: where and why",
+        "Requests a second, as of the end of the time range.",
+        "reqps",
+        24,
+        7,
+        [query(expr, instant=True)],
+    )
+
+
+def limits():
+    return [
+        lines(
+            "In flight against the limit",
+            "Summed over the proxies. Where in-flight touches the limit, requests are shed; a limit far above it does nothing.",
+            query(f"sum by (tidegate_upstream) (tidegate_in_flight{{{FILTER}}})", "{{tidegate_upstream}} in flight"),
+            query(f"sum by (tidegate_upstream) (tidegate_limit{{{FILTER}}})", "{{tidegate_upstream}} limit"),
+            unit="none",
+        ),
+        lines(
+            "Utilisation of the limit",
+            "The fullest proxy of each upstream.",
+            query(
+                f"max by (tidegate_upstream) (tidegate_in_flight{{{FILTER}}} / tidegate_limit{{{FILTER}}})",
+                "{{tidegate_upstream}}",
+            ),
+            unit="percentunit",
+        ),
+        lines(
+            "Latency against the baseline",
+            "To the response headers: the objective's quantile in the last window, and the mean without a queue, as learned.",
+            query(f"max by (tidegate_upstream) (tidegate_sample_rtt_us{{{FILTER}}})", "{{tidegate_upstream}} now"),
+            query(f"max by (tidegate_upstream) (tidegate_baseline_rtt_us{{{FILTER}}} > 0)", "{{tidegate_upstream}} baseline"),
+            unit="µs",
+        ),
+        lines(
+            "What began to rule the limit",
+            "Changes an hour. burst: no queue stands. knee: one does. load_failures: failures that load causes. bounds: the policy's.",
+            query(
+                f"sum by (tidegate_reason) (increase(tidegate_limit_changes_total{{{FILTER}}}[1h]))", "{{tidegate_reason}}"
+            ),
+            unit="none",
+        ),
+    ]
+
+
+def breakers():
+    states = {"0": ("closed", GREEN), "1": ("half-open", YELLOW), "2": ("open", RED)}
+    mapping = model.ValueMap(
+        options={
+            value: model.ValueMappingResult(text=text, color=color, index=int(value))
+            for value, (text, color) in states.items()
+        }
+    )
+    timeline = finish(
+        statetimeline.Panel()
+        .mappings([mapping])
+        .merge_values(True)
+        .show_value(kinds.VisibilityMode.NEVER)
+        .thresholds(steps((None, GREEN), (1, YELLOW), (2, RED))),
+        "Breaker states",
+        "The worst state among the proxies, for each upstream.",
+        "none",
+        24,
+        8,
+        [query(f"max by (tidegate_upstream) (tidegate_breaker_state{{{FILTER}}})", "{{tidegate_upstream}}")],
+    )
+    return [
+        timeline,
+        lines(
+            "Trips, by reason",
+            "Openings an hour. consecutive_failures: nothing but failures. low_success_rate: too many. hang: no answers. "
+            "slow_calls: only late ones. probe_failed: it was tried too early.",
+            query(
+                f"sum by (tidegate_upstream, tidegate_reason) (increase(tidegate_breaker_trips_total{{{FILTER}}}[1h]))",
+                "{{tidegate_upstream}} {{tidegate_reason}}",
+            ),
+            unit="none",
+            width=8,
+        ),
+        lines(
+            "Open interval",
+            "How long a breaker stays open before it is tried; it follows the age of the outage.",
+            query(f"max by (tidegate_upstream) (tidegate_open_interval_ms{{{FILTER}}})", "{{tidegate_upstream}}"),
+            unit="ms",
+            width=8,
+        ),
+        lines(
+            "Probes and transitions",
+            "Requests let through half-open breakers, and the states that breakers entered.",
+            query(f"sum({rate('tidegate_probes_total')})", "probes"),
+            query(f"sum by (tidegate_to) ({rate('tidegate_breaker_transitions_total')})", "to {{tidegate_to}}"),
+            unit="ops",
+            width=8,
+        ),
+    ]
+
+
+def objectives():
+    return [
+        burn(
+            "Burn rate: failures and sheds",
+            "1 spends exactly the budget. Sheds of the sheddable classes do not count. Alerts: above 14.4 in 1 h and 5 m, above 6 in 6 h and 30 m.",
+            "unavailable",
+        ),
+        burn("Burn rate: late answers", "Answers after the objective's latency target, against 1 - quantile.", "slow"),
+        lines(
+            "Outcomes",
+            "What completed requests say of the upstream. stale: begun before the breaker's last transition; ignored: nothing (client errors, streams).",
+            query(f"sum by (tidegate_outcome) ({rate('tidegate_outcomes_total')})", "{{tidegate_outcome}}"),
+            stack=True,
+            names=OUTCOMES,
+        ),
+        lines(
+            "Share unavailable and late",
+            "Of the requests that count.",
+            query(
+                f"max by (tidegate_upstream) (tidegate:unavailable:rate5m{{{UPSTREAM}}} / tidegate:valid:rate5m)",
+                "{{tidegate_upstream}} unavailable",
+            ),
+            query(
+                f"max by (tidegate_upstream) (tidegate:slow:rate5m{{{UPSTREAM}}} / tidegate:valid:rate5m)",
+                "{{tidegate_upstream}} late",
+            ),
+            unit="percentunit",
+        ),
+    ]
+
+
+def classes():
+    return [
+        lines(
+            "Shed for want of room, by class",
+            "Who is hurt. A breaker asks for no class, so its refusals are not in here.",
+            query(f"sum by (tidegate_criticality) ({rate('tidegate_class_shed_total')})", "{{tidegate_criticality}}"),
+            stack=True,
+            names=CLASSES,
+            width=8,
+        ),
+        lines(
+            "Share of each class that is shed",
+            "Of those that came under pressure, when their class was asked for. Critical traffic should stay near 0 while there is sheddable.",
+            query(
+                f"sum by (tidegate_criticality) ({rate('tidegate_class_shed_total')})"
+                f" / sum by (tidegate_criticality) ({rate('tidegate_requests_ranked_total')})",
+                "{{tidegate_criticality}}",
+            ),
+            unit="percentunit",
+            names=CLASSES,
+            width=8,
+        ),
+        lines(
+            "Would have been shed, by class",
+            "In mode observe, and beyond `enforcement`.",
+            query(f"sum by (tidegate_criticality) ({rate('tidegate_class_would_shed_total')})", "{{tidegate_criticality}}"),
+            stack=True,
+            names=CLASSES,
+            width=8,
+        ),
+    ]
+
+
+def machinery():
+    proxy = 'instance=~"$instance"'
+    return [
+        lines(
+            "Faults of the filter, by kind",
+            "An hour. Requests pass; Envoy's log says each kind once.",
+            query(f"sum by (tidegate_kind) (increase(tidegate_faults_total{{{proxy}}}[1h]))", "{{tidegate_kind}}"),
+            unit="none",
+            width=8,
+        ),
+        lines(
+            "Workers and upstreams",
+            "VMs that take part (a fall is a crash), upstreams with a state of their own, and streams.",
+            query(f"sum(tidegate_workers{{{proxy}}})", "workers"),
+            query(f"max(tidegate_upstreams{{{proxy}}})", "upstreams of the fullest proxy"),
+            query(f"sum(tidegate_streams{{{FILTER}}})", "streams"),
+            unit="none",
+            width=8,
+        ),
+        lines(
+            "Corrections and overflow",
+            "In-flight counts taken off after a crash, and requests beyond `maxUpstreams`.",
+            query(f"sum({rate('tidegate_in_flight_reconciled_total')})", "in-flight corrected"),
+            query(f"sum(rate(tidegate_upstreams_overflow_total{{{proxy}}}[$__rate_interval]))", "requests beyond maxUpstreams"),
+            unit="ops",
+            width=8,
+        ),
+        lines(
+            "Proxies, by state of their configuration",
+            "Of the control service: current, behind (sent, not answered), refused.",
+            query("sum by (state) (tidegate_control_resources)", "{{state}}"),
+            unit="none",
+            stack=True,
+            names={"current": GREEN, "behind": YELLOW, "refused": RED},
+            width=8,
+        ),
+        lines(
+            "From change to acceptance",
+            "99 % of the pushes took no longer.",
+            query("histogram_quantile(0.99, sum by (le) (rate(tidegate_control_push_seconds_bucket[$__rate_interval])))", "p99"),
+            unit="s",
+            width=8,
+        ),
+        lines(
+            "Answers of proxies, and problems in policies",
+            "accepted, refused, stale: an hour.",
+            query("sum by (verdict) (increase(tidegate_control_answers_total[1h]))", "{{verdict}}"),
+            query("sum by (source) (tidegate_control_problems)", "problems from {{source}}"),
+            unit="none",
+            width=8,
+        ),
+    ]
+
+
+def variables():
+    def listed(name, label, metric, of):
+        return (
+            dashboard.QueryVariable(name)
+            .label(label)
+            .query(f"label_values({metric}, {of})")
+            .datasource(SOURCE)
+            .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
+            .sort(model.VariableSort.ALPHABETICAL_ASC)
+            .multi(True)
+            .include_all(True)
+            .all_value(".*")
+            .current(model.VariableOption(text="All", value="$__all"))
+        )
+
+    return [
+        dashboard.DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
+        listed("upstream", "Upstream", "tidegate_requests_total", "tidegate_upstream"),
+        listed("instance", "Proxy", "tidegate_workers", "instance"),
+    ]
+
+
+ROWS = [
+    ("Now", overview),
+    ("What is shed, where, and why", shedding),
+    ("Who is hurt", classes),
+    ("Limits", limits),
+    ("Breakers", breakers),
+    ("Objectives", objectives),
+    ("The filter and the control service", machinery),
+]
+
+
+def main():
+    board = (
+        dashboard.Dashboard("Tidegate")
+        .uid(UID)
+        .description("What Tidegate sheds, where, why and whom that hurts. Needs dashboards/stats-tags and dashboards/prometheus.")
+        .tags(["tidegate", "envoy"])
+        .refresh("30s")
+        .time("now-1h", "now")
+        .timezone("browser")
+        .tooltip(model.DashboardCursorSync.CROSSHAIR)
+    )
+    for variable in variables():
+        board = board.with_variable(variable)
+    number = 0
+    for title, panels in ROWS:
+        board = board.with_row(dashboard.Row(title))
+        for panel in panels():
+            number += 1
+            board = board.with_panel(panel.id(number))
+    json.dump(board.build(), sys.stdout, cls=JSONEncoder, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+main()
