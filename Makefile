@@ -140,6 +140,7 @@ dockerfiles-check: rust ## Lint docker/, and check what a build would be sent
 	@ci/dockerfiles.sh
 
 .PHONY: check fmt fmt-check lint layers docs docs-check trip-test deny advisories
+.PHONY: check fmt fmt-check lint layers docs docs-check docs-run dashboards dashboards-check trip-test deny advisories
 check: fmt-check lint layers docs-check module ## All checks but the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
@@ -163,6 +164,16 @@ docs: rust ## Write the generated references in docs/
 docs-check: rust ## Check that generated files are up to date, and paths, links and targets in *.md
 	@ci/generate.sh --check
 	@ci/docs.py
+
+docs-run: module tools ## Run the commands that stand in documents
+	@$(CARGO) build --locked --package tidegate-control --bin tidegate
+	@ci/docs-run.py
+
+dashboards: ## Write the generated dashboard
+	@ci/dashboards.sh --write
+
+dashboards-check: ## Check dashboard, rules and their tests (builds promtool with Go, once)
+	@ci/dashboards.sh
 
 trip-test: ## Work out the figures of docs/laws/evidence.md from the code's constants
 	@ci/evidence.py
