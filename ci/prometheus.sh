@@ -23,7 +23,8 @@ if [ ! -x "$home/promtool" ]; then
     say "building promtool $(awk '$1 == "github.com/prometheus/prometheus" {print $2}' "$sources/go.mod"): minutes, once"
     mkdir -p "$home"
     staging=$(mktemp -d "$cache/.prometheus.XXXXXX")
-    (cd "$sources" && CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -ldflags '-s -w' \
+    # Without the clients of all clouds, which it would look for targets with.
+    (cd "$sources" && CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -tags remove_all_sd -ldflags '-s -w' \
         -o "$staging/" github.com/prometheus/prometheus/cmd/promtool) || fail "go could not build promtool" "its message stands above"
     mv -f "$staging/promtool" "$home/promtool"
 fi

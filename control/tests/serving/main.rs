@@ -16,6 +16,7 @@ mod browser;
 mod proxy;
 mod stage;
 
+mod dashboards;
 mod discovery;
 mod envoy;
 mod examples;
