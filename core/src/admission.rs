@@ -333,7 +333,6 @@ mod tests {
             let mut sheddable = Known {
                 criticality: Criticality::Sheddable,
                 retry: true,
-                ..Known::default()
             };
             let _ = engine.admit(web, &mut sheddable, &mut gauge, Instant::ZERO);
             assert_eq!(by_class(&engine, Criticality::Sheddable), counted, "{mode}");
