@@ -145,6 +145,8 @@ def play(page):
 
 
 def main():
+    # So that what was started ends also where this is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pages = [Path(name).resolve() for name in sys.argv[1:]] or sorted((ROOT / "docs").rglob("*.md"))
     total = 0
     for page in pages:
