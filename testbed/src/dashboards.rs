@@ -141,6 +141,15 @@ mod tests {
     }
 
     #[test]
+    fn every_metric_of_the_filter_that_is_asked_for_is_documented() {
+        let page = fs::read_to_string(repository().join("docs/metrics.md")).unwrap();
+        let names = Names::read().unwrap();
+        let is_there = |name: &&String| page.contains(&format!("| `{name}` |"));
+        let missing: Vec<_> = names.filter.iter().filter(|name| !is_there(name)).collect();
+        assert!(missing.is_empty(), "not in docs/metrics.md: {missing:?}");
+    }
+
+    #[test]
     fn all_files_make_the_same_labels() {
         let envoy = tags("envoy").unwrap();
         assert_eq!(envoy, tags("istio-mesh").unwrap());
