@@ -139,7 +139,6 @@ manifests-check: rust ## Hold manifests/ and examples/ against chart, schemas, f
 dockerfiles-check: rust ## Lint docker/, and check what a build would be sent
 	@ci/dockerfiles.sh
 
-.PHONY: check fmt fmt-check lint layers docs docs-check trip-test deny advisories
 .PHONY: check fmt fmt-check lint layers docs docs-check docs-run dashboards dashboards-check trip-test deny advisories
 check: fmt-check lint layers docs-check module ## All checks but the tests and `make deny`; needs no network
 	@echo "check: all is well"
