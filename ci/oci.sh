@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Packs dist/tidegate.wasm as OCI images in out/oci, and pushes them: ci/oci.sh [push REPOSITORY]
+# Packs dist/tidegate.wasm as OCI images in out/oci, with the list of what it is made of
+# (out/oci/tidegate.cdx.json, CycloneDX), and pushes the images: ci/oci.sh [push REPOSITORY]
 #
 # REPOSITORY is where to, registry and name: registry.example.com/tidegate/filter. The image in the layout
 # that every registry takes gets the version as its tag, the other one the version and `-artifact`
@@ -14,6 +15,7 @@ version=$(awk -F '"' '/^version *=/ {print $2; exit}' Cargo.toml)
 [ -n "$version" ] || fail "Cargo.toml names no version of the workspace"
 mkdir -p out/oci
 ci/oci.py dist/tidegate.wasm "$version" out/oci >out/oci/digests
+ci/sbom.py dist/tidegate.wasm out/oci/tidegate.cdx.json
 module=$(sha256sum <dist/tidegate.wasm)
 say "dist/tidegate.wasm sha256:${module%% *}"
 
@@ -36,4 +38,5 @@ while read -r name digest; do
     [ "$name" = compat ] || continue
     printf 'url: oci://%s:%s\nsha256: %s\n' "$repository" "$tag" "${digest#sha256:}"
     say "to sign it: cosign sign $repository@$digest"
+    say "to bind the list to it: cosign attest --type cyclonedx --predicate out/oci/tidegate.cdx.json $repository@$digest"
 done <out/oci/digests
