@@ -120,7 +120,7 @@ e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
 
 test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=name for some of them)
-	$(CARGO) test --locked --package tidegate-control --test kube -- $(TESTS)
+	$(CARGO) test --locked --workspace --test kube -- $(TESTS)
 
 .PHONY: test-page
 test-page: rust ## Test the service's page in a headless Chromium, which it fetches
@@ -151,7 +151,7 @@ fmt-check: rust ## Check the format
 
 lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked -p tidegate-control --test kube -- -D warnings
+	$(CARGO) clippy --locked --workspace --test kube -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
 layers: rust ## Check which crates each room depends on

@@ -20,6 +20,7 @@ use tempfile::TempDir;
 
 use crate::audit::{self, Write};
 use crate::certificates::Certificates;
+use crate::leavings;
 use crate::place::{self, Missing};
 use crate::ports;
 use crate::process::{Process, ProcessError};
@@ -99,6 +100,7 @@ impl Cluster {
         let folder = tempfile::Builder::new()
             .prefix("tidegate-cluster-")
             .tempdir()?;
+        leavings::opened(folder.path());
         let users = write_files(folder.path())?;
         let etcd_port = ports::free();
         let cluster = Self {
@@ -261,6 +263,7 @@ impl Drop for Cluster {
             process.kill();
         }
         self.etcd.kill();
+        leavings::closing(self.folder.path());
     }
 }
 

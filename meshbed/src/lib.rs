@@ -15,6 +15,7 @@ pub mod audit;
 mod certificates;
 mod cluster;
 pub mod definitions;
+mod leavings;
 pub mod place;
 mod ports;
 mod process;

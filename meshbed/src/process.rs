@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tidegate_testbed::child;
 
+use crate::leavings;
 use crate::wait::POLL;
 
 /// So long may a server take to end by itself.
@@ -72,11 +73,15 @@ impl Process {
             child::spawn(command)
         });
         match child {
-            Ok(child) => Ok(Self {
-                name: name.to_owned(),
-                child,
-                log,
-            }),
+            Ok(child) => {
+                let process = Self {
+                    name: name.to_owned(),
+                    child,
+                    log,
+                };
+                process.pid().into_iter().for_each(leavings::started);
+                Ok(process)
+            }
             Err(source) => Err(ProcessError::Start {
                 name: name.to_owned(),
                 source,
@@ -101,7 +106,7 @@ impl Process {
     ) -> Result<(), ProcessError> {
         let started = Instant::now();
         loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
+            if let Some(status) = self.ended() {
                 return Err(ProcessError::Ended {
                     name: self.name.clone(),
                     status: status.to_string(),
@@ -128,12 +133,11 @@ impl Process {
     }
 
     fn end(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let (Ok(None), Some(pid)) = (self.child.try_wait(), pid) {
+        if let (None, Some(pid)) = (self.ended(), self.pid()) {
             // It may have ended just now.
             let _ = kill_process(pid, Signal::TERM);
             let asked = Instant::now();
-            while asked.elapsed() < GRACE && matches!(self.child.try_wait(), Ok(None)) {
+            while asked.elapsed() < GRACE && self.ended().is_none() {
                 std::thread::sleep(POLL / 5);
             }
         }
@@ -145,11 +149,20 @@ impl Process {
         // Both fail only when the process is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.pid().into_iter().for_each(leavings::ended);
     }
 
     /// How it ended, if it did.
-    pub fn ended(&mut self) -> Option<std::process::ExitStatus> {
-        self.child.try_wait().ok().flatten()
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        let status = self.child.try_wait().ok().flatten();
+        if status.is_some() {
+            self.pid().into_iter().for_each(leavings::ended);
+        }
+        status
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
     /// All that it has said.

@@ -5,21 +5,14 @@
 //! end: here the world is started before the first case and ended after the last one, also when cases fail
 //! and when the run is interrupted. Names on the command line choose cases as in any other test.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Conclusion, Trial};
-use tidegate_testbed::envoy::repository;
 use tokio::runtime::Runtime;
 
-/// What cases share.
-pub trait World: Send + Sync + 'static {
-    /// The folders with the logs of its processes.
-    fn logs(&self) -> Vec<PathBuf>;
-}
+use crate::leavings;
 
 type Body<W> = fn(Arc<W>) -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -46,9 +39,8 @@ macro_rules! cases {
 
 /// Plays the cases that the command line names, and says how many passed.
 ///
-/// The logs of a world in which a case failed are copied to `out/<name>/`.
-pub fn play<W: World>(
-    name: &str,
+/// When a case failed, the logs of the servers are copied to `out/logs/`.
+pub fn play<W: Send + Sync + 'static>(
     start: impl AsyncFnOnce() -> anyhow::Result<W>,
     cases: Vec<Case<W>>,
 ) -> ExitCode {
@@ -62,25 +54,17 @@ pub fn play<W: World>(
     }
     let world = match runtime.block_on(started_or_interrupted(start)) {
         Ok(world) => Arc::new(world),
-        Err(error) => return fail(&format!("{error:?}")),
+        Err(error) => return fail(&format!("{error:#}")),
     };
-    let waiting = Arc::downgrade(&world);
-    runtime.spawn(async move {
+    runtime.spawn(async {
         let _ = tokio::signal::ctrl_c().await;
-        // Cases hold the world as well, so that it cannot be dropped: the kernel ends what was started
-        // when this process ends, and only the folders are left to remove.
-        if let Some(world) = waiting.upgrade() {
-            world
-                .logs()
-                .iter()
-                .for_each(|folder| drop(fs::remove_dir_all(folder)));
-        }
+        leavings::sweep();
         std::process::exit(130);
     });
 
     let conclusion = libtest_mimic::run(&arguments, trials(&cases, &runtime, Some(&world)));
     if conclusion.has_failed() {
-        keep(&world.logs(), &repository().join("out").join(name));
+        leavings::keep_all();
     }
     // Ends the servers before the line that says that all is done.
     drop(world);
@@ -97,7 +81,11 @@ async fn started_or_interrupted<W>(
     }
 }
 
-fn trials<W: World>(cases: &[Case<W>], runtime: &Runtime, world: Option<&Arc<W>>) -> Vec<Trial> {
+fn trials<W: Send + Sync + 'static>(
+    cases: &[Case<W>],
+    runtime: &Runtime,
+    world: Option<&Arc<W>>,
+) -> Vec<Trial> {
     let trial = |case: &Case<W>| {
         let (body, handle, world) = (case.body, runtime.handle().clone(), world.cloned());
         Trial::test(case.name, move || {
@@ -126,19 +114,4 @@ fn conclude(conclusion: &Conclusion) -> ExitCode {
 fn fail(message: &str) -> ExitCode {
     eprintln!("error: {message}\n0 passed, 1 failed");
     ExitCode::FAILURE
-}
-
-fn keep(folders: &[PathBuf], to: &Path) {
-    let mut kept = 0;
-    let _ = fs::remove_dir_all(to);
-    for file in folders.iter().flat_map(fs::read_dir).flatten().flatten() {
-        let path = file.path();
-        let is_log = path
-            .extension()
-            .is_some_and(|kind| kind == "log" || kind == "jsonl");
-        if is_log && fs::create_dir_all(to).is_ok() {
-            kept += u32::from(fs::copy(&path, to.join(file.file_name())).is_ok());
-        }
-    }
-    eprintln!("{kept} logs are kept in {}", to.display());
 }

@@ -26,7 +26,6 @@ use world::World;
 
 fn main() -> ExitCode {
     suite::play(
-        "test-kube",
         World::start,
         cases![
             definition::every_rule_refuses_and_says_what_is_expected,

@@ -1,7 +1,5 @@
 //! What the cases share: an API server on which the kinds are installed.
 
-use std::path::PathBuf;
-
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, PostParams};
 use kube::{Client, CustomResourceExt as _};
@@ -9,7 +7,6 @@ use serde_json::json;
 use tidegate_control::resource::BreakerPolicy;
 use tidegate_meshbed::Cluster;
 use tidegate_meshbed::definitions::{Kinds, install};
-use tidegate_meshbed::suite;
 
 /// The plugin's kinds of Istio; the rest of it is of no interest here.
 const PLUGIN_KINDS: [&str; 2] = [
@@ -54,11 +51,5 @@ impl World {
             Api::all(self.admin.clone());
         let found = api.get(BreakerPolicy::crd_name()).await.unwrap();
         serde_json::to_value(found).unwrap()
-    }
-}
-
-impl suite::World for World {
-    fn logs(&self) -> Vec<PathBuf> {
-        vec![self.cluster.folder().to_owned()]
     }
 }
