@@ -41,6 +41,12 @@ pub enum Block {
     Charts(Vec<Chart>),
 }
 
+impl Block {
+    const fn is_picture(&self) -> bool {
+        matches!(self, Self::Bars(_) | Self::Charts(_))
+    }
+}
+
 impl Document {
     /// A document with nothing below its title yet.
     #[must_use]
@@ -154,10 +160,13 @@ impl Document {
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n", self.title);
-        for block in &self.blocks {
+        for (index, block) in self.blocks.iter().enumerate() {
+            let next = self.blocks.get(index + 1);
             // Writing to a string does not fail.
             let _ = match block {
                 Block::Heading(heading) => write!(text, "\n## {heading}\n"),
+                // Above nothing but pictures there is nothing to head.
+                Block::Subheading(_) if next.is_none_or(Block::is_picture) => Ok(()),
                 Block::Subheading(heading) => write!(text, "\n### {heading}\n"),
                 Block::Paragraph(paragraph) | Block::Note(paragraph) => {
                     write!(text, "\n{paragraph}\n")
@@ -244,6 +253,7 @@ mod tests {
             vec![vec!["*a|b".to_owned(), "!1".to_owned()]],
             1,
         );
+        document.subheading("S");
         document.bars(vec![Bars::new("B", "u", vec!["g".to_owned()])]);
         document
     }

@@ -101,7 +101,7 @@ pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
         .all(|who| who.topology == Topology::Direct || Some(who.topology) == first);
     let mut free = FREE.iter().cycle();
     let painted = |who: Who| {
-        let colour = colour(&who)
+        let colour = colour(&who, has_one)
             .or_else(|| free.next().copied())
             .unwrap_or(Colour::Slate);
         let name = name(&who, has_one);
@@ -122,13 +122,15 @@ const FREE: [Colour; 8] = [
     Colour::Olive,
 ];
 
-fn colour(who: &Who) -> Option<Colour> {
+fn colour(who: &Who, is_one_topology: bool) -> Option<Colour> {
+    // Ours is teal and no protection red in every report; only where both topologies meet are there two of each.
+    let is_second = who.topology == Topology::Sidecar && !is_one_topology;
     match (who.topology, who.contender.as_str()) {
         (Topology::Direct, _) => Some(Colour::Grey),
-        (Topology::Sidecar, "tidegate") => Some(Colour::Green),
-        (Topology::Shared, "tidegate") => Some(Colour::Teal),
-        (Topology::Sidecar, "none") => Some(Colour::Pink),
-        (Topology::Shared, "none") => Some(Colour::Red),
+        (_, "tidegate") if is_second => Some(Colour::Green),
+        (_, "tidegate") => Some(Colour::Teal),
+        (_, "none") if is_second => Some(Colour::Pink),
+        (_, "none") => Some(Colour::Red),
         _ => None,
     }
 }
