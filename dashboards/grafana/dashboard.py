@@ -406,14 +406,22 @@ def machinery():
             unit="none",
             stack=True,
             names={"current": GREEN, "behind": YELLOW, "refused": RED},
-            width=8,
+            width=6,
+        ),
+        lines(
+            "Proxies, by the version that they run",
+            "The versions that most run, by their first digits. After a change one grows as the other falls.",
+            query("sum by (version) (tidegate_control_running)", "{{version}}"),
+            unit="none",
+            stack=True,
+            width=6,
         ),
         lines(
             "From change to acceptance",
             "99 % of the pushes took no longer.",
             query("histogram_quantile(0.99, sum by (le) (rate(tidegate_control_push_seconds_bucket[$__rate_interval])))", "p99"),
             unit="s",
-            width=8,
+            width=6,
         ),
         lines(
             "Answers of proxies, and problems in policies",
@@ -421,7 +429,7 @@ def machinery():
             query("sum by (verdict) (increase(tidegate_control_answers_total[1h]))", "{{verdict}}"),
             query("sum by (source) (tidegate_control_problems)", "problems from {{source}}"),
             unit="none",
-            width=8,
+            width=6,
         ),
     ]
 
