@@ -164,31 +164,9 @@ fn differences(before: &RunInfo, now: &RunInfo) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::tests::info;
     use crate::result::{Extent, Outcome};
     use crate::study;
-
-    fn info() -> RunInfo {
-        RunInfo {
-            run: "reduced-1".to_owned(),
-            machine: "two cores".to_owned(),
-            cores: 2,
-            kernel: "Linux 6.1".to_owned(),
-            versions: [
-                ("tidegate", "0.1.0"),
-                ("envoy", "1.40.0"),
-                ("fortio", "1.66.5"),
-                ("k6", "1.8.1"),
-            ]
-            .map(|(name, version)| (name.to_owned(), version.to_owned()))
-            .into(),
-            module_sha256: "0".repeat(64),
-            commit: "0123456789ab".to_owned(),
-            date: "2026-11-21T10:00:00Z".to_owned(),
-            extent: Extent::Reduced,
-            parameters: [("ports".to_owned(), 0_u32.into())].into(),
-            planned: [].into(),
-        }
-    }
 
     fn results() -> Vec<CellResult> {
         let cells = study::ALL[0].cells(Extent::Reduced).unwrap();
