@@ -91,6 +91,7 @@ fn settings(policies: &Path) -> Settings {
     Settings {
         policies: Some(policies.to_owned()),
         state: None,
+        kubernetes: None,
         rescan: Duration::from_secs(5),
         xds: any,
         http: any,

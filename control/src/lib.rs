@@ -10,6 +10,7 @@
 
 pub mod document;
 pub mod fleet;
+pub mod kube;
 pub mod metrics;
 pub mod migrate;
 pub mod net;

@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::fleet::Fleet;
+use crate::kube::{self, Health, KubeError, Surroundings};
 use crate::metrics::Metrics;
 use crate::net::{Allowed, Protocol, Server, Tls, TlsError, TlsFiles};
 use crate::rest::{self, Access, Desk, Token};
@@ -27,6 +28,8 @@ pub struct Settings {
     pub policies: Option<PathBuf>,
     /// Directory in which policies are stored that come by REST; `None`: none are taken.
     pub state: Option<PathBuf>,
+    /// The cluster whose policies are followed and reconciled.
+    pub kubernetes: Option<kube::Settings>,
     /// Longest time until a change of policy files is noticed without being told, and of certificates.
     pub rescan: Duration,
     /// Where proxies connect.
@@ -71,6 +74,9 @@ pub enum ServeError {
         /// The cause.
         source: std::io::Error,
     },
+    /// The work in a cluster cannot start.
+    #[error("Kubernetes: {0}")]
+    Kubernetes(#[from] KubeError),
     /// Certificates cannot be used.
     #[error("certificates: {0}")]
     Tls(#[from] TlsError),
@@ -109,8 +115,16 @@ impl Service {
             let (path, closing) = (path.clone(), closing.clone());
             tasks.spawn(watch(catalogue.clone(), path, settings.rescan, closing));
         }
+        let around = Surroundings {
+            catalogue: catalogue.clone(),
+            counts: metrics.kube(),
+            closing: closing.clone(),
+            tasks: tasks.clone(),
+        };
+        let health = cluster(settings.kubernetes.as_ref(), &around).await?;
         let desk = Desk {
             catalogue,
+            cluster: health.clone(),
             fleet: fleet.clone(),
             metrics: Arc::clone(&metrics),
             access: Arc::new(Access {
@@ -135,7 +149,17 @@ impl Service {
             max_connections: MAX_HTTP_CONNECTIONS,
             ..common.clone()
         };
-        tasks.spawn(common.run(xds_listener));
+        tasks.spawn(async move {
+            // Before all policies are known, a proxy would be told that none is for it.
+            if let Some(health) = health {
+                let closing = common.closing.clone();
+                tokio::select! {
+                    () = closing.cancelled() => return,
+                    () = health.policies() => {}
+                }
+            }
+            common.run(xds_listener).await;
+        });
         tasks.spawn(http.run(http_listener));
         info!(xds = %xds_addr, http = %http_addr, tls = settings.tls.is_some(), "serving");
         Ok(Self {
@@ -175,6 +199,17 @@ impl Service {
             );
         }
     }
+}
+
+async fn cluster(
+    settings: Option<&kube::Settings>,
+    around: &Surroundings,
+) -> Result<Option<Health>, KubeError> {
+    let Some(settings) = settings else {
+        return Ok(None);
+    };
+    let client = kube::client(&settings.access).await?;
+    kube::start(&client, settings.clone(), around).map(Some)
 }
 
 fn takes_certificates(settings: &Settings) -> bool {

@@ -21,6 +21,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::fleet::{Arrival, ProxyRecord};
+use crate::kube::Counts;
 use table::Meaning;
 
 /// Shortest push that has a bucket of its own, in seconds, by how much each bucket grows, and how many.
@@ -41,6 +42,7 @@ pub struct Metrics {
     problems: Family<SourceLabels, Gauge>,
     render_errors: Counter,
     certificates: Family<CertificateLabels, Gauge>,
+    kube: Counts,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -95,6 +97,7 @@ impl Default for Metrics {
             problems: Family::default(),
             render_errors: Counter::default(),
             certificates: Family::default(),
+            kube: Counts::default(),
         };
         let registry = metrics.registered();
         Self {
@@ -123,7 +126,14 @@ impl Metrics {
         register(to, &table::PROBLEMS, &self.problems);
         register(to, &table::RENDER_ERRORS, &self.render_errors);
         register(to, &table::CERTIFICATES, &self.certificates);
+        self.kube.register(to);
         registry
+    }
+
+    /// What is counted of the work in Kubernetes.
+    #[must_use]
+    pub fn kube(&self) -> Counts {
+        self.kube.clone()
     }
 
     /// Everything in Prometheus' text format (OpenMetrics), with these proxies connected.
@@ -205,7 +215,7 @@ impl Metrics {
     }
 }
 
-fn register(registry: &mut Registry, meaning: &Meaning, metric: &(impl Metric + Clone)) {
+pub(crate) fn register(registry: &mut Registry, meaning: &Meaning, metric: &(impl Metric + Clone)) {
     registry.register(meaning.name, meaning.help, metric.clone());
 }
 

@@ -52,7 +52,44 @@ pub struct Meaning {
 /// Versions that have a series of their own; all others are in one.
 pub const MAX_VERSIONS: usize = 20;
 
-const SOURCES: (&str, &str) = ("source", "`files`, `rest`");
+const SOURCES: (&str, &str) = ("source", "`files`, `rest`, `kubernetes`");
+
+pub(crate) const KUBE_RECONCILES: Meaning = Meaning {
+    name: "kube_reconciles",
+    kind: Kind::Counter,
+    labels: &[("result", "`unchanged`, `written`, `failed`")],
+    help: "Looks at everything that is to be in Kubernetes",
+};
+pub(crate) const KUBE_WRITES: Meaning = Meaning {
+    name: "kube_writes",
+    kind: Kind::Counter,
+    labels: &[
+        ("object", "`extension`, `status`, `event`, `lease`"),
+        ("result", "`done`, `conflict`, `failed`"),
+    ],
+    help: "Writes to the API server; in a cluster at rest only those of the lease grow",
+};
+pub(crate) const KUBE_WATCH_ERRORS: Meaning = Meaning {
+    name: "kube_watch_errors",
+    kind: Kind::Counter,
+    labels: &[(
+        "resource",
+        "`breakerpolicies`, `trafficextensions`, `wasmplugins`, `discovery`",
+    )],
+    help: "Lists, watches and discoveries that failed",
+};
+pub(crate) const KUBE_LEADING: Meaning = Meaning {
+    name: "kube_leading",
+    kind: Kind::Gauge,
+    labels: &[],
+    help: "1 in the replica that writes",
+};
+pub(crate) const KUBE_LEASE_CHANGES: Meaning = Meaning {
+    name: "kube_lease_changes",
+    kind: Kind::Counter,
+    labels: &[],
+    help: "Times that this replica began or ceased to lead",
+};
 
 pub(super) const BUILD: Meaning = Meaning {
     name: "build",
@@ -146,4 +183,9 @@ pub static TABLE: &[&Meaning] = &[
     &PROBLEMS,
     &RENDER_ERRORS,
     &CERTIFICATES,
+    &KUBE_RECONCILES,
+    &KUBE_WRITES,
+    &KUBE_WATCH_ERRORS,
+    &KUBE_LEADING,
+    &KUBE_LEASE_CHANGES,
 ];

@@ -102,7 +102,9 @@ One policy wins a proxy; policies are not merged. The order:
    whole id beats a pattern, a pattern with more characters beats one with fewer; then the one that names
    more values of the metadata; then the `cluster`, like the id. Of several entries that match, the best counts.
    In Kubernetes: a `selector` with more labels beats one with fewer that it contains, and any beats the
-   Namespace.
+   Namespace. There, a narrower target does not take the wider one's filter away: the proxy has both, the narrower
+   first, and a request must be admitted by both
+   ([why](decisions/0007-two-policies-one-workload.md)).
 2. **The oldest**, by `metadata.creationTimestamp`. One without counts as the youngest.
 3. **The name**, in the order of the alphabet.
 

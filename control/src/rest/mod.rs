@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub use access::{Access, Token};
 
 use crate::fleet::{Fleet, ProxyRecord};
+use crate::kube::Health;
 use crate::metrics::Metrics;
 use crate::source::Catalogue;
 
@@ -42,6 +43,8 @@ const PAGE_INTERVAL: Duration = Duration::from_millis(250);
 pub struct Desk {
     /// Policies.
     pub catalogue: Catalogue,
+    /// How the work in Kubernetes is going, where there is any.
+    pub cluster: Option<Health>,
     /// Proxies.
     pub fleet: Fleet,
     /// What is counted.
@@ -73,7 +76,7 @@ pub fn routes(desk: Desk) -> Router {
         });
     Router::new()
         .merge(page::routes())
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(alive))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .merge(traced)
@@ -81,9 +84,21 @@ pub fn routes(desk: Desk) -> Router {
         .with_state(desk)
 }
 
+async fn alive(State(desk): State<Desk>) -> (StatusCode, &'static str) {
+    if desk.cluster.as_ref().is_none_or(Health::is_alive) {
+        (StatusCode::OK, "ok\n")
+    } else {
+        let reason = "the work in Kubernetes has stopped\n";
+        (StatusCode::SERVICE_UNAVAILABLE, reason)
+    }
+}
+
 async fn ready(State(desk): State<Desk>) -> (StatusCode, &'static str) {
     if desk.closing.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
+    } else if !desk.cluster.as_ref().is_none_or(Health::has_policies) {
+        let reason = "waiting for the policies from Kubernetes\n";
+        (StatusCode::SERVICE_UNAVAILABLE, reason)
     } else {
         (StatusCode::OK, "ready\n")
     }

@@ -2,7 +2,8 @@
 //!
 //! One lock orders changes, so that the fleet sees them in the order in which they were made. A name belongs
 //! to one source: what REST has stored stays when a file with the same name appears, which is then an error
-//! of that file; and a name that a file holds cannot be put by REST.
+//! of that file; and a name that a file holds cannot be put by REST. Policies of Kubernetes bear their
+//! namespace; one that a file or REST holds under the same is an error there, too.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +16,14 @@ use super::{Directory, Precondition, Store, StoreError, Stored};
 use crate::document::Place;
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
-use crate::policy::{Policies, PolicyName, Problem};
+use crate::policy::{Gathered, Policies, PolicyName, Problem};
 use crate::render::PluginConfig;
 use crate::telemetry::TARGET;
 use crate::xds::Version;
 
 const FILES: &str = "files";
 const REST: &str = "rest";
+const KUBERNETES: &str = "kubernetes";
 
 /// Handle to the policies; cheap to clone.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ pub struct Catalogue {
 struct Inner {
     directory: Option<Directory>,
     store: Option<Store>,
+    /// What the API server has; `None`: there is none.
+    cluster: Option<Gathered>,
     policies: Policies,
     problems: Vec<Problem>,
 }
@@ -45,7 +49,7 @@ struct Inner {
 pub struct PolicyRecord {
     /// Its name.
     pub name: String,
-    /// `files` or `rest`.
+    /// `files`, `rest` or `kubernetes`.
     pub source: &'static str,
     /// Version of the configuration that it gives.
     pub version: String,
@@ -79,6 +83,7 @@ impl Catalogue {
         let inner = Inner {
             directory,
             store,
+            cluster: None,
             policies: Policies::default(),
             problems: Vec::new(),
         };
@@ -102,6 +107,13 @@ impl Catalogue {
         if inner.directory.as_mut().is_some_and(Directory::scan) {
             self.apply(&mut inner);
         }
+    }
+
+    /// Puts in force what the API server has.
+    pub fn set_cluster(&self, gathered: Gathered) {
+        let mut inner = self.lock();
+        inner.cluster = Some(gathered);
+        self.apply(&mut inner);
     }
 
     /// Stores a policy and puts it in force; see [`Store::put`].
@@ -209,8 +221,15 @@ impl Catalogue {
 impl Inner {
     fn source(&self, name: &PolicyName) -> &'static str {
         let is_stored = |store: &Store| store.stored(name).is_some();
+        let in_force = self.policies.get(name);
+        let is_of = |cluster: &Gathered| match (cluster.policies.get(name), in_force) {
+            (Some(held), Some(in_force)) => Arc::ptr_eq(held, in_force),
+            _ => false,
+        };
         if self.store.as_ref().is_some_and(is_stored) {
             REST
+        } else if self.cluster.as_ref().is_some_and(is_of) {
+            KUBERNETES
         } else {
             FILES
         }
@@ -225,32 +244,41 @@ impl Inner {
             .unwrap_or_default();
         let (mut policies, mut problems) = (stored.policies, stored.problems);
         metrics.source(REST, policies.len(), problems.len());
-        let mut own = files.problems;
-        let mut count = 0;
-        for policy in files.policies.iter() {
-            if policies.get(policy.name()).is_some() {
-                own.push(self.taken(policy.name()));
-            } else {
-                count += 1;
-                policies.insert_shared(Arc::clone(policy));
-            }
+        let path = self.directory.as_ref().map(Directory::path);
+        let path = path.map(|path| path.display().to_string());
+        let own = add(&mut policies, files, &path.unwrap_or_default());
+        metrics.source(FILES, own.0, own.1.len());
+        problems.extend(own.1);
+        if let Some(cluster) = self.cluster.clone() {
+            let own = add(&mut policies, cluster, KUBERNETES);
+            metrics.source(KUBERNETES, own.0, own.1.len());
+            problems.extend(own.1);
         }
-        metrics.source(FILES, count, own.len());
-        problems.extend(own);
         (policies, problems)
     }
+}
 
-    fn taken(&self, name: &PolicyName) -> Problem {
-        let path = self.directory.as_ref().map(Directory::path);
-        Problem {
-            source: path
-                .map(|path| path.display().to_string())
-                .unwrap_or_default(),
-            place: Place { line: 1, column: 1 },
-            policy: Some(name.to_string()),
-            path: "metadata.name".to_owned(),
-            found: "the name of a policy that was put by REST".to_owned(),
-            expected: "each name once".to_owned(),
+/// Adds what a source has, but for the names that another holds. Returns how many, and all that is wrong.
+fn add(policies: &mut Policies, from: Gathered, source: &str) -> (usize, Vec<Problem>) {
+    let (mut count, mut problems) = (0, from.problems);
+    for policy in from.policies.iter() {
+        if policies.get(policy.name()).is_some() {
+            problems.push(taken(policy.name(), source));
+        } else {
+            count += 1;
+            policies.insert_shared(Arc::clone(policy));
         }
+    }
+    (count, problems)
+}
+
+fn taken(name: &PolicyName, source: &str) -> Problem {
+    Problem {
+        source: source.to_owned(),
+        place: Place { line: 1, column: 1 },
+        policy: Some(name.to_string()),
+        path: "metadata.name".to_owned(),
+        found: "the name of a policy that another source holds".to_owned(),
+        expected: "each name once".to_owned(),
     }
 }

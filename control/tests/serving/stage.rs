@@ -118,6 +118,7 @@ pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> Set
     Settings {
         policies,
         state,
+        kubernetes: None,
         rescan: Duration::from_millis(200),
         xds: any,
         http: any,

@@ -2,6 +2,7 @@
 
 mod file;
 mod filter;
+mod kubernetes;
 mod log;
 mod print;
 mod security;
@@ -17,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Failure, Outcome, output};
 use filter::Filter;
+use kubernetes::Kubernetes;
 use log::Log;
 use security::Security;
 
@@ -28,6 +30,7 @@ use security::Security;
 #[command(after_help = "Examples:
   tidegate serve --policies policies/ --module /etc/envoy/tidegate.wasm
   tidegate serve --state /var/lib/tidegate --token-file token --module /etc/envoy/tidegate.wasm
+  tidegate serve --kubernetes --extension-url oci://registry.example/tidegate:1
   tidegate serve --print-settings > settings.yaml
 
 A proxy asks for its configuration under the name that --name says:
@@ -87,6 +90,8 @@ pub(super) struct Serve {
     security: Security,
     #[command(flatten)]
     filter: Filter,
+    #[command(flatten)]
+    kubernetes: Kubernetes,
 }
 
 impl Serve {
@@ -125,14 +130,16 @@ impl Serve {
     }
 
     fn settings(self) -> Result<Settings, Failure> {
-        if self.policies.is_none() && self.state.is_none() {
-            let expected = "expected --policies DIR, --state DIR, or both";
+        let kubernetes = self.kubernetes.settings()?;
+        if self.policies.is_none() && self.state.is_none() && kubernetes.is_none() {
+            let expected = "expected --policies DIR, --state DIR, --kubernetes, or several";
             return Err(Failure(format!("no source of policies: {expected}")));
         }
         let (tls, allowed, token) = self.security.read()?;
         Ok(Settings {
             policies: self.policies,
             state: self.state,
+            kubernetes,
             rescan: self.rescan,
             xds: self.xds_listen,
             http: self.http_listen,

@@ -1,0 +1,189 @@
+//! The options for work in a cluster.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tidegate_control::kube::Settings;
+use tidegate_control::kube::election::Timing;
+use tidegate_control::kube::flavour::{ApiChoice, Flavour};
+use tidegate_control::kube::settings::{
+    Access, Extension, FailStrategy, LeaseSettings, Phase, Scope,
+};
+
+use super::{needs, time};
+use crate::command::Failure;
+
+/// How often is looked which of Istio's APIs the server has.
+const RECHECK: Duration = Duration::from_secs(30);
+
+/// Policies from a cluster, and what is written there.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Kubernetes")]
+pub(super) struct Kubernetes {
+    /// Take policies from Kubernetes, and put them in force by Istio's extensions
+    #[arg(long, env = "TIDEGATE_KUBERNETES")]
+    kubernetes: bool,
+    /// Way to the API server; otherwise as kubectl finds it, or from within the cluster
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// Follow the policies of this namespace only
+    #[arg(long, value_name = "NAME", env = "TIDEGATE_WATCH_NAMESPACE")]
+    watch_namespace: Option<String>,
+    /// Istio's API that is written
+    #[arg(long, value_enum, env = "TIDEGATE_EXTENSION_API", default_value_t)]
+    extension_api: Api,
+    /// Where Istio's proxies fetch the module: oci://, https://, http:// or file://
+    #[arg(long, value_name = "URL", env = "TIDEGATE_EXTENSION_URL")]
+    extension_url: Option<String>,
+    /// SHA-256 of that module
+    #[arg(long, value_name = "HEX", env = "TIDEGATE_EXTENSION_SHA256")]
+    extension_sha256: Option<String>,
+    /// Secret, in the namespace of each policy, for pulling the image
+    #[arg(long, value_name = "NAME", env = "TIDEGATE_EXTENSION_PULL_SECRET")]
+    extension_pull_secret: Option<String>,
+    /// What proxies do that cannot get the module, or whose VM has crashed
+    #[arg(
+        long,
+        value_enum,
+        env = "TIDEGATE_EXTENSION_FAIL_STRATEGY",
+        default_value_t
+    )]
+    extension_fail_strategy: OnFail,
+    /// Where the filter stands among Istio's own
+    #[arg(long, value_enum, env = "TIDEGATE_EXTENSION_PHASE", default_value_t)]
+    extension_phase: Place,
+    /// Order within the phase, greater first; that of a selector is greater by the number of its labels
+    #[arg(
+        long,
+        value_name = "N",
+        env = "TIDEGATE_EXTENSION_PRIORITY",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    extension_priority: i32,
+    /// Lease by which replicas agree who writes
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "TIDEGATE_LEASE_NAME",
+        default_value = "tidegate"
+    )]
+    lease_name: String,
+    /// Namespace of the lease; otherwise that of the service itself
+    #[arg(long, value_name = "NAME", env = "TIDEGATE_LEASE_NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// How long after the last sign of the leader another takes over
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE_DURATION", default_value = "15s", value_parser = time)]
+    lease_duration: Duration,
+    /// What this replica is called in the lease; otherwise the host's name and the process's number
+    #[arg(long, value_name = "NAME", env = "TIDEGATE_IDENTITY")]
+    identity: Option<String>,
+    /// Owner of the fields that are written; one for each installation
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "TIDEGATE_FIELD_MANAGER",
+        default_value = "tidegate"
+    )]
+    field_manager: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Api {
+    /// Whichever the API server has; of two the newer
+    #[default]
+    Auto,
+    /// Istio 1.30 and later
+    TrafficExtension,
+    /// Istio before
+    WasmPlugin,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OnFail {
+    /// Requests pass without the filter
+    #[default]
+    Open,
+    /// Requests fail
+    Close,
+    /// A crashed VM is replaced; requests fail meanwhile, and without a module
+    Reload,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Place {
+    /// At the end, where Istio puts it
+    #[default]
+    Unspecified,
+    /// Before authentication
+    Authn,
+    /// After authentication, before authorisation
+    Authz,
+    /// After authorisation
+    Stats,
+}
+
+impl Kubernetes {
+    /// What it says; `None`: no cluster.
+    pub(super) fn settings(self) -> Result<Option<Settings>, Failure> {
+        if !self.kubernetes {
+            return Ok(None);
+        }
+        needs(&self.extension_url, "extension-url", "kubernetes")?;
+        let url = self.extension_url.unwrap_or_default();
+        let settings = Settings {
+            access: self.kubeconfig.map_or(Access::Inferred, Access::Kubeconfig),
+            scope: self
+                .watch_namespace
+                .map_or(Scope::Cluster, Scope::Namespace),
+            api: match self.extension_api {
+                Api::Auto => ApiChoice::Auto,
+                Api::TrafficExtension => ApiChoice::Only(Flavour::TrafficExtension),
+                Api::WasmPlugin => ApiChoice::Only(Flavour::WasmPlugin),
+            },
+            extension: Extension {
+                url,
+                sha256: self.extension_sha256,
+                pull_secret: self.extension_pull_secret,
+                fail_strategy: match self.extension_fail_strategy {
+                    OnFail::Open => FailStrategy::Open,
+                    OnFail::Close => FailStrategy::Close,
+                    OnFail::Reload => FailStrategy::Reload,
+                },
+                phase: match self.extension_phase {
+                    Place::Unspecified => Phase::Unspecified,
+                    Place::Authn => Phase::Authn,
+                    Place::Authz => Phase::Authz,
+                    Place::Stats => Phase::Stats,
+                },
+                priority: self.extension_priority,
+            },
+            lease: LeaseSettings {
+                name: self.lease_name,
+                namespace: self.lease_namespace,
+                identity: self.identity.unwrap_or_else(identity),
+                timing: Timing {
+                    duration: self.lease_duration,
+                },
+            },
+            manager: self.field_manager,
+            recheck: RECHECK,
+        };
+        let errors: Vec<String> = settings.errors().iter().map(|e| format!("--{e}")).collect();
+        match errors.is_empty() {
+            true => Ok(Some(settings)),
+            false => Err(Failure(errors.join("\n"))),
+        }
+    }
+}
+
+/// In a pod the host's name is the pod's. Of two processes on one host only one may lead.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = match host.trim() {
+        "" => "tidegate",
+        host => host,
+    };
+    format!("{host}_{}", std::process::id())
+}
