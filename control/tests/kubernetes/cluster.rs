@@ -1,0 +1,306 @@
+//! A cluster on paper: what is planned is carried out at once, as an API server would.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use tidegate_control::kube::Settings;
+use tidegate_control::kube::election::Timing;
+use tidegate_control::kube::extension::{ObjectKey, Wanted};
+use tidegate_control::kube::flavour::{ApiChoice, Flavour, Served};
+use tidegate_control::kube::object::Seen;
+use tidegate_control::kube::plan::{Moment, Plan, Write, plan};
+use tidegate_control::kube::settings::{
+    Access, Extension, FailStrategy, LeaseSettings, Phase, Scope,
+};
+use tidegate_control::kube::world::World;
+use tidegate_control::policy::PolicyName;
+use tidegate_control::resource::BreakerPolicyStatus;
+
+pub(crate) const BOTH: Served = Served {
+    traffic_extension: true,
+    wasm_plugin: true,
+};
+pub(crate) const OLD: Served = Served {
+    traffic_extension: false,
+    wasm_plugin: true,
+};
+pub(crate) const NONE: Served = Served {
+    traffic_extension: false,
+    wasm_plugin: false,
+};
+
+/// Settings with nothing unusual in them.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        access: Access::Inferred,
+        scope: Scope::Cluster,
+        api: ApiChoice::Auto,
+        extension: Extension {
+            url: "oci://registry.example/tidegate:1".to_owned(),
+            sha256: None,
+            pull_secret: None,
+            fail_strategy: FailStrategy::Open,
+            phase: Phase::Unspecified,
+            priority: 0,
+        },
+        lease: LeaseSettings {
+            name: "tidegate".to_owned(),
+            namespace: Some("tidegate-system".to_owned()),
+            identity: "one".to_owned(),
+            timing: Timing::default(),
+        },
+        manager: "tidegate".to_owned(),
+        recheck: Duration::from_secs(30),
+    }
+}
+
+pub(crate) const WEB: &str = r#"{"selector":{"matchLabels":{"app":"web"}}}"#;
+pub(crate) const WEB_V2: &str = r#"{"selector":{"matchLabels":{"app":"web","version":"v2"}}}"#;
+pub(crate) const NAMESPACE: &str = r#"{"targetRefs":[{"kind":"Namespace","name":"shop"}]}"#;
+pub(crate) const GATEWAY: &str =
+    r#"{"targetRefs":[{"group":"gateway.networking.k8s.io","kind":"Gateway","name":"waypoint"}]}"#;
+pub(crate) const TWO: &str = r#"{"targetRefs":[{"kind":"Service","name":"reviews"},{"group":"gateway.networking.k8s.io","kind":"Gateway","name":"waypoint"}]}"#;
+pub(crate) const PROXIES: &str = r#"{"proxies":[{"id":"*"}]}"#;
+
+/// A policy of namespace `shop` with these targets.
+pub(crate) fn policy(name: &str, targets: &str) -> Value {
+    let mut spec: Value = serde_json::from_str(targets).unwrap();
+    spec["slo"] = json!({"latency": {"quantile": 0.99, "target": "250ms"}});
+    json!({
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "BreakerPolicy",
+        "metadata": {"name": name, "namespace": "shop", "generation": 1},
+        "spec": spec,
+    })
+}
+
+/// The cluster, and this service's view of it.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub(crate) settings: Settings,
+    pub(crate) world: World,
+    pub(crate) now: Moment,
+    /// Istio's objects as they are.
+    pub(crate) objects: BTreeMap<ObjectKey, Value>,
+    policies: BTreeMap<String, Value>,
+    version: u64,
+}
+
+impl Cluster {
+    pub(crate) fn new(served: Served) -> Self {
+        let mut world = World::default();
+        world.discover(served);
+        world.see_all_policies(&[]);
+        for flavour in Flavour::ALL {
+            if served.has(flavour) {
+                world.see_all_objects(&[], flavour);
+            }
+        }
+        Self {
+            settings: settings(),
+            world,
+            now: Moment {
+                instant: Instant::now(),
+                wall: Timestamp::UNIX_EPOCH,
+            },
+            objects: BTreeMap::new(),
+            policies: BTreeMap::new(),
+            version: 0,
+        }
+    }
+
+    fn next(&mut self) -> String {
+        self.version += 1;
+        self.version.to_string()
+    }
+
+    /// Somebody applies a policy; the first of a name is made, later ones change it.
+    pub(crate) fn put(&mut self, mut policy: Value) {
+        let name = policy["metadata"]["name"].as_str().unwrap().to_owned();
+        let version = self.next();
+        let before = self.policies.get(&name);
+        let meta = match before {
+            Some(before) => {
+                let is_new = before["spec"] != policy["spec"];
+                policy["status"] = before["status"].clone();
+                let generation = before["metadata"]["generation"].as_i64().unwrap();
+                (
+                    before["metadata"]["uid"].clone(),
+                    before["metadata"]["creationTimestamp"].clone(),
+                    generation + i64::from(is_new),
+                )
+            }
+            None => {
+                let second = 1_700_000_000 + i64::try_from(self.version).unwrap();
+                let created = Timestamp::from_second(second).unwrap().to_string();
+                (json!(format!("uid-{name}-{version}")), json!(created), 1)
+            }
+        };
+        policy["metadata"]["uid"] = meta.0;
+        policy["metadata"]["creationTimestamp"] = meta.1;
+        policy["metadata"]["generation"] = json!(meta.2);
+        policy["metadata"]["resourceVersion"] = json!(version);
+        self.world.see_policy(&dynamic(&policy));
+        self.policies.insert(name, policy);
+    }
+
+    /// Somebody deletes a policy; nobody collects garbage here.
+    pub(crate) fn remove(&mut self, name: &str) {
+        let policy = self.policies.remove(name).unwrap();
+        self.world.forget_policy(&dynamic(&policy));
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.policies.contains_key(name)
+    }
+
+    /// The server has these of Istio's APIs from now on; objects of others are gone.
+    pub(crate) fn serve(&mut self, served: Served) {
+        self.objects.retain(|key, _| served.has(key.flavour));
+        self.world.discover(served);
+        self.list(served);
+    }
+
+    fn list(&mut self, served: Served) {
+        for flavour in Flavour::ALL.into_iter().filter(|f| served.has(*f)) {
+            let objects = self
+                .objects
+                .iter()
+                .filter(|(key, _)| key.flavour == flavour);
+            let objects: Vec<DynamicObject> = objects.map(|(_, object)| dynamic(object)).collect();
+            self.world.see_all_objects(&objects, flavour);
+        }
+    }
+
+    /// The service knows nothing but what the server has.
+    pub(crate) fn restart(&mut self) {
+        let served = self.world.discovered.unwrap();
+        self.world = World::default();
+        self.world.discover(served);
+        let policies: Vec<DynamicObject> = self.policies.values().map(dynamic).collect();
+        self.world.see_all_policies(&policies);
+        self.list(served);
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        plan(&self.world, &self.settings, self.now)
+    }
+
+    /// Plans and carries out until there is nothing to do. Returns how many objects and statuses were written.
+    pub(crate) fn settle(&mut self) -> (usize, usize) {
+        let (mut objects, mut statuses) = (0, 0);
+        for _ in 0..10 {
+            let plan = self.plan();
+            if plan.writes.is_empty() && plan.statuses.is_empty() {
+                return (objects, statuses);
+            }
+            objects += plan.writes.len();
+            statuses += plan.statuses.len();
+            self.carry_out(plan);
+        }
+        panic!("it never comes to rest: {:?}", self.plan());
+    }
+
+    pub(crate) fn carry_out(&mut self, plan: Plan) {
+        for write in plan.writes {
+            match write {
+                Write::Apply(wanted) => self.apply(wanted),
+                Write::Delete { key, uid } => {
+                    let object = self.objects.remove(&key).unwrap();
+                    assert_eq!(object["metadata"]["uid"], json!(uid));
+                    self.world.removed(&key);
+                }
+            }
+        }
+        for write in plan.statuses {
+            let version = self.next();
+            let policy = self.policies.get_mut(write.name.name()).unwrap();
+            assert_eq!(policy["metadata"]["uid"], json!(write.uid));
+            policy["metadata"]["resourceVersion"] = json!(version);
+            policy["status"] = serde_json::to_value(&write.status).unwrap();
+            let policy = dynamic(policy);
+            self.world.told(&write.name, &policy);
+        }
+    }
+
+    /// What a server does with a server-side apply that nobody contests: others' fields stay.
+    fn apply(&mut self, wanted: Wanted) {
+        let version = self.next();
+        let Wanted { key, body, hash } = wanted;
+        let mut object = self
+            .objects
+            .remove(&key)
+            .unwrap_or_else(|| json!({"metadata": {"uid": format!("uid-object-{version}")}}));
+        merge(&mut object, &body);
+        object["metadata"]["resourceVersion"] = json!(version);
+        let seen = Seen::of(&dynamic(&object));
+        self.objects.insert(key.clone(), object);
+        self.world.applied(key, hash, seen);
+    }
+
+    /// Somebody else changes an object, or makes it.
+    pub(crate) fn meddle(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
+        let version = self.next();
+        let mut object = self.objects.remove(key).unwrap_or_else(|| {
+            json!({"metadata": {"name": key.name, "namespace": key.namespace, "uid": format!("uid-foreign-{version}")}})
+        });
+        change(&mut object);
+        object["metadata"]["resourceVersion"] = json!(version);
+        self.world.see_object(&dynamic(&object), key.flavour);
+        self.objects.insert(key.clone(), object);
+    }
+
+    /// Somebody deletes an object.
+    pub(crate) fn lose(&mut self, key: &ObjectKey) {
+        let object = self.objects.remove(key).unwrap();
+        self.world.forget_object(&dynamic(&object), key.flavour);
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.objects.keys().map(ToString::to_string).collect()
+    }
+
+    pub(crate) fn status(&self, name: &str) -> BreakerPolicyStatus {
+        let name = PolicyName::new(Some("shop".to_owned()), name.to_owned());
+        self.world.policies[&name].status.clone()
+    }
+
+    /// `True Accepted`, `False Invalid` and the like.
+    pub(crate) fn condition(&self, name: &str, kind: &str) -> String {
+        let status = self.status(name);
+        let condition = status.conditions.iter().find(|c| c.type_ == kind).unwrap();
+        format!("{} {}", condition.status, condition.reason)
+    }
+
+    pub(crate) fn message(&self, name: &str, kind: &str) -> String {
+        let status = self.status(name);
+        let condition = status.conditions.iter().find(|c| c.type_ == kind);
+        condition.unwrap().message.clone()
+    }
+}
+
+pub(crate) fn key(flavour: Flavour, name: &str) -> ObjectKey {
+    ObjectKey {
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        flavour,
+    }
+}
+
+pub(crate) fn dynamic(value: &Value) -> DynamicObject {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+pub(crate) fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, from) in from {
+                merge(into.entry(key.clone()).or_insert(Value::Null), from);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}

@@ -1,0 +1,19 @@
+//! The page for operators says what the service does.
+
+use tidegate_control::kube::condition::Reason;
+use tidegate_control::kube::rights;
+
+const PAGE: &str = include_str!("../../../docs/kubernetes.md");
+
+#[test]
+fn the_table_of_rights_is_that_of_the_service() {
+    assert!(PAGE.contains(&rights::markdown()), "{}", rights::markdown());
+}
+
+#[test]
+fn every_reason_is_explained() {
+    for reason in Reason::ALL {
+        let name = format!("`{}`", reason.name());
+        assert!(PAGE.contains(&name), "{name}");
+    }
+}

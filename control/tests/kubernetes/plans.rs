@@ -1,0 +1,489 @@
+//! What is planned, case by case.
+
+use serde_json::json;
+use tidegate_control::kube::flavour::{ApiChoice, Flavour};
+use tidegate_control::kube::plan::Write;
+use tidegate_control::kube::refusal::{Cause, Subject};
+use tidegate_control::policy::gather;
+use tidegate_control::render::PluginConfig;
+
+use crate::cluster::{
+    BOTH, Cluster, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, TWO, WEB, WEB_V2, key, policy,
+};
+
+const NEW_API: Flavour = Flavour::TrafficExtension;
+const OLD_API: Flavour = Flavour::WasmPlugin;
+
+#[test]
+fn a_policy_becomes_an_object_of_the_newer_api_with_what_render_gives() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.settings.extension.sha256 = Some("0a".repeat(32));
+    cluster.settings.extension.pull_secret = Some("pull".to_owned());
+    cluster.settings.extension.priority = 10;
+    let written = policy("web", WEB);
+    cluster.put(written.clone());
+
+    assert_eq!(cluster.settle(), (1, 1));
+
+    let object = &cluster.objects[&key(NEW_API, "tidegate-web")];
+    let text = written.to_string();
+    let gathered = gather([("p", text.as_bytes())]);
+    let rendered = PluginConfig::of(gathered.policies.iter().next().unwrap());
+    let config: serde_json::Value = serde_json::from_str(&rendered.config).unwrap();
+    assert_eq!(
+        object["spec"],
+        json!({
+            "priority": 11,
+            "selector": {"matchLabels": {"app": "web"}},
+            "wasm": {
+                "url": "oci://registry.example/tidegate:1",
+                "sha256": "0a".repeat(32),
+                "imagePullSecret": "pull",
+                "failStrategy": "FAIL_OPEN",
+                "pluginName": "tidegate",
+                "pluginConfig": config,
+            },
+        })
+    );
+    let owner = &object["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["kind"], "BreakerPolicy");
+    assert_eq!(owner["controller"], true);
+    assert_eq!(cluster.condition("web", "Programmed"), "True Programmed");
+    assert_eq!(cluster.condition("web", "Conflicted"), "False NoConflict");
+    let status = cluster.status("web");
+    assert_eq!(status.version, Some(rendered.version.to_string()));
+    assert_eq!(status.observed_generation, Some(1));
+}
+
+#[test]
+fn before_istio_1_30_it_is_a_wasm_plugin() {
+    let mut cluster = Cluster::new(OLD);
+    cluster.put(policy("gateway", TWO));
+
+    cluster.settle();
+
+    let object = &cluster.objects[&key(OLD_API, "tidegate-gateway")];
+    assert_eq!(object["kind"], "WasmPlugin");
+    assert_eq!(object["spec"]["url"], "oci://registry.example/tidegate:1");
+    assert_eq!(
+        object["spec"]["targetRefs"],
+        json!([
+            {"group": "", "kind": "Service", "name": "reviews"},
+            {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "waypoint"},
+        ])
+    );
+}
+
+#[test]
+fn where_nothing_has_changed_nothing_is_written() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.put(policy("gateway", GATEWAY));
+    cluster.settle();
+
+    cluster.put(policy("web", WEB));
+
+    assert_eq!(cluster.settle(), (0, 0));
+}
+
+#[test]
+fn a_change_is_written_once_and_told_once() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    let mut changed = policy("web", WEB);
+    changed["spec"]["mode"] = json!("observe");
+    cluster.put(changed);
+
+    assert_eq!(cluster.settle(), (1, 1));
+
+    let object = &cluster.objects[&key(NEW_API, "tidegate-web")];
+    assert_eq!(object["spec"]["wasm"]["pluginConfig"]["mode"], "observe");
+    assert_eq!(cluster.status("web").observed_generation, Some(2));
+}
+
+#[test]
+fn an_object_that_somebody_deletes_or_changes_comes_back_as_it_was() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    let object = key(NEW_API, "tidegate-web");
+    let before = cluster.objects[&object]["spec"].clone();
+
+    cluster.lose(&object);
+    assert_eq!(cluster.settle(), (1, 0));
+    assert_eq!(cluster.objects[&object]["spec"], before);
+
+    cluster.meddle(&object, |object| object["spec"]["priority"] = json!(99));
+    assert_eq!(cluster.settle(), (1, 0));
+    assert_eq!(cluster.objects[&object]["spec"], before);
+}
+
+#[test]
+fn fields_of_others_stay() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    let object = key(NEW_API, "tidegate-web");
+
+    cluster.meddle(&object, |object| {
+        object["spec"]["match"] = json!([{"mode": "SERVER"}]);
+        object["metadata"]["labels"]["team"] = json!("shop");
+    });
+
+    assert_eq!(cluster.settle(), (0, 0));
+    let mut changed = policy("web", WEB);
+    changed["spec"]["mode"] = json!("observe");
+    cluster.put(changed);
+    cluster.settle();
+    assert_eq!(
+        cluster.objects[&object]["spec"]["match"][0]["mode"],
+        "SERVER"
+    );
+}
+
+#[test]
+fn what_others_add_to_the_configuration_is_a_conflict_and_no_fight() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    let object = key(NEW_API, "tidegate-web");
+
+    cluster.meddle(&object, |object| {
+        object["spec"]["wasm"]["pluginConfig"]["mode"] = json!("observe");
+    });
+
+    assert_eq!(cluster.settle(), (0, 1));
+    assert_eq!(cluster.condition("web", "Conflicted"), "True FieldsAdded");
+    assert_eq!(cluster.condition("web", "Programmed"), "False Conflicted");
+    let message = cluster.message("web", "Conflicted");
+    assert!(message.contains("spec.wasm.pluginConfig.mode"), "{message}");
+}
+
+#[test]
+fn an_object_of_somebody_else_is_left_alone_until_it_is_gone() {
+    let mut cluster = Cluster::new(BOTH);
+    let object = key(NEW_API, "tidegate-web");
+    cluster.meddle(&object, |object| {
+        object["spec"] = json!({"lua": {"inlineCode": "x"}})
+    });
+    let theirs = cluster.objects[&object].clone();
+    cluster.put(policy("web", WEB));
+
+    assert_eq!(cluster.settle(), (0, 1));
+    assert_eq!(cluster.objects[&object], theirs);
+    assert_eq!(cluster.condition("web", "Conflicted"), "True NameTaken");
+
+    cluster.lose(&object);
+    assert_eq!(cluster.settle(), (1, 1));
+    assert_eq!(cluster.condition("web", "Programmed"), "True Programmed");
+    assert_eq!(cluster.condition("web", "Conflicted"), "False NoConflict");
+}
+
+#[test]
+fn a_policy_that_is_gone_takes_its_objects_with_it_and_no_others() {
+    let mut cluster = Cluster::new(BOTH);
+    let foreign = key(NEW_API, "somebody-elses");
+    cluster.meddle(&foreign, |_| {});
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+
+    cluster.remove("web");
+
+    assert_eq!(cluster.settle(), (1, 0));
+    assert_eq!(cluster.names(), ["TrafficExtension/somebody-elses"]);
+}
+
+#[test]
+fn a_policy_for_the_namespace_and_more_becomes_two_objects() {
+    let mut both: serde_json::Value = serde_json::from_str(NAMESPACE).unwrap();
+    let gateway: serde_json::Value = serde_json::from_str(GATEWAY).unwrap();
+    let refs = both["targetRefs"].as_array_mut().unwrap();
+    refs.push(gateway["targetRefs"][0].clone());
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("p", &both.to_string()));
+    cluster.settle();
+    assert_eq!(
+        cluster.names(),
+        [
+            "TrafficExtension/tidegate-all-p",
+            "TrafficExtension/tidegate-p"
+        ]
+    );
+    let whole = &cluster.objects[&key(NEW_API, "tidegate-all-p")]["spec"];
+    assert!(whole.get("selector").is_none() && whole.get("targetRefs").is_none());
+
+    cluster.put(policy("p", GATEWAY));
+    cluster.settle();
+
+    assert_eq!(cluster.names(), ["TrafficExtension/tidegate-p"]);
+}
+
+#[test]
+fn when_istio_gets_the_newer_api_the_old_object_goes_after_the_new_one_came() {
+    let mut cluster = Cluster::new(OLD);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    cluster.world.discover(BOTH);
+    assert_eq!(
+        cluster.plan().writes,
+        [],
+        "nothing before its objects are known"
+    );
+    cluster.world.see_all_objects(&[], NEW_API);
+
+    let first = cluster.plan();
+    assert!(
+        matches!(first.writes.as_slice(), [Write::Apply(_)]),
+        "{first:?}"
+    );
+    cluster.carry_out(first);
+    let second = cluster.plan();
+
+    assert!(
+        matches!(second.writes.as_slice(), [Write::Delete { .. }]),
+        "{second:?}"
+    );
+    cluster.carry_out(second);
+    cluster.settle();
+    assert_eq!(cluster.names(), ["TrafficExtension/tidegate-web"]);
+}
+
+#[test]
+fn the_settings_may_name_the_api() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.settings.api = ApiChoice::Only(OLD_API);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    assert_eq!(cluster.names(), ["WasmPlugin/tidegate-web"]);
+}
+
+#[test]
+fn without_istio_nothing_is_in_force_and_that_is_told() {
+    let mut cluster = Cluster::new(NONE);
+    cluster.put(policy("web", WEB));
+    cluster.put(policy("edge", PROXIES));
+
+    assert_eq!(cluster.settle(), (0, 2));
+
+    assert_eq!(cluster.condition("web", "Accepted"), "True Accepted");
+    assert_eq!(
+        cluster.condition("web", "Programmed"),
+        "False NoExtensionApi"
+    );
+    assert_eq!(cluster.condition("edge", "Programmed"), "True Served");
+}
+
+#[test]
+fn of_two_policies_for_one_target_the_elder_is_in_force_and_both_are_told() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("elder", GATEWAY));
+    cluster.put(policy("younger", GATEWAY));
+    cluster.settle();
+
+    assert_eq!(cluster.names(), ["TrafficExtension/tidegate-elder"]);
+    assert_eq!(
+        cluster.condition("younger", "Programmed"),
+        "False Overruled"
+    );
+    assert_eq!(cluster.condition("younger", "Conflicted"), "True Overruled");
+    let overruled = cluster.status("younger").overruled;
+    assert_eq!(overruled.len(), 1);
+    assert_eq!(overruled[0].by, "shop/elder");
+    assert_eq!(cluster.condition("elder", "Conflicted"), "False NoConflict");
+
+    cluster.remove("elder");
+    cluster.settle();
+    assert_eq!(cluster.names(), ["TrafficExtension/tidegate-younger"]);
+    assert_eq!(
+        cluster.condition("younger", "Programmed"),
+        "True Programmed"
+    );
+}
+
+#[test]
+fn a_policy_may_lose_one_of_its_targets() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("elder", GATEWAY));
+    cluster.put(policy("two", TWO));
+    cluster.settle();
+
+    let refs = &cluster.objects[&key(NEW_API, "tidegate-two")]["spec"]["targetRefs"];
+    assert_eq!(refs.as_array().unwrap().len(), 1);
+    assert_eq!(cluster.condition("two", "Programmed"), "True Programmed");
+    assert_eq!(
+        cluster.condition("two", "Conflicted"),
+        "True PartlyOverruled"
+    );
+}
+
+#[test]
+fn of_two_policies_that_overlap_both_act_the_narrower_first() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("all", NAMESPACE));
+    cluster.put(policy("web", WEB));
+    cluster.put(policy("v2", WEB_V2));
+    cluster.settle();
+
+    let priority = |name| cluster.objects[&key(NEW_API, name)]["spec"]["priority"].clone();
+    assert_eq!(priority("tidegate-all-all"), 0);
+    assert_eq!(priority("tidegate-web"), 1);
+    assert_eq!(priority("tidegate-v2"), 2);
+    assert_eq!(cluster.condition("all", "Programmed"), "True Programmed");
+    assert_eq!(cluster.condition("all", "Conflicted"), "True Overlapping");
+    assert_eq!(cluster.condition("v2", "Conflicted"), "False NoConflict");
+}
+
+#[test]
+fn a_mistake_takes_nothing_out_of_force() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    let before = cluster.objects.clone();
+    let mut wrong = policy("web", WEB);
+    wrong["spec"]["limit"] = json!({"min": 20, "max": 10});
+    cluster.put(wrong);
+
+    assert_eq!(cluster.settle(), (0, 1));
+
+    assert_eq!(cluster.objects, before);
+    assert_eq!(cluster.condition("web", "Accepted"), "False Invalid");
+    assert_eq!(cluster.condition("web", "Programmed"), "False Invalid");
+    let message = cluster.message("web", "Accepted");
+    assert!(message.contains("limit.max"), "{message}");
+}
+
+#[test]
+fn a_policy_that_is_unsound_from_the_start_keeps_what_another_replica_wrote() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    let mut wrong = policy("web", WEB);
+    wrong["spec"]["mode"] = json!("maybe");
+    cluster.put(wrong);
+    // A restart: what was sound before is not known.
+    for held in cluster.world.policies.values_mut() {
+        held.sound = None;
+    }
+
+    cluster.settle();
+
+    assert_eq!(cluster.names(), ["TrafficExtension/tidegate-web"]);
+    assert_eq!(cluster.condition("web", "Programmed"), "False Invalid");
+}
+
+#[test]
+fn a_refused_write_waits_longer_each_time_unless_something_changes() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        let plan = cluster.plan();
+        let [Write::Apply(wanted)] = plan.writes.as_slice() else {
+            panic!("{plan:?}");
+        };
+        let subject = Subject::Object(wanted.key.clone());
+        let cause = Cause::Rejected("no".to_owned());
+        let now = cluster.now.instant;
+        cluster
+            .world
+            .refused(subject, wanted.hash.clone(), cause, now);
+        let plan = cluster.plan();
+        assert_eq!(plan.writes, []);
+        waits.push((plan.retry_at.unwrap() - now).as_secs());
+        cluster.now.instant = plan.retry_at.unwrap();
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+
+    cluster.now.instant -= std::time::Duration::from_secs(300);
+    let mut changed = policy("web", WEB);
+    changed["spec"]["mode"] = json!("observe");
+    cluster.put(changed);
+    assert_eq!(cluster.plan().writes.len(), 1, "what is wanted has changed");
+}
+
+#[test]
+fn refusals_are_told_in_the_server_s_words() {
+    for (cause, programmed, conflicted) in [
+        (
+            Cause::Rejected("bad url".to_owned()),
+            "False Rejected",
+            "False NoConflict",
+        ),
+        (
+            Cause::FieldsTaken("conflict with \"kubectl\"".to_owned()),
+            "False Conflicted",
+            "True FieldsTaken",
+        ),
+        (Cause::Failed, "False Failed", "False NoConflict"),
+    ] {
+        let mut cluster = Cluster::new(BOTH);
+        cluster.put(policy("web", WEB));
+        let Some(Write::Apply(wanted)) = cluster.plan().writes.pop() else {
+            panic!("nothing to write");
+        };
+        let subject = Subject::Object(wanted.key);
+        let now = cluster.now.instant;
+        cluster
+            .world
+            .refused(subject, wanted.hash, cause.clone(), now);
+
+        cluster.settle();
+
+        assert_eq!(cluster.condition("web", "Programmed"), programmed);
+        assert_eq!(cluster.condition("web", "Conflicted"), conflicted);
+        if let Cause::Rejected(words) = cause {
+            assert!(cluster.message("web", "Programmed").contains(&words));
+        }
+    }
+}
+
+#[test]
+fn what_a_webhook_alters_is_told_and_not_fought() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    let plan = cluster.plan();
+    cluster.carry_out(plan);
+    let object = key(NEW_API, "tidegate-web");
+    // It came out of the write itself otherwise than it went in.
+    let written = cluster.world.written[&object].clone();
+    let seen = cluster.world.objects.get_mut(&object).unwrap();
+    seen.spec["wasm"]["failStrategy"] = json!("FAIL_CLOSE");
+    assert_eq!(seen.resource_version, written.1);
+
+    assert_eq!(cluster.settle(), (0, 1));
+
+    assert_eq!(cluster.condition("web", "Conflicted"), "True Altered");
+}
+
+#[test]
+fn conditions_keep_their_time_while_their_status_stays() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    let before = cluster.status("web");
+    cluster.now.wall = jiff::Timestamp::from_second(1_000).unwrap();
+    let mut wrong = policy("web", WEB);
+    wrong["spec"]["mode"] = json!("maybe");
+    cluster.put(wrong);
+
+    let transitions = cluster.plan().statuses[0].transitions.clone();
+    cluster.settle();
+
+    let after = cluster.status("web");
+    let at = |status: &tidegate_control::resource::BreakerPolicyStatus, index: usize| {
+        status.conditions[index].last_transition_time.0
+    };
+    assert_eq!(at(&after, 0), cluster.now.wall, "Accepted has changed");
+    assert_eq!(at(&after, 2), at(&before, 2), "Conflicted has not");
+    let reasons: Vec<&str> = transitions
+        .iter()
+        .map(|t| t.verdict.reason.name())
+        .collect();
+    assert_eq!(reasons, ["Invalid", "Invalid"]);
+    assert!(
+        transitions
+            .iter()
+            .all(tidegate_control::kube::condition::Transition::is_warning)
+    );
+}

@@ -1,0 +1,177 @@
+//! Whatever happens in whatever order, the cluster comes to rest in the state that its policies say.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tidegate_control::kube::flavour::{Flavour, Served};
+use tidegate_control::kube::object::Likeness;
+
+use crate::cluster::{
+    BOTH, Cluster, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, TWO, WEB, WEB_V2, policy,
+};
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Act {
+    /// A policy is applied, by its number, with these targets and this mode; some are unsound.
+    Put(u8, usize, usize),
+    Remove(u8),
+    /// Of Istio's objects the one with this number is deleted by hand.
+    Lose(usize),
+    /// The same, but a field of ours is changed.
+    Change(usize),
+    /// The same, but a field is added that is not ours.
+    Add(usize),
+    /// Somebody makes an object with the name that a policy wants.
+    Take(u8),
+    /// Istio is upgraded, downgraded or removed.
+    Serve(usize),
+    /// The service starts anew and knows nothing.
+    Restart,
+    /// It finds the time to write.
+    Settle,
+}
+
+const TARGETS: [&str; 7] = [WEB, WEB_V2, NAMESPACE, GATEWAY, TWO, PROXIES, "{}"];
+const MODES: [&str; 3] = ["enforce", "observe", "unsound"];
+const SERVED: [Served; 3] = [BOTH, OLD, NONE];
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => (0..5_u8, 0..TARGETS.len(), 0..MODES.len()).prop_map(|(n, t, m)| Act::Put(n, t, m)),
+        2 => (0..5_u8).prop_map(Act::Remove),
+        1 => (0..8_usize).prop_map(Act::Lose),
+        1 => (0..8_usize).prop_map(Act::Change),
+        1 => (0..8_usize).prop_map(Act::Add),
+        1 => (0..5_u8).prop_map(Act::Take),
+        1 => (0..SERVED.len()).prop_map(Act::Serve),
+        1 => Just(Act::Restart),
+        3 => Just(Act::Settle),
+    ]
+}
+
+/// Applies `act`; returns whether it is possible.
+fn happen(cluster: &mut Cluster, act: &Act) {
+    let nth = |cluster: &Cluster, n: usize| {
+        let ours = cluster.objects.iter();
+        let mut ours = ours.filter(|(_, object)| object["metadata"]["ownerReferences"].is_array());
+        ours.nth(n).map(|(key, _)| key.clone())
+    };
+    match act {
+        Act::Put(n, targets, mode) => {
+            let mut policy = policy(&format!("p{n}"), TARGETS[*targets]);
+            policy["spec"]["mode"] = json!(MODES[*mode]);
+            cluster.put(policy);
+        }
+        Act::Remove(n) if cluster.has(&format!("p{n}")) => cluster.remove(&format!("p{n}")),
+        Act::Remove(_) => {}
+        Act::Lose(n) => {
+            if let Some(key) = nth(cluster, *n) {
+                cluster.lose(&key);
+            }
+        }
+        Act::Change(n) => {
+            if let Some(key) = nth(cluster, *n) {
+                cluster.meddle(&key, |object| object["spec"]["priority"] = json!(-7));
+            }
+        }
+        Act::Add(n) => {
+            if let Some(key) = nth(cluster, *n) {
+                cluster.meddle(&key, |object| object["spec"]["match"] = json!([]));
+            }
+        }
+        Act::Take(n) => {
+            let key = crate::cluster::key(Flavour::TrafficExtension, &format!("tidegate-p{n}"));
+            let is_served = cluster
+                .world
+                .discovered
+                .is_some_and(|served| served.traffic_extension);
+            if is_served && !cluster.objects.contains_key(&key) {
+                cluster.meddle(&key, |object| object["spec"] = json!({"lua": {}}));
+            }
+        }
+        Act::Serve(n) => cluster.serve(SERVED[*n]),
+        Act::Restart => cluster.restart(),
+        Act::Settle => {
+            cluster.settle();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_comes_to_rest_and_what_is_told_is_so(acts in prop::collection::vec(act(), 1..40)) {
+        let mut cluster = Cluster::new(BOTH);
+        let mut foreign: Vec<Value> = Vec::new();
+        for act in &acts {
+            happen(&mut cluster, act);
+            let theirs = |object: &&Value| object["spec"].get("lua").is_some();
+            foreign = cluster.objects.values().filter(theirs).cloned().collect();
+        }
+
+        // Comes to rest, or panics; then there is nothing left to do.
+        cluster.settle();
+        prop_assert_eq!(cluster.settle(), (0, 0));
+
+        let after: Vec<Value> = cluster.objects.values()
+            .filter(|object| object["spec"].get("lua").is_some()).cloned().collect();
+        prop_assert_eq!(after, foreign, "objects of others are as they were");
+        let served = cluster.world.discovered.unwrap();
+        let flavour = served.chosen(cluster.settings.api);
+        for held in cluster.world.policies.values() {
+            let condition = |kind: &str| {
+                held.status.conditions.iter().find(|c| c.type_ == kind).unwrap().clone()
+            };
+            prop_assert_eq!(held.status.conditions.len(), 3);
+            for condition in &held.status.conditions {
+                prop_assert_eq!(condition.observed_generation, Some(held.generation));
+            }
+            prop_assert_eq!(condition("Accepted").status == "True", held.errors.is_none());
+            let objects: Vec<_> = cluster.world.objects.iter()
+                .filter(|(_, seen)| seen.belongs_to(&held.uid)).collect();
+            if condition("Programmed").reason == "Programmed" {
+                let policy = held.sound.as_ref().unwrap();
+                prop_assert!(!objects.is_empty());
+                let lost = held.status.overruled.iter().map(|o| o.target.clone()).collect();
+                let wanted = tidegate_control::kube::extension::wanted(
+                    policy, held.owner(), &lost, &cluster.settings.extension, flavour.unwrap(),
+                );
+                for wanted in wanted {
+                    prop_assert_eq!(
+                        cluster.world.objects[&wanted.key].likeness(&wanted), Likeness::Same
+                    );
+                }
+            }
+        }
+        // No object of ours is without its policy, and none is of an API that is not in use but to keep one
+        // in force that has no other.
+        for (key, seen) in cluster.world.objects.iter().filter(|(_, seen)| !seen.owners.is_empty()) {
+            let owner = cluster.world.policies.values().find(|held| seen.belongs_to(&held.uid));
+            prop_assert!(owner.is_some(), "{} has no owner", key);
+            let is_unsound = owner.is_some_and(|held| held.sound.is_none());
+            let is_blocked = owner.is_some_and(|held| {
+                held.status.conditions.iter().any(|c| c.reason == "NameTaken")
+            });
+            prop_assert!(Some(key.flavour) == flavour || is_unsound || is_blocked, "{} is left over", key);
+        }
+    }
+
+    #[test]
+    fn two_replicas_plan_the_same(acts in prop::collection::vec(act(), 1..30)) {
+        let mut cluster = Cluster::new(BOTH);
+        for act in &acts {
+            happen(&mut cluster, act);
+        }
+        cluster.settle();
+        // What only the first remembers: what was sound of policies that are not any more.
+        let all_sound = cluster.world.policies.values().all(|held| held.errors.is_none());
+        let mut other = cluster.clone();
+        other.restart();
+
+        let plan = other.plan();
+
+        prop_assert!(!all_sound || plan.writes.is_empty(), "the other finds nothing to write: {:?}", plan);
+        prop_assert!(!all_sound || plan.statuses.is_empty(), "nor to tell: {:?}", plan);
+    }
+}

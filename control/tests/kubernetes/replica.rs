@@ -1,0 +1,103 @@
+//! The service as it runs in a cluster, against the server of this test's own, on a clock that runs ahead when nothing
+//! happens.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tidegate_control::fleet::Fleet;
+use tidegate_control::kube::{Health, Settings, Surroundings, start};
+use tidegate_control::metrics::Metrics;
+use tidegate_control::source::Catalogue;
+use tidegate_control::xds::{Module, OnCrash, Plugin};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::server::Server;
+
+/// Longest time, on that clock, that a test waits for anything.
+const BOUND: Duration = Duration::from_secs(120);
+
+pub(crate) struct Replica {
+    pub(crate) catalogue: Catalogue,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) health: Health,
+    /// Cuts it off from the server.
+    pub(crate) cut: Arc<AtomicBool>,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Replica {
+    pub(crate) fn start(server: &Server, name: &str) -> Self {
+        Self::with(server, name, |_| {})
+    }
+
+    pub(crate) fn with(server: &Server, name: &str, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = crate::cluster::settings();
+        settings.lease.identity = name.to_owned();
+        change(&mut settings);
+        let metrics = Arc::new(Metrics::default());
+        let plugin = Plugin {
+            names: vec!["tidegate".to_owned()],
+            module: Module::File("/tidegate.wasm".to_owned()),
+            vm_id: "tidegate".to_owned(),
+            on_crash: OnCrash::Reload,
+            reload_backoff: Duration::from_secs(1),
+        };
+        let fleet = Fleet::new(plugin, Arc::clone(&metrics));
+        let catalogue = Catalogue::new(None, None, fleet, Arc::clone(&metrics));
+        let (client, cut) = server.client(name);
+        let around = Surroundings {
+            catalogue: catalogue.clone(),
+            counts: metrics.kube(),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        let health = start(&client, settings, &around).unwrap();
+        Self {
+            catalogue,
+            metrics,
+            health,
+            cut,
+            closing: around.closing,
+            tasks: around.tasks,
+        }
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) async fn stop(self) {
+        self.closing.cancel();
+        self.tasks.close();
+        tokio::time::timeout(BOUND, self.tasks.wait())
+            .await
+            .unwrap();
+    }
+
+    /// The value of a metric; 0 if it is not there.
+    pub(crate) fn metric(&self, line: &str) -> u64 {
+        let text = self.metrics.text();
+        let line = format!("tidegate_control_kube_{line} ");
+        let value = text.lines().find_map(|l| l.strip_prefix(&line));
+        value.map_or(0, |value| value.parse().unwrap())
+    }
+
+    pub(crate) fn policies(&self) -> usize {
+        self.catalogue.records().len()
+    }
+}
+
+/// Waits until `is_so` or fails.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < BOUND, "not within {BOUND:?}: {what}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Lets the clock run.
+pub(crate) async fn pass(time: Duration) {
+    sleep(time).await;
+}

@@ -1,0 +1,321 @@
+//! The whole service against the server of this test's own.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{BOTH, GATEWAY, OLD, PROXIES, WEB, policy};
+use crate::replica::{Replica, pass, until};
+use crate::server::{Server, status};
+
+const POLICIES: &str = "breakerpolicies";
+const NEW: &str = "trafficextensions";
+const OLDER: &str = "wasmplugins";
+
+/// `True Programmed` and the like; empty while there is none.
+fn condition(server: &Server, name: &str, kind: &str) -> String {
+    let policy = server.object(POLICIES, name).unwrap_or_default();
+    let conditions = policy["status"]["conditions"].as_array().cloned();
+    let condition = conditions.into_iter().flatten().find(|c| c["type"] == kind);
+    let condition = condition.unwrap_or_default();
+    let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+    format!("{} {}", text("status"), text("reason"))
+}
+
+async fn programmed(server: &Server, name: &str) {
+    let is_so = || condition(server, name, "Programmed") == "True Programmed";
+    until("it is programmed", is_so).await;
+}
+
+/// A policy with `mode: observe`.
+fn observing(name: &str, targets: &str) -> Value {
+    let mut policy = policy(name, targets);
+    policy["spec"]["mode"] = json!("observe");
+    policy
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_is_written_told_and_then_left_alone() {
+    let server = Server::new(BOTH);
+    server.put(POLICIES, &policy("web", WEB));
+    let replica = Replica::start(&server, "one");
+
+    programmed(&server, "web").await;
+    until("its Events are there", || {
+        server.objects("events").len() == 2
+    })
+    .await;
+
+    assert_eq!(replica.policies(), 1);
+    let object = server.object(NEW, "tidegate-web").unwrap();
+    assert_eq!(
+        object["spec"]["wasm"]["pluginConfig"]["slo"]["latency"]["target"],
+        "250ms"
+    );
+    let events = server.objects("events");
+    let reasons: Vec<&Value> = events.iter().map(|event| &event["reason"]).collect();
+    assert_eq!(reasons, ["Accepted", "Programmed"]);
+    assert_eq!(events[0]["regarding"]["name"], "web");
+    let writes = server.writes();
+    assert_eq!(
+        writes,
+        4,
+        "an object, a status, two Events: {:?}",
+        server.asked()
+    );
+    pass(Duration::from_secs(3_600)).await;
+    assert_eq!(server.writes(), writes, "no busy loop");
+    assert_eq!(
+        replica.metric(r#"writes_total{object="extension",result="done"}"#),
+        1
+    );
+    assert_eq!(
+        replica.metric(r#"writes_total{object="status",result="done"}"#),
+        1
+    );
+    assert_eq!(replica.metric("leading"), 1);
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_and_removals_follow() {
+    let server = Server::new(BOTH);
+    let replica = Replica::start(&server, "one");
+    server.put(POLICIES, &policy("web", WEB));
+    programmed(&server, "web").await;
+
+    server.put(POLICIES, &observing("web", WEB));
+    let mode = || {
+        server.object(NEW, "tidegate-web").unwrap()["spec"]["wasm"]["pluginConfig"]["mode"].clone()
+    };
+    until("the object has changed", || mode() == "observe").await;
+
+    server.remove(NEW, "tidegate-web");
+    until("it is back", || {
+        server.object(NEW, "tidegate-web").is_some()
+    })
+    .await;
+
+    server.remove(POLICIES, "web");
+    until("it is gone", || server.objects(NEW).is_empty()).await;
+    until("it is out of force", || replica.policies() == 0).await;
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_older_api_is_written_where_the_newer_is_not_and_left_when_it_comes() {
+    let server = Server::new(OLD);
+    server.put(POLICIES, &policy("web", GATEWAY));
+    let replica = Replica::start(&server, "one");
+    programmed(&server, "web").await;
+    assert!(server.object(OLDER, "tidegate-web").is_some());
+
+    server.serve(BOTH);
+
+    until("the new object is there", || {
+        server.object(NEW, "tidegate-web").is_some()
+    })
+    .await;
+    until("the old one is gone", || server.objects(OLDER).is_empty()).await;
+    programmed(&server, "web").await;
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_that_others_hold_are_a_condition_and_few_attempts() {
+    let server = Server::new(BOTH);
+    let mut taken = status(
+        409,
+        "Conflict",
+        r#"conflict with "kubectl": .spec.priority"#,
+    );
+    taken["details"] = json!({"causes": [
+        {"reason": "FieldManagerConflict", "message": "kubectl", "field": ".spec.priority"},
+    ]});
+    server.refuse(NEW, Some(taken));
+    server.put(POLICIES, &policy("web", WEB));
+    let replica = Replica::start(&server, "one");
+
+    until("it is told", || {
+        condition(&server, "web", "Conflicted") == "True FieldsTaken"
+    })
+    .await;
+
+    assert_eq!(condition(&server, "web", "Programmed"), "False Conflicted");
+    pass(Duration::from_secs(600)).await;
+    let attempts = server.count(|asked| asked.resource == NEW && asked.verb == "patch");
+    assert!((2..=11).contains(&attempts), "{attempts} in ten minutes");
+    server.refuse(NEW, None);
+    pass(Duration::from_secs(300)).await;
+    programmed(&server, "web").await;
+    assert_eq!(condition(&server, "web", "Conflicted"), "False NoConflict");
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_does_not_take_is_told_in_its_words() {
+    let server = Server::new(BOTH);
+    server.refuse(
+        NEW,
+        Some(status(422, "Invalid", "spec.wasm.url: no such scheme")),
+    );
+    server.put(POLICIES, &policy("web", WEB));
+    let replica = Replica::start(&server, "one");
+
+    until("it is told", || {
+        condition(&server, "web", "Programmed") == "False Rejected"
+    })
+    .await;
+
+    let policy = server.object(POLICIES, "web").unwrap().to_string();
+    assert!(policy.contains("no such scheme"), "{policy}");
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_written_is_no_busy_loop() {
+    let server = Server::new(BOTH);
+    let whole = format!("{POLICIES}/status");
+    server.refuse(&whole, Some(status(403, "Forbidden", "may not patch")));
+    server.put(POLICIES, &policy("web", WEB));
+    let replica = Replica::start(&server, "one");
+
+    until("the object is there", || {
+        server.object(NEW, "tidegate-web").is_some()
+    })
+    .await;
+    pass(Duration::from_secs(600)).await;
+
+    let attempts = server.count(|asked| asked.resource == whole);
+    assert!((2..=11).contains(&attempts), "{attempts} in ten minutes");
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_server_what_is_known_stays_and_it_is_asked_less_and_less() {
+    let server = Server::new(BOTH);
+    server.put(POLICIES, &policy("web", WEB));
+    let replica = Replica::start(&server, "one");
+    programmed(&server, "web").await;
+
+    server.set_down(true);
+    let before = server.count(|asked| asked.verb == "watch" || asked.verb == "list");
+    pass(Duration::from_secs(600)).await;
+
+    let asked = server.count(|asked| asked.verb == "watch" || asked.verb == "list") - before;
+    assert!(
+        asked < 150,
+        "{asked} lists and watches of three resources in ten minutes"
+    );
+    assert_eq!(replica.policies(), 1);
+    assert!(replica.health.is_alive() && replica.health.has_policies());
+    assert_eq!(
+        replica.metric("leading"),
+        0,
+        "who cannot renew does not lead"
+    );
+    server.set_down(false);
+    server.put(POLICIES, &observing("web", WEB));
+    let mode = || {
+        server.object(NEW, "tidegate-web").unwrap()["spec"]["wasm"]["pluginConfig"]["mode"].clone()
+    };
+    until("the change has followed", || mode() == "observe").await;
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_not_ready_before_the_policies_are_known() {
+    let server = Server::new(BOTH);
+    server.set_down(true);
+    let replica = Replica::start(&server, "one");
+    pass(Duration::from_secs(60)).await;
+    assert!(replica.health.is_alive() && !replica.health.has_policies());
+
+    server.set_down(false);
+
+    until("they are known", || replica.health.has_policies()).await;
+    replica.health.policies().await;
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_replica_writes_all_serve_and_another_takes_over_at_once() {
+    let server = Server::new(BOTH);
+    let one = Replica::start(&server, "one");
+    until("one leads", || one.metric("leading") == 1).await;
+    let two = Replica::start(&server, "two");
+    server.put(POLICIES, &policy("web", WEB));
+    server.put(POLICIES, &policy("edge", PROXIES));
+    programmed(&server, "web").await;
+    until("two has the policies", || two.policies() == 2).await;
+    let by = |name: &str| {
+        let resources = [NEW, "breakerpolicies/status"];
+        server.count(|asked| {
+            asked.by == name
+                && asked.verb == "patch"
+                && resources.contains(&asked.resource.as_str())
+        })
+    };
+    assert_eq!(by("two"), 0);
+
+    one.stop().await;
+    let before = by("one");
+    server.put(POLICIES, &observing("web", WEB));
+    until("two has written", || by("two") > 0).await;
+
+    assert_eq!(by("one"), before);
+    let lease = server.object("leases", "tidegate").unwrap();
+    assert_eq!(lease["spec"]["holderIdentity"], "two");
+    assert_eq!(lease["spec"]["leaseTransitions"], 1);
+    two.stop().await;
+    let lease = server.object("leases", "tidegate").unwrap();
+    assert_eq!(lease["spec"]["holderIdentity"], "", "given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_cut_off_is_followed_by_another_and_never_two_write() {
+    let server = Server::new(BOTH);
+    let one = Replica::start(&server, "one");
+    until("one leads", || one.metric("leading") == 1).await;
+    let two = Replica::start(&server, "two");
+    until("two has looked", || {
+        server.count(|asked| asked.by == "two" && asked.resource == "leases") > 0
+    })
+    .await;
+
+    one.cut.store(true, Ordering::SeqCst);
+    until("two leads", || {
+        assert!(one.metric("leading") + two.metric("leading") <= 1);
+        two.metric("leading") == 1
+    })
+    .await;
+
+    server.put(POLICIES, &policy("web", WEB));
+    programmed(&server, "web").await;
+    one.cut.store(false, Ordering::SeqCst);
+    pass(Duration::from_secs(300)).await;
+    assert_eq!((one.metric("leading"), two.metric("leading")), (0, 1));
+    until("one has the policy", || one.policies() == 1).await;
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_one_namespace_nothing_else_is_asked_for() {
+    let server = Server::new(BOTH);
+    server.put(POLICIES, &policy("web", WEB));
+    let mut elsewhere = policy("far", WEB);
+    elsewhere["metadata"]["namespace"] = json!("elsewhere");
+    server.put(POLICIES, &elsewhere);
+    let replica = Replica::with(&server, "one", |settings| {
+        settings.scope = tidegate_control::kube::settings::Scope::Namespace("shop".to_owned());
+    });
+
+    programmed(&server, "web").await;
+
+    let wide = server.count(|asked| !asked.is_namespaced && asked.verb != "discover");
+    assert_eq!(wide, 0, "{:?}", server.asked());
+    assert_eq!(replica.policies(), 1);
+    replica.stop().await;
+}

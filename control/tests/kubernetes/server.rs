@@ -1,0 +1,421 @@
+//! An API server of this test's own: objects in memory, lists and watches, writes as far as they are used here. What
+//! it is to refuse is scripted. Field managers are not imitated: those are a matter for the real one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tidegate_control::kube::flavour::{Flavour, Served};
+use tokio::sync::watch;
+
+use crate::cluster::merge;
+
+type Answer = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
+
+/// A request, as tests count them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) by: String,
+    pub(crate) verb: &'static str,
+    /// Plural name, with `/status` behind it.
+    pub(crate) resource: String,
+    pub(crate) name: String,
+    /// Whether a namespace was named.
+    pub(crate) is_namespaced: bool,
+}
+
+/// The server; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Server {
+    state: Arc<Mutex<State>>,
+    /// How many changes there were.
+    changes: Arc<watch::Sender<usize>>,
+    down: Arc<watch::Sender<bool>>,
+}
+
+struct State {
+    served: Served,
+    version: u64,
+    objects: BTreeMap<(String, String, String), Value>,
+    /// Version, resource, kind of event, object.
+    history: Vec<(u64, String, &'static str, Value)>,
+    asked: Vec<Asked>,
+    /// What writes of a resource are refused with.
+    refusals: BTreeMap<String, Value>,
+}
+
+impl Server {
+    pub(crate) fn new(served: Served) -> Self {
+        let state = State {
+            served,
+            version: 1,
+            objects: BTreeMap::new(),
+            history: Vec::new(),
+            asked: Vec::new(),
+            refusals: BTreeMap::new(),
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            changes: Arc::new(watch::Sender::new(0)),
+            down: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// A client that is called `by` in what is counted; it is cut off while the returned switch is on.
+    pub(crate) fn client(&self, by: &str) -> (Client, Arc<AtomicBool>) {
+        let cut = Arc::new(AtomicBool::new(false));
+        let (server, by, is_cut) = (self.clone(), by.to_owned(), Arc::clone(&cut));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (server, by, is_cut) = (server.clone(), by.clone(), Arc::clone(&is_cut));
+            async move {
+                let is_away = is_cut.load(Ordering::SeqCst) || *server.down.borrow();
+                let answer = server.answer(&by, request, is_away).await;
+                answer.ok_or_else(|| std::io::Error::other("the server cannot be reached"))
+            }
+        });
+        (Client::new(service, "tidegate-system"), cut)
+    }
+
+    /// The server goes away, with all watches, or comes back.
+    pub(crate) fn set_down(&self, is_down: bool) {
+        self.down.send_replace(is_down);
+    }
+
+    pub(crate) fn serve(&self, served: Served) {
+        self.state.lock().unwrap().served = served;
+    }
+
+    /// Writes of this resource are refused from now on, or no more.
+    pub(crate) fn refuse(&self, resource: &str, status: Option<Value>) {
+        let mut state = self.state.lock().unwrap();
+        match status {
+            Some(status) => state.refusals.insert(resource.to_owned(), status),
+            None => state.refusals.remove(resource),
+        };
+    }
+
+    /// Requests so far that `count` is true for.
+    pub(crate) fn count(&self, count: impl Fn(&Asked) -> bool) -> usize {
+        let state = self.state.lock().unwrap();
+        state.asked.iter().filter(|asked| count(asked)).count()
+    }
+
+    /// Writes so far, but for the lease.
+    pub(crate) fn writes(&self) -> usize {
+        let is_read = |asked: &Asked| ["list", "watch", "get", "discover"].contains(&asked.verb);
+        self.count(|asked| !is_read(asked) && asked.resource != "leases")
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.state.lock().unwrap().asked.clone()
+    }
+
+    /// Objects of a resource, by name.
+    pub(crate) fn objects(&self, resource: &str) -> Vec<Value> {
+        let state = self.state.lock().unwrap();
+        let ours = state.objects.iter().filter(|(key, _)| key.0 == resource);
+        ours.map(|(_, object)| object.clone()).collect()
+    }
+
+    pub(crate) fn object(&self, resource: &str, name: &str) -> Option<Value> {
+        let mut objects = self.objects(resource).into_iter();
+        objects.find(|object| object["metadata"]["name"] == name)
+    }
+
+    /// Somebody applies an object.
+    pub(crate) fn put(&self, resource: &str, object: &Value) {
+        let mut state = self.state.lock().unwrap();
+        let key = key_of(resource, object);
+        state.store(key, object, false);
+        drop(state);
+        self.changes.send_modify(|n| *n += 1);
+    }
+
+    /// Somebody deletes an object.
+    pub(crate) fn remove(&self, resource: &str, name: &str) {
+        let mut state = self.state.lock().unwrap();
+        let key = (resource.to_owned(), "shop".to_owned(), name.to_owned());
+        assert!(state.delete(&key), "{key:?}");
+        drop(state);
+        self.changes.send_modify(|n| *n += 1);
+    }
+
+    async fn answer(&self, by: &str, request: Request<Body>, is_away: bool) -> Option<Answer> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.ok()?.to_bytes();
+        let query = parts.uri.query().unwrap_or_default().to_owned();
+        let is_watch = query.contains("watch=true");
+        let path = Path::of(parts.uri.path());
+        let verb = match (&parts.method, is_watch) {
+            (&Method::GET, _) if path.resource.is_empty() => "discover",
+            (&Method::GET, true) => "watch",
+            (&Method::GET, false) if path.name.is_empty() => "list",
+            (&Method::GET, false) => "get",
+            (&Method::POST, _) => "create",
+            (&Method::PUT, _) => "update",
+            (&Method::PATCH, _) => "patch",
+            _ => "delete",
+        };
+        let mut state = self.state.lock().unwrap();
+        state.asked.push(Asked {
+            by: by.to_owned(),
+            verb,
+            resource: format!("{}{}", path.resource, path.subresource),
+            name: path.name.clone(),
+            is_namespaced: !path.namespace.is_empty(),
+        });
+        if is_away {
+            return None;
+        }
+        if verb == "watch" {
+            drop(state);
+            return Some(self.watch(path, &query));
+        }
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let answer = state.respond(verb, &path, &body);
+        drop(state);
+        self.changes.send_modify(|n| *n += 1);
+        Some(answer)
+    }
+
+    fn watch(&self, path: Path, query: &str) -> Answer {
+        let from = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("resourceVersion="));
+        let from: u64 = from.unwrap().parse().unwrap();
+        let (server, changes) = (self.clone(), self.changes.subscribe());
+        let down = self.down.subscribe();
+        let stream = futures_util::stream::unfold(
+            (server, changes, down, from, path),
+            |(server, mut changes, mut down, mut from, path)| async move {
+                loop {
+                    changes.borrow_and_update();
+                    let next = server.state.lock().unwrap().after(from, &path);
+                    if let Some((version, line)) = next {
+                        from = version;
+                        return Some((Ok(Frame::data(line)), (server, changes, down, from, path)));
+                    }
+                    tokio::select! {
+                        _ = changes.changed() => {}
+                        _ = down.wait_for(|down| *down) => return None,
+                    }
+                }
+            },
+        );
+        Response::new(StreamBody::new(stream.boxed()).boxed_unsync())
+    }
+}
+
+/// Where a request goes.
+struct Path {
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+}
+
+impl Path {
+    fn of(path: &str) -> Self {
+        // /apis/<group>/<version>[/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]]
+        let mut steps = path.split('/').skip(4).peekable();
+        let mut namespace = String::new();
+        if steps.peek() == Some(&"namespaces") {
+            steps.next();
+            namespace = steps.next().unwrap_or_default().to_owned();
+        }
+        let mut next = || steps.next().unwrap_or_default().to_owned();
+        let (resource, name, sub) = (next(), next(), next());
+        let subresource = if sub.is_empty() {
+            sub
+        } else {
+            format!("/{sub}")
+        };
+        Self {
+            resource,
+            subresource,
+            namespace,
+            name,
+        }
+    }
+}
+
+impl State {
+    fn respond(&mut self, verb: &str, path: &Path, body: &Value) -> Answer {
+        let key = (
+            path.resource.clone(),
+            path.namespace.clone(),
+            path.name.clone(),
+        );
+        let is_write = !["list", "get", "discover"].contains(&verb);
+        let whole = format!("{}{}", path.resource, path.subresource);
+        if let Some(status) = self.refusals.get(&whole).filter(|_| is_write) {
+            let code = u16::try_from(status["code"].as_u64().unwrap()).unwrap();
+            return answer(code, status);
+        }
+        match verb {
+            "discover" => self.discover(),
+            "list" if self.is_served(&path.resource) => self.list(path),
+            "get" => match self.objects.get(&key) {
+                Some(object) => answer(200, object),
+                None => failure(404, "NotFound"),
+            },
+            "create" => {
+                let key = key_of_in(&path.resource, &path.namespace, body);
+                if self.objects.contains_key(&key) {
+                    return failure(409, "AlreadyExists");
+                }
+                answer(201, &self.store(key, body, false))
+            }
+            "update" => {
+                let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+                match self.objects.get(&key) {
+                    Some(before) if version(before) == version(body) => {
+                        self.objects.remove(&key);
+                        answer(200, &self.store(key, body, false))
+                    }
+                    Some(_) => failure(409, "Conflict"),
+                    None => failure(404, "NotFound"),
+                }
+            }
+            "patch" if !path.subresource.is_empty() && !self.objects.contains_key(&key) => {
+                failure(404, "NotFound")
+            }
+            "patch" => answer(200, &self.store(key, body, !path.subresource.is_empty())),
+            "delete" if self.delete(&key) => {
+                answer(200, &json!({"kind": "Status", "status": "Success"}))
+            }
+            _ => failure(404, "NotFound"),
+        }
+    }
+
+    fn is_served(&self, resource: &str) -> bool {
+        let mut flavours = Flavour::ALL.into_iter();
+        let flavour = flavours.find(|flavour| flavour.plural() == resource);
+        flavour.is_none_or(|flavour| self.served.has(flavour))
+    }
+
+    fn discover(&self) -> Answer {
+        let served = Flavour::ALL
+            .into_iter()
+            .filter(|flavour| self.served.has(*flavour));
+        let resources: Vec<Value> = served
+            .map(|flavour| {
+                json!({"name": flavour.plural(), "kind": flavour.kind(), "namespaced": true,
+                    "singularName": "", "verbs": ["list"]})
+            })
+            .collect();
+        if resources.is_empty() {
+            return failure(404, "NotFound");
+        }
+        answer(
+            200,
+            &json!({"kind": "APIResourceList", "apiVersion": "v1",
+            "groupVersion": "extensions.istio.io/v1alpha1", "resources": resources}),
+        )
+    }
+
+    fn list(&self, path: &Path) -> Answer {
+        let items: Vec<&Value> = self
+            .objects
+            .iter()
+            .filter(|(key, _)| key.0 == path.resource)
+            .filter(|(key, _)| path.namespace.is_empty() || key.1 == path.namespace)
+            .map(|(_, object)| object)
+            .collect();
+        let version = self.version.to_string();
+        answer(
+            200,
+            &json!({"kind": "List", "apiVersion": "v1",
+            "metadata": {"resourceVersion": version}, "items": items}),
+        )
+    }
+
+    fn store(&mut self, key: (String, String, String), body: &Value, is_status: bool) -> Value {
+        self.version += 1;
+        let before = self.objects.get(&key).cloned();
+        let kind = if before.is_some() {
+            "MODIFIED"
+        } else {
+            "ADDED"
+        };
+        let mut object = before.clone().unwrap_or_else(|| {
+            json!({"metadata": {
+                "namespace": key.1, "generation": 0, "uid": format!("uid-{}", self.version),
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            }})
+        });
+        merge(&mut object, body);
+        if before.as_ref().is_some_and(|before| *before == object) {
+            return object;
+        }
+        let is_new = before.is_none_or(|before| before["spec"] != object["spec"]);
+        let generation = object["metadata"]["generation"].as_i64().unwrap();
+        let generation = generation + i64::from(is_new && !is_status);
+        object["metadata"]["generation"] = json!(generation);
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.history
+            .push((self.version, key.0.clone(), kind, object.clone()));
+        self.objects.insert(key, object.clone());
+        object
+    }
+
+    fn delete(&mut self, key: &(String, String, String)) -> bool {
+        let Some(mut object) = self.objects.remove(key) else {
+            return false;
+        };
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.history
+            .push((self.version, key.0.clone(), "DELETED", object));
+        true
+    }
+
+    /// The first event after a version that a watch of `path` is told.
+    fn after(&self, from: u64, path: &Path) -> Option<(u64, Bytes)> {
+        let mut events = self.history.iter();
+        let (version, _, kind, object) = events.find(|(version, resource, _, object)| {
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            *version > from
+                && *resource == path.resource
+                && (path.namespace.is_empty() || path.namespace == namespace)
+        })?;
+        let line = format!("{}\n", json!({"type": kind, "object": object}));
+        Some((*version, line.into()))
+    }
+}
+
+fn key_of(resource: &str, object: &Value) -> (String, String, String) {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap();
+    key_of_in(resource, namespace, object)
+}
+
+fn key_of_in(resource: &str, namespace: &str, object: &Value) -> (String, String, String) {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    (resource.to_owned(), namespace.to_owned(), name.to_owned())
+}
+
+fn answer(code: u16, body: &Value) -> Answer {
+    let body = Full::new(Bytes::from(body.to_string()));
+    let body = body.map_err(|never| match never {}).boxed_unsync();
+    let mut answer = Response::new(body);
+    *answer.status_mut() = StatusCode::from_u16(code).unwrap();
+    answer
+}
+
+pub(crate) fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "code": code, "reason": reason, "message": message})
+}
+
+fn failure(code: u16, reason: &str) -> Answer {
+    answer(code, &status(code, reason, reason))
+}
