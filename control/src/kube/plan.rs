@@ -90,6 +90,7 @@ pub fn plan(world: &World, settings: &Settings, now: Moment) -> Plan {
         settings,
         now,
         flavour: served.chosen(settings.api),
+        living: world.policies.values().map(|h| h.uid.as_str()).collect(),
         claimed: BTreeSet::new(),
         outlooks: BTreeMap::new(),
         plan: Plan::default(),
@@ -105,6 +106,8 @@ struct Planner<'a> {
     settings: &'a Settings,
     now: Moment,
     flavour: Option<Flavour>,
+    /// The policies that there are, by their uid.
+    living: BTreeSet<&'a str>,
     /// Every object that some policy wants.
     claimed: BTreeSet<ObjectKey>,
     /// By the uid of the policy.
@@ -176,11 +179,11 @@ impl Planner<'_> {
         let Some(seen) = self.world.objects.get(&wanted.key) else {
             return self.due(&wanted.key, &wanted.hash, None);
         };
+        if seen.is_leaving || self.is_left_over(seen) {
+            return Standing::Leaving;
+        }
         if !seen.belongs_to(&held.uid) {
             return Standing::Foreign;
-        }
-        if seen.is_leaving {
-            return Standing::Leaving;
         }
         match seen.likeness(wanted) {
             Likeness::Same => Standing::Current,
@@ -227,26 +230,29 @@ impl Planner<'_> {
                 }
             }
             let is_ours = seen.is_labelled && !seen.owners.is_empty();
-            if !is_ours
-                || seen.is_leaving
-                || self.claimed.contains(key)
-                || self.is_needed(key, seen)
-            {
+            let is_claimed = self.claimed.contains(key) && !self.is_left_over(seen);
+            if !is_ours || seen.is_leaving || is_claimed || self.is_needed(key, seen) {
                 continue;
             }
             if self.due(key, REMOVAL, Some(seen)) != Standing::Due {
                 continue;
             }
-            for owner in &seen.owners {
-                if let Some((_, outlook)) = self.outlooks.get_mut(owner.as_str()) {
-                    outlook.is_due = true;
-                }
+            for (held, outlook) in self.outlooks.values_mut() {
+                let is_wanted = outlook.objects.iter().any(|(wanted, _)| wanted == key);
+                outlook.is_due |= is_wanted || seen.belongs_to(&held.uid);
             }
             self.plan.writes.push(Write::Delete {
                 key: key.clone(),
                 uid: seen.uid.clone(),
             });
         }
+    }
+
+    /// Whether it was a policy's that is gone; one of the same name may have come in its place.
+    fn is_left_over(&self, seen: &Seen) -> bool {
+        let is_ours = seen.is_labelled && !seen.owners.is_empty();
+        let mut owners = seen.owners.iter();
+        is_ours && !owners.any(|owner| self.living.contains(owner.as_str()))
     }
 
     /// Whether an object that nobody wants is still what keeps a policy in force.

@@ -72,7 +72,7 @@ pub(crate) fn policy(name: &str, targets: &str) -> Value {
     json!({
         "apiVersion": "tidegate.dev/v1alpha1",
         "kind": "BreakerPolicy",
-        "metadata": {"name": name, "namespace": "shop", "generation": 1},
+        "metadata": {"name": name, "namespace": "shop"},
         "spec": spec,
     })
 }

@@ -195,6 +195,26 @@ fn a_policy_that_is_gone_takes_its_objects_with_it_and_no_others() {
 }
 
 #[test]
+fn a_policy_that_is_deleted_and_made_again_gets_an_object_of_its_own() {
+    let mut cluster = Cluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    let object = key(NEW_API, "tidegate-web");
+    let before = cluster.objects[&object]["metadata"]["uid"].clone();
+    cluster.remove("web");
+    cluster.put(policy("web", GATEWAY));
+
+    assert_eq!(
+        cluster.settle(),
+        (2, 1),
+        "the old one goes, the new one comes"
+    );
+
+    assert_ne!(cluster.objects[&object]["metadata"]["uid"], before);
+    assert_eq!(cluster.condition("web", "Programmed"), "True Programmed");
+}
+
+#[test]
 fn a_policy_for_the_namespace_and_more_becomes_two_objects() {
     let mut both: serde_json::Value = serde_json::from_str(NAMESPACE).unwrap();
     let gateway: serde_json::Value = serde_json::from_str(GATEWAY).unwrap();

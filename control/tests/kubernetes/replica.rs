@@ -77,7 +77,7 @@ impl Replica {
 
     /// The value of a metric; 0 if it is not there.
     pub(crate) fn metric(&self, line: &str) -> u64 {
-        let text = self.metrics.text();
+        let text = self.metrics.text(&[]);
         let line = format!("tidegate_control_kube_{line} ");
         let value = text.lines().find_map(|l| l.strip_prefix(&line));
         value.map_or(0, |value| value.parse().unwrap())
