@@ -79,21 +79,21 @@ impl Counts {
     pub(crate) fn register(&self, registry: &mut Registry) {
         // Each series from zero, so that the first of its kind shows as a rise.
         for result in Round::ALL {
-            self.reconciles.get_or_create(&result.labels());
+            self.reconciles.get_or_create(&result.labels()).inc_by(0);
         }
         for (target, result) in Target::ALL.into_iter().flat_map(|target| {
             let results = WriteResult::ALL.into_iter();
             results.map(move |result| (target, result))
         }) {
-            self.writes.get_or_create(&labels(target, result));
+            self.writes.get_or_create(&labels(target, result)).inc_by(0);
         }
         let listings = Flavour::ALL.map(Listing::Objects).map(Listing::name);
         for resource in listings
             .into_iter()
             .chain([Listing::Policies.name(), DISCOVERY])
         {
-            self.watch_errors
-                .get_or_create(&ResourceLabels { resource });
+            let labels = ResourceLabels { resource };
+            self.watch_errors.get_or_create(&labels).inc_by(0);
         }
         register(registry, &table::KUBE_RECONCILES, &self.reconciles);
         register(registry, &table::KUBE_WRITES, &self.writes);
