@@ -4,7 +4,7 @@
 //! twenty is called a difference by chance: what counts is what holds over loads and figures.
 
 use super::document::Document;
-use super::groups::{Group, Who};
+use super::groups::{Group, Who, distinct};
 use crate::compare::welch;
 use crate::result::{Figure, Topology};
 
@@ -36,13 +36,7 @@ fn steps() -> [(&'static str, Who, Who); 2] {
 /// Adds the table: for each load what each step adds.
 pub(super) fn write(document: &mut Document, all: &[Group<'_>]) {
     let mut rows = Vec::new();
-    let mut cells: Vec<&str> = Vec::new();
-    for group in all {
-        if !cells.contains(&group.any.cell.as_str()) {
-            cells.push(&group.any.cell);
-        }
-    }
-    for cell in cells {
+    for cell in distinct(all.iter().map(|group| group.any.cell.as_str())) {
         let of = |who: &Who| {
             let is_of = |group: &&Group<'_>| group.any.cell == cell && group.who() == *who;
             all.iter().find(is_of)

@@ -83,15 +83,20 @@ pub(crate) struct Who {
     pub(crate) contender: String,
 }
 
-/// Everybody in some groups, in order of appearance, each with a name and a colour.
-pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
-    let mut all: Vec<Who> = Vec::new();
-    for group in groups {
-        let who = group.who();
-        if !all.contains(&who) {
-            all.push(who);
+/// What is not the same as something before it, in order of appearance.
+pub(super) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found: Vec<T> = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
         }
     }
+    found
+}
+
+/// Everybody in some groups, in order of appearance, each with a name and a colour.
+pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
+    let all = distinct(groups.iter().map(Group::who));
     let first = all
         .iter()
         .map(|who| who.topology)

@@ -4,7 +4,7 @@ use tidegate_sim::number;
 use tidegate_sim::report::chart::bars::{Bar, Bars, Scale, Series};
 
 use super::document::Document;
-use super::groups::{Group, everybody};
+use super::groups::{Group, distinct, everybody};
 use crate::result::{CellResult, Figure};
 
 /// What is shown of some cells.
@@ -50,13 +50,7 @@ impl Panel<'_> {
     }
 
     fn bars(&self, groups: &[Group<'_>], figure: Figure) -> Bars {
-        let mut labels: Vec<String> = Vec::new();
-        for group in groups {
-            let label = (self.label)(group.any);
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
-        }
+        let labels = distinct(groups.iter().map(|group| (self.label)(group.any)));
         let (name, unit) = heading(figure);
         let mut bars = Bars::new(name, unit, labels.clone());
         for (who, name, colour) in everybody(groups) {

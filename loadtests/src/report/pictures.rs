@@ -2,7 +2,7 @@
 
 use super::added;
 use super::document::Document;
-use super::groups::Group;
+use super::groups::{Group, distinct};
 use super::over_time;
 use super::panel::{Panel, parameter};
 use crate::result::{Figure, Parameter};
@@ -63,13 +63,7 @@ pub(super) fn transition(document: &mut Document, all: &[Group<'_>], _: &Targets
 }
 
 pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
-    let mut names: Vec<&str> = Vec::new();
-    for group in all {
-        if !names.contains(&group.any.cell.as_str()) {
-            names.push(&group.any.cell);
-        }
-    }
-    for name in names {
+    for name in distinct(all.iter().map(|group| group.any.cell.as_str())) {
         let of_this: Vec<Group<'_>> = all
             .iter()
             .filter(|group| group.any.cell == name)
@@ -123,19 +117,11 @@ pub(super) fn replicas(document: &mut Document, all: &[Group<'_>], _: &Targets) 
         Figure::P99Ms,
         Figure::P999Ms,
     ];
-    let mut connections: Vec<String> = all
-        .iter()
-        .map(|group| parameter(group.any, "connections"))
-        .collect();
-    connections.dedup();
-    let mut seen: Vec<String> = Vec::new();
-    for count in connections {
-        if seen.contains(&count) {
-            continue;
-        }
+    let connections = |group: &Group<'_>| parameter(group.any, "connections");
+    for count in distinct(all.iter().map(connections)) {
         let of_this: Vec<Group<'_>> = all
             .iter()
-            .filter(|group| parameter(group.any, "connections") == count)
+            .filter(|group| connections(group) == count)
             .cloned()
             .collect();
         let panel = Panel {
@@ -145,7 +131,6 @@ pub(super) fn replicas(document: &mut Document, all: &[Group<'_>], _: &Targets) 
             label: |cell| parameter(cell, "replicas"),
         };
         panel.write(document, &of_this);
-        seen.push(count);
     }
 }
 
