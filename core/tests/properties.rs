@@ -13,12 +13,14 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_core::{
-    BreakerState, Counter, Decision, Directives, Engine, Failure, Instant, Known, Outcome, Permit,
-    Phase, Slice, Unshared,
+    BreakerState, Counter, Decision, Directive, Directives, Engine, Failure, Instant, Known,
+    Learned, Margin, Outcome, Permit, Phase, Slice, Unshared, WireError,
 };
 
 use counters::Shared;
-use proxy::{Alone, CONFIGS, OBSERVING, OFF, Proxy, STRICT, Step, Traffic, any_steps, config};
+use proxy::{
+    Alone, CONFIGS, OBSERVING, OFF, Proxy, STRICT, Step, Traffic, any_steps, check_numbers, config,
+};
 
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLI;
@@ -32,6 +34,32 @@ fn admitted(decision: Decision) -> Option<Permit> {
         Decision::Admit(permit) => Some(permit),
         Decision::Shed(_) => None,
     }
+}
+
+/// Any bits, often those of ordinary shares, so that not every record is refused.
+fn any_float() -> impl Strategy<Value = f32> {
+    prop_oneof![
+        30 => 0.0_f32..=1.0,
+        1 => any::<u32>().prop_map(f32::from_bits),
+        1 => prop::sample::select(vec![f32::NAN, f32::INFINITY, -0.001, -f32::MAX, f32::MAX]),
+    ]
+}
+
+/// Every float of what is learned.
+fn floats(learned: &mut Learned) -> [&mut f32; 11] {
+    [
+        &mut learned.baseline_low,
+        &mut learned.baseline_mean,
+        &mut learned.baseline_tail,
+        &mut learned.sample_low,
+        &mut learned.sample_tail,
+        &mut learned.capacity,
+        &mut learned.knee,
+        &mut learned.burst,
+        &mut learned.failure_rate,
+        &mut learned.rate,
+        &mut learned.recovery,
+    ]
 }
 
 proptest! {
@@ -143,6 +171,61 @@ proptest! {
         }
         proxy.take(&Step::Lead(None));
         proxy.recover(3);
+    }
+
+    /// Whatever bits a neighbour leaves where floats were: a directive is adopted with plausible numbers only, or not at all.
+    #[test]
+    fn no_directive_with_an_implausible_number_is_adopted(
+        bits in prop::collection::vec(any_float(), 12),
+        (limit, more, workers) in (0_u32..9, -1_i32..3, 0_u16..3),
+    ) {
+        let mut alone = Alone::new(CONFIGS[0]);
+        let ordinary = alone.directive();
+        let mut learned = ordinary.learned;
+        for (field, value) in floats(&mut learned).into_iter().zip(&bits) {
+            *field = *value;
+        }
+        let margin = Margin { share: bits[11], ..Margin::NONE };
+        let reserve = limit.saturating_add_signed(more);
+        let odd = Directive { limit, reserve, margin, workers, learned, ..ordinary };
+        let now = alone.now();
+        let sent = Directives::new(9, now, [ordinary, odd]).encode();
+        let plausible = bits.iter().all(|value| (0.0..=1.0).contains(value));
+        match Directives::decode(sent) {
+            Ok(read) => {
+                prop_assert_eq!(read.entries().collect::<Vec<_>>(), vec![ordinary, odd]);
+                prop_assert!(limit >= 1 && reserve >= limit && workers >= 1);
+                alone.engine.adopt(&read, now);
+                check_numbers(&alone.snapshot().learned);
+            }
+            Err(error) => {
+                let is_range = matches!(error, WireError::OutOfRange { .. });
+                prop_assert!(is_range, "{}", error);
+                prop_assert!(!plausible || limit == 0 || more < 0 || workers == 0, "{}", error);
+            }
+        }
+    }
+
+    /// What is cut off or longer than it was written is no part of anything.
+    #[test]
+    fn a_damaged_payload_is_refused_whole(steps in any_steps(), cut in any::<prop::sample::Index>(), tail in 128_u8..) {
+        let mut proxy = Proxy::new(2, CONFIGS[0], SECOND);
+        for step in &steps {
+            proxy.take(step);
+        }
+        let (slice, directives) = (proxy.engines[0].slice(at(proxy.now)), proxy.directives.clone());
+        let reports = slice.reports().count();
+        let entries = directives.entries().count();
+        let (slice, directives) = (slice.encode(), directives.encode());
+        // Cut between two reports nothing is missing that could be seen.
+        let end = cut.index(slice.len());
+        prop_assert!(Slice::decode(&slice[..end]).is_ok_and(|part| part.reports().count() < reports)
+            || Slice::decode(&slice[..end]).is_err());
+        let end = cut.index(directives.len());
+        prop_assert!(Directives::decode(&directives[..end]).is_ok_and(|part| part.entries().count() < entries)
+            || Directives::decode(&directives[..end]).is_err());
+        prop_assert_eq!(Slice::decode([&slice[..], &[tail]].concat()), Err(WireError::Malformed));
+        prop_assert_eq!(Directives::decode([&directives[..], &[tail]].concat()), Err(WireError::Malformed));
     }
 
     /// Names come and go beyond the cap; handles are used again, and nobody's requests are lost.

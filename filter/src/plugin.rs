@@ -472,6 +472,24 @@ mod tests {
     }
 
     #[test]
+    fn a_record_with_a_float_that_is_no_number_is_refused_and_counted() {
+        let host = process();
+        let one = vm(&host);
+        tick(&host, &[&one]);
+        fail(&host, &one, 3);
+        tick(&host, &[&one]);
+        tick(&host, &[&one]);
+        let mut learned = web(&one).unwrap();
+        learned.learned.baseline_mean = f32::NAN;
+        let bytes = Directives::new(9, Instant::ZERO, [learned]).encode();
+        let key = Keys::new("tidegate").learned();
+        host.set_shared(&key, &bytes, crate::api::Expect::Anything)
+            .unwrap();
+        let fresh = vm(&host);
+        assert_eq!(fresh.borrow().faults.count(Fault::Payload), 1);
+    }
+
+    #[test]
     fn five_thousand_names_stay_within_the_cap() {
         let host = process();
         let one = vm(&host);

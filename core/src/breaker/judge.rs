@@ -8,6 +8,7 @@ use super::window::{Outcomes, Window};
 use super::{BreakerState, TripReason};
 use crate::config::BreakerConfig;
 use crate::exchange::LocalTrip;
+use crate::exchange::plausible::{PER_SECOND, SECONDS, SHARE};
 use crate::limit::Learned;
 use crate::sample::Sample;
 use crate::shed::ShedReason;
@@ -117,11 +118,10 @@ impl Judge {
     }
 
     /// Writes down what a successor needs.
-    #[expect(clippy::cast_possible_truncation, reason = "six digits are plenty")]
     pub(crate) fn teach(&self, learned: &mut Learned) {
-        learned.failure_rate = self.failure_rate as f32;
-        learned.rate = self.rate as f32;
-        learned.recovery = self.usual_recovery as f32;
+        learned.failure_rate = SHARE.hold(self.failure_rate);
+        learned.rate = PER_SECOND.hold(self.rate);
+        learned.recovery = SECONDS.hold(self.usual_recovery);
         learned.outage_since = self.outage_since.unwrap_or_default();
         learned.open_interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
     }

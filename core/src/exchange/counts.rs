@@ -49,6 +49,17 @@ pub(crate) fn add_difference(sum: &mut Tally, before: &[u8], now: &[u8]) {
     }
 }
 
+/// Whether all of it can be read.
+pub(crate) fn is_whole(counts: &[u8]) -> bool {
+    let mut reader = Reader::new(counts);
+    while !reader.bytes.as_slice().is_empty() {
+        if reader.next().is_none() {
+            return false;
+        }
+    }
+    true
+}
+
 /// Reads numbers and values, up to the end or to what cannot be read.
 struct Reader<'a> {
     bytes: core::slice::Iter<'a, u8>,
@@ -162,5 +173,7 @@ mod tests {
             let _ = difference(&[], bytes);
         }
         assert_eq!(difference(&[], &[0, 128]), Tally::default(), "cut off");
+        assert!(is_whole(&[0, 1, 3, 200, 1]) && is_whole(&[]));
+        assert!(!is_whole(&[0, 128]) && !is_whole(&[0, 1, 3]));
     }
 }

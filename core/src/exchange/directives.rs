@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{WireError, open, seal};
+use super::{WireError, check_all, open, plausible, seal};
 use crate::breaker::BreakerState;
 use crate::ladder::Margin;
 use crate::limit::Learned;
@@ -70,13 +70,13 @@ impl<'a> Directives<'a> {
         seal(&(self.leader, self.at), self.payload.into_owned())
     }
 
-    /// Reads what [`Directives::encode`] wrote. Entries are read when they are asked for; from one that cannot be
-    /// read on, there are none.
+    /// Reads what [`Directives::encode`] wrote: all of it or nothing.
     ///
     /// # Errors
-    /// When the bytes are of another version, or do not begin as directives do.
+    /// When the bytes are of another version, an entry cannot be read, or has a number that no leader writes.
     pub fn decode(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
         let ((leader, at), payload) = open(bytes.into())?;
+        check_all::<Directive>(&payload, plausible::check)?;
         Ok(Self {
             leader,
             at,

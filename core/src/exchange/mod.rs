@@ -5,9 +5,13 @@
 //! skin's business. On the wire each is one version byte and postcard (<https://postcard.jamesmunns.com>); another
 //! version is refused, so that two versions of the module side by side ignore each other instead of
 //! misreading. A directive carries all that was learned, so it is also what a fresh VM starts from.
+//!
+//! Others may write on the table where the bytes lie: a payload is read through once when it comes, and refused as a whole
+//! if any of it cannot be read or is no plausible number ([`plausible`]).
 
 mod counts;
 mod directives;
+pub(crate) mod plausible;
 mod report;
 mod slice;
 
@@ -34,6 +38,12 @@ pub enum WireError {
     /// It is not what it says it is.
     #[error("malformed payload")]
     Malformed,
+    /// It is written well, but no leader of ours can have meant it.
+    #[error("payload with {field} out of range")]
+    OutOfRange {
+        /// The field of a [`Directive`].
+        field: &'static str,
+    },
 }
 
 /// Version, head and payload as the bytes to share.
@@ -65,7 +75,20 @@ fn open<'a, T: for<'de> Deserialize<'de>>(
     Ok((head, payload))
 }
 
-/// Values that stand one behind the other, up to the end or to one that cannot be read.
+/// Reads every value that stands in these bytes, up to the very end.
+fn check_all<'a, T: Deserialize<'a>>(
+    mut bytes: &'a [u8],
+    check: impl Fn(&T) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    while !bytes.is_empty() {
+        let (value, behind) = postcard::take_from_bytes(bytes).map_err(|_| WireError::Malformed)?;
+        check(&value)?;
+        bytes = behind;
+    }
+    Ok(())
+}
+
+/// Values that stand one behind the other, which [`check_all`] has read before.
 fn all<'a, T: Deserialize<'a> + 'a>(bytes: &'a [u8]) -> impl Iterator<Item = T> + 'a {
     let mut rest = bytes;
     core::iter::from_fn(move || {

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use super::report::{Introduction, Report};
-use super::{WireError, open, seal};
+use super::{WireError, check_all, open, seal};
 use crate::time::Instant;
 
 /// What one worker saw.
@@ -49,13 +49,17 @@ impl<'a> Slice<'a> {
         )
     }
 
-    /// Reads what [`Slice::encode`] wrote. Reports are read when they are asked for; from one that cannot be read
-    /// on, there are none.
+    /// Reads what [`Slice::encode`] wrote: all of it or nothing, since reports that are missing are throughput that is.
     ///
     /// # Errors
-    /// When the bytes are of another version, or do not begin as a slice does.
+    /// When the bytes are of another version, or anything in them cannot be read.
     pub fn decode(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
         let ((worker, at, introductions), payload) = open(bytes.into())?;
+        let (names, reports) = payload
+            .split_at_checked(introductions)
+            .ok_or(WireError::Malformed)?;
+        check_all::<Introduction<'_>>(names, |_| Ok(()))?;
+        check_all::<Report<'_>>(reports, Report::check)?;
         Ok(Self {
             worker,
             at,

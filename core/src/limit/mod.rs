@@ -26,6 +26,7 @@ mod standing;
 use core::time::Duration;
 
 use crate::config::{LimitConfig, Slo, Stance};
+use crate::exchange::plausible::{PER_SECOND, PLACES, SECONDS};
 use crate::sample::Sample;
 use crate::time::Instant;
 use baseline::{Baseline, LOW};
@@ -116,16 +117,15 @@ impl Limiter {
     }
 
     /// Writes down what a successor needs.
-    #[expect(clippy::cast_possible_truncation, reason = "six digits are plenty")]
     pub(crate) fn teach(&self, learned: &mut Learned) {
-        learned.baseline_low = self.baseline.low as f32;
-        learned.baseline_mean = self.baseline.mean as f32;
-        learned.baseline_tail = self.baseline.tail as f32;
-        learned.sample_low = self.sample_low as f32;
-        learned.sample_tail = self.sample_tail as f32;
-        learned.capacity = self.capacity.value() as f32;
-        learned.knee = self.knee.value() as f32;
-        learned.burst = self.burst.value() as f32;
+        learned.baseline_low = SECONDS.hold(self.baseline.low);
+        learned.baseline_mean = SECONDS.hold(self.baseline.mean);
+        learned.baseline_tail = SECONDS.hold(self.baseline.tail);
+        learned.sample_low = SECONDS.hold(self.sample_low);
+        learned.sample_tail = SECONDS.hold(self.sample_tail);
+        learned.capacity = PER_SECOND.hold(self.capacity.value());
+        learned.knee = PLACES.hold(self.knee.value());
+        learned.burst = PLACES.hold(self.burst.value());
         learned.congested = self.standing.stands();
         learned.endpoints = self.endpoints;
     }

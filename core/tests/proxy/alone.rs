@@ -1,7 +1,7 @@
 //! One engine that serves alone, under ordinary traffic.
 
 use tidegate_core::{
-    Decision, Engine, Failure, Instant, Known, Outcome, Permit, Unshared, UpstreamId,
+    Decision, Directive, Engine, Failure, Instant, Known, Outcome, Permit, Unshared, UpstreamId,
     UpstreamSnapshot,
 };
 
@@ -40,6 +40,17 @@ impl Alone {
 
     pub(crate) fn snapshot(&self) -> UpstreamSnapshot {
         self.engine.snapshot(self.now()).upstreams[self.upstream.index()].clone()
+    }
+
+    /// What holds after some ordinary traffic.
+    pub(crate) fn directive(&mut self) -> Directive {
+        self.drive(Traffic {
+            latency: 10,
+            gap: 5,
+            span: 500,
+        });
+        let learned = self.engine.learned(self.now());
+        learned.entries().next().unwrap()
     }
 
     pub(crate) fn admit(&mut self) -> Option<Permit> {

@@ -14,6 +14,7 @@ use tidegate_core::{
 use crate::counters::Shared;
 pub(crate) use alone::{Alone, Traffic};
 use model::Diagram;
+pub(crate) use model::check_numbers;
 pub(crate) use step::{Step, any_steps};
 
 /// Configurations that may be pushed; the upstreams are `alpha`, `beta` and `gamma`.
@@ -258,7 +259,7 @@ impl Proxy {
                     "{} outside {bounds:?}",
                     upstream.limit
                 );
-                model::check_numbers(&upstream.learned);
+                check_numbers(&upstream.learned);
             }
         }
         for (upstream, count) in in_flight {
