@@ -1,21 +1,176 @@
-//! Istio makes labels of the published tags, and the published access log tells the reason.
+//! The dashboard and the alerts ask for nothing that a real Envoy does not show, and access logs tell the reason.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::Call;
 use tidegate_testbed::client::open_loop::{ATTEMPT_HEADER, CRITICALITY_HEADER};
-use tidegate_testbed::dashboards;
-use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, repository};
+use tidegate_testbed::dashboards::{self, Names};
+use tidegate_testbed::envoy::{
+    Cluster, Envoy, FailurePolicy, Plugin, Route, repository, test_module,
+};
 use tidegate_testbed::upstream::{Script, Upstream};
 
-use crate::config::fixed_limit;
-use crate::load::Crowd;
-use crate::stage::{Stage, ensure, guarding};
+use crate::config::{config, fixed_limit};
+use crate::load::{Crowd, in_turn};
+use crate::metrics::publish_tags;
+use crate::stage::{Stage, ensure, guarding, require};
 use crate::turn;
 
 /// The service behind it answers nothing.
 const FULL: &str = "outbound|80||full.shop.svc.cluster.local";
+
+/// Rules under which one proxy shows everything: what is shed and what would be, a cap, a breaker, and one upstream
+/// more than there are states for.
+fn everything() -> Value {
+    let full = json!({"min": 1, "max": 1});
+    config(json!({
+        "criticality": {"header": CRITICALITY_HEADER},
+        "maxUpstreams": 4,
+        "upstreams": [
+            {"match": {"cluster": "observed"}, "mode": "observe", "limit": full},
+            {"match": {"cluster": "capped"}, "shed": {"maxShare": 0.0}, "limit": full},
+            {"match": {"cluster": "dead"}, "breaker": {"minOpen": "50ms", "maxOpen": "100ms"}},
+            {"match": {"cluster": FULL}, "limit": full, "breaker": {"enabled": false}},
+        ],
+    }))
+}
+
+fn to(host: &str) -> Call {
+    Call::get("/").authority(host)
+}
+
+/// The filter's metrics that Prometheus would be told of, and their labels.
+async fn scraped(stage: &Stage) -> BTreeSet<String> {
+    let admin = stage.envoy.admin();
+    let text = admin.text("/stats/prometheus").await.unwrap();
+    text.lines()
+        .filter(|line| line.starts_with("tidegate_"))
+        .flat_map(|line| line.split(['{', ' ', ',', '=']))
+        .filter(|name| name.starts_with("tidegate_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A proxy that is full, dead, capped and overflowing at once, with what keeps it so.
+async fn busy(document: &Value) -> (Stage, Vec<Crowd>, [Upstream; 2]) {
+    let turn = turn::shared().await;
+    let start = |script: Script| {
+        let upstream = Upstream::builder("main").script(move |_| Some(script.clone()));
+        upstream.start()
+    };
+    let held = start(Script::Hang).await.unwrap();
+    let dead = start(Script::status(500)).await.unwrap();
+    let mut envoy = Envoy::builder()
+        .route_timeout(Duration::ZERO)
+        .plugin(Plugin::tidegate(document).pushed())
+        .edit(publish_tags);
+    for name in [FULL, "observed", "capped", "dead", "beyond"] {
+        let service = if name == "dead" { &dead } else { &held };
+        let host = name.split("||").last().unwrap();
+        envoy = envoy
+            .cluster(Cluster::new(name, service.addr()))
+            .route(Route::host(host).to(name));
+    }
+    let stage = Stage::start(turn, envoy).await;
+    let caller = stage.caller();
+    let mut crowds = Vec::new();
+    for host in ["full.shop.svc.cluster.local", "observed", "capped", "dead"] {
+        crowds.push(Crowd::send(&caller, &to(host), 2));
+    }
+    stage.until_sum("upstreams", "", 4).await;
+    crowds.push(Crowd::send(&caller, &to("beyond"), 2));
+    let full = to("full.shop.svc.cluster.local");
+    for class in ["sheddable", "sheddable_plus", "critical", "critical_plus"] {
+        let call = full.clone().header(CRITICALITY_HEADER, class);
+        in_turn(&caller, &call.header(ATTEMPT_HEADER, "2"), 2).await;
+    }
+    crowds.push(Crowd::send(
+        &caller,
+        &full.header("user-agent", "kube-probe/1.36"),
+        1,
+    ));
+    (stage, crowds, [held, dead])
+}
+
+/// The filter's metrics of a proxy whose VM has crashed with requests in flight, and whose answers come late.
+async fn after_a_crash() -> BTreeSet<String> {
+    require(&test_module());
+    let turn = turn::shared().await;
+    let upstream = Upstream::builder("main").script(|head| {
+        let script = match head.path.as_str() {
+            "/held" => Script::Hang,
+            // Later than the objective's target.
+            "/slow" => Script::after(Duration::from_millis(400)),
+            _ => Script::status(200),
+        };
+        Some(script)
+    });
+    let upstream = upstream.start().await.unwrap();
+    let plugin = Plugin::tidegate(&fixed_limit(20, json!({})))
+        .module(test_module())
+        .failure_policy(FailurePolicy::Reload, Duration::from_millis(100));
+    let envoy = Envoy::builder()
+        .concurrency(1)
+        .route_timeout(Duration::ZERO)
+        .cluster(Cluster::new("main", upstream.addr()))
+        .plugin(plugin)
+        .edit(publish_tags);
+    let stage = Stage::start(turn, envoy).await;
+    let caller = stage.caller();
+    let held = Crowd::send(&caller, &Call::get("/held"), 5);
+    stage.until_sum("in_flight", "main", 5).await;
+    let _ = caller
+        .call(&Call::get("/").header("x-tidegate-test", "panic"))
+        .await;
+    drop(held);
+    stage
+        .until(
+            "the requests that the crash took are corrected",
+            async || {
+                let _ = caller.get("/").await;
+                stage.sum("in_flight_reconciled_total", "main").await > 0
+            },
+        )
+        .await;
+    let _ = caller.get("/slow").await;
+    // Latencies that are known end the warm-up of the limit.
+    stage
+        .until(
+            "a slow answer, and a limit that another law rules",
+            async || {
+                let _ = in_turn(&caller, &Call::get("/"), 5).await;
+                let metrics = stage.metrics().await;
+                let count = |name| metrics.sum(name, "main");
+                count("requests_slow_total") > 0 && count("limit_changes_total") > 0
+            },
+        )
+        .await;
+    scraped(&stage).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_query_asks_for_a_metric_that_envoy_does_not_show() {
+    let names = Names::read().unwrap();
+    let (mut stage, crowds, upstreams) = busy(&everything()).await;
+    let _ = stage.envoy.push("{").await;
+    let mut missing: Vec<&String> = Vec::new();
+    // What takes a crash.
+    let crashed = after_a_crash().await;
+    stage
+        .until("every metric of dashboards/ is there", async || {
+            let _ = in_turn(&stage.caller(), &to("dead"), 2).await;
+            let seen = scraped(&stage).await;
+            let wanted = names.filter.iter().chain(&names.labels);
+            missing = wanted.filter(|name| !seen.contains(*name)).collect();
+            missing.retain(|name| !crashed.contains(*name));
+            missing.is_empty()
+        })
+        .await;
+    drop((crowds, upstreams));
+}
 
 /// Rewrites the bootstrap's `stats_config` as Istio writes it for a proxy with these `extraStatTags`.
 fn as_istio_does(bootstrap: &mut Value) {

@@ -105,7 +105,7 @@ async fn every_metric_is_documented() {
 }
 
 /// Puts the published `stats_tags` into the bootstrap.
-fn publish_tags(bootstrap: &mut Value) {
+pub(crate) fn publish_tags(bootstrap: &mut Value) {
     let path = repository().join("dashboards/stats-tags/envoy.yaml");
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
