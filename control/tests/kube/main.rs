@@ -16,7 +16,9 @@ mod policies;
 mod world;
 
 mod definition;
+mod reconcile;
 mod resource;
+mod service;
 
 use std::process::ExitCode;
 
@@ -38,6 +40,14 @@ fn main() -> ExitCode {
             resource::the_columns_show_mode_objective_and_conditions,
             resource::it_is_found_by_its_short_name_and_category,
             resource::who_was_given_no_right_reads_and_writes_nothing,
+            reconcile::traffic_extensions_follow_policies,
+            reconcile::wasm_plugins_follow_policies,
+            reconcile::a_plugin_that_is_deleted_by_hand_comes_back,
+            reconcile::fields_that_somebody_seizes_are_theirs_and_told,
+            reconcile::a_plugin_of_somebody_else_is_left_alone,
+            reconcile::of_two_policies_for_one_target_the_loser_is_told_and_follows,
+            reconcile::a_restart_writes_nothing_and_events_were_sent_once,
+            reconcile::a_policy_that_only_the_service_can_judge_keeps_what_was_sound,
         ],
     )
 }

@@ -1,0 +1,262 @@
+//! What becomes of policies in Istio's objects, as a real API server takes it: with its schemas and field managers.
+
+use std::sync::Arc;
+
+use kube::api::{Api, DeleteParams, ListParams};
+use serde_json::json;
+use tidegate_control::kube::flavour::Flavour;
+use tidegate_meshbed::until;
+
+use crate::policies::spec;
+use crate::service::Service;
+use crate::world::World;
+
+const NEW: Flavour = Flavour::TrafficExtension;
+const OLD: Flavour = Flavour::WasmPlugin;
+
+async fn follows(world: Arc<World>, namespace: &str, flavour: Flavour) {
+    let service = Service::start(&world, namespace, flavour).await;
+    let gateway =
+        json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "waypoint"}]);
+
+    service.put("web", &spec(&json!({}))).await;
+    let at_gateway = spec(&json!({"selector": null, "targetRefs": gateway}));
+    service.put("gateway", &at_gateway).await;
+    service.until("web", "Programmed", "True Programmed").await;
+    service
+        .until("gateway", "Programmed", "True Programmed")
+        .await;
+
+    let plugin = |spec: &serde_json::Value| match flavour {
+        Flavour::TrafficExtension => spec["wasm"].clone(),
+        Flavour::WasmPlugin => spec.clone(),
+    };
+    let written = service.spec("tidegate-web").await;
+    assert_eq!(written["selector"]["matchLabels"]["app"], "web");
+    assert_eq!(written["phase"], "STATS");
+    assert_eq!(written["priority"], 11);
+    assert_eq!(plugin(&written)["imagePullSecret"], "pull");
+    assert_eq!(plugin(&written)["failStrategy"], "FAIL_RELOAD");
+    let slo = json!({"slo": {"latency": {"quantile": 0.99, "target": "250ms"}}});
+    assert_eq!(plugin(&written)["pluginConfig"], slo);
+    assert_eq!(
+        service.spec("tidegate-gateway").await["targetRefs"],
+        gateway
+    );
+    assert_eq!(service.writes(), (2, 2), "each once");
+
+    service.put("web", &spec(&json!({"mode": "observe"}))).await;
+    until("the change follows", async || {
+        plugin(&service.spec("tidegate-web").await)["pluginConfig"]["mode"] == "observe"
+    })
+    .await;
+    service.put("web", &spec(&json!({}))).await;
+    until("what is no longer wanted goes", async || {
+        plugin(&service.spec("tidegate-web").await)["pluginConfig"] == slo
+    })
+    .await;
+
+    service.remove("web").await;
+    until("it goes with its policy", async || {
+        service.spec("tidegate-web").await.is_null()
+    })
+    .await;
+    assert!(!service.spec("tidegate-gateway").await.is_null());
+    service.stop().await;
+}
+
+pub(crate) async fn traffic_extensions_follow_policies(world: Arc<World>) {
+    follows(world, "follow-new", NEW).await;
+}
+
+pub(crate) async fn wasm_plugins_follow_policies(world: Arc<World>) {
+    follows(world, "follow-old", OLD).await;
+}
+
+pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<World>) {
+    let service = Service::start(&world, "by-hand", NEW).await;
+    service.put("web", &spec(&json!({}))).await;
+    service.until("web", "Programmed", "True Programmed").await;
+    let before = service.objects().get("tidegate-web").await.unwrap();
+
+    let params = DeleteParams::default();
+    service
+        .objects()
+        .delete("tidegate-web", &params)
+        .await
+        .unwrap();
+
+    until("it is back", async || {
+        let now = service.objects().get_opt("tidegate-web").await.unwrap();
+        now.is_some_and(|now| now.metadata.uid != before.metadata.uid && now.data == before.data)
+    })
+    .await;
+    service.stop().await;
+}
+
+pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<World>) {
+    let service = Service::start(&world, "seized", NEW).await;
+    service.put("web", &spec(&json!({}))).await;
+    service.until("web", "Programmed", "True Programmed").await;
+
+    let theirs = json!({"priority": 99, "match": [{"mode": "SERVER"}], "wasm": {"url": "oci://registry.example/tidegate:1"}});
+    service.seize("tidegate-web", &theirs).await;
+    service.until("web", "Conflicted", "True FieldsTaken").await;
+
+    let message = service.message("web", "Conflicted").await;
+    assert!(
+        message.contains("somebody") && message.contains("priority"),
+        "{message}"
+    );
+    assert_eq!(
+        service.condition("web", "Programmed").await,
+        "False Conflicted"
+    );
+    let object = service.spec("tidegate-web").await;
+    assert_eq!(
+        (&object["priority"], &object["match"][0]["mode"]),
+        (&json!(99), &json!("SERVER"))
+    );
+
+    // They let go of it, and what was added beside ours stays.
+    let theirs = json!({"match": [{"mode": "SERVER"}], "priority": 11, "wasm": {"url": "oci://registry.example/tidegate:1"}});
+    service.seize("tidegate-web", &theirs).await;
+    service.until("web", "Conflicted", "False NoConflict").await;
+    let object = service.spec("tidegate-web").await;
+    assert_eq!(
+        (&object["priority"], &object["match"][0]["mode"]),
+        (&json!(11), &json!("SERVER"))
+    );
+    service.stop().await;
+}
+
+pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<World>) {
+    let service = Service::start(&world, "foreign", NEW).await;
+    let theirs = json!({"lua": {"inlineCode": "function envoy_on_request(h) end"}});
+    let before = service.make("tidegate-web", &theirs).await;
+    let other = service.make("other", &theirs).await;
+
+    service.put("web", &spec(&json!({}))).await;
+    service.until("web", "Conflicted", "True NameTaken").await;
+    let params = DeleteParams::default();
+    let after = service.objects().get("tidegate-web").await.unwrap();
+    assert_eq!(
+        after.metadata.resource_version,
+        before.metadata.resource_version
+    );
+    service
+        .objects()
+        .delete("tidegate-web", &params)
+        .await
+        .unwrap();
+
+    service.until("web", "Programmed", "True Programmed").await;
+    assert_eq!(
+        service.condition("web", "Conflicted").await,
+        "False NoConflict"
+    );
+    service.remove("web").await;
+    until("ours is gone", async || {
+        service.spec("tidegate-web").await.is_null()
+    })
+    .await;
+    let after = service.objects().get("other").await.unwrap();
+    assert_eq!(
+        after.metadata.resource_version,
+        other.metadata.resource_version
+    );
+    service.stop().await;
+}
+
+pub(crate) async fn of_two_policies_for_one_target_the_loser_is_told_and_follows(
+    world: Arc<World>,
+) {
+    let service = Service::start(&world, "contest", NEW).await;
+    service.put("elder", &spec(&json!({}))).await;
+    service
+        .until("elder", "Programmed", "True Programmed")
+        .await;
+    // Times of creation are whole seconds, in which names decide.
+    service.put("younger", &spec(&json!({}))).await;
+
+    service
+        .until("younger", "Conflicted", "True Overruled")
+        .await;
+    let status = service
+        .policies()
+        .get("younger")
+        .await
+        .unwrap()
+        .status
+        .unwrap();
+    assert_eq!(status.overruled[0].by, "contest/elder");
+    assert!(service.spec("tidegate-younger").await.is_null());
+
+    service.remove("elder").await;
+    service
+        .until("younger", "Programmed", "True Programmed")
+        .await;
+    service.stop().await;
+}
+
+pub(crate) async fn a_restart_writes_nothing_and_events_were_sent_once(world: Arc<World>) {
+    let service = Service::start(&world, "restart", NEW).await;
+    service.put("web", &spec(&json!({}))).await;
+    service.until("web", "Programmed", "True Programmed").await;
+    let events: Api<k8s_openapi::api::events::v1::Event> =
+        Api::namespaced(world.admin.clone(), "restart");
+    until("its Events are there", async || {
+        events
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .len()
+            == 2
+    })
+    .await;
+    let before = service.writes();
+    service.stop().await;
+
+    let again = Service::follow(&world, "restart".to_owned(), NEW);
+    until("it has read all", async || {
+        again.catalogue.records().len() == 1
+    })
+    .await;
+    // A change shows that it has looked at everything.
+    again
+        .put(
+            "other",
+            &spec(&json!({"selector": {"matchLabels": {"app": "other"}}})),
+        )
+        .await;
+    again.until("other", "Programmed", "True Programmed").await;
+
+    assert_eq!(
+        again.writes(),
+        (before.0 + 1, before.1 + 1),
+        "only for the new one"
+    );
+    again.stop().await;
+}
+
+pub(crate) async fn a_policy_that_only_the_service_can_judge_keeps_what_was_sound(
+    world: Arc<World>,
+) {
+    let service = Service::start(&world, "unsound", NEW).await;
+    service
+        .put("web", &spec(&json!({"limit": {"max": 50}})))
+        .await;
+    service.until("web", "Programmed", "True Programmed").await;
+    let before = service.spec("tidegate-web").await;
+
+    // The rule under upstreams contradicts what it inherits, which CEL cannot see.
+    let wrong = json!({"limit": {"max": 50}, "upstreams": [{"match": {"service": "a"}, "limit": {"min": 60}}]});
+    service.put("web", &spec(&wrong)).await;
+
+    service.until("web", "Accepted", "False Invalid").await;
+    let message = service.message("web", "Accepted").await;
+    assert!(message.contains("upstreams[0].limit"), "{message}");
+    assert_eq!(service.spec("tidegate-web").await, before);
+    service.stop().await;
+}
