@@ -210,6 +210,14 @@ impl Cluster {
         audit::read(&fs::read_to_string(self.folder.path().join(AUDIT_LOG)).unwrap_or_default())
     }
 
+    /// Those of a user.
+    #[must_use]
+    pub fn writes_of(&self, user: &User) -> Vec<Write> {
+        let mut writes = self.writes();
+        writes.retain(|write| write.user.username == user.name);
+        writes
+    }
+
     /// Where the servers' files and logs are.
     #[must_use]
     pub fn folder(&self) -> &Path {

@@ -1,8 +1,10 @@
 //! The control service against a real Kubernetes API server: `make test-kube`.
 //!
 //! One API server serves all cases, which keep apart by namespace; a case that stops an API server has one of
-//! its own. The support: [`world`] (what cases share), [`policies`] (how a policy is refused). All other
-//! modules hold cases; a case is an async function that takes the world and stands in the list below.
+//! its own. The support: [`world`] (what cases share), [`policies`] (how a policy is refused), [`service`]
+//! (the service as a process, with its rights) and [`follower`] (a replica of it that has one namespace to
+//! itself). All other modules hold cases; a case is an async function that
+//! takes the world and stands in the list below.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,13 +14,18 @@
     reason = "these are tests: to stop at the first surprise is what is wanted"
 )]
 
+mod follower;
 mod policies;
+mod service;
 mod world;
 
 mod definition;
 mod reconcile;
+mod replicas;
 mod resource;
-mod service;
+mod rights;
+mod scope;
+mod steadiness;
 
 use std::process::ExitCode;
 
@@ -46,8 +53,15 @@ fn main() -> ExitCode {
             reconcile::fields_that_somebody_seizes_are_theirs_and_told,
             reconcile::a_plugin_of_somebody_else_is_left_alone,
             reconcile::of_two_policies_for_one_target_the_loser_is_told_and_follows,
-            reconcile::a_restart_writes_nothing_and_events_were_sent_once,
             reconcile::a_policy_that_only_the_service_can_judge_keeps_what_was_sound,
+            rights::what_the_service_names_as_its_rights_is_enough,
+            rights::without_rights_it_says_which_and_lives,
+            replicas::a_killed_leader_is_followed_by_the_other_replica,
+            replicas::a_leader_that_is_asked_to_end_gives_the_lease_back,
+            steadiness::what_is_in_force_is_not_written_again,
+            steadiness::a_new_replica_finds_nothing_to_do,
+            steadiness::it_converges_when_the_api_server_is_back,
+            scope::it_writes_in_its_own_namespace_only,
         ],
     )
 }

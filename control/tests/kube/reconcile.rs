@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::DeleteParams;
 use serde_json::json;
 use tidegate_control::kube::flavour::Flavour;
 use tidegate_meshbed::until;
 
+use crate::follower::Follower;
 use crate::policies::spec;
-use crate::service::Service;
+use crate::service::MODULE;
 use crate::world::World;
 
 const NEW: Flavour = Flavour::TrafficExtension;
 const OLD: Flavour = Flavour::WasmPlugin;
 
 async fn follows(world: Arc<World>, namespace: &str, flavour: Flavour) {
-    let service = Service::start(&world, namespace, flavour).await;
+    let service = Follower::start(&world, namespace, flavour).await;
     let gateway =
         json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "waypoint"}]);
 
@@ -62,7 +63,7 @@ async fn follows(world: Arc<World>, namespace: &str, flavour: Flavour) {
     })
     .await;
     assert!(!service.spec("tidegate-gateway").await.is_null());
-    service.stop().await;
+    service.stop();
 }
 
 pub(crate) async fn traffic_extensions_follow_policies(world: Arc<World>) {
@@ -74,7 +75,7 @@ pub(crate) async fn wasm_plugins_follow_policies(world: Arc<World>) {
 }
 
 pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<World>) {
-    let service = Service::start(&world, "by-hand", NEW).await;
+    let service = Follower::start(&world, "by-hand", NEW).await;
     service.put("web", &spec(&json!({}))).await;
     service.until("web", "Programmed", "True Programmed").await;
     let before = service.objects().get("tidegate-web").await.unwrap();
@@ -91,15 +92,15 @@ pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<World
         now.is_some_and(|now| now.metadata.uid != before.metadata.uid && now.data == before.data)
     })
     .await;
-    service.stop().await;
+    service.stop();
 }
 
 pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<World>) {
-    let service = Service::start(&world, "seized", NEW).await;
+    let service = Follower::start(&world, "seized", NEW).await;
     service.put("web", &spec(&json!({}))).await;
     service.until("web", "Programmed", "True Programmed").await;
 
-    let theirs = json!({"priority": 99, "match": [{"mode": "SERVER"}], "wasm": {"url": "oci://registry.example/tidegate:1"}});
+    let theirs = json!({"priority": 99, "match": [{"mode": "SERVER"}], "wasm": {"url": MODULE}});
     service.seize("tidegate-web", &theirs).await;
     service.until("web", "Conflicted", "True FieldsTaken").await;
 
@@ -119,7 +120,7 @@ pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<W
     );
 
     // They let go of it, and what was added beside ours stays.
-    let theirs = json!({"match": [{"mode": "SERVER"}], "priority": 11, "wasm": {"url": "oci://registry.example/tidegate:1"}});
+    let theirs = json!({"match": [{"mode": "SERVER"}], "priority": 11, "wasm": {"url": MODULE}});
     service.seize("tidegate-web", &theirs).await;
     service.until("web", "Conflicted", "False NoConflict").await;
     let object = service.spec("tidegate-web").await;
@@ -127,11 +128,11 @@ pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<W
         (&object["priority"], &object["match"][0]["mode"]),
         (&json!(11), &json!("SERVER"))
     );
-    service.stop().await;
+    service.stop();
 }
 
 pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<World>) {
-    let service = Service::start(&world, "foreign", NEW).await;
+    let service = Follower::start(&world, "foreign", NEW).await;
     let theirs = json!({"lua": {"inlineCode": "function envoy_on_request(h) end"}});
     let before = service.make("tidegate-web", &theirs).await;
     let other = service.make("other", &theirs).await;
@@ -165,13 +166,13 @@ pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<World>) {
         after.metadata.resource_version,
         other.metadata.resource_version
     );
-    service.stop().await;
+    service.stop();
 }
 
 pub(crate) async fn of_two_policies_for_one_target_the_loser_is_told_and_follows(
     world: Arc<World>,
 ) {
-    let service = Service::start(&world, "contest", NEW).await;
+    let service = Follower::start(&world, "contest", NEW).await;
     service.put("elder", &spec(&json!({}))).await;
     service
         .until("elder", "Programmed", "True Programmed")
@@ -196,54 +197,13 @@ pub(crate) async fn of_two_policies_for_one_target_the_loser_is_told_and_follows
     service
         .until("younger", "Programmed", "True Programmed")
         .await;
-    service.stop().await;
-}
-
-pub(crate) async fn a_restart_writes_nothing_and_events_were_sent_once(world: Arc<World>) {
-    let service = Service::start(&world, "restart", NEW).await;
-    service.put("web", &spec(&json!({}))).await;
-    service.until("web", "Programmed", "True Programmed").await;
-    let events: Api<k8s_openapi::api::events::v1::Event> =
-        Api::namespaced(world.admin.clone(), "restart");
-    until("its Events are there", async || {
-        events
-            .list(&ListParams::default())
-            .await
-            .unwrap()
-            .items
-            .len()
-            == 2
-    })
-    .await;
-    let before = service.writes();
-    service.stop().await;
-
-    let again = Service::follow(&world, "restart".to_owned(), NEW);
-    until("it has read all", async || {
-        again.catalogue.records().len() == 1
-    })
-    .await;
-    // A change shows that it has looked at everything.
-    again
-        .put(
-            "other",
-            &spec(&json!({"selector": {"matchLabels": {"app": "other"}}})),
-        )
-        .await;
-    again.until("other", "Programmed", "True Programmed").await;
-
-    assert_eq!(
-        again.writes(),
-        (before.0 + 1, before.1 + 1),
-        "only for the new one"
-    );
-    again.stop().await;
+    service.stop();
 }
 
 pub(crate) async fn a_policy_that_only_the_service_can_judge_keeps_what_was_sound(
     world: Arc<World>,
 ) {
-    let service = Service::start(&world, "unsound", NEW).await;
+    let service = Follower::start(&world, "unsound", NEW).await;
     service
         .put("web", &spec(&json!({"limit": {"max": 50}})))
         .await;
@@ -258,5 +218,5 @@ pub(crate) async fn a_policy_that_only_the_service_can_judge_keeps_what_was_soun
     let message = service.message("web", "Accepted").await;
     assert!(message.contains("upstreams[0].limit"), "{message}");
     assert_eq!(service.spec("tidegate-web").await, before);
-    service.stop().await;
+    service.stop();
 }

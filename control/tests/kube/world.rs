@@ -1,12 +1,15 @@
 //! What the cases share: an API server on which the kinds are installed.
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, PostParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Client, CustomResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
+use tidegate_control::kube::flavour::Flavour;
 use tidegate_control::resource::BreakerPolicy;
-use tidegate_meshbed::Cluster;
 use tidegate_meshbed::definitions::{Kinds, install};
+use tidegate_meshbed::{Cluster, until};
 
 /// The plugin's kinds of Istio; the rest of it is of no interest here.
 const PLUGIN_KINDS: [&str; 2] = [
@@ -45,11 +48,73 @@ impl World {
         Api::namespaced(self.admin.clone(), namespace)
     }
 
+    /// Applies a policy as its author does.
+    pub(crate) async fn apply(&self, namespace: &str, name: &str, spec: &Value) -> BreakerPolicy {
+        let document = json!({
+            "apiVersion": "tidegate.dev/v1alpha1", "kind": "BreakerPolicy",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let how = PatchParams::apply("author").force();
+        self.policies(namespace)
+            .patch(name, &how, &Patch::Apply(&document))
+            .await
+            .unwrap()
+    }
+
+    /// Waits until the status tells that what the author wrote last is in force.
+    pub(crate) async fn in_force(&self, namespace: &str, name: &str) {
+        until(&format!("{namespace}/{name} is in force"), async || {
+            let policy = self.policies(namespace).get(name).await.unwrap();
+            let status = serde_json::to_value(&policy.status).unwrap();
+            let generation = json!(policy.metadata.generation);
+            let is_it = |one: &Value| {
+                one["type"] == "Programmed"
+                    && one["status"] == "True"
+                    && one["observedGeneration"] == generation
+            };
+            status["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(is_it)
+        })
+        .await;
+    }
+
+    /// Istio's objects of a namespace.
+    pub(crate) fn plugins(&self, namespace: &str, flavour: Flavour) -> Api<DynamicObject> {
+        Api::namespaced_with(self.admin.clone(), namespace, &flavour.resource())
+    }
+
+    /// The events of a namespace.
+    pub(crate) fn events(&self, namespace: &str) -> Api<Event> {
+        Api::namespaced(self.admin.clone(), namespace)
+    }
+
+    /// Who holds the lease in a namespace.
+    pub(crate) async fn lease_holder(&self, namespace: &str) -> Option<String> {
+        let leases: Api<Lease> = Api::namespaced(self.admin.clone(), namespace);
+        leases.get("tidegate").await.unwrap().spec?.holder_identity
+    }
+
     /// The definition as the API server keeps it.
-    pub(crate) async fn definition(&self) -> serde_json::Value {
+    pub(crate) async fn definition(&self) -> Value {
         let api: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
             Api::all(self.admin.clone());
         let found = api.get(BreakerPolicy::crd_name()).await.unwrap();
         serde_json::to_value(found).unwrap()
     }
+}
+
+/// The object of Istio that carries a policy with a selector or target references.
+pub(crate) async fn plugin_of(
+    world: &World,
+    namespace: &str,
+    policy: &str,
+) -> Option<DynamicObject> {
+    world
+        .plugins(namespace, Flavour::TrafficExtension)
+        .get_opt(&format!("tidegate-{policy}"))
+        .await
+        .unwrap()
 }

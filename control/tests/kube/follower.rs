@@ -1,0 +1,134 @@
+//! A replica of the service that has one namespace to itself, and what happens there.
+
+use std::sync::Arc;
+
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::resource::BreakerPolicy;
+use tidegate_meshbed::{Replica, User, until};
+
+use crate::service::{Rights, account, start};
+use crate::world::World;
+
+/// A replica, and the namespace that it follows.
+pub(crate) struct Follower {
+    replica: Replica,
+    user: User,
+    namespace: String,
+    world: Arc<World>,
+    flavour: Flavour,
+}
+
+impl Follower {
+    /// Starts one in a namespace of its own.
+    pub(crate) async fn start(world: &Arc<World>, namespace: &str, flavour: Flavour) -> Self {
+        let namespace = world.namespace(namespace).await;
+        let user = account(world, &namespace, "tidegate", Rights::Namespace).await;
+        let api = match flavour {
+            Flavour::TrafficExtension => "traffic-extension",
+            Flavour::WasmPlugin => "wasm-plugin",
+        };
+        let options = [
+            ["--watch-namespace", namespace.as_str()],
+            ["--extension-api", api],
+            ["--extension-pull-secret", "pull"],
+            ["--extension-fail-strategy", "reload"],
+            ["--extension-phase", "stats"],
+            ["--extension-priority", "10"],
+        ];
+        let replica = start(world, &user, &namespace, options.as_flattened()).await;
+        Self {
+            replica,
+            user,
+            namespace,
+            world: Arc::clone(world),
+            flavour,
+        }
+    }
+
+    pub(crate) fn stop(self) {
+        self.replica.process.stop();
+    }
+
+    /// Istio's objects.
+    pub(crate) fn objects(&self) -> Api<DynamicObject> {
+        self.world.plugins(&self.namespace, self.flavour)
+    }
+
+    pub(crate) fn policies(&self) -> Api<BreakerPolicy> {
+        self.world.policies(&self.namespace)
+    }
+
+    /// Applies a policy as its author would.
+    pub(crate) async fn put(&self, name: &str, spec: &Value) {
+        self.world.apply(&self.namespace, name, spec).await;
+    }
+
+    pub(crate) async fn remove(&self, name: &str) {
+        let params = DeleteParams::default();
+        self.policies().delete(name, &params).await.unwrap();
+    }
+
+    /// Somebody else makes an object.
+    pub(crate) async fn make(&self, name: &str, spec: &Value) -> DynamicObject {
+        let object: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.flavour.kind(),
+            "metadata": {"name": name}, "spec": spec,
+        }))
+        .unwrap();
+        let params = PostParams::default();
+        self.objects().create(&params, &object).await.unwrap()
+    }
+
+    /// Somebody else changes an object: server-side apply by force.
+    pub(crate) async fn seize(&self, name: &str, spec: &Value) {
+        let document = json!({
+            "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.flavour.kind(),
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let params = PatchParams::apply("somebody").force();
+        let patch = Patch::Apply(&document);
+        self.objects().patch(name, &params, &patch).await.unwrap();
+    }
+
+    /// The `spec` of an object; null while there is none.
+    pub(crate) async fn spec(&self, name: &str) -> Value {
+        let object = self.objects().get_opt(name).await.unwrap();
+        object
+            .map(|object| object.data["spec"].clone())
+            .unwrap_or_default()
+    }
+
+    /// `True Programmed` and the like; empty while there is none.
+    pub(crate) async fn condition(&self, name: &str, kind: &str) -> String {
+        let policy = self.policies().get(name).await.unwrap();
+        let status = policy.status.unwrap_or_default();
+        let condition = status.conditions.iter().find(|c| c.type_ == kind);
+        condition
+            .map(|c| format!("{} {}", c.status, c.reason))
+            .unwrap_or_default()
+    }
+
+    pub(crate) async fn message(&self, name: &str, kind: &str) -> String {
+        let policy = self.policies().get(name).await.unwrap();
+        let status = policy.status.unwrap_or_default();
+        let condition = status.conditions.iter().find(|c| c.type_ == kind);
+        condition.map(|c| c.message.clone()).unwrap_or_default()
+    }
+
+    pub(crate) async fn until(&self, name: &str, kind: &str, is: &str) {
+        let what = format!("{name}: {kind} is {is}");
+        until(&what, async || self.condition(name, kind).await == is).await;
+    }
+
+    /// What the replica has written so far: to Istio's objects, and to the status of policies.
+    pub(crate) fn writes(&self) -> (usize, usize) {
+        let writes = self.world.cluster.writes_of(&self.user);
+        let count = |what: &str| writes.iter().filter(|write| write.what() == what).count();
+        (
+            count(self.flavour.plural()),
+            count("breakerpolicies/status"),
+        )
+    }
+}
