@@ -74,7 +74,8 @@ pub struct Tally<L = Histogram> {
     cells: [u32; CELLS],
     sums: [u64; SUMS],
     /// Sheds and would-be sheds by criticality. For the metrics alone: no law asks, so they do not travel.
-    classes: [[u32; CLASSES]; 2],
+    /// Most upstreams never shed anything and need no room for it.
+    classes: Option<Box<[[u32; CLASSES]; 2]>>,
     /// Time to the response headers of answers that were no failures.
     pub latency: L,
 }
@@ -182,14 +183,16 @@ impl<L> Tally<L> {
     }
 
     pub(crate) fn add_shed_of(&mut self, class: Criticality, enforced: bool) {
-        let counts = self.classes.get_mut(usize::from(enforced));
+        let classes = self.classes.get_or_insert_default();
+        let counts = classes.get_mut(usize::from(enforced));
         if let Some(count) = counts.and_then(|counts| counts.get_mut(class.index())) {
             *count = count.wrapping_add(1);
         }
     }
 
     fn of_class(&self, class: Criticality, enforced: bool) -> u64 {
-        let counts = self.classes.get(usize::from(enforced));
+        let classes = self.classes.as_deref();
+        let counts = classes.and_then(|classes| classes.get(usize::from(enforced)));
         let count = counts.and_then(|counts| counts.get(class.index()));
         count.copied().unwrap_or_default().into()
     }
@@ -238,10 +241,6 @@ impl Tally {
             *value = value.wrapping_add(*n);
         }
         for (value, n) in self.sums.iter_mut().zip(&other.sums) {
-            *value = value.wrapping_add(*n);
-        }
-        let classes = self.classes.as_flattened_mut().iter_mut();
-        for (value, n) in classes.zip(other.classes.as_flattened()) {
             *value = value.wrapping_add(*n);
         }
         self.latency.merge(&other.latency);

@@ -151,12 +151,15 @@ fn a_shed_request_allocates_nothing() {
         held.extend((0..4).filter_map(|_| admit(&mut engine, *upstream, &mut Unshared, now)));
     }
     assert_eq!(held.len(), 4_000);
-    let by_limit = allocations(|| {
-        for upstream in &upstreams {
-            assert_eq!(admit(&mut engine, *upstream, &mut Unshared, now), None);
-        }
-    });
-    assert_eq!(by_limit, 0);
+    let mut shed = || {
+        allocations(|| {
+            for upstream in &upstreams {
+                assert_eq!(admit(&mut engine, *upstream, &mut Unshared, now), None);
+            }
+        })
+    };
+    assert_eq!(shed(), UPSTREAMS, "room for counts by class, once");
+    assert_eq!(shed(), 0);
 }
 
 #[test]
