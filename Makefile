@@ -122,6 +122,10 @@ e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test kube -- $(TESTS)
 
+.PHONY: conformance
+conformance: tools tools-mesh module ## Prove it in a mesh: real istiod, API server and Envoys (TESTS=name for some)
+	$(CARGO) test --locked --workspace --test conformance -- $(TESTS)
+
 .PHONY: test-page
 test-page: rust ## Test the service's page in a headless Chromium, which it fetches
 	@ci/chromium.sh
@@ -151,7 +155,7 @@ fmt-check: rust ## Check the format
 
 lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace --test kube -- -D warnings
+	$(CARGO) clippy --locked --workspace --test kube --test conformance -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
 layers: rust ## Check which crates each room depends on

@@ -5,25 +5,34 @@
 //!
 //! - the cluster: [`Cluster`] (etcd and the API server), [`definitions`] (kinds to install), [`accounts`] (who may do
 //!   what), [`audit`] (who wrote what);
+//! - the mesh on it: [`Istiod`], [`Controllers`] (what Kubernetes does by itself), [`Node`] and [`Proxy`] (an Envoy that
+//!   istiod configures);
 //! - [`Replica`]: `tidegate serve` as it runs in a cluster;
 //! - [`suite`]: cases that share one world, and the line in which they end.
 //!
-//! `make tools-kube` puts the binaries where [`place`] looks for them.
+//! `make tools-kube`, and for istiod and the controllers `make tools-mesh`, puts the binaries where [`place`] looks for
+//! them.
 
 pub mod accounts;
 pub mod audit;
 mod certificates;
 mod cluster;
+mod controllers;
 pub mod definitions;
+mod istiod;
 mod leavings;
 pub mod place;
-mod ports;
+pub mod ports;
 mod process;
+mod proxy;
 mod replica;
 pub mod suite;
 mod wait;
 
 pub use cluster::{Cluster, ClusterError, User};
+pub use controllers::Controllers;
+pub use istiod::{Istiod, ROOT_NAMESPACE};
 pub use process::{Process, ProcessError};
+pub use proxy::{Node, Proxy, Role};
 pub use replica::{Replica, ReplicaBuilder};
 pub use wait::{BOUND, until};

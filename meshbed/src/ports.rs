@@ -12,7 +12,8 @@ use std::sync::Mutex;
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
 /// A port of 127.0.0.1 on which nobody listens, and which is given to nobody else in this process.
-pub(crate) fn free() -> u16 {
+#[must_use]
+pub fn free() -> u16 {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     loop {
         let port = rand::random_range(RANGE);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Conclusion, Trial};
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::leavings;
 
@@ -57,7 +58,7 @@ pub fn play<W: Send + Sync + 'static>(
         Err(error) => return fail(&format!("{error:#}")),
     };
     runtime.spawn(async {
-        let _ = tokio::signal::ctrl_c().await;
+        interrupted().await;
         leavings::sweep();
         std::process::exit(130);
     });
@@ -77,7 +78,18 @@ async fn started_or_interrupted<W>(
 ) -> anyhow::Result<W> {
     tokio::select! {
         world = start() => world,
-        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+        () = interrupted() => Err(anyhow::anyhow!("interrupted")),
+    }
+}
+
+/// Waits for Ctrl-C, or to be asked to end in the other way.
+async fn interrupted() {
+    let Ok(mut asked) = signal(SignalKind::terminate()) else {
+        return tokio::signal::ctrl_c().await.unwrap_or_default();
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => (),
+        _ = asked.recv() => (),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// Nothing that has to happen may take longer, on a machine that is busy with other things.
 pub const BOUND: Duration = Duration::from_secs(60);
@@ -21,10 +21,11 @@ pub fn until(what: &str, is_so: impl AsyncFnMut() -> bool) -> impl Future<Output
 }
 
 async fn wait(what: &str, place: &std::panic::Location<'_>, mut is_so: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so().await {
+    let deadline = Instant::now() + BOUND;
+    // A look that gets no answer must not take longer either.
+    while timeout_at(deadline, is_so()).await != Ok(true) {
         assert!(
-            started.elapsed() < BOUND,
+            Instant::now() < deadline,
             "{place}: not within {BOUND:?}: {what}"
         );
         sleep(POLL).await;

@@ -49,9 +49,13 @@ pub(crate) async fn account(world: &World, namespace: &str, name: &str, rights: 
 
 /// A replica with its lease in `namespace`; `more` are further options.
 pub(crate) async fn start(world: &World, user: &User, namespace: &str, more: &[&str]) -> Replica {
-    let replica = Replica::of(env!("CARGO_BIN_EXE_tidegate"))
-        .options(&["--extension-url", MODULE])
-        .options(more);
+    let options = [&["--extension-url", MODULE], more].concat();
+    run(world, user, namespace, &options).await
+}
+
+/// The same with no options but these.
+pub(crate) async fn run(world: &World, user: &User, namespace: &str, options: &[&str]) -> Replica {
+    let replica = Replica::of(env!("CARGO_BIN_EXE_tidegate")).options(options);
     replica
         .start(&world.cluster, user, namespace)
         .await

@@ -26,10 +26,15 @@ pub(crate) struct World {
 impl World {
     /// Starts an API server and installs the kinds.
     pub(crate) async fn start() -> anyhow::Result<Self> {
+        Self::with_istio_kinds(|name| PLUGIN_KINDS.contains(&name)).await
+    }
+
+    /// The same with those kinds of Istio that are wanted.
+    pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
         let cluster = Cluster::start().await?;
         let admin = cluster.client(cluster.admin()).await?;
         install(&admin, Kinds::Tidegate, |_| true).await?;
-        install(&admin, Kinds::Istio, |name| PLUGIN_KINDS.contains(&name)).await?;
+        install(&admin, Kinds::Istio, wanted).await?;
         Ok(Self { cluster, admin })
     }
 

@@ -120,15 +120,29 @@ impl Admin {
         self.text("/ready").await.is_ok()
     }
 
-    /// The address of the one listener, once it listens.
+    /// The address of the first listener, once it listens.
     pub(super) async fn listener(&self) -> Result<Option<SocketAddr>, AdminError> {
-        let listeners = self.json("/listeners?format=json").await?;
-        let address = listeners.pointer("/listener_statuses/0/local_address/socket_address");
-        Ok(address.and_then(|address| {
+        Ok(self.listeners().await?.into_iter().next())
+    }
+
+    /// The addresses at which it listens, in the order of its listeners.
+    ///
+    /// # Errors
+    /// As [`Self::json`].
+    pub async fn listeners(&self) -> Result<Vec<SocketAddr>, AdminError> {
+        let document = self.json("/listeners?format=json").await?;
+        let listeners = document.get("listener_statuses").and_then(Value::as_array);
+        let address = |listener: &Value| {
+            let address = listener.pointer("/local_address/socket_address")?;
             let ip = address.get("address")?.as_str()?.parse().ok()?;
             let port = u16::try_from(address.get("port_value")?.as_u64()?).ok()?;
             (port != 0).then(|| SocketAddr::new(ip, port))
-        }))
+        };
+        Ok(listeners
+            .into_iter()
+            .flatten()
+            .filter_map(address)
+            .collect())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -24,6 +24,8 @@ pub struct EnvoyBuilder {
     pub(super) port: u16,
     pub(super) access_log: bool,
     pub(super) edits: Vec<fn(&mut Value)>,
+    document: Option<Value>,
+    parent: PathBuf,
 }
 
 impl EnvoyBuilder {
@@ -40,6 +42,8 @@ impl EnvoyBuilder {
             port: 0,
             access_log: true,
             edits: Vec::new(),
+            document: None,
+            parent: std::env::temp_dir(),
         }
     }
 
@@ -120,6 +124,21 @@ impl EnvoyBuilder {
         self
     }
 
+    /// Runs this bootstrap instead of one made from what is described here: for an Envoy that a control plane
+    /// configures. Its admin interface must be at port 0 of 127.0.0.1.
+    #[must_use]
+    pub fn document(mut self, bootstrap: Value) -> Self {
+        self.document = Some(bootstrap);
+        self
+    }
+
+    /// Makes its folder in this one (default: that of the system for temporary files).
+    #[must_use]
+    pub fn folder_in(mut self, parent: &Path) -> Self {
+        parent.clone_into(&mut self.parent);
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     ///
     /// # Errors
@@ -128,17 +147,20 @@ impl EnvoyBuilder {
     pub async fn start(self) -> Result<Envoy, EnvoyError> {
         let folder = tempfile::Builder::new()
             .prefix("tidegate-envoy-")
-            .tempdir()
+            .tempdir_in(&self.parent)
             .map_err(|source| EnvoyError::Io {
                 action: "make a folder in",
-                path: std::env::temp_dir(),
+                path: self.parent.clone(),
                 source,
             })?;
         if let Some(plugin) = self.plugin.as_ref().filter(|plugin| plugin.is_pushed()) {
             plugin.write_discovery(folder.path(), 1)?;
         }
         let bootstrap = folder.path().join("envoy.json");
-        let mut document = bootstrap::bootstrap(&self, folder.path());
+        let mut document = match &self.document {
+            Some(document) => document.clone(),
+            None => bootstrap::bootstrap(&self, folder.path()),
+        };
         self.edits.iter().for_each(|edit| edit(&mut document));
         fs::write(&bootstrap, document.to_string()).map_err(|source| EnvoyError::Io {
             action: "write",

@@ -1,0 +1,118 @@
+//! Requests, and what becomes of them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tidegate_meshbed::until;
+use tidegate_testbed::client::Caller;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// The status of shed requests in these tests: nobody else answers so.
+pub(crate) const SHED: u16 = 529;
+
+/// Who has no answer by then gives up.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What became of many requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Answered 200.
+    pub(crate) ok: u64,
+    /// Shed by the filter.
+    pub(crate) shed: u64,
+    /// Answered otherwise, or not at all.
+    pub(crate) lost: u64,
+}
+
+impl Tally {
+    /// All of them.
+    pub(crate) const fn sum(&self) -> u64 {
+        self.ok + self.shed + self.lost
+    }
+
+    fn add(&mut self, status: Option<u16>) {
+        match status {
+            Some(200) => self.ok += 1,
+            Some(SHED) => self.shed += 1,
+            _ => self.lost += 1,
+        }
+    }
+}
+
+/// Sends `rate` requests a second for `duration`, whatever becomes of them.
+pub(crate) async fn pour(target: SocketAddr, rate: u32, duration: Duration) -> Tally {
+    let caller = Caller::http1(target);
+    let mut ticks = interval(Duration::from_secs(1) / rate);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut calls = JoinSet::new();
+    let mut tally = Tally::default();
+    for _ in 0..u64::from(rate) * duration.as_secs() {
+        ticks.tick().await;
+        let caller = caller.clone();
+        calls.spawn(async move {
+            let reply = timeout(PATIENCE, caller.get("/")).await;
+            reply.ok()?.ok().map(|reply| reply.status)
+        });
+    }
+    while let Some(status) = calls.join_next().await {
+        tally.add(status.unwrap());
+    }
+    tally
+}
+
+/// Callers that call one request after the other until they are told to stop.
+pub(crate) struct Steady {
+    stop: Arc<AtomicBool>,
+    ok: Arc<AtomicU64>,
+    callers: Vec<JoinHandle<Tally>>,
+}
+
+impl Steady {
+    /// Starts so many callers.
+    pub(crate) fn start(target: SocketAddr, callers: usize) -> Self {
+        let (stop, ok) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let caller = || {
+            let (stop, ok, caller) = (Arc::clone(&stop), Arc::clone(&ok), Caller::http1(target));
+            tokio::spawn(async move {
+                let mut tally = Tally::default();
+                while !stop.load(Ordering::Relaxed) {
+                    let reply = timeout(PATIENCE, caller.get("/")).await;
+                    let status = reply.ok().and_then(Result::ok).map(|reply| reply.status);
+                    tally.add(status);
+                    ok.store(ok.load(Ordering::Relaxed).max(tally.ok), Ordering::Relaxed);
+                }
+                tally
+            })
+        };
+        Self {
+            callers: (0..callers).map(|_| caller()).collect(),
+            stop,
+            ok,
+        }
+    }
+
+    /// Waits until a caller has so many more answers.
+    pub(crate) async fn goes_on(&self, answers: u64) {
+        let before = self.ok.load(Ordering::Relaxed);
+        until("more requests are answered", async || {
+            self.ok.load(Ordering::Relaxed) >= before + answers
+        })
+        .await;
+    }
+
+    /// Ends it, and says what became of all requests.
+    pub(crate) async fn end(self) -> Tally {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut sum = Tally::default();
+        for caller in self.callers {
+            let tally = caller.await.unwrap();
+            sum.ok += tally.ok;
+            sum.shed += tally.shed;
+            sum.lost += tally.lost;
+        }
+        sum
+    }
+}

@@ -1,0 +1,47 @@
+//! Tidegate in a mesh: `make conformance`.
+//!
+//! A real API server, a real istiod, real Envoys, the service as it ships and the module as it ships. Each module below
+//! is one thing that an operator relies on, and reads as a description of it: what is applied, what happens, what is
+//! seen. A case is an async function that takes the mesh and stands in the list below; one that stops a server has a
+//! mesh of its own. The support: [`mesh`] (the servers, and what is applied to them), [`load`] (requests and what
+//! becomes of them), and from the tests against an API server alone [`world`], [`service`] and [`policies`].
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "these are tests: to stop at the first surprise is what is wanted"
+)]
+
+mod load;
+mod mesh;
+#[path = "../kube/policies.rs"]
+#[allow(dead_code, reason = "the tests of the definition use the rest")]
+mod policies;
+#[path = "../kube/service.rs"]
+#[allow(dead_code, reason = "the tests of the service use the rest")]
+mod service;
+#[path = "../kube/world.rs"]
+#[allow(dead_code, reason = "the tests of the service use the rest")]
+mod world;
+
+mod deletion;
+mod gateway;
+
+use std::process::ExitCode;
+
+use tidegate_meshbed::{cases, suite};
+
+use mesh::Mesh;
+
+fn main() -> ExitCode {
+    suite::play(
+        Mesh::start,
+        cases![
+            gateway::a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway,
+            gateway::a_changed_policy_is_soon_in_traffic,
+            deletion::deleting_a_policy_takes_the_filter_out_and_nothing_else,
+            deletion::without_the_service_kubernetes_removes_what_a_policy_owned,
+        ],
+    )
+}

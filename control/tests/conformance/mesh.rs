@@ -1,0 +1,168 @@
+//! What the cases share: a cluster with Istio, and the service that follows its policies.
+
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use serde_json::{Value, json};
+use tidegate_control::kube::flavour::Flavour;
+use tidegate_meshbed::definitions::{Kinds, install};
+use tidegate_meshbed::{Istiod, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until};
+use tidegate_testbed::client::Caller;
+use tidegate_testbed::envoy::{Envoy, release_module};
+use tidegate_testbed::upstream::Upstream;
+
+use crate::policies::spec;
+use crate::service::{self, Rights};
+use crate::world::World;
+
+/// Where the service runs, and its lease is.
+const HOME: &str = "tidegate-system";
+
+/// All of it, on loopback. In the order in which it ends.
+pub(crate) struct Mesh {
+    pub(crate) replica: Replica,
+    pub(crate) istiod: Istiod,
+    pub(crate) world: World,
+}
+
+impl Mesh {
+    /// Starts the servers one after the other.
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        Self::with_istio_kinds(|_| true).await
+    }
+
+    /// The same with those kinds of Istio that are wanted.
+    pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
+        let module = release_module();
+        anyhow::ensure!(
+            module.is_file(),
+            "{} is not there: make module",
+            module.display()
+        );
+        let world = World::with_istio_kinds(wanted).await?;
+        install(&world.admin, Kinds::GatewayApi, |_| true).await?;
+        world.namespace(ROOT_NAMESPACE).await;
+        world.namespace(HOME).await;
+        // Plain Envoys have no certificates.
+        let plaintext = json!({
+            "apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication",
+            "metadata": {"name": "default"}, "spec": {"mtls": {"mode": "DISABLE"}},
+        });
+        apply(&world.admin, ROOT_NAMESPACE, &plaintext).await;
+        let istiod = Istiod::start(&world.cluster).await?;
+        let user = service::account(&world, HOME, "first", Rights::Cluster).await;
+        let replica = start_replica(&world, &user).await;
+        Ok(Self {
+            replica,
+            istiod,
+            world,
+        })
+    }
+
+    /// Applies an object, as its author does.
+    pub(crate) async fn apply(&self, namespace: &str, document: &Value) {
+        apply(&self.world.admin, namespace, document).await;
+    }
+
+    /// Applies a policy for the proxies whose Pods have the label `app`, under that name.
+    pub(crate) async fn apply_policy(&self, namespace: &str, app: &str, more: &Value) {
+        let mut spec = spec(more);
+        spec["selector"] = json!({"matchLabels": {"app": app}});
+        self.world.apply(namespace, app, &spec).await;
+    }
+
+    /// Makes an upstream known to the mesh as `host`, port 80.
+    pub(crate) async fn register(&self, namespace: &str, host: &str, upstream: &Upstream) {
+        let port = upstream.addr().port();
+        self.apply(namespace, &json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
+            "metadata": {"name": host.replace('.', "-")},
+            "spec": {
+                "hosts": [host], "location": "MESH_EXTERNAL", "resolution": "STATIC",
+                "ports": [{"number": 80, "name": "http", "protocol": "HTTP", "targetPort": port}],
+                "endpoints": [{"address": "127.0.0.1"}],
+            },
+        }))
+        .await;
+    }
+
+    /// A gateway in front of `host`, configured by istiod, through which requests reach it.
+    pub(crate) async fn gateway(&self, namespace: &str, app: &str, host: &str) -> Proxy {
+        let node = Node::new(Role::Router, namespace, app);
+        self.apply(namespace, &node.pod()).await;
+        self.apply(namespace, &json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "Gateway", "metadata": {"name": app},
+            "spec": {
+                "selector": node.labels,
+                "servers": [{
+                    "port": {"number": ports::free(), "name": "http", "protocol": "HTTP"},
+                    "bind": "127.0.0.1", "hosts": ["*"],
+                }],
+            },
+        }))
+        .await;
+        self.apply(namespace, &json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": {"name": app},
+            "spec": {
+                "hosts": ["*"], "gateways": [app],
+                "http": [{"route": [{"destination": {"host": host, "port": {"number": 80}}}]}],
+            },
+        }))
+        .await;
+        let proxy = self.proxy(&node).await;
+        let caller = Caller::http1(proxy.addr());
+        until("the gateway leads to the upstream", async || {
+            caller.get("/").await.is_ok_and(|reply| reply.status == 200)
+        })
+        .await;
+        proxy
+    }
+
+    /// An Envoy for a node whose Pod is there.
+    pub(crate) async fn proxy(&self, node: &Node) -> Proxy {
+        node.start(&self.world.cluster, &self.istiod).await.unwrap()
+    }
+
+    /// The names of the objects that carry policies to istiod.
+    pub(crate) async fn plugins(&self, namespace: &str, flavour: Flavour) -> Vec<String> {
+        let objects = self
+            .world
+            .plugins(namespace, flavour)
+            .list(&Default::default())
+            .await
+            .unwrap();
+        objects
+            .into_iter()
+            .filter_map(|object| object.metadata.name)
+            .collect()
+    }
+}
+
+async fn start_replica(world: &World, user: &User) -> Replica {
+    let url = format!("file://{}", release_module().display());
+    service::run(world, user, HOME, &["--extension-url", &url]).await
+}
+
+async fn apply(admin: &Client, namespace: &str, document: &Value) {
+    let text = |key: &str| document[key].as_str().unwrap();
+    let version = text("apiVersion");
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
+    let api: Api<DynamicObject> = Api::namespaced_with(admin.clone(), namespace, &kind);
+    let name = document["metadata"]["name"].as_str().unwrap();
+    let how = PatchParams::apply("operator").force();
+    api.patch(name, &how, &Patch::Apply(document))
+        .await
+        .unwrap();
+}
+
+/// Waits until an Envoy runs the filter.
+pub(crate) async fn is_guarded(envoy: &Envoy) {
+    until("the filter runs", async || {
+        envoy
+            .admin()
+            .tidegate()
+            .await
+            .is_ok_and(|metrics| !metrics.is_empty())
+    })
+    .await;
+}

@@ -1,0 +1,55 @@
+//! What a cluster does by itself: the kube-controller-manager, reduced to what conformance needs.
+//!
+//! Two of its controllers run: the one that deletes what lost its owner, and the one that empties a namespace which is
+//! deleted. The others would wait for nodes that are not there.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::cluster::{Cluster, ClusterError};
+use crate::place;
+use crate::process::Process;
+
+/// It lists all kinds before it works; seconds on an idle machine.
+const READY_WITHIN: Duration = Duration::from_secs(90);
+
+/// A running controller-manager; killed by its id when dropped.
+#[derive(Debug)]
+pub struct Controllers {
+    process: Process,
+}
+
+impl Controllers {
+    /// Starts it, and waits until it knows all objects.
+    ///
+    /// # Errors
+    /// When the binary is missing, or it does not become ready.
+    pub async fn start(cluster: &Cluster) -> Result<Self, ClusterError> {
+        let mut command = Command::new(place::binary("kube-controller-manager")?);
+        command
+            .arg("--kubeconfig")
+            .arg(cluster.kubeconfig_file(cluster.admin())?);
+        command.args([
+            "--controllers=garbage-collector-controller,namespace-controller",
+            "--leader-elect=false",
+            // Nobody asks it anything.
+            "--secure-port=0",
+        ]);
+        command
+            .current_dir(cluster.folder())
+            .env_remove("KUBECONFIG");
+        let mut process = Process::start("kube-controller-manager", command, cluster.folder())?;
+        let log = cluster.folder().join("kube-controller-manager.log");
+        let collects = async || {
+            let log = std::fs::read_to_string(&log).unwrap_or_default();
+            log.contains("Proceeding to collect garbage")
+        };
+        process.ready(READY_WITHIN, collects).await?;
+        Ok(Self { process })
+    }
+
+    /// Ends it.
+    pub fn stop(self) {
+        self.process.stop();
+    }
+}

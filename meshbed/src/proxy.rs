@@ -1,0 +1,163 @@
+//! A plain Envoy that istiod configures: what it says of itself, and whom it asks.
+//!
+//! There is no agent between the two, so that nothing but istiod's own words reaches Envoy: discovery is plaintext on
+//! loopback, and modules are read from where their URL says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tidegate_testbed::envoy::{Envoy, EnvoyError};
+
+use crate::cluster::Cluster;
+use crate::istiod::Istiod;
+
+/// What a proxy is in the mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Beside a workload.
+    Sidecar,
+    /// A gateway at the edge.
+    Router,
+    /// A waypoint of ambient mode.
+    Waypoint,
+}
+
+impl Role {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sidecar => "sidecar",
+            Self::Router => "router",
+            Self::Waypoint => "waypoint",
+        }
+    }
+}
+
+/// A proxy as istiod is to see it.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// What it is.
+    pub role: Role,
+    /// Name of its Pod.
+    pub name: String,
+    /// Namespace of its Pod.
+    pub namespace: String,
+    /// Labels of its Pod, by which policies and gateways find it.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Node {
+    /// A proxy with one label `app`.
+    #[must_use]
+    pub fn new(role: Role, namespace: &str, app: &str) -> Self {
+        Self {
+            role,
+            name: format!("{app}-0"),
+            namespace: namespace.to_owned(),
+            labels: BTreeMap::from([("app".to_owned(), app.to_owned())]),
+        }
+    }
+
+    /// The Pod that it is in. There is no kubelet, and none is needed: istiod takes the labels from the object.
+    #[must_use]
+    pub fn pod(&self) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": self.name, "namespace": self.namespace, "labels": self.labels},
+            "spec": {"containers": [{"name": "proxy", "image": "none"}]},
+        })
+    }
+
+    /// The id by which istiod knows it.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let Self {
+            name, namespace, ..
+        } = self;
+        let role = self.role.name();
+        format!("{role}~127.0.0.1~{name}.{namespace}~{namespace}.svc.cluster.local")
+    }
+
+    /// Starts an Envoy that asks istiod for everything, and waits until it is ready and has a listener.
+    ///
+    /// Its folder is in that of the cluster, and its log stays there when it has ended.
+    ///
+    /// # Errors
+    /// When it does not become ready, or is given no listener.
+    pub async fn start(&self, cluster: &Cluster, istiod: &Istiod) -> Result<Proxy, EnvoyError> {
+        let builder = Envoy::builder().folder_in(cluster.folder());
+        let document = self.bootstrap(istiod.xds());
+        let log = format!("envoy-{}.{}.log", self.name, self.namespace);
+        Ok(Proxy {
+            envoy: builder.document(document).start().await?,
+            log: cluster.folder().join(log),
+        })
+    }
+
+    fn bootstrap(&self, xds: SocketAddr) -> Value {
+        let by_ads =
+            json!({"ads": {}, "initial_fetch_timeout": "0s", "resource_api_version": "V3"});
+        let address = |address: SocketAddr| {
+            json!({"socket_address": {
+                "address": address.ip().to_string(), "port_value": address.port(),
+            }})
+        };
+        json!({
+            "node": {
+                "id": self.id(),
+                "cluster": format!("{}.{}", self.name, self.namespace),
+                "metadata": {
+                    "NAME": self.name, "NAMESPACE": self.namespace, "LABELS": self.labels,
+                    "CLUSTER_ID": "Kubernetes", "ISTIO_VERSION": "1.31.0",
+                    "INTERCEPTION_MODE": "NONE", "INSTANCE_IPS": "127.0.0.1",
+                },
+            },
+            "admin": {"address": address(([127, 0, 0, 1], 0).into())},
+            "dynamic_resources": {
+                "lds_config": by_ads, "cds_config": by_ads,
+                "ads_config": {
+                    "api_type": "GRPC", "transport_api_version": "V3",
+                    "set_node_on_first_message_only": true,
+                    "grpc_services": [{"envoy_grpc": {"cluster_name": "xds-grpc"}}],
+                },
+            },
+            "static_resources": {"clusters": [{
+                "name": "xds-grpc", "type": "STATIC", "connect_timeout": "1s",
+                "typed_extension_protocol_options": {
+                    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                        "explicit_http_config": {"http2_protocol_options": {}},
+                    },
+                },
+                "load_assignment": {"cluster_name": "xds-grpc", "endpoints": [{"lb_endpoints": [
+                    {"endpoint": {"address": address(xds)}},
+                ]}]},
+            }]},
+        })
+    }
+}
+
+/// A running Envoy of the mesh; killed by its id when dropped.
+#[derive(Debug)]
+pub struct Proxy {
+    envoy: Envoy,
+    log: PathBuf,
+}
+
+impl Deref for Proxy {
+    type Target = Envoy;
+
+    fn deref(&self) -> &Envoy {
+        &self.envoy
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // For the case in which something fails; without the log, the failure still speaks for itself.
+        let _ = fs::write(&self.log, self.envoy.log());
+    }
+}
