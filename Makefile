@@ -169,7 +169,7 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/docs.py
 
 docs-run: module tools ## Run the commands that stand in documents
-	@$(CARGO) build --locked --package tidegate-control --bin tidegate
+	@$(CARGO) build --locked --bin tidegate
 	@ci/docs-run.py
 
 dashboards: ## Write the generated dashboard

@@ -6,13 +6,13 @@ cd "$(dirname "$0")/.."
 # What the service's settings say must not depend on whose shell this is.
 unset "${!TIDEGATE_@}"
 
-# file: the example (or, with a slash, the binary of a crate) that prints it, and what it is asked for
+# file: the example (or, as bin/NAME, the binary) that prints it, and what it is asked for
 generated=(
     "docs/configuration.md: reference configuration"
     "docs/control-metrics.md: policies metrics"
     "docs/metrics.md: metrics reference"
     "docs/policy.md: policies reference"
-    "docs/settings.yaml: tidegate-control/tidegate serve --print-settings"
+    "docs/settings.yaml: bin/tidegate serve --print-settings"
     "dashboards/stats-tags/envoy.yaml: metrics envoy"
     "dashboards/stats-tags/istio-mesh.yaml: metrics istio-mesh"
     "dashboards/stats-tags/istio-pod.yaml: metrics istio-pod"
@@ -30,7 +30,8 @@ for entry in "${generated[@]}"; do
     file=${entry%%:*}
     read -ra words <<<"${entry#*: }"
     case ${words[0]} in
-    */*) program=(--package "${words[0]%/*}" --bin "${words[0]#*/}") ;;
+    # Without --package, so that dependencies have the features that the tests compiled them with.
+    bin/*) program=(--bin "${words[0]#bin/}") ;;
     *) program=(--example "${words[0]}") ;;
     esac
     cargo run --locked --quiet "${program[@]}" -- "${words[@]:1}" >"$fresh"

@@ -124,7 +124,8 @@ configurations() {
         fail "not what the filter takes" "the name of each policy above says the file"
 }
 
-tidegate() { cargo run --locked --quiet --package tidegate-control --bin tidegate -- "$@"; }
+# Without --package, so that dependencies have the features that the tests compiled them with.
+tidegate() { cargo run --locked --quiet --bin tidegate -- "$@"; }
 
 # The policies of examples/migration are what the command makes of the rule beside them.
 migration() {
