@@ -2,8 +2,8 @@
 //!
 //! One API server serves all cases, which keep apart by namespace; a case that stops an API server has one of
 //! its own. The support: [`world`] (what cases share), [`policies`] (how a policy is refused), [`service`]
-//! (the service as a process, with its rights) and [`follower`] (a replica of it that has one namespace to
-//! itself). All other modules hold cases; a case is an async function that
+//! (the service as a process, with its rights), [`follower`] (a replica of it that has one namespace to itself)
+//! and [`written`] (what replicas have written). All other modules hold cases; a case is an async function that
 //! takes the world and stands in the list below.
 
 #![expect(
@@ -18,6 +18,7 @@ mod follower;
 mod policies;
 mod service;
 mod world;
+mod written;
 
 mod definition;
 mod reconcile;

@@ -22,6 +22,11 @@ pub(crate) fn spec(more: &Value) -> Value {
     spec
 }
 
+/// A sound `spec` for other workloads than those of `spec(&json!({}))`.
+pub(crate) fn for_others() -> Value {
+    spec(&json!({"selector": {"matchLabels": {"app": "other"}}}))
+}
+
 /// Puts `more` into `into`, object by object; null takes a key away.
 fn merge(into: &mut Value, more: &Value) {
     let (Value::Object(found), Value::Object(new)) = (&mut *into, more) else {

@@ -3,26 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{User, until};
+use tidegate_meshbed::until;
 
-use crate::policies::spec;
+use crate::policies::{for_others, spec};
 use crate::service::{Rights, account, start};
 use crate::world::World;
-
-/// What a user has written that Istio or a policy's author can see.
-fn visible_writes(world: &World, user: &User) -> usize {
-    let writes = world.cluster.writes_of(user);
-    let is_visible = |what: &str| {
-        matches!(
-            what,
-            "trafficextensions" | "wasmplugins" | "breakerpolicies/status"
-        )
-    };
-    writes
-        .iter()
-        .filter(|write| is_visible(&write.what()))
-        .count()
-}
+use crate::written::visible_writes;
 
 pub(crate) async fn a_killed_leader_is_followed_by_the_other_replica(world: Arc<World>) {
     let namespace = world.namespace("replicas").await;
@@ -39,20 +25,11 @@ pub(crate) async fn a_killed_leader_is_followed_by_the_other_replica(world: Arc<
     world.apply(&namespace, "before", &spec(&json!({}))).await;
     world.in_force(&namespace, "before").await;
     assert!(!second.leads().await);
-    assert_eq!(
-        visible_writes(&world, &users[1]),
-        0,
-        "the second only follows"
-    );
+    let written = visible_writes(&world.cluster, &users[1]);
+    assert_eq!(written, [""; 0], "the second only follows");
 
     first.process.kill();
-    world
-        .apply(
-            &namespace,
-            "after",
-            &spec(&json!({"selector": {"matchLabels": {"app": "other"}}})),
-        )
-        .await;
+    world.apply(&namespace, "after", &for_others()).await;
 
     world.in_force(&namespace, "after").await;
     assert!(second.leads().await);

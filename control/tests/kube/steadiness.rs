@@ -7,32 +7,16 @@ use serde_json::json;
 use tidegate_control::kube::flavour::Flavour;
 use tidegate_meshbed::{Cluster, User, until};
 
-use crate::policies::spec;
+use crate::policies::{for_others, spec};
 use crate::service::{Rights, account, start};
 use crate::world::World;
+use crate::written::{of_plugins, renewals, writes};
 
 /// Policies in a namespace of this case.
 const POLICIES: usize = 20;
 
 /// Renewals of the lease for which is watched: many times what a controller that cannot stop needs to show it.
 const RENEWALS: usize = 12;
-
-/// What a replica has written, the lease apart.
-fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
-    let writes = cluster.writes_of(user);
-    let all = writes
-        .iter()
-        .map(|write| format!("{} {}", write.verb, write.what()));
-    all.filter(|what| !what.ends_with(" leases")).collect()
-}
-
-fn renewals(cluster: &Cluster, user: &User) -> usize {
-    let writes = cluster.writes_of(user);
-    writes
-        .iter()
-        .filter(|write| write.what() == "leases")
-        .count()
-}
 
 /// Lets some time pass, counted in renewals of the lease instead of seconds.
 async fn some_renewals(cluster: &Cluster, user: &User) {
@@ -65,11 +49,11 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<World>) {
     apply_some(&world, &namespace).await;
     some_renewals(&world.cluster, &user).await;
     let before = writes(&world.cluster, &user);
-    let plugins = before
-        .iter()
-        .filter(|what| what.ends_with(" trafficextensions"))
-        .count();
-    assert_eq!(plugins, POLICIES, "one write for each: {before:?}");
+    assert_eq!(
+        of_plugins(&before),
+        POLICIES,
+        "one write for each: {before:?}"
+    );
 
     // Things happen that change nothing: a label on a policy, an annotation of somebody else on a plugin.
     let label = json!({"metadata": {"labels": {"team": "shop"}}});
@@ -131,20 +115,14 @@ pub(crate) async fn it_converges_when_the_api_server_is_back(_: Arc<World>) {
     until("it no longer leads", async || !replica.leads().await).await;
     assert_eq!(replica.status("/healthz").await, 200, "it lives");
     world.cluster.start_api_server().await.unwrap();
-    world
-        .apply(
-            &namespace,
-            "after",
-            &spec(&json!({"selector": {"matchLabels": {"app": "other"}}})),
-        )
-        .await;
+    world.apply(&namespace, "after", &for_others()).await;
 
     world.in_force(&namespace, "after").await;
     some_renewals(&world.cluster, &user).await;
     let written = writes(&world.cluster, &user);
-    let plugins = written
-        .iter()
-        .filter(|what| what.ends_with(" trafficextensions"))
-        .count();
-    assert_eq!(plugins, 2, "the first was not written again: {written:?}");
+    assert_eq!(
+        of_plugins(&written),
+        2,
+        "the first was not written again: {written:?}"
+    );
 }

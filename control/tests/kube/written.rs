@@ -1,0 +1,34 @@
+//! What replicas have written, by the API server's own record.
+
+use tidegate_meshbed::{Cluster, User};
+
+/// What somebody has written, the lease apart: `patch trafficextensions` and the like.
+pub(crate) fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
+    let writes = cluster.writes_of(user);
+    let all = writes
+        .iter()
+        .map(|write| format!("{} {}", write.verb, write.what()));
+    all.filter(|what| !what.ends_with(" leases")).collect()
+}
+
+/// Of these, what Istio or a policy's author can see.
+pub(crate) fn visible_writes(cluster: &Cluster, user: &User) -> Vec<String> {
+    let mut writes = writes(cluster, user);
+    writes.retain(|what| !what.ends_with(" events"));
+    writes
+}
+
+/// How many of some writes were of Istio's objects.
+pub(crate) fn of_plugins(writes: &[String]) -> usize {
+    let is_of_one = |what: &&String| what.ends_with(" trafficextensions");
+    writes.iter().filter(is_of_one).count()
+}
+
+/// How often somebody has written the lease.
+pub(crate) fn renewals(cluster: &Cluster, user: &User) -> usize {
+    let writes = cluster.writes_of(user);
+    writes
+        .iter()
+        .filter(|write| write.what() == "leases")
+        .count()
+}
