@@ -11,6 +11,7 @@
 mod cluster;
 mod documents;
 mod elections;
+mod events;
 mod plans;
 mod properties;
 mod replica;

@@ -1,0 +1,88 @@
+//! What `kubectl describe` tells of a policy's life: one Event for each transition of a condition, and none besides.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{BOTH, WEB, policy};
+use crate::replica::{Replica, pass, until};
+use crate::server::{Server, status};
+
+/// Long enough for every wait before another attempt to be over several times.
+const A_WHILE: Duration = Duration::from_secs(600);
+
+/// How often each reason was told of the policy `web`; a repetition may be a count within one Event.
+fn told(server: &Server) -> BTreeMap<String, u64> {
+    let mut told = BTreeMap::new();
+    for event in server.objects("events") {
+        if event["regarding"]["name"] == "web" {
+            let reason = event["reason"].as_str().unwrap().to_owned();
+            *told.entry(reason).or_default() += event["series"]["count"].as_u64().unwrap_or(1);
+        }
+    }
+    told
+}
+
+/// Waits until everything is told that there is to tell: just these reasons, so often each.
+async fn just(server: &Server, expected: &[(&str, u64)]) {
+    pass(A_WHILE).await;
+    let expected = expected
+        .iter()
+        .map(|(reason, count)| ((*reason).to_owned(), *count));
+    assert_eq!(told(server), expected.collect());
+}
+
+/// The policy `web` with bounds of its limit.
+fn limited(min: u32, max: u32) -> Value {
+    let mut policy = policy("web", WEB);
+    policy["spec"]["limit"] = json!({"min": min, "max": max});
+    policy
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_life_of_a_policy_is_one_event_for_each_transition() {
+    let server = Server::new(BOTH);
+    let replica = Replica::start(&server, "one");
+    server.put("breakerpolicies", &policy("web", WEB));
+    just(&server, &[("Accepted", 1), ("Programmed", 1)]).await;
+
+    // Another configuration is in force: no condition has changed, and no other policy's Events are this one's.
+    server.put("breakerpolicies", &limited(5, 10));
+    server.put("breakerpolicies", &policy("younger", WEB));
+    just(&server, &[("Accepted", 1), ("Programmed", 1)]).await;
+
+    // Both that it is not accepted and that it is not in force have this reason.
+    server.put("breakerpolicies", &limited(20, 10));
+    just(
+        &server,
+        &[("Accepted", 1), ("Invalid", 2), ("Programmed", 1)],
+    )
+    .await;
+
+    // Somebody holds a field; what is tried again and again is told once.
+    let mut taken = status(409, "Conflict", "conflict with kubectl");
+    taken["details"] = json!({"causes": [{"reason": "FieldManagerConflict"}]});
+    server.refuse("trafficextensions", Some(taken));
+    server.put("breakerpolicies", &limited(1, 10));
+    let known = [
+        ("Accepted", 2),
+        ("Conflicted", 1),
+        ("FieldsTaken", 1),
+        ("Invalid", 2),
+    ];
+    just(&server, &[&known[..], &[("Programmed", 1)]].concat()).await;
+
+    server.refuse("trafficextensions", None);
+    let known = [&known[..], &[("NoConflict", 1), ("Programmed", 2)]].concat();
+    just(&server, &known).await;
+
+    replica.stop().await;
+    let replica = Replica::start(&server, "two");
+    until("the other leads", || replica.metric("leading") == 1).await;
+    just(&server, &known).await;
+
+    server.remove("breakerpolicies", "web");
+    just(&server, &known).await;
+    replica.stop().await;
+}
