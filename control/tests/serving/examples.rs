@@ -13,8 +13,8 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::stage::{Stage, until};
 
-/// Where the module is in the containers.
-const MODULE: &str = "/etc/envoy/tidegate.wasm";
+/// Where the module is in the containers, and beside the configuration that is started from the repository.
+const MODULES: [&str; 2] = ["/etc/envoy/tidegate.wasm", "dist/tidegate.wasm"];
 
 fn example(path: &str) -> PathBuf {
     repository().join("examples").join(path)
@@ -24,7 +24,11 @@ fn example(path: &str) -> PathBuf {
 fn take(document: &mut Value, path: &str) {
     let text = fs::read_to_string(example(path)).unwrap();
     let module = release_module();
-    let text = text.replace(MODULE, module.to_str().unwrap());
+    let place = MODULES.into_iter().find(|place| text.contains(place));
+    let text = place.map_or_else(
+        || text.clone(),
+        |place| text.replace(place, module.to_str().unwrap()),
+    );
     let (found, malformed) = documents(text.as_bytes());
     assert!(malformed.is_none(), "{malformed:?}");
     let mut example = value_of(found[0].root());
@@ -45,12 +49,25 @@ fn take(document: &mut Value, path: &str) {
     *document = example;
 }
 
+#[test]
+fn no_envoy_of_the_examples_is_left_out() {
+    let mut found: Vec<String> = fs::read_dir(example(""))
+        .unwrap()
+        .map(|folder| folder.unwrap().path())
+        .filter(|folder| folder.join("envoy.yaml").exists())
+        .map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    found.sort();
+
+    assert_eq!(found, ["envoy", "standalone", "standalone-ecds"]);
+}
+
 async fn upstream() -> Upstream {
     let service = Duration::from_millis(2);
     Upstream::constant("upstream", 16, service).await.unwrap()
 }
 
-async fn answers(envoy: &Envoy) {
+async fn answers(envoy: &Envoy, cluster: &str) {
     let caller = Caller::http1(envoy.addr());
     until("it answers", async || {
         caller.get("/").await.is_ok_and(|reply| reply.status == 200)
@@ -58,9 +75,22 @@ async fn answers(envoy: &Envoy) {
     .await;
     until("the filter has counted it", async || {
         let metrics = envoy.admin().tidegate().await.unwrap();
-        metrics.sum("requests_total", "upstream") > 0
+        metrics.sum("requests_total", cluster) > 0
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_envoy_to_start_from_starts_and_counts() {
+    let upstream = upstream().await;
+    let envoy = Envoy::builder()
+        .cluster(Cluster::new("service", upstream.addr()))
+        .edit(|document| take(document, "envoy/envoy.yaml"))
+        .start()
+        .await
+        .unwrap();
+
+    answers(&envoy, "service").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +103,7 @@ async fn the_standalone_envoy_starts_and_counts() {
         .await
         .unwrap();
 
-    answers(&envoy).await;
+    answers(&envoy, "upstream").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,7 +120,7 @@ async fn the_envoy_with_discovery_runs_the_policy_of_its_folder() {
         .await
         .unwrap();
 
-    answers(&envoy).await;
+    answers(&envoy, "upstream").await;
     until("it runs the policy", async || {
         let resource = stage.resource().await;
         let proxies = stage.json("/v1/proxies").await;
