@@ -3,8 +3,9 @@
 
 A document that names a file, a make target or a metric which is gone sends its reader astray. Held
 against the tree: back-ticked paths, relative links with their anchors, `make` targets, and metric
-names against docs/metrics.md and docs/control-metrics.md. In the README's section on load tests every table has to link to a committed run,
-and each of its figures has to stand there. What only a build creates (dist/, out/, .tools/) is taken as given.
+names against docs/metrics.md and docs/control-metrics.md. Where the text above a table links to a committed run or
+to docs/bench.md, each of its figures has to stand there; below a heading on load tests there has to be such a link.
+What only a build creates (dist/, out/, .tools/) is taken as given.
 """
 
 import re
@@ -13,8 +14,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where the runs are that the README's section on load tests quotes.
-BASELINES = "loadtests/baselines/"
+# Where measurements stand that documents quote.
+RECORDS = ("loadtests/baselines/", "docs/bench.md")
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
 BUILT = ("dist/", "out/", ".tools/", "target/")
 # A name with one of these endings is meant as a file, wherever it stands.
@@ -102,21 +103,40 @@ def figures(text):
     return {figure.replace(",", "") for figure in FIGURE.findall(text)}
 
 
-def quoted(page):
-    """What is wrong with the tables of load tests: each figure beside its row's name is one of a committed run."""
+def tables(page):
+    """The tables of a page: number of the first row, heading above, what stands between that or the table before, rows."""
     for first, heading, lines in sections(page.read_text()):
-        rows = [(first + offset, line) for offset, line in enumerate(lines, 1) if line.startswith("|")]
-        if "load test" not in heading.lower() or not rows:
-            continue
-        links = re.findall(r"\]\((" + re.escape(BASELINES) + r"[^)#\s]+)", "\n".join(lines))
-        if not links:
-            yield first, f"the tables of \"{heading}\" link to no run in {BASELINES}"
-        runs = [page.parent / link for link in links]
-        known = set().union(*(figures(run.read_text()) for run in runs if run.is_file()))
-        for number, row in rows:
+        text, rows = [], []
+        for number, line in enumerate([*lines, ""], first + 1):
+            if line.startswith("|"):
+                rows.append(line)
+                continue
+            if rows:
+                yield number - len(rows), heading, "\n".join(text), rows
+                text, rows = [], []
+            text.append(line)
+
+
+def records(page, text):
+    """The records of measurements that a text links to."""
+    for link in re.findall(r"\]\(([^)#\s]+)", text):
+        record = (page.parent / link).resolve()
+        if record.is_file() and record.is_relative_to(ROOT) and str(record.relative_to(ROOT)).startswith(RECORDS):
+            yield record
+
+
+def quoted(page):
+    """What is wrong with tables of measurements: each figure beside its row's name is one of the record, or rounds one."""
+    for first, heading, text, rows in tables(page):
+        known = set().union(*(figures(record.read_text()) for record in records(page, text)))
+        if not known and "load test" in heading.lower():
+            yield first, f"the table of \"{heading}\" has no link to a run in {RECORDS[0]} above it"
+        for number, row in enumerate(rows, first):
             cells = row.strip().strip("|").split("|")[1:]
-            for figure in sorted(figures(" ".join(cells)) - known) if links else ():
-                yield number, f"{figure} is not in {' or '.join(links)}"
+            for figure in sorted(figures(" ".join(cells))) if known else ():
+                decimals = len(figure.partition(".")[2])
+                if figure not in known and all(f"{float(other):.{decimals}f}" != figure for other in known):
+                    yield number, f"{figure} is in no record that is linked above the table"
 
 
 def check(page, top, make, known):
@@ -137,8 +157,7 @@ def check(page, top, make, known):
                 yield number, f"the link to {link} leads nowhere"
             elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
                 yield number, f"{target.name} has no heading #{anchor}"
-    if page == ROOT / "README.md":
-        yield from quoted(page)
+    yield from quoted(page)
     for number, code in inline + fenced:
         for target in re.findall(r"(?:^|&& |\$ )make ([a-z][a-z0-9-]*)", code):
             if target not in make:
