@@ -69,8 +69,8 @@ loadtest-k6: module tools ## Play the k6 scenarios on a stage, or against BASE_U
 	@ci/load.sh k6
 	@BASE_URL="$(BASE_URL)" $(RUN) tidegate-loadtests -- k6 --tests $(or $(TESTS),all) --repeat $(REPEAT) --out $(or $(OUT),out/k6) $(ARGS)
 
-loadtest-report: rust ## Write one page from the results of load tests (RUNS="out/loadtests/a out/k6" OUT=out/report)
-	@$(RUN) tidegate-loadtests -- report $(or $(RUNS),$(wildcard out/loadtests/*/) $(wildcard out/k6)) $(if $(OUT),--out $(OUT)) $(ARGS)
+loadtest-report: rust ## Write one page from the results of load tests (RUNS="out/loadtests/a out/k6 out/bench" OUT=out/report)
+	@$(RUN) tidegate-loadtests -- report $(or $(RUNS),$(wildcard out/loadtests/*/) $(wildcard out/k6) $(patsubst %/,%,$(dir $(wildcard out/bench/runs.jsonl)))) $(if $(OUT),--out $(OUT)) $(ARGS)
 
 loadtest-compare: rust ## Say which differences between two runs are more than noise (A=out/loadtests/a B=out/loadtests/b)
 	@$(RUN) tidegate-loadtests -- compare $(or $(A),$(error A=: the folder of the first run)) $(or $(B),$(error B=: the folder of the second run)) $(if $(OUT),--out $(OUT)) $(ARGS)

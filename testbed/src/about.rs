@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::process::Command;
 
-use crate::envoy::{binary, repository};
+use sha2::{Digest as _, Sha256};
+
+use crate::envoy::{binary, release_module, repository};
 
 /// Versions, commit, machine and date.
 #[must_use]
@@ -58,6 +61,15 @@ pub fn metadata() -> BTreeMap<String, String> {
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value.unwrap_or_else(unknown)))
         .collect()
+}
+
+/// SHA-256 of the module that ships, in hexadecimal digits.
+///
+/// # Errors
+/// When the module is not there.
+pub fn module_sha256() -> io::Result<String> {
+    let digest = Sha256::digest(fs::read(release_module())?);
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL` -> `1.40.0`.

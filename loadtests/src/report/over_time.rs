@@ -49,8 +49,13 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
         });
         p95.top = Some(objective * OBJECTIVES).filter(|top| greatest(&p95) > *top);
     }
-    document.charts(vec![p95]);
     let is_alone = painted.len() == 1;
+    let has_p95 = painted
+        .iter()
+        .any(|(cell, ..)| cell.series.iter().any(|point| point.p95_ms.is_some()));
+    if has_p95 {
+        document.charts(vec![p95]);
+    }
     if !is_alone {
         document.charts(vec![good]);
     }
@@ -97,13 +102,14 @@ fn line(
     cell: &CellResult,
     value: impl Fn(&Point) -> Option<f64>,
 ) -> Line {
-    // A point stands in the middle of its second.
+    // A point stands in the middle of its stretch of time.
+    let half = step(cell) / 2.0;
     Line::new(
         name,
         colour,
         cell.series
             .iter()
-            .map(|point| (point.t + 0.5, value(point))),
+            .map(|point| (point.t + half, value(point))),
     )
 }
 
@@ -120,6 +126,14 @@ fn greatest(chart: &Chart) -> f64 {
 fn length(cell: &CellResult) -> f64 {
     cell.series.last().map_or_else(
         || number::float_len(cell.series.len()),
-        |point| point.t + 1.0,
+        |point| point.t + step(cell),
     )
+}
+
+/// Length of the stretch of time that a point stands for, in seconds.
+fn step(cell: &CellResult) -> f64 {
+    match cell.series.as_slice() {
+        [first, second, ..] => second.t - first.t,
+        _ => 1.0,
+    }
 }

@@ -91,7 +91,10 @@ impl Panel<'_> {
 }
 
 const fn is_ratio(figure: Figure) -> bool {
-    matches!(figure, Figure::SuccessRatio | Figure::ShedRatio)
+    matches!(
+        figure,
+        Figure::SuccessRatio | Figure::OracleRatio | Figure::ShedRatio
+    )
 }
 
 fn scale(bars: &Bars, figure: Figure) -> Scale {
@@ -127,6 +130,7 @@ fn heading(figure: Figure) -> (&'static str, &'static str) {
         Figure::Qps => ("Throughput", "requests a second"),
         Figure::SuccessRatio => ("Success", "% of requests"),
         Figure::GoodputRps => ("Goodput", "good answers a second"),
+        Figure::OracleRatio => ("Score", "% of what an oracle gets"),
         Figure::ShedRatio => ("Shed", "% of requests"),
         Figure::ReachedPerRequest => ("Reached the upstream", "attempts for each request"),
         Figure::MeanMs => ("Mean latency", "ms"),

@@ -63,15 +63,7 @@ pub(super) fn transition(document: &mut Document, all: &[Group<'_>], _: &Targets
 }
 
 pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
-    for name in distinct(all.iter().map(|group| group.any.cell.as_str())) {
-        let of_this: Vec<Group<'_>> = all
-            .iter()
-            .filter(|group| group.any.cell == name)
-            .cloned()
-            .collect();
-        document.subheading(name);
-        over_time::write(document, &of_this);
-    }
+    stories(document, all);
     let panel = Panel {
         title: "What became of the requests",
         text: "",
@@ -90,6 +82,36 @@ pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
         },
     };
     panel.write(document, all);
+}
+
+pub(super) fn bench(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+    let panel = Panel {
+        title: "Score and cost",
+        text: "",
+        figures: &[
+            Figure::OracleRatio,
+            Figure::ShedRatio,
+            Figure::ReachedPerRequest,
+            Figure::P99Ms,
+            Figure::CpuMicros,
+        ],
+        label: |cell| cell.cell.replace('-', "\n"),
+    };
+    panel.write(document, all);
+    stories(document, all);
+}
+
+/// Each cell over time, under its name.
+fn stories(document: &mut Document, all: &[Group<'_>]) {
+    for name in distinct(all.iter().map(|group| group.any.cell.as_str())) {
+        let of_this: Vec<Group<'_>> = all
+            .iter()
+            .filter(|group| group.any.cell == name)
+            .cloned()
+            .collect();
+        document.subheading(name);
+        over_time::write(document, &of_this);
+    }
 }
 
 pub(super) fn ambient(document: &mut Document, all: &[Group<'_>], _: &Targets) {

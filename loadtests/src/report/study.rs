@@ -16,7 +16,7 @@ pub(super) struct Section {
 }
 
 /// The studies, in the order of the report.
-pub(super) const SECTIONS: [Section; 6] = [
+pub(super) const SECTIONS: [Section; 7] = [
     Section {
         name: "transition",
         title: "From sidecars to a shared proxy",
@@ -59,6 +59,13 @@ pub(super) const SECTIONS: [Section; 6] = [
         text: "The scenarios of make loadtest-k6, each against an Envoy and an upstream of known capacity, with the \
                objective as thresholds.",
         pictures: pictures::k6,
+    },
+    Section {
+        name: "bench",
+        title: "Scenarios on real sockets",
+        text: "The scenarios of make bench: the same requests with each contender, held against an oracle that knows the \
+               capacity.",
+        pictures: pictures::bench,
     },
 ];
 

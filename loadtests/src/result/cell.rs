@@ -5,6 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// The scenarios of `make bench`, which are no published study.
+pub(super) const STUDY_OF_BENCH: &str = "bench";
+
 /// What became of one cell, once; a line of `results.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
@@ -100,6 +103,9 @@ pub struct Figures {
     pub success_ratio: Option<f64>,
     /// Answers with success and within the objective's latency, a second.
     pub goodput_rps: Option<f64>,
+    /// Good answers by what an oracle that knows the capacity would have got out of the same requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oracle_ratio: Option<f64>,
     /// Share of the requests that the proxy refused.
     pub shed_ratio: Option<f64>,
     /// Attempts that reached the upstream for each request of a caller.

@@ -11,6 +11,8 @@ pub enum Figure {
     SuccessRatio,
     /// See [`Figures::goodput_rps`].
     GoodputRps,
+    /// See [`Figures::oracle_ratio`].
+    OracleRatio,
     /// See [`Figures::shed_ratio`].
     ShedRatio,
     /// See [`Figures::reached_per_request`].
@@ -53,10 +55,11 @@ const MICROS: f64 = 1e6;
 
 impl Figure {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Qps,
         Self::SuccessRatio,
         Self::GoodputRps,
+        Self::OracleRatio,
         Self::ShedRatio,
         Self::ReachedPerRequest,
         Self::MeanMs,
@@ -78,6 +81,7 @@ impl Figure {
             Self::Qps => figures.qps,
             Self::SuccessRatio => figures.success_ratio,
             Self::GoodputRps => figures.goodput_rps,
+            Self::OracleRatio => figures.oracle_ratio,
             Self::ShedRatio => figures.shed_ratio,
             Self::ReachedPerRequest => figures.reached_per_request,
             Self::MeanMs => figures.mean_ms,
@@ -113,6 +117,7 @@ impl Figure {
             Self::Qps => "qps",
             Self::SuccessRatio => "success %",
             Self::GoodputRps => "goodput /s",
+            Self::OracleRatio => "of oracle %",
             Self::ShedRatio => "shed %",
             Self::ReachedPerRequest => "reached x",
             Self::MeanMs => "mean ms",
@@ -132,7 +137,9 @@ impl Figure {
     #[must_use]
     pub fn shown(self, value: f64) -> String {
         match self {
-            Self::SuccessRatio | Self::ShedRatio => format!("{:.1}", value * 100.0),
+            Self::SuccessRatio | Self::OracleRatio | Self::ShedRatio => {
+                format!("{:.1}", value * 100.0)
+            }
             Self::ReachedPerRequest | Self::CpuCores => format!("{value:.2}"),
             Self::Qps | Self::GoodputRps | Self::RssMib if value >= 100.0 => format!("{value:.0}"),
             _ if value >= 1_000.0 => format!("{value:.0}"),
@@ -145,7 +152,7 @@ impl Figure {
     #[must_use]
     pub const fn better(self) -> Better {
         match self {
-            Self::Qps | Self::SuccessRatio | Self::GoodputRps => Better::More,
+            Self::Qps | Self::SuccessRatio | Self::GoodputRps | Self::OracleRatio => Better::More,
             Self::ShedRatio => Better::Depends,
             _ => Better::Less,
         }

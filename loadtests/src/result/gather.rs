@@ -1,12 +1,10 @@
 //! The metadata of the run that is about to begin, asked of this machine.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-use sha2::{Digest, Sha256};
 use tidegate_testbed::{about, envoy};
 
 use super::info::UNKNOWN;
@@ -68,18 +66,17 @@ impl Circumstances {
                 versions.insert(program.to_owned(), version(*tool, program)?);
             }
         }
-        let path = envoy::release_module();
-        let module = fs::read(&path).map_err(|source| GatherError::Module { path, source })?;
+        let module_sha256 = about::module_sha256().map_err(|source| GatherError::Module {
+            path: envoy::release_module(),
+            source,
+        })?;
         Ok(RunInfo {
             run: self.run,
             machine: fact("processor"),
             cores: fact("cores").parse().unwrap_or(0),
             kernel: fact("kernel"),
             versions,
-            module_sha256: Sha256::digest(&module)
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            module_sha256,
             commit: fact("commit"),
             date: fact("date"),
             extent: self.extent,

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CellResult, Lack, RESULTS_FILE, RUN_FILE, RunInfo, Tool};
+use super::{CellResult, JOURNAL_FILE, Lack, RESULTS_FILE, RUN_FILE, RunInfo, Tool, bench};
 
 /// A run, with everything that can be used of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,15 +92,20 @@ impl Run {
     /// # Errors
     /// When a file cannot be read, or the metadata are missing or not complete.
     pub fn read(folder: &Path) -> Result<Self, ReadError> {
-        let path = folder.join(RUN_FILE);
-        let text = read(&path)?;
-        let info: RunInfo =
-            serde_json::from_str(&text).map_err(|source| ReadError::NotMetadata {
-                path: path.clone(),
-                source,
-            })?;
-        let results = folder.join(RESULTS_FILE);
-        let (cells, damaged) = parse(&read(&results)?, &results);
+        let (journal, path) = (folder.join(JOURNAL_FILE), folder.join(RUN_FILE));
+        let (path, info, cells, damaged) = if journal.exists() && !path.exists() {
+            let (info, cells, damaged) = bench::parse(&read(&journal)?, &journal);
+            (journal, info, cells, damaged)
+        } else {
+            let info: RunInfo =
+                serde_json::from_str(&read(&path)?).map_err(|source| ReadError::NotMetadata {
+                    path: path.clone(),
+                    source,
+                })?;
+            let results = folder.join(RESULTS_FILE);
+            let (cells, damaged) = parse(&read(&results)?, &results);
+            (path, info, cells, damaged)
+        };
         // A tool that is missing has no version and no figures either.
         let with_figures = cells.iter().filter(|cell| cell.error().is_none());
         let tools: BTreeSet<Tool> = with_figures.map(|cell| cell.tool).collect();
@@ -155,6 +160,17 @@ fn read(path: &Path) -> Result<String, ReadError> {
 
 /// The cells of a file, and the lines that are none.
 fn parse(text: &str, path: &Path) -> (Vec<CellResult>, Vec<Damage>) {
+    lines(text, path, |line| {
+        serde_json::from_str(line).map_err(|error| error.to_string())
+    })
+}
+
+/// The cells of a file whose lines `read` understands, and the lines that are none.
+pub(super) fn lines(
+    text: &str,
+    path: &Path,
+    mut read: impl FnMut(&str) -> Result<CellResult, String>,
+) -> (Vec<CellResult>, Vec<Damage>) {
     let (mut cells, mut damaged) = (Vec::<CellResult>::new(), Vec::new());
     let mut places = BTreeMap::new();
     let count = text.lines().count();
@@ -162,7 +178,7 @@ fn parse(text: &str, path: &Path) -> (Vec<CellResult>, Vec<Damage>) {
         if content.trim().is_empty() {
             continue;
         }
-        match serde_json::from_str::<CellResult>(content) {
+        match read(content) {
             Ok(cell) => {
                 let place = *places.entry(cell.name()).or_insert(cells.len());
                 match cells.get_mut(place) {
@@ -170,10 +186,10 @@ fn parse(text: &str, path: &Path) -> (Vec<CellResult>, Vec<Damage>) {
                     None => cells.push(cell),
                 }
             }
-            Err(error) => damaged.push(Damage {
+            Err(reason) => damaged.push(Damage {
                 path: path.to_owned(),
                 line,
-                reason: error.to_string(),
+                reason,
                 is_cut_short: line == count && !text.ends_with('\n'),
             }),
         }

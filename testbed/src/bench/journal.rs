@@ -1,8 +1,8 @@
 //! Runs as lines of JSON, written as soon as each is over.
 //!
 //! An interrupted benchmark goes on where it was: the lines of the same conditions are kept, and their runs are
-//! not made again. Conditions are what the figures depend on: commit, build, Envoy, scale, and for each line its
-//! seed and workers.
+//! not made again. Conditions are what the figures depend on: commit, build, Envoy, module, scale, and for each line
+//! its seed and workers.
 //!
 //! Edges: a last line that was cut off in the middle is dropped. Lines of other conditions are dropped as well, and
 //! counted. A working copy with changes is one condition, whatever the changes are.
@@ -48,9 +48,11 @@ impl Line {
 }
 
 /// Facts of the metadata that have to be the same for figures to be compared.
-const CONDITIONS: [&str; 4] = ["commit", "build", "envoy", "scale"];
+const CONDITIONS: [&str; 5] = ["commit", "build", "envoy", "module", "scale"];
 
-fn is_alike(one: &Metadata, other: &Metadata) -> bool {
+/// Whether figures of runs with such metadata may be compared with each other.
+#[must_use]
+pub fn is_alike(one: &Metadata, other: &Metadata) -> bool {
     CONDITIONS
         .iter()
         .all(|fact| one.get(*fact) == other.get(*fact))

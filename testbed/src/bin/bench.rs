@@ -96,6 +96,11 @@ async fn bench(options: &Options) -> Result<bool> {
     let mut metadata = about::metadata();
     metadata.insert("repeat".to_owned(), options.repeat.to_string());
     metadata.insert("scale".to_owned(), options.scale.to_string());
+    metadata.insert("planned".to_owned(), turns.len().to_string());
+    // Without a module only others take part.
+    if let Ok(digest) = about::module_sha256() {
+        metadata.insert("module".to_owned(), digest);
+    }
 
     let outcomes = run_all(options, &turns, &metadata).await?;
     finish(options, &scenarios, &outcomes, &metadata)
