@@ -15,6 +15,7 @@ mod over_time;
 mod panel;
 mod pictures;
 mod scores;
+mod storm;
 mod study;
 mod transition;
 

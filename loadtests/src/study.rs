@@ -27,6 +27,8 @@ use tidegate_sim::scenario::ScenarioError;
 use crate::matrix::Cell;
 use crate::result::{Extent, Parameter};
 
+pub(crate) use traffic::storm_spike;
+
 /// A published experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Study {

@@ -5,6 +5,7 @@ use super::document::Document;
 use super::groups::{Group, distinct};
 use super::over_time;
 use super::panel::{Panel, parameter};
+use super::storm;
 use crate::result::{Figure, Parameter};
 use crate::score::Targets;
 
@@ -82,6 +83,7 @@ pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
         },
     };
     panel.write(document, all);
+    storm::write(document, all);
 }
 
 pub(super) fn bench(document: &mut Document, all: &[Group<'_>], _: &Targets) {

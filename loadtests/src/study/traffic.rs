@@ -7,6 +7,7 @@
 //!
 //! The service of the first three is the testbed's standard one: 400 requests a second, 40 ms each on average.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use tidegate_sim::profile::{Behaviour, Delay, Errors};
@@ -65,6 +66,17 @@ const FAULTS: [Fault; 2] = [
 const STORM: &str = include_str!("../../scenarios/storm.toml");
 const QUEUE: &str = include_str!("../../scenarios/queue.toml");
 const CASCADE: &str = include_str!("../../scenarios/cascade.toml");
+
+/// When the load of the storms is above the capacity, in seconds from the beginning.
+pub(crate) fn storm_spike() -> Option<Range<f64>> {
+    let storm = Scenario::parse(STORM, "storm.toml").ok()?;
+    let load = &storm.clients.first()?.load;
+    let mut points = load
+        .iter()
+        .skip_while(|point| point.x.is_none_or(|x| x <= 1.0));
+    let mut next = || points.next().map(|point| point.at.as_secs_f64());
+    Some(next()?..next()?)
+}
 
 fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
     let mut cells = Vec::new();
@@ -219,4 +231,14 @@ fn storm(
         repetition,
         (scenario, Load::Story),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spike_of_the_storms_is_known() {
+        assert_eq!(storm_spike(), Some(4.0..9.0));
+    }
 }
