@@ -7,6 +7,8 @@
 # make them. All is kept in a cache outside the clone (${TIDEGATE_CACHE:-~/.cache/tidegate}) under the hash
 # of what it is made from, so that with a filled cache Go is not needed. A file in the cache is complete or
 # not there, because it gets its name last.
+#
+# With --cached before the names nothing is built: whether all of them are in the cache is the exit code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
@@ -105,6 +107,8 @@ schemas() {
     say "$count schemas"
 }
 
+is_asked=
+if [ "${1-}" = --cached ]; then is_asked=yes && shift; fi
 [ $# -gt 0 ] || fail "nothing to build: name one or more tools"
 missing=()
 wants_schemas=
@@ -114,6 +118,10 @@ for name; do
     package_of "$name" >/dev/null
     [ -x "$(place_of "$name")" ] || missing+=("$name")
 done
+if [ -n "$is_asked" ]; then
+    [ ${#missing[@]} = 0 ] && { [ -z "$wants_schemas" ] || [ -d "$definitions" ]; }
+    exit
+fi
 [ ${#missing[@]} = 0 ] || build "${missing[@]}"
 [ -z "$wants_schemas" ] || [ -d "$definitions" ] || schemas
 
