@@ -60,9 +60,12 @@ pub(crate) fn circumstances(run: &Run) -> String {
         .versions
         .iter()
         .map(|(name, version)| format!("{name} {version}"));
+    // What was left empty on the command line is no setting.
     let parameters = info
         .parameters
         .iter()
+        .map(|(name, value)| (name, value.to_string()))
+        .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| format!("{name} {value}"));
     let facts = [
         format!("run {} ({})", info.run, info.extent),
@@ -78,4 +81,32 @@ pub(crate) fn circumstances(run: &Run) -> String {
         parameters.collect::<Vec<_>>().join(", "),
     ];
     facts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn committed_reports_are_what_their_results_say() {
+        let baselines = Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines");
+        let folders: Vec<_> = fs::read_dir(baselines)
+            .unwrap()
+            .map(|folder| folder.unwrap().path())
+            .collect();
+        assert!(!folders.is_empty());
+        for folder in folders {
+            let run = Run::read(&folder).unwrap();
+            let fresh = report(&[run], &Targets::ours().unwrap()).markdown();
+            let committed = fs::read_to_string(folder.join("report.md")).unwrap();
+            assert!(
+                fresh == committed,
+                "make loadtest-report RUNS={} writes its report.md anew",
+                folder.display()
+            );
+        }
+    }
 }

@@ -188,14 +188,18 @@ impl Document {
     }
 }
 
-/// What tables need beyond the style of all pages: words to the left, and long ones in several lines.
+/// What tables need beyond the style of all pages: words to the left, long ones in several lines so that figures have
+/// room, and the name of a row that stays while its figures are scrolled.
 const STYLE: &str = "<style>.w2 td:nth-child(2),.w2 th:nth-child(2){text-align:left}\
+    .w1 th,.w2 th{white-space:normal}\
+    .w1 td:first-child,.w2 td:first-child{white-space:normal;min-width:9em;max-width:19em;\
+    position:sticky;left:0;background:var(--card)}\
     .words td:last-child{white-space:normal;min-width:20em}\
     details{margin:18px 0}summary{cursor:pointer;font-weight:600;font-size:15.5px;margin-bottom:8px}</style>";
 
 /// What stands before a table.
 fn opening(summary: Option<&str>, words: usize) -> String {
-    let class = if words > 1 { " class=\"w2\"" } else { "" };
+    let class = format!(" class=\"w{}\"", words.min(2));
     summary.map_or_else(
         || format!("<div{class}>"),
         |summary| {

@@ -115,16 +115,15 @@ pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
     all.into_iter().map(painted).collect()
 }
 
-/// Colours for those that have none of their own.
-const FREE: [Colour; 8] = [
-    Colour::Gold,
+/// Colours for those that have none of their own; not those near to orange and plum, in which a contender's own picture
+/// has what was shed and what failed.
+const FREE: [Colour; 6] = [
     Colour::Violet,
-    Colour::Blue,
-    Colour::Orange,
-    Colour::Brown,
-    Colour::Cyan,
     Colour::Navy,
     Colour::Olive,
+    Colour::Blue,
+    Colour::Cyan,
+    Colour::Slate,
 ];
 
 fn colour(who: &Who, is_one_topology: bool) -> Option<Colour> {

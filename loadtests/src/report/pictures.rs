@@ -65,8 +65,35 @@ pub(super) fn transition(document: &mut Document, all: &[Group<'_>], _: &Targets
 
 pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
     stories(document, all);
+    let part = |group: &Group<'_>| {
+        group
+            .any
+            .cell
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    // Each part of the study by itself: not all play all of them, and that is no gap.
+    for name in distinct(all.iter().map(part)) {
+        let of_this: Vec<Group<'_>> = all
+            .iter()
+            .filter(|group| part(group) == name)
+            .cloned()
+            .collect();
+        became(
+            document,
+            &format!("What became of the requests: {name}"),
+            &of_this,
+        );
+    }
+    storm::write(document, all);
+}
+
+/// Adds what became of the requests of some cells.
+fn became(document: &mut Document, title: &str, groups: &[Group<'_>]) {
     let panel = Panel {
-        title: "What became of the requests",
+        title,
         text: "",
         figures: &[
             Figure::SuccessRatio,
@@ -82,8 +109,7 @@ pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
                 .replace(' ', "\n")
         },
     };
-    panel.write(document, all);
-    storm::write(document, all);
+    panel.write(document, groups);
 }
 
 pub(super) fn bench(document: &mut Document, all: &[Group<'_>], _: &Targets) {
@@ -166,7 +192,7 @@ const SAID: [(&str, &str); 4] = [
     ("success_by_criticality", "success by criticality"),
 ];
 
-pub(super) fn k6(document: &mut Document, all: &[Group<'_>], targets: &Targets) {
+pub(super) fn k6(document: &mut Document, all: &[Group<'_>], _: &Targets) {
     let head: Vec<&str> = std::iter::once("scenario")
         .chain(SAID.map(|(_, head)| head))
         .collect();
@@ -185,5 +211,6 @@ pub(super) fn k6(document: &mut Document, all: &[Group<'_>], targets: &Targets) 
             .collect()
     });
     document.table(&head, rows.collect(), head.len());
-    traffic(document, all, targets);
+    stories(document, all);
+    became(document, "What became of the requests", all);
 }
