@@ -49,17 +49,44 @@ fn take(document: &mut Value, path: &str) {
     *document = example;
 }
 
+/// All files of the examples whose name ends so.
+fn files(ending: &str) -> Vec<PathBuf> {
+    let mut folders = vec![example("")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_str().unwrap().ends_with(ending) {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn every_configuration_of_the_examples_is_yaml() {
+    let files = files(".yaml");
+    assert!(files.len() > 20, "{files:?}");
+    for file in files {
+        let (found, malformed) = documents(&fs::read(&file).unwrap());
+        assert!(malformed.is_none(), "{}: {malformed:?}", file.display());
+        assert!(!found.is_empty(), "{} is empty", file.display());
+    }
+}
+
 #[test]
 fn no_envoy_of_the_examples_is_left_out() {
-    let mut found: Vec<String> = fs::read_dir(example(""))
-        .unwrap()
-        .map(|folder| folder.unwrap().path())
-        .filter(|folder| folder.join("envoy.yaml").exists())
-        .map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned())
-        .collect();
+    let mut found: Vec<PathBuf> = files("envoy.yaml");
     found.sort();
 
-    assert_eq!(found, ["envoy", "standalone", "standalone-ecds"]);
+    let started = ["envoy", "standalone", "standalone-ecds"];
+    assert_eq!(
+        found,
+        started.map(|folder| example(folder).join("envoy.yaml"))
+    );
 }
 
 async fn upstream() -> Upstream {
