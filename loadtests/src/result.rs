@@ -16,8 +16,8 @@ mod gather;
 mod info;
 mod read;
 
-pub use cell::{CellResult, Figures, Outcome, Parameter, Point, Tool, Topology};
-pub use figure::{Better, Figure};
+pub use cell::{CellResult, Outcome, Parameter, Point, Tool, Topology};
+pub use figure::{Better, Figure, Figures};
 pub use gather::{Circumstances, GatherError};
 pub use info::{Extent, Lack, RunInfo};
 pub use read::{Damage, ReadError, Run};

@@ -1,26 +1,23 @@
 //! `run`: plays studies, and writes down each cell as soon as it is over.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod folder;
+
 use std::fs;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
-use tidegate_loadtests::journal::Journal;
 use tidegate_loadtests::matrix::Cell;
-use tidegate_loadtests::result::{
-    CellResult, Circumstances, Extent, Figure, Outcome, Parameter, RUN_FILE, Tool,
-};
+use tidegate_loadtests::result::{CellResult, Extent, Figure, Outcome};
 use tidegate_loadtests::runner::Runner;
 use tidegate_loadtests::study::{self, Study};
-use tidegate_loadtests::tool::program;
 use tidegate_loadtests::topology::Ports;
 use tidegate_testbed::bench::clock::{Clock, spoken};
+use tidegate_testbed::envoy;
 use tidegate_testbed::run::{interrupted, raise_file_limit};
-use tidegate_testbed::{about, envoy};
 
 /// Play studies and write down what came out.
 #[derive(Debug, Args)]
@@ -114,7 +111,7 @@ fn list(cells: &[Cell]) {
 async fn play_all(options: &Options, cells: &[Cell]) -> Result<ExitCode> {
     check_parts()?;
     raise_file_limit();
-    let (folder, mut journal) = open(options, cells)?;
+    let (folder, mut journal) = folder::open(options, cells)?;
     let runner = Runner {
         folder: folder.clone(),
         ports: options.first_port.map_or(Ports::Any, Ports::From),
@@ -173,74 +170,6 @@ fn check_parts() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The folder of the run and its journal, begun or gone on with.
-fn open(options: &Options, cells: &[Cell]) -> Result<(PathBuf, Journal)> {
-    let extent = extent(options);
-    let name = match (&options.name, options.resume) {
-        (Some(name), _) => name.clone(),
-        (None, true) => last(&options.out, extent)?,
-        (None, false) => new_name(extent),
-    };
-    let tools: BTreeSet<Tool> = cells.iter().map(Cell::tool).collect();
-    let is_there = |tool: &Tool| tool.program().is_none_or(|name| program(name).is_ok());
-    let mut planned: BTreeMap<String, usize> = BTreeMap::new();
-    for cell in cells {
-        *planned.entry(cell.study.to_owned()).or_default() += 1;
-    }
-    let text = |text: &str| Parameter::Text(text.to_owned());
-    let info = Circumstances {
-        run: name.clone(),
-        extent,
-        parameters: [
-            ("studies".to_owned(), text(&options.studies.join(","))),
-            ("cells".to_owned(), text(&options.cells)),
-            ("envoy_workers".to_owned(), Parameter::Number(1.0)),
-        ]
-        .into(),
-        planned,
-        tools: tools.into_iter().filter(is_there).collect(),
-    }
-    .gather()?;
-    let folder = options.out.join(&name);
-    let journal = if options.resume {
-        Journal::resume(&folder, &info)?
-    } else if folder.join(RUN_FILE).exists() {
-        bail!(
-            "{}: found a run, expected none (RESUME=1 goes on with it)",
-            folder.display()
-        );
-    } else {
-        Journal::begin(&folder, &info)?
-    };
-    Ok((folder, journal))
-}
-
-/// Extent, date and time, such as `reduced-20261121-1030`.
-fn new_name(extent: Extent) -> String {
-    let date = about::metadata().remove("date").unwrap_or_default();
-    let digits: String = date.chars().filter(char::is_ascii_digit).collect();
-    let (day, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
-    format!("{extent}-{day}-{time}")
-}
-
-/// The last run of an extent; names sort by time.
-fn last(out: &Path, extent: Extent) -> Result<String> {
-    let begins = format!("{extent}-");
-    let folders = fs::read_dir(out).with_context(|| format!("read {}", out.display()))?;
-    let names = folders
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let last = names
-        .filter(|name| name.starts_with(&begins) && out.join(name).join(RUN_FILE).exists())
-        .max();
-    last.with_context(|| {
-        format!(
-            "{}: found no run whose name begins with {begins}",
-            out.display()
-        )
-    })
 }
 
 /// The name of a cell as that of a folder.

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Figures;
+
 /// The scenarios of `make bench`, which are no published study.
 pub(super) const STUDY_OF_BENCH: &str = "bench";
 
@@ -85,49 +87,6 @@ pub enum Outcome {
         /// Why.
         error: String,
     },
-}
-
-/// Figures of one cell; ratios are 0..=1, a figure that the tool does not give is none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Figures {
-    /// Length of the measurement, in seconds.
-    pub seconds: Option<f64>,
-    /// Requests that ended.
-    pub requests: Option<f64>,
-    /// Requests that ended, a second.
-    pub qps: Option<f64>,
-    /// Requests that were to be sent, a second; none in a closed loop at full rate.
-    pub offered_qps: Option<f64>,
-    /// Share of the requests that were answered with success.
-    pub success_ratio: Option<f64>,
-    /// Answers with success and within the objective's latency, a second.
-    pub goodput_rps: Option<f64>,
-    /// Good answers by what an oracle that knows the capacity would have got out of the same requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oracle_ratio: Option<f64>,
-    /// Share of the requests that the proxy refused.
-    pub shed_ratio: Option<f64>,
-    /// Attempts that reached the upstream for each request of a caller.
-    pub reached_per_request: Option<f64>,
-    /// Mean latency, in milliseconds.
-    pub mean_ms: Option<f64>,
-    /// Median of latency, in milliseconds.
-    pub p50_ms: Option<f64>,
-    /// 75th percentile of latency, in milliseconds.
-    pub p75_ms: Option<f64>,
-    /// 90th percentile of latency, in milliseconds.
-    pub p90_ms: Option<f64>,
-    /// 95th percentile of latency, in milliseconds.
-    pub p95_ms: Option<f64>,
-    /// 99th percentile of latency, in milliseconds.
-    pub p99_ms: Option<f64>,
-    /// 99.9th percentile of latency, in milliseconds.
-    pub p999_ms: Option<f64>,
-    /// CPU time of all Envoys of the cell during the measurement, in seconds.
-    pub cpu_seconds: Option<f64>,
-    /// Resident memory of all Envoys of the cell together, in MiB.
-    pub rss_mib: Option<f64>,
 }
 
 /// Values of one stretch of time, as a rule a second.
