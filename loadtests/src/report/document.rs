@@ -194,6 +194,7 @@ const STYLE: &str = "<style>.w2 td:nth-child(2),.w2 th:nth-child(2){text-align:l
     .w1 th,.w2 th{white-space:normal}\
     .w1 td:first-child,.w2 td:first-child{white-space:normal;min-width:9em;max-width:19em;\
     position:sticky;left:0;background:var(--card)}\
+    @media(max-width:600px){.w1 td:first-child,.w2 td:first-child{min-width:9.5em;max-width:10em;overflow-wrap:anywhere}}\
     .words td:last-child{white-space:normal;min-width:20em}\
     details{margin:18px 0}summary{cursor:pointer;font-weight:600;font-size:15.5px;margin-bottom:8px}</style>";
 
