@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks the compose files of the examples: against the schema of the Compose specification, by the library
 # that docker compose is built on (ci/compose, pinned by go.mod and go.sum), and for everything that they
-# mount or build from. That their Envoy is the one that the tests run is checked here as well.
+# mount or build from. That their Envoy is the one that the tests run is checked here as well, and that every example
+# has the scripts that its page speaks of.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
@@ -20,6 +21,14 @@ if [ ! -x "$program" ]; then
         fail "go could not build ci/compose" "its message stands above"
     mv -f "$fresh" "$program"
 fi
+
+# What every example is started, tried and ended with.
+for page in examples/*/README.md; do
+    for script in "${page%/*}"/{up,try,down}; do
+        [ -x "$script" ] || fail "$script is missing, or cannot be executed"
+        bash -n "$script" || fail "$script is no script of bash"
+    done
+done
 
 files=(examples/*/compose.yaml)
 "$program" "$PWD" "${files[@]}" || fail "compose files are wrong"
