@@ -15,12 +15,19 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 /// # Panics
 /// When it is not so within [`BOUND`].
 #[track_caller]
-pub fn until(what: &str, is_so: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+pub fn until<F: AsyncFnMut() -> bool>(
+    what: &str,
+    is_so: F,
+) -> impl Future<Output = ()> + use<F> {
     let place = std::panic::Location::caller();
-    wait(what, place, is_so)
+    wait(what.to_owned(), place, is_so)
 }
 
-async fn wait(what: &str, place: &std::panic::Location<'_>, mut is_so: impl AsyncFnMut() -> bool) {
+async fn wait(
+    what: String,
+    place: &std::panic::Location<'_>,
+    mut is_so: impl AsyncFnMut() -> bool,
+) {
     let deadline = Instant::now() + BOUND;
     // A look that gets no answer must not take longer either.
     while timeout_at(deadline, is_so()).await != Ok(true) {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tidegate_meshbed::until;
-use tidegate_testbed::client::Caller;
-use tidegate_testbed::upstream::{Script, Upstream};
+use tidegate_testbed::upstream::Upstream;
 
+use crate::door::{self, Door, one_at_a_time};
 use crate::load::{SHED, pour};
 use crate::mesh::{Mesh, is_guarded};
 
@@ -50,40 +50,28 @@ pub(crate) async fn a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway(
 
 pub(crate) async fn a_changed_policy_is_soon_in_traffic(mesh: Arc<Mesh>) {
     let namespace = mesh.world.namespace("timed").await;
-    // One request is enough to fill it, and the limit is one: every other request is shed.
-    let upstream = Upstream::builder("slow")
-        .script(|request| (request.path == "/held").then_some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
-    mesh.register(&namespace, "slow.example", &upstream).await;
-    let envoy = mesh.gateway(&namespace, "timed", "slow.example").await;
-    let caller = Caller::http1(envoy.addr());
-    let closed = |status: u16| json!({"limit": {"min": 1, "initial": 1, "max": 1}, "shed": {"status": status}});
-    mesh.apply_policy(&namespace, "timed", &closed(SHED)).await;
-    is_guarded(&envoy).await;
-    let held = {
-        let caller = caller.clone();
-        tokio::spawn(async move { caller.get("/held").await })
-    };
-    until("one is under way", async || {
-        upstream.received_for("/held") > 0
-    })
-    .await;
-    let status = async || caller.get("/").await.map_or(0, |reply| reply.status);
-    until("the others are shed", async || status().await == SHED).await;
+    let upstream = door::upstream("timed").await;
+    mesh.register(&namespace, "timed.example", &upstream).await;
+    let envoy = mesh.gateway(&namespace, "timed", "timed.example").await;
+    let door = Door::at(envoy.addr());
+    let _held = door.hold(&upstream).await;
 
     let applied = Instant::now();
-    mesh.apply_policy(&namespace, "timed", &closed(SHED + 1))
+    mesh.apply_policy(&namespace, "timed", &one_at_a_time(SHED))
         .await;
-    until("they are shed as the changed policy says", async || {
-        status().await == SHED + 1
-    })
-    .await;
+    is_guarded(&envoy).await;
+    let first = applied.elapsed();
+    let _counted = door.hold(&upstream).await;
+    door.answers(SHED).await;
+
+    let applied = Instant::now();
+    mesh.apply_policy(&namespace, "timed", &one_at_a_time(SHED + 1))
+        .await;
+    door.answers(SHED + 1).await;
 
     println!(
-        "policy applied -> in traffic: {} ms",
+        "policy applied -> in traffic: the first {} ms (with the VM), a change {} ms",
+        first.as_millis(),
         applied.elapsed().as_millis()
     );
-    held.abort();
 }

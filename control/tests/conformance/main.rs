@@ -3,8 +3,8 @@
 //! A real API server, a real istiod, real Envoys, the service as it ships and the module as it ships. Each module below
 //! is one thing that an operator relies on, and reads as a description of it: what is applied, what happens, what is
 //! seen. A case is an async function that takes the mesh and stands in the list below; one that stops a server has a
-//! mesh of its own. The support: [`mesh`] (the servers, and what is applied to them), [`load`] (requests and what
-//! becomes of them), and from the tests against an API server alone [`world`], [`service`] and [`policies`].
+//! mesh of its own. The support: [`mesh`] (the servers, and what is applied to them), [`load`] (many requests and what
+//! becomes of them), [`door`] (a service with one place), and from the tests against an API server alone [`world`], [`service`] and [`policies`].
 
 #![expect(
     clippy::unwrap_used,
@@ -13,6 +13,7 @@
     reason = "these are tests: to stop at the first surprise is what is wanted"
 )]
 
+mod door;
 mod load;
 mod mesh;
 #[path = "../kube/policies.rs"]
@@ -27,6 +28,7 @@ mod world;
 
 mod deletion;
 mod gateway;
+mod sidecar;
 
 use std::process::ExitCode;
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         cases![
             gateway::a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway,
             gateway::a_changed_policy_is_soon_in_traffic,
+            sidecar::one_policy_guards_both_directions_with_a_state_for_each_service,
             deletion::deleting_a_policy_takes_the_filter_out_and_nothing_else,
             deletion::without_the_service_kubernetes_removes_what_a_policy_owned,
         ],

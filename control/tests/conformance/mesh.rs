@@ -72,17 +72,30 @@ impl Mesh {
 
     /// Makes an upstream known to the mesh as `host`, port 80.
     pub(crate) async fn register(&self, namespace: &str, host: &str, upstream: &Upstream) {
-        let port = upstream.addr().port();
-        self.apply(namespace, &json!({
+        self.register_at(namespace, host, 80, upstream).await;
+    }
+
+    /// The same with another port of the service.
+    pub(crate) async fn register_at(
+        &self,
+        namespace: &str,
+        host: &str,
+        port: u16,
+        upstream: &Upstream,
+    ) {
+        let entry = json!({
             "apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
             "metadata": {"name": host.replace('.', "-")},
             "spec": {
                 "hosts": [host], "location": "MESH_EXTERNAL", "resolution": "STATIC",
-                "ports": [{"number": 80, "name": "http", "protocol": "HTTP", "targetPort": port}],
+                "ports": [{
+                    "number": port, "name": "http", "protocol": "HTTP",
+                    "targetPort": upstream.addr().port(),
+                }],
                 "endpoints": [{"address": "127.0.0.1"}],
             },
-        }))
-        .await;
+        });
+        self.apply(namespace, &entry).await;
     }
 
     /// A gateway in front of `host`, configured by istiod, through which requests reach it.

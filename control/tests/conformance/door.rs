@@ -1,0 +1,103 @@
+//! A service with one place: while a request holds it, what becomes of the next one shows what the proxy runs.
+//!
+//! With a limit of one, a shed request is no matter of rates or luck, and the status of the shed reply says by which
+//! policy.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tidegate_meshbed::until;
+use tidegate_testbed::client::{Call, Caller};
+use tidegate_testbed::upstream::{Script, Upstream};
+use tokio::task::JoinHandle;
+
+/// A request for this path is never answered.
+const HELD: &str = "/held";
+
+/// Settings of a policy that lets in one request at a time and sheds the others with `status`.
+pub(crate) fn one_at_a_time(status: u16) -> Value {
+    json!({"limit": {"min": 1, "initial": 1, "max": 1}, "shed": {"status": status}})
+}
+
+/// An upstream that answers at once, or never where a request is to hold the place.
+pub(crate) async fn upstream(name: &str) -> Upstream {
+    let builder = Upstream::builder(name);
+    let script = builder.script(|request| {
+        Some(match request.path.as_str() {
+            HELD => Script::Hang,
+            _ => Script::status(200),
+        })
+    });
+    script.start().await.unwrap()
+}
+
+/// Where requests for a host are sent.
+#[derive(Clone)]
+pub(crate) struct Door {
+    caller: Caller,
+    host: Option<String>,
+}
+
+/// A request that is under way, until it is dropped.
+pub(crate) struct Held(JoinHandle<()>);
+
+impl Door {
+    /// The door of a proxy with one service behind it.
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        Self {
+            caller: Caller::http1(address),
+            host: None,
+        }
+    }
+
+    /// The door through which requests for `host` go.
+    pub(crate) fn to(address: SocketAddr, host: &str) -> Self {
+        Self {
+            host: Some(host.to_owned()),
+            ..Self::at(address)
+        }
+    }
+
+    fn call(&self, path: &str) -> Call {
+        match &self.host {
+            Some(host) => Call::get(path).authority(host),
+            None => Call::get(path),
+        }
+    }
+
+    /// The status of the answer to a request, 0 when there is none.
+    pub(crate) async fn status(&self) -> u16 {
+        let reply = self.caller.call(&self.call("/")).await;
+        reply.map_or(0, |reply| reply.status)
+    }
+
+    /// Waits until requests are answered with `status`.
+    #[track_caller]
+    pub(crate) fn answers(&self, status: u16) -> impl Future<Output = ()> {
+        let door = self.clone();
+        until(
+            &format!("requests are answered {status}"),
+            async move || door.status().await == status,
+        )
+    }
+
+    /// Sends a request that holds the place, and waits until `upstream` has it.
+    pub(crate) async fn hold(&self, upstream: &Upstream) -> Held {
+        let before = upstream.received_for(HELD);
+        let door = self.clone();
+        let held = Held(tokio::spawn(async move {
+            let _ = door.caller.call(&door.call(HELD)).await;
+        }));
+        until("the place is taken", async || {
+            upstream.received_for(HELD) > before
+        })
+        .await;
+        held
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,98 @@
+//! Case 2: a sidecar, in both directions at once.
+//!
+//! One policy puts the filter before the workload and before what the workload calls. Each cluster has a state of its
+//! own, and a rule finds its service by the name in Istio's name of the cluster.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tidegate_meshbed::{Node, Role, ports, until};
+
+use crate::door::{self, Door, one_at_a_time};
+use crate::load::SHED;
+use crate::mesh::{Mesh, is_guarded};
+
+/// What the rule for one service says instead.
+const SHED_BY_RULE: u16 = SHED + 1;
+
+pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_service(
+    mesh: Arc<Mesh>,
+) {
+    let namespace = mesh.world.namespace("both").await;
+    let (web, stock, prices) = (
+        door::upstream("web").await,
+        door::upstream("stock").await,
+        door::upstream("prices").await,
+    );
+    let (stock_host, prices_host) = (
+        "stock.both.svc.cluster.local",
+        "prices.both.svc.cluster.local",
+    );
+    let (inbound, outbound) = (ports::free(), ports::free());
+    // Istio hands a listener the services that have its port.
+    mesh.register_at(&namespace, stock_host, outbound, &stock)
+        .await;
+    mesh.register_at(&namespace, prices_host, outbound, &prices)
+        .await;
+    let node = Node::new(Role::Sidecar, &namespace, "web");
+    let listener = |port: u16| {
+        json!({
+            "port": {"number": port, "name": format!("http-{port}"), "protocol": "HTTP"},
+            "bind": "127.0.0.1", "captureMode": "NONE",
+        })
+    };
+    let (mut ingress, mut egress) = (listener(inbound), listener(outbound));
+    ingress["defaultEndpoint"] = json!(web.addr().to_string());
+    egress["hosts"] = json!(["./*"]);
+    mesh.apply(&namespace, &node.pod()).await;
+    mesh.apply(
+        &namespace,
+        &json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "Sidecar", "metadata": {"name": "web"},
+            "spec": {
+                "workloadSelector": {"labels": node.labels},
+                "ingress": [ingress], "egress": [egress],
+            },
+        }),
+    )
+    .await;
+    let envoy = mesh.proxy(&node).await;
+    let to_web = Door::at(([127, 0, 0, 1], inbound).into());
+    let from_web = ([127, 0, 0, 1], outbound).into();
+    let to_stock = Door::to(from_web, stock_host);
+    let to_prices = Door::to(from_web, prices_host);
+
+    let mut settings = one_at_a_time(SHED);
+    settings["upstreams"] = json!([
+        {"match": {"service": "stock.both"}, "shed": {"status": SHED_BY_RULE}},
+    ]);
+    mesh.apply_policy(&namespace, "web", &settings).await;
+    is_guarded(&envoy).await;
+
+     // The workload is full; what it calls is not.
+    let held = to_web.hold(&web).await;
+    to_web.answers(SHED).await;
+    assert_eq!(
+        (to_stock.status().await, to_prices.status().await),
+        (200, 200)
+    );
+    drop(held);
+    to_web.answers(200).await;
+
+    // One of the services is full; neither is the other, nor the workload.
+    let _held = to_stock.hold(&stock).await;
+    to_stock.answers(SHED_BY_RULE).await;
+    assert_eq!(
+        (to_web.status().await, to_prices.status().await),
+        (200, 200)
+    );
+
+    until("the metrics know the clusters by name", async || {
+        let metrics = envoy.admin().tidegate().await.unwrap();
+        let in_flight = |cluster: &str| metrics.value("in_flight", cluster, &[]);
+        in_flight(&format!("inbound|{inbound}||")) == Some(0)
+            && in_flight(&format!("outbound|{outbound}||{stock_host}")) == Some(1)
+            && in_flight(&format!("outbound|{outbound}||{prices_host}")) == Some(0)
+    })
+    .await;
+}
