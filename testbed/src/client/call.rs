@@ -22,6 +22,14 @@ pub enum CallError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A waypoint opens no tunnel.
+    #[error("CONNECT {service}: found status {status}, expected 200")]
+    Tunnel {
+        /// What was to be reached.
+        service: SocketAddr,
+        /// The waypoint's answer.
+        status: u16,
+    },
     /// The connection broke.
     #[error("exchange over HTTP")]
     Http(#[from] hyper::Error),

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
+use hyper::rt::{Read, Write};
 use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, Uri, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -15,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::CallError;
+use super::hbone::{Hbone, Held};
 
 /// What is spoken on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,8 @@ enum Sender {
 pub(super) struct Connection {
     sender: Sender,
     driver: Arc<Driver>,
+    /// What it runs through.
+    held: Option<Held>,
 }
 
 /// The task that reads and writes; it ends with its handle.
@@ -51,28 +55,30 @@ impl Connection {
         let connect = |source| CallError::Connect { addr, source };
         let stream = TcpStream::connect(addr).await.map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
-        let io = TokioIo::new(stream);
         let (sender, driver) = match protocol {
-            Protocol::Http1 => {
-                let (sender, connection) = http1::handshake(io).await?;
-                // How a connection ends is seen by the calls on it.
-                let driver =
-                    tokio::spawn(
-                        async move { connection.with_upgrades().await.unwrap_or_default() },
-                    );
-                (Sender::Http1(sender), driver)
-            }
+            Protocol::Http1 => speak_http1(TokioIo::new(stream)).await?,
             Protocol::Http2 => {
+                let io = TokioIo::new(stream);
                 let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
-                (
-                    Sender::Http2(sender),
-                    tokio::spawn(async move { connection.await.unwrap_or_default() }),
-                )
+                let driver = tokio::spawn(async move { connection.await.unwrap_or_default() });
+                (Sender::Http2(sender), driver)
             }
         };
         Ok(Self {
             sender,
             driver: Arc::new(Driver(driver)),
+            held: None,
+        })
+    }
+
+    /// A connection to `service` through its waypoint, which speaks HTTP/1.1.
+    pub(super) async fn open_through(way: &Hbone, service: SocketAddr) -> Result<Self, CallError> {
+        let (stream, held) = way.open(service).await?;
+        let (sender, driver) = speak_http1(stream).await?;
+        Ok(Self {
+            sender,
+            driver: Arc::new(Driver(driver)),
+            held: Some(held),
         })
     }
 
@@ -91,6 +97,7 @@ impl Connection {
             Sender::Http2(sender) => Some(Self {
                 sender: Sender::Http2(sender.clone()),
                 driver: Arc::clone(&self.driver),
+                held: self.held.clone(),
             }),
         }
     }
@@ -121,6 +128,15 @@ impl Connection {
             }
         }
     }
+}
+
+async fn speak_http1(
+    io: impl Read + Write + Send + Unpin + 'static,
+) -> Result<(Sender, JoinHandle<()>), CallError> {
+    let (sender, connection) = http1::handshake(io).await?;
+    // How a connection ends is seen by the calls on it.
+    let driver = tokio::spawn(async move { connection.with_upgrades().await.unwrap_or_default() });
+    Ok((Sender::Http1(sender), driver))
 }
 
 /// The bytes of an upgraded connection.

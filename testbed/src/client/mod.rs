@@ -3,9 +3,14 @@
 //! A [`Caller`] sends requests to one address over kept-alive connections, HTTP/1.1
 //! or HTTP/2. Dropping a call before it ends closes its connection (HTTP/2: resets
 //! its stream), as a caller does that gives up. [`open_loop`] replays a schedule.
+//! [`Hbone`] is the way to a service through its waypoint in an ambient mesh.
 
 mod call;
 mod connection;
+mod hbone;
+#[cfg(test)]
+mod hbone_tests;
+mod identity;
 pub mod open_loop;
 #[cfg(test)]
 mod socket_tests;
@@ -17,12 +22,15 @@ use connection::{Connection, Protocol};
 
 pub use call::{Call, CallError, Exchange, Reply};
 pub use connection::Tunnel;
+pub use hbone::Hbone;
+pub use identity::{Identity, IdentityError};
 
 /// Sends requests to one address; clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Caller {
     addr: SocketAddr,
     protocol: Protocol,
+    way: Option<Hbone>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
@@ -33,7 +41,17 @@ impl Caller {
         Self {
             addr,
             protocol: Protocol::Http1,
+            way: None,
             idle: Arc::default(),
+        }
+    }
+
+    /// A caller that reaches the service at `addr` through its waypoint and speaks HTTP/1.1 in the tunnel.
+    #[must_use]
+    pub fn through(way: &Hbone, addr: SocketAddr) -> Self {
+        Self {
+            way: Some(way.clone()),
+            ..Self::http1(addr)
         }
     }
 
@@ -43,7 +61,7 @@ impl Caller {
         Self {
             addr,
             protocol: Protocol::Http2,
-            idle: Arc::default(),
+            ..Self::http1(addr)
         }
     }
 
@@ -70,13 +88,20 @@ impl Caller {
     pub async fn start(&self, call: &Call) -> Result<Exchange, CallError> {
         let mut connection = match self.take() {
             Some(connection) => connection,
-            None => Connection::open(self.addr, self.protocol).await?,
+            None => self.open().await?,
         };
         if let Some(shared) = connection.shared() {
             self.give_back(shared);
         }
         let response = connection.send(call.request(self.addr)?).await?;
         Ok(Exchange::new(response, connection, self.clone()))
+    }
+
+    async fn open(&self) -> Result<Connection, CallError> {
+        match &self.way {
+            Some(way) => Connection::open_through(way, self.addr).await,
+            None => Connection::open(self.addr, self.protocol).await,
+        }
     }
 
     fn take(&self) -> Option<Connection> {
