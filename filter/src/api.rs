@@ -19,6 +19,9 @@ pub mod attribute {
     pub const ENDPOINTS: &[u8] = b"upstream\0num_endpoints";
     /// The URI in the client's certificate.
     pub const CLIENT_IDENTITY: &[u8] = b"connection\0uri_san_peer_certificate";
+    /// The same in a waypoint of Istio's, where the certificate belongs to the connection around the tunnel and its
+    /// URI is handed inside.
+    pub const TUNNEL_IDENTITY: &[u8] = b"filter_state\0io.istio.peer_principal";
     /// Envoy's response code details.
     pub const CODE_DETAILS: &[u8] = b"response\0code_details";
     /// Envoy's response flags, as a little-endian `i64`.

@@ -100,6 +100,12 @@ impl<'a, H: Host> Asked<'a, H> {
         bytes.and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
+    fn attribute(&self, path: &[u8]) -> Option<String> {
+        let read = self.host.attribute(path);
+        let bytes = self.faults.check(self.host, Fault::Read, read)?;
+        bytes.and_then(|bytes| String::from_utf8(bytes).ok())
+    }
+
     fn read_map(&mut self) {
         if self.map.get().is_none() {
             let read = self.host.header_map(Headers::Request);
@@ -135,11 +141,8 @@ impl<H: Host> Request for Asked<'_, H> {
             None
         };
         let identity = if needs.client_identity {
-            let read = self.host.attribute(attribute::CLIENT_IDENTITY);
-            self.faults
-                .check(self.host, Fault::Read, read)
-                .flatten()
-                .and_then(|bytes| String::from_utf8(bytes).ok())
+            self.attribute(attribute::CLIENT_IDENTITY)
+                .or_else(|| self.attribute(attribute::TUNNEL_IDENTITY))
         } else {
             None
         };
@@ -252,6 +255,40 @@ mod tests {
         host.set_header(Headers::Request, ":method", "POST");
         let class = ask(&host, &rules(WITH_HEADER), |asked| asked.criticality());
         assert_eq!(class, Criticality::CriticalPlus);
+    }
+
+    #[test]
+    fn a_caller_is_known_by_its_certificate_also_where_that_is_around_a_tunnel() {
+        let by_caller = rules(
+            r#","criticality":{"rules":[{"clientIdentity":"spiffe://*/sa/batch","criticality":"sheddable"}]}"#,
+        );
+        let class_of = |path: &[u8], caller: &str| {
+            let host = FakeHost::default();
+            host.set_attribute(path, caller.as_bytes());
+            ask(&host, &by_caller, |asked| asked.criticality())
+        };
+        for path in [attribute::CLIENT_IDENTITY, attribute::TUNNEL_IDENTITY] {
+            assert_eq!(
+                class_of(path, "spiffe://cluster.local/ns/shop/sa/batch"),
+                Criticality::Sheddable
+            );
+            assert_eq!(
+                class_of(path, "spiffe://cluster.local/ns/shop/sa/web"),
+                Criticality::Critical
+            );
+        }
+    }
+
+    #[test]
+    fn the_connections_own_certificate_goes_before_that_of_a_tunnel() {
+        let by_caller = rules(
+            r#","criticality":{"rules":[{"clientIdentity":"spiffe://*/sa/batch","criticality":"sheddable"}]}"#,
+        );
+        let host = FakeHost::default();
+        host.set_attribute(attribute::CLIENT_IDENTITY, b"spiffe://a/ns/b/sa/web");
+        host.set_attribute(attribute::TUNNEL_IDENTITY, b"spiffe://a/ns/b/sa/batch");
+        let class = ask(&host, &by_caller, |asked| asked.criticality());
+        assert_eq!((class, host.take_reads()), (Criticality::Critical, 1));
     }
 
     #[test]
