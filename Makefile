@@ -92,8 +92,9 @@ tools-load: ## Build fortio and k6 with Go as .tools/bin, or take them from the 
 tools-kube: ## Build kube-apiserver and etcd with Go as .tools/bin, or take them from the cache
 	@ci/mesh.sh etcd kube-apiserver
 
-tools-mesh: ## The same with Istio's and the controller-manager: what conformance needs
+tools-mesh: ## The same with Istio's, the controller-manager and a registry: what conformance needs
 	@ci/mesh.sh etcd kube-apiserver kube-controller-manager pilot-discovery pilot-agent istioctl
+	@ci/manifests-tools.sh crane
 
 .PHONY: manifests oci oci-push
 manifests: ## Render what is generated in manifests/ from the chart (needs Go, once)
@@ -124,7 +125,8 @@ test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=n
 
 .PHONY: conformance
 conformance: tools tools-mesh module ## Prove it in a mesh: real istiod, API server and Envoys (TESTS=name for some)
-	$(CARGO) test --locked --workspace --test conformance -- $(TESTS)
+	$(CARGO) test --locked --workspace --config "target.'cfg(unix)'.runner = ['$(CURDIR)/ci/own-network.sh']" \
+		--test conformance -- $(TESTS)
 
 .PHONY: test-page
 test-page: rust ## Test the service's page in a headless Chromium, which it fetches

@@ -28,6 +28,9 @@ use crate::process::{Process, ProcessError};
 /// Time in which each of the two must be ready; seconds on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
+/// An address for documentation, which nobody has.
+const NOWHERE: &str = "192.0.2.1";
+
 const AUDIT_LOG: &str = "audit.jsonl";
 
 /// Why there is no cluster.
@@ -254,8 +257,9 @@ impl Cluster {
             ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
             // Nobody makes the accounts and tokens that it would wait for.
             ("disable-admission-plugins", "ServiceAccount".to_owned()),
-            // It would announce an address, and a loopback one is refused.
+            // It would announce an address, and a loopback one is refused; where there is no network, it finds none.
             ("endpoint-reconciler-type", "none".to_owned()),
+            ("advertise-address", NOWHERE.to_owned()),
             ("audit-policy-file", file("audit-policy.json")),
             ("audit-log-path", file(AUDIT_LOG)),
         ] {

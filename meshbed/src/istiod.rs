@@ -22,11 +22,21 @@ pub const ROOT_NAMESPACE: &str = "istio-system";
 /// It lists all kinds before it is ready; seconds on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
+/// Which proxies it serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Sidecars and gateways.
+    Sidecars,
+    /// Waypoints as well.
+    Ambient,
+}
+
 /// A running istiod; killed by its id when dropped.
 #[derive(Debug)]
 pub struct Istiod {
     process: Process,
     addresses: Addresses,
+    mode: Mode,
 }
 
 /// Where it listens.
@@ -42,14 +52,14 @@ impl Istiod {
     ///
     /// # Errors
     /// When the binary is missing, or it does not become ready.
-    pub async fn start(cluster: &Cluster) -> Result<Self, ClusterError> {
+    pub async fn start(cluster: &Cluster, mode: Mode) -> Result<Self, ClusterError> {
         let free = || SocketAddr::from(([127, 0, 0, 1], ports::free()));
         let addresses = Addresses {
             xds: free(),
             secure_xds: free(),
             http: free(),
         };
-        Self::start_at(cluster, addresses).await
+        Self::start_at(cluster, addresses, mode).await
     }
 
     /// Starts it anew where it listened before, after [`Self::kill`].
@@ -57,12 +67,19 @@ impl Istiod {
     /// # Errors
     /// When it does not become ready.
     pub async fn restart(&mut self, cluster: &Cluster) -> Result<(), ClusterError> {
-        *self = Self::start_at(cluster, self.addresses).await?;
+        *self = Self::start_at(cluster, self.addresses, self.mode).await?;
         Ok(())
     }
 
-    async fn start_at(cluster: &Cluster, addresses: Addresses) -> Result<Self, ClusterError> {
-        let command = command(cluster, addresses)?;
+    async fn start_at(
+        cluster: &Cluster,
+        addresses: Addresses,
+        mode: Mode,
+    ) -> Result<Self, ClusterError> {
+        let mut command = command(cluster, addresses)?;
+        if mode == Mode::Ambient {
+            command.env("PILOT_ENABLE_AMBIENT", "true");
+        }
         let mut process = Process::start("istiod", command, cluster.folder())?;
         let caller = Caller::http1(addresses.http);
         let is_ready = async || {
@@ -70,7 +87,11 @@ impl Istiod {
             reply.is_ok_and(|reply| reply.status == 200)
         };
         process.ready(READY_WITHIN, is_ready).await?;
-        Ok(Self { process, addresses })
+        Ok(Self {
+            process,
+            addresses,
+            mode,
+        })
     }
 
     /// Where proxies ask for their configuration, in plaintext.

@@ -7,6 +7,7 @@
 //!   what), [`audit`] (who wrote what);
 //! - the mesh on it: [`Istiod`], [`Controllers`] (what Kubernetes does by itself), [`Node`] and [`Proxy`] (an Envoy that
 //!   istiod configures);
+//! - [`agent`]: a proxy as Istio runs it in a pod, with certificates, and [`Registry`], from which it fetches modules;
 //! - [`Replica`]: `tidegate serve` as it runs in a cluster;
 //! - [`suite`]: cases that share one world, and the line in which they end.
 //!
@@ -14,6 +15,7 @@
 //! them.
 
 pub mod accounts;
+pub mod agent;
 pub mod audit;
 mod certificates;
 mod cluster;
@@ -25,14 +27,16 @@ pub mod place;
 pub mod ports;
 mod process;
 mod proxy;
+mod registry;
 mod replica;
 pub mod suite;
 mod wait;
 
 pub use cluster::{Cluster, ClusterError, User};
 pub use controllers::Controllers;
-pub use istiod::{Istiod, ROOT_NAMESPACE};
+pub use istiod::{Istiod, Mode, ROOT_NAMESPACE};
 pub use process::{Process, ProcessError};
 pub use proxy::{Node, Proxy, Role};
+pub use registry::{Image, Registry};
 pub use replica::{Replica, ReplicaBuilder};
 pub use wait::{BOUND, until};

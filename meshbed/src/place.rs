@@ -29,7 +29,11 @@ pub fn binary(name: &str) -> Result<PathBuf, Missing> {
 /// # Errors
 /// When it was not fetched.
 pub fn file(name: &str) -> Result<PathBuf, Missing> {
-    existing(repository().join(".tools/mesh").join(name), "tools-kube")
+    let target = match name {
+        "envoy_bootstrap.json" => "tools-mesh",
+        _ => "tools-kube",
+    };
+    existing(repository().join(".tools/mesh").join(name), target)
 }
 
 fn existing(path: PathBuf, target: &'static str) -> Result<PathBuf, Missing> {

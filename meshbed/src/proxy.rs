@@ -27,7 +27,7 @@ pub enum Role {
 }
 
 impl Role {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sidecar => "sidecar",
             Self::Router => "router",

@@ -15,10 +15,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 /// # Panics
 /// When it is not so within [`BOUND`].
 #[track_caller]
-pub fn until<F: AsyncFnMut() -> bool>(
-    what: &str,
-    is_so: F,
-) -> impl Future<Output = ()> + use<F> {
+pub fn until<F: AsyncFnMut() -> bool>(what: &str, is_so: F) -> impl Future<Output = ()> + use<F> {
     let place = std::panic::Location::caller();
     wait(what.to_owned(), place, is_so)
 }

@@ -45,7 +45,9 @@ pub struct Admin {
 }
 
 impl Admin {
-    pub(super) fn new(addr: SocketAddr) -> Self {
+    /// A client of the interface at `addr`.
+    #[must_use]
+    pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
             caller: Caller::http1(addr),

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use tidegate_sim::profile::{Behaviour, Change};
+use tidegate_sim::profile::{Behaviour, Change, ServiceTime};
 use tidegate_sim::scenario::TimedChange;
 
 pub use answer::Script;
@@ -61,6 +61,17 @@ impl UpstreamBuilder {
     pub fn behaviour(mut self, behaviour: Behaviour) -> Self {
         self.behaviour = behaviour;
         self
+    }
+
+    /// Its service time is always `service`, with `slots` slots.
+    #[must_use]
+    pub fn constant(self, slots: u32, service: Duration) -> Self {
+        let service = ServiceTime::constant(service);
+        self.behaviour(Behaviour {
+            slots,
+            service,
+            ..Behaviour::default()
+        })
     }
 
     /// Answers single requests as `script` says; `None` from it means: as the behaviour says.
@@ -117,15 +128,7 @@ impl Upstream {
     /// # Errors
     /// When no port can be had.
     pub async fn constant(name: &str, slots: u32, service: Duration) -> io::Result<Self> {
-        let service = tidegate_sim::profile::ServiceTime::constant(service);
-        Self::builder(name)
-            .behaviour(Behaviour {
-                slots,
-                service,
-                ..Behaviour::default()
-            })
-            .start()
-            .await
+        Self::builder(name).constant(slots, service).start().await
     }
 
     /// Where it listens.

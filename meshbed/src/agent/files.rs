@@ -1,0 +1,88 @@
+//! What a pod has in its file system for the agent: who it is, whom it trusts, its labels, how Envoy begins.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use kube::Client;
+use kube::api::{Api, PostParams};
+
+use super::make;
+use crate::cluster::ClusterError;
+use crate::place;
+use crate::proxy::{Node, Role};
+use crate::wait::until;
+
+/// How Envoy begins, as a template that the agent fills in.
+pub(super) const BOOTSTRAP: &str = "bootstrap.json";
+
+/// For whom a pod's token is.
+const AUDIENCE: &str = "istio-ca";
+
+/// In which every namespace finds the root by which istiod is believed.
+const ROOT: (&str, &str) = ("istio-ca-root-cert", "root-cert.pem");
+
+/// The condition in the template under which Envoy is told to learn about peers, which only Istio's can.
+const LEARNS_ABOUT_PEERS: &str = "{{- if .metadata_discovery }}";
+
+/// Asks for a token of the account, and waits for the root that istiod puts into each namespace.
+pub(super) async fn credentials(
+    client: &Client,
+    namespace: &str,
+    account: &str,
+    folder: &Path,
+) -> Result<(), ClusterError> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let request = TokenRequest {
+        spec: TokenRequestSpec {
+            audiences: vec![AUDIENCE.to_owned()],
+            ..TokenRequestSpec::default()
+        },
+        ..TokenRequest::default()
+    };
+    let answer = accounts
+        .create_token_request(account, &PostParams::default(), &request)
+        .await?;
+    let token = answer.status.map(|status| status.token).unwrap_or_default();
+
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let mut root = String::new();
+    until("istiod's root is in the namespace", async || {
+        let map = maps.get(ROOT.0).await;
+        root = map
+            .ok()
+            .and_then(|map| map.data?.remove(ROOT.1))
+            .unwrap_or_default();
+        !root.is_empty()
+    })
+    .await;
+
+    let secrets = folder.join("var/run/secrets");
+    for (below, name, text) in [("tokens", "istio-token", &token), ("istio", ROOT.1, &root)] {
+        make(&secrets.join(below))?;
+        fs::write(secrets.join(below).join(name), text)?;
+    }
+    Ok(())
+}
+
+/// The labels, as the kubelet writes them for a pod that asks for it.
+pub(super) fn labels(node: &Node, folder: &Path) -> Result<(), ClusterError> {
+    let mut text = String::new();
+    for (key, value) in &node.labels {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{key}={value:?}");
+    }
+    make(&folder.join("etc/istio/pod"))?;
+    Ok(fs::write(folder.join("etc/istio/pod/labels"), text)?)
+}
+
+/// Istio's template; without what only Istio's Envoy has, where the agent would ask for it in any case.
+pub(super) fn bootstrap(role: Role, folder: &Path) -> Result<(), ClusterError> {
+    let mut text = fs::read_to_string(place::file("envoy_bootstrap.json")?)?;
+    if role == Role::Waypoint {
+        text = text.replace(LEARNS_ABOUT_PEERS, "{{- if false }}");
+    }
+    Ok(fs::write(folder.join(BOOTSTRAP), text)?)
+}

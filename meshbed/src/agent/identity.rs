@@ -1,0 +1,78 @@
+//! A workload without a proxy: its certificates, for a caller of our own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use serde_json::json;
+use tidegate_testbed::client::Identity;
+
+use super::{READY_WITHIN, Workload, environment, files, make};
+use crate::cluster::{Cluster, ClusterError};
+use crate::istiod::Istiod;
+use crate::place;
+use crate::ports;
+use crate::process::Process;
+use crate::proxy::{Node, Role};
+
+/// No service has this address.
+const NOWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
+
+/// The identity of a service account, signed by istiod. An agent asks for it, as it does in a pod, and ends.
+///
+/// # Errors
+/// When the account is not there, or istiod does not sign.
+pub async fn identity(
+    cluster: &Cluster,
+    istiod: &Istiod,
+    namespace: &str,
+    account: &str,
+) -> Result<Identity, ClusterError> {
+    let node = Node {
+        role: Role::Sidecar,
+        name: format!("caller-{account}"),
+        namespace: namespace.to_owned(),
+        labels: BTreeMap::new(),
+    };
+    let workload = Workload {
+        account,
+        address: NOWHERE,
+        registry: None,
+    };
+    let name = format!("agent-{}.{namespace}", node.name);
+    let folder = cluster.folder().join(&name);
+    let client = cluster.client(cluster.admin()).await?;
+    files::credentials(&client, namespace, account, &folder).await?;
+    let out = folder.join("certificates");
+    make(&out)?;
+
+    let mut command = Command::new(place::binary("pilot-agent")?);
+    command.args(["proxy", Role::Sidecar.name()]);
+    environment(&mut command, istiod, &node, workload, &folder);
+    let proxy = json!({
+        "discoveryAddress": istiod.secure_xds().to_string(),
+        "statusPort": ports::free(),
+    });
+    command.env("PROXY_CONFIG", proxy.to_string());
+    command.env("DISABLE_ENVOY", "true");
+    command.env("OUTPUT_CERTS", &out);
+    let mut process = Process::start(&name, command, cluster.folder())?;
+
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_default();
+    let mut identity = None;
+    let is_there = async || {
+        let found = Identity {
+            chain: read("cert-chain.pem"),
+            key: read("key.pem"),
+            roots: read("root-cert.pem"),
+        };
+        let all = [&found.chain, &found.key, &found.roots];
+        let is_complete = all.iter().all(|text| text.trim_end().ends_with("-----"));
+        identity = is_complete.then_some(found);
+        identity.is_some()
+    };
+    process.ready(READY_WITHIN, is_there).await?;
+    process.kill();
+    identity.ok_or_else(|| std::io::Error::other("no certificates").into())
+}

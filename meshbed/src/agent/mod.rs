@@ -1,0 +1,196 @@
+//! A proxy as Istio runs it in a pod: pilot-agent, and the Envoy that it starts.
+//!
+//! The agent proves who the workload is, gets certificates for it, hands them to Envoy, and fetches the modules that a
+//! plugin names. Both are what Istio ships, but for the Envoy, which is the plain one. What that lacks is left out:
+//!
+//! - of a waypoint's bootstrap the extension that learns about peers (`metadata_discovery`);
+//! - a waypoint says that it is of 1.29.1: later ones are sent objects that only Istio's Envoy can make
+//!   (`istio.hashable_string`), that one gets Envoy's own kind in their place.
+//!
+//! What istiod sends beyond that and a plain Envoy does not know has to be taken out by an `EnvoyFilter`.
+//!
+//! The agent keeps modules in a fixed folder, so that each has its own `/var/lib` (a mount namespace), and its Envoy ends
+//! with it, however it ends (a process namespace). It listens on all addresses: `ci/own-network.sh` sees to it that
+//! there is nobody else on them.
+
+mod files;
+mod identity;
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_testbed::client::{CallError, Caller};
+use tidegate_testbed::envoy::{self, Admin};
+
+use crate::cluster::{Cluster, ClusterError};
+use crate::istiod::Istiod;
+use crate::place;
+use crate::ports;
+use crate::process::Process;
+use crate::proxy::{Node, Role};
+
+pub use identity::identity;
+
+/// The agent gets a certificate first, and Envoy its configuration.
+const READY_WITHIN: Duration = Duration::from_secs(90);
+
+/// The oldest proxy that istiod still knows of which a plain Envoy takes a waypoint's listeners.
+const WAYPOINT_VERSION: &str = "1.29.1";
+
+/// istiod's name in its certificate.
+const ISTIOD: &str = "istiod.istio-system.svc";
+
+/// As whom an agent runs, and what it may reach.
+#[derive(Debug, Clone, Copy)]
+pub struct Workload<'a> {
+    /// The service account, which gives the identity.
+    pub account: &'a str,
+    /// The pod's address, by which istiod finds the services it belongs to. Nobody connects to it.
+    pub address: Ipv4Addr,
+    /// A registry that is spoken to without TLS.
+    pub registry: Option<SocketAddr>,
+}
+
+/// A running agent with its Envoy; both are killed when it is dropped.
+#[derive(Debug)]
+pub struct Agent {
+    process: Process,
+    admin: Admin,
+    status: Caller,
+}
+
+impl Agent {
+    /// Starts the agent of a node whose Pod and service account are there, and waits until its Envoy has its listeners.
+    ///
+    /// # Errors
+    /// When something is missing or refused, or it does not become ready.
+    pub async fn start(
+        cluster: &Cluster,
+        istiod: &Istiod,
+        node: &Node,
+        workload: Workload<'_>,
+    ) -> Result<Self, ClusterError> {
+        let name = format!("agent-{}.{}", node.name, node.namespace);
+        let folder = cluster.folder().join(&name);
+        let client = cluster.client(cluster.admin()).await?;
+        files::credentials(&client, &node.namespace, workload.account, &folder).await?;
+        files::labels(node, &folder)?;
+        files::bootstrap(node.role, &folder)?;
+        let open = Ports {
+            admin: ports::free(),
+            status: ports::free(),
+        };
+        let command = envoys_agent(istiod, node, workload, &folder, open)?;
+        let mut agent = Self {
+            process: Process::start(&name, command, cluster.folder())?,
+            admin: Admin::new(([127, 0, 0, 1], open.admin).into()),
+            status: Caller::http1(([127, 0, 0, 1], open.status).into()),
+        };
+        let admin = agent.admin.clone();
+        let is_ready = async || admin.text("/ready").await.is_ok();
+        agent.process.ready(READY_WITHIN, is_ready).await?;
+        Ok(agent)
+    }
+
+    /// Envoy's admin interface.
+    #[must_use]
+    pub const fn admin(&self) -> &Admin {
+        &self.admin
+    }
+
+    /// What Prometheus reads from it: Envoy's metrics and the agent's own.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn metrics(&self) -> Result<String, CallError> {
+        let reply = self.status.get("/metrics").await?;
+        Ok(String::from_utf8_lossy(&reply.body).into_owned())
+    }
+}
+
+impl Deref for Agent {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// Where it is asked how it is.
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    admin: u16,
+    status: u16,
+}
+
+/// The agent in namespaces of its own.
+fn envoys_agent(
+    istiod: &Istiod,
+    node: &Node,
+    workload: Workload<'_>,
+    folder: &Path,
+    open: Ports,
+) -> Result<Command, ClusterError> {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    command.args(["sh", "-c"]);
+    command.arg("mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/istio/data && exec \"$@\"");
+    command.arg("sh").arg(place::binary("pilot-agent")?);
+    command.args(["proxy", node.role.name(), "--proxyLogLevel=warning"]);
+    command.args(["--domain", &format!("{}.svc.cluster.local", node.namespace)]);
+    let proxy = json!({
+        "discoveryAddress": istiod.secure_xds().to_string(),
+        "binaryPath": envoy::binary(),
+        "configPath": folder.join("envoy"),
+        "proxyBootstrapTemplatePath": folder.join(files::BOOTSTRAP),
+        "proxyAdminPort": open.admin,
+        "statusPort": open.status,
+        "concurrency": 2,
+        "interceptionMode": "NONE",
+    });
+    environment(&mut command, istiod, node, workload, folder);
+    command.env("PROXY_CONFIG", proxy.to_string());
+    command.env("ENVOY_STATUS_PORT", ports::free().to_string());
+    command.env("ENVOY_PROMETHEUS_PORT", ports::free().to_string());
+    command.env("ISTIO_META_INTERCEPTION_MODE", "NONE");
+    if node.role == Role::Waypoint {
+        command.env("ISTIO_META_ISTIO_VERSION", WAYPOINT_VERSION);
+    }
+    if let Some(registry) = workload.registry {
+        command.env("WASM_INSECURE_REGISTRIES", registry.to_string());
+    }
+    Ok(command)
+}
+
+/// What every agent is told; nothing of this program's own environment but the path.
+fn environment(
+    command: &mut Command,
+    istiod: &Istiod,
+    node: &Node,
+    workload: Workload<'_>,
+    folder: &Path,
+) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command.env_clear().current_dir(folder).env("PATH", path);
+    command.envs([
+        ("POD_NAME", node.name.as_str()),
+        ("POD_NAMESPACE", &node.namespace),
+        ("SERVICE_ACCOUNT", workload.account),
+        ("INSTANCE_IP", &workload.address.to_string()),
+        ("CA_ADDR", &istiod.secure_xds().to_string()),
+        ("ISTIOD_SAN", ISTIOD),
+        ("ISTIO_META_CLUSTER_ID", "Kubernetes"),
+        // Learning about peers is an extension of Istio's Envoy.
+        ("PEER_METADATA_DISCOVERY", "false"),
+    ]);
+}
+
+/// Makes a folder with all those above it.
+fn make(folder: &Path) -> Result<(), ClusterError> {
+    Ok(fs::create_dir_all(folder)?)
+}

@@ -1,0 +1,116 @@
+//! A registry of images on loopback, and the module in it as `make oci-push` puts it there.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tidegate_testbed::envoy::repository;
+
+use crate::cluster::ClusterError;
+use crate::place;
+use crate::ports;
+use crate::process::Process;
+
+/// It has nothing to load.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A running registry; killed by its id when dropped. Its images are in memory.
+#[derive(Debug)]
+pub struct Registry {
+    #[expect(dead_code, reason = "it ends with us")]
+    process: Process,
+    address: SocketAddr,
+}
+
+/// An image of the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Where it is, as a plugin object names it: `oci://127.0.0.1:5000/tidegate/filter:0.1.0`.
+    pub url: String,
+    /// SHA-256 of its manifest, in hex.
+    pub sha256: String,
+}
+
+impl Registry {
+    /// Starts it; its log goes to `folder`.
+    ///
+    /// # Errors
+    /// When `crane` was not built, or it does not listen.
+    pub async fn start(folder: &Path) -> Result<Self, ClusterError> {
+        let address = SocketAddr::from(([127, 0, 0, 1], ports::free()));
+        let mut command = Command::new(place::binary("crane")?);
+        command.args(["registry", "serve", "--address", &address.to_string()]);
+        let mut process = Process::start(&format!("registry-{}", address.port()), command, folder)?;
+        let is_ready = async || tokio::net::TcpStream::connect(address).await.is_ok();
+        process.ready(READY_WITHIN, is_ready).await?;
+        Ok(Self { process, address })
+    }
+
+    /// Where it listens, without TLS.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Packs the module and pushes it, as an operator does. Blocks until it is there.
+    ///
+    /// # Errors
+    /// When that fails, with what the script said.
+    pub fn push(&self) -> Result<Image, ClusterError> {
+        let target = format!("{}/tidegate/filter", self.address);
+        let mut command = Command::new(repository().join("ci/oci.sh"));
+        let output = command.args(["push", &target]).output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(io::Error::other(said).into());
+        }
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        image(&printed).ok_or_else(|| io::Error::other(printed).into())
+    }
+
+    /// Gives an image of this registry a further tag. Blocks until it has it.
+    ///
+    /// # Errors
+    /// When there is no such image.
+    pub fn tag(&self, image: &Image, tag: &str) -> Result<(), ClusterError> {
+        let name = image.url.trim_start_matches("oci://");
+        let mut command = Command::new(place::binary("crane")?);
+        let output = command.args(["tag", "--insecure", name, tag]).output()?;
+        if output.status.success() {
+            Ok(())
+        } else {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(io::Error::other(said).into())
+        }
+    }
+}
+
+/// What is printed after a push: `url: ...` and `sha256: ...`.
+fn image(printed: &str) -> Option<Image> {
+    let value = |key: &str| {
+        let mut lines = printed.lines();
+        lines.find_map(|line| line.strip_prefix(key).map(str::to_owned))
+    };
+    Some(Image {
+        url: value("url: ")?,
+        sha256: value("sha256: ")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_after_a_push_names_the_image() {
+        let printed = "url: oci://127.0.0.1:1/a/b:1\nsha256: 00ff\n";
+        let expected = Image {
+            url: "oci://127.0.0.1:1/a/b:1".to_owned(),
+            sha256: "00ff".to_owned(),
+        };
+        assert_eq!(image(printed), Some(expected));
+        assert_eq!(image("url: oci://127.0.0.1:1/a/b:1\n"), None);
+    }
+}
