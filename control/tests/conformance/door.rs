@@ -12,7 +12,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 use tokio::task::JoinHandle;
 
 /// A request for this path is never answered.
-const HELD: &str = "/held";
+pub(crate) const HELD: &str = "/held";
 
 /// Settings of a policy that lets in one request at a time and sheds the others with `status`.
 pub(crate) fn one_at_a_time(status: u16) -> Value {
@@ -44,10 +44,12 @@ pub(crate) struct Held(JoinHandle<()>);
 impl Door {
     /// The door of a proxy with one service behind it.
     pub(crate) fn at(address: SocketAddr) -> Self {
-        Self {
-            caller: Caller::http1(address),
-            host: None,
-        }
+        Self::by(Caller::http1(address))
+    }
+
+    /// The door that a caller goes to.
+    pub(crate) const fn by(caller: Caller) -> Self {
+        Self { caller, host: None }
     }
 
     /// The door through which requests for `host` go.

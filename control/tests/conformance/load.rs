@@ -44,7 +44,11 @@ impl Tally {
 
 /// Sends `rate` requests a second for `duration`, whatever becomes of them.
 pub(crate) async fn pour(target: SocketAddr, rate: u32, duration: Duration) -> Tally {
-    let caller = Caller::http1(target);
+    pour_from(&Caller::http1(target), rate, duration).await
+}
+
+/// The same from a caller of one's own.
+pub(crate) async fn pour_from(caller: &Caller, rate: u32, duration: Duration) -> Tally {
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut calls = JoinSet::new();

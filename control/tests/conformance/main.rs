@@ -13,6 +13,8 @@
     reason = "these are tests: to stop at the first surprise is what is wanted"
 )]
 
+mod agents;
+mod ambient;
 mod door;
 mod load;
 mod mesh;
@@ -28,7 +30,11 @@ mod world;
 
 mod deletion;
 mod gateway;
+mod kept;
+mod missing;
+mod mtls;
 mod sidecar;
+mod waypoint;
 
 use std::process::ExitCode;
 
@@ -43,6 +49,11 @@ fn main() -> ExitCode {
             gateway::a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway,
             gateway::a_changed_policy_is_soon_in_traffic,
             sidecar::one_policy_guards_both_directions_with_a_state_for_each_service,
+            waypoint::services_behind_a_waypoint_are_shed_each_for_itself,
+            mtls::a_module_from_a_registry_guards_a_service_behind_mtls,
+            missing::without_its_module_a_proxy_lets_all_requests_pass_or_none,
+            missing::both_layouts_of_the_image_are_fetched,
+            kept::a_push_through_an_agent_keeps_the_vm_and_loses_no_request,
             deletion::deleting_a_policy_takes_the_filter_out_and_nothing_else,
             deletion::without_the_service_kubernetes_removes_what_a_policy_owned,
         ],

@@ -5,9 +5,11 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchP
 use serde_json::{Value, json};
 use tidegate_control::kube::flavour::Flavour;
 use tidegate_meshbed::definitions::{Kinds, install};
-use tidegate_meshbed::{Istiod, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until};
+use tidegate_meshbed::{
+    Istiod, Mode, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until,
+};
 use tidegate_testbed::client::Caller;
-use tidegate_testbed::envoy::{Envoy, release_module};
+use tidegate_testbed::envoy::{Admin, Envoy, release_module};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::policies::spec;
@@ -30,8 +32,17 @@ impl Mesh {
         Self::with_istio_kinds(|_| true).await
     }
 
+    /// The same with an istiod that serves waypoints as well.
+    pub(crate) async fn ambient() -> anyhow::Result<Self> {
+        Self::with(|_| true, Mode::Ambient).await
+    }
+
     /// The same with those kinds of Istio that are wanted.
     pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
+        Self::with(wanted, Mode::Sidecars).await
+    }
+
+    async fn with(wanted: impl Fn(&str) -> bool, mode: Mode) -> anyhow::Result<Self> {
         let module = release_module();
         anyhow::ensure!(
             module.is_file(),
@@ -48,7 +59,7 @@ impl Mesh {
             "metadata": {"name": "default"}, "spec": {"mtls": {"mode": "DISABLE"}},
         });
         apply(&world.admin, ROOT_NAMESPACE, &plaintext).await;
-        let istiod = Istiod::start(&world.cluster).await?;
+        let istiod = Istiod::start(&world.cluster, mode).await?;
         let user = service::account(&world, HOME, "first", Rights::Cluster).await;
         let replica = start_replica(&world, &user).await;
         Ok(Self {
@@ -168,11 +179,21 @@ async fn apply(admin: &Client, namespace: &str, document: &Value) {
         .unwrap();
 }
 
+/// Makes a service account, which is an identity in the mesh.
+pub(crate) async fn account(mesh: &Mesh, namespace: &str, name: &str) {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+    mesh.apply(namespace, &account).await;
+}
+
 /// Waits until an Envoy runs the filter.
 pub(crate) async fn is_guarded(envoy: &Envoy) {
+    runs_the_filter(envoy.admin()).await;
+}
+
+/// The same, asked at an admin interface.
+pub(crate) async fn runs_the_filter(admin: &Admin) {
     until("the filter runs", async || {
-        envoy
-            .admin()
+        admin
             .tidegate()
             .await
             .is_ok_and(|metrics| !metrics.is_empty())

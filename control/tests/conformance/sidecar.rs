@@ -69,7 +69,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
     mesh.apply_policy(&namespace, "web", &settings).await;
     is_guarded(&envoy).await;
 
-     // The workload is full; what it calls is not.
+    // The workload is full; what it calls is not.
     let held = to_web.hold(&web).await;
     to_web.answers(SHED).await;
     assert_eq!(

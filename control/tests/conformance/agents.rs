@@ -1,0 +1,99 @@
+//! Sidecars as Istio runs them: pilot-agent gets their certificates and fetches their module.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde_json::{Value, json};
+use tidegate_meshbed::agent::{Agent, Workload};
+use tidegate_meshbed::{Image, Node, Registry, Role, ports, until};
+use tidegate_testbed::upstream::Upstream;
+
+use crate::mesh::{Mesh, account};
+
+/// A sidecar in front of its workload, with an agent.
+pub(crate) struct Guarded {
+    pub(crate) agent: Agent,
+    /// Where requests to the workload arrive.
+    pub(crate) address: SocketAddr,
+}
+
+/// Who a sidecar is for: an app in a namespace, which is its service account too, at an address of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct App<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    /// The last number of its address, which nobody connects to.
+    pub(crate) number: u8,
+}
+
+impl App<'_> {
+    /// Starts its sidecar, with these listeners of a `Sidecar`.
+    pub(crate) async fn start(&self, mesh: &Mesh, registry: &Registry, listeners: &Value) -> Agent {
+        let Self {
+            namespace, name, ..
+        } = self;
+        account(mesh, namespace, name).await;
+        let node = Node::new(Role::Sidecar, namespace, name);
+        mesh.apply(namespace, &node.pod()).await;
+        let mut sidecar = json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "Sidecar", "metadata": {"name": name},
+            "spec": listeners,
+        });
+        sidecar["spec"]["workloadSelector"] = json!({"labels": node.labels});
+        mesh.apply(namespace, &sidecar).await;
+        let workload = Workload {
+            account: name,
+            address: Ipv4Addr::new(192, 0, 2, self.number),
+            registry: Some(registry.address()),
+        };
+        let agent = Agent::start(&mesh.world.cluster, &mesh.istiod, &node, workload);
+        agent.await.unwrap()
+    }
+
+    /// Starts its sidecar in front of `workload`.
+    pub(crate) async fn guard(
+        &self,
+        mesh: &Mesh,
+        registry: &Registry,
+        workload: &Upstream,
+    ) -> Guarded {
+        let port = ports::free();
+        let listeners = json!({
+            "ingress": [{
+                "port": {"number": port, "name": "http", "protocol": "HTTP"},
+                "bind": "127.0.0.1", "captureMode": "NONE",
+                "defaultEndpoint": workload.addr().to_string(),
+            }],
+            "egress": [{"hosts": ["~/*"]}],
+        });
+        let agent = self.start(mesh, registry, &listeners).await;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        until("its listener is there", async || {
+            let found = agent.admin().listeners().await.unwrap();
+            found.contains(&address)
+        })
+        .await;
+        Guarded { agent, address }
+    }
+
+    /// Applies the plugin that runs an image's module in it.
+    pub(crate) async fn plug_in(&self, mesh: &Mesh, image: &Image, strategy: &str, config: &Value) {
+        let mut config = config.clone();
+        config["slo"] = json!({"latency": {"quantile": 0.99, "target": "250ms"}});
+        mesh.apply(
+            self.namespace,
+            &json!({
+                "apiVersion": "extensions.istio.io/v1alpha1", "kind": "TrafficExtension",
+                "metadata": {"name": self.name},
+                "spec": {
+                    "selector": {"matchLabels": {"app": self.name}},
+                    "match": [{"mode": "SERVER"}],
+                    "wasm": {
+                        "url": image.url, "sha256": image.sha256, "failStrategy": strategy,
+                        "pluginName": "tidegate", "pluginConfig": config,
+                    },
+                },
+            }),
+        )
+        .await;
+    }
+}

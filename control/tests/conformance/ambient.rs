@@ -1,0 +1,228 @@
+//! A namespace in ambient mode: services behind one waypoint, and workloads that call them as ztunnel would.
+//!
+//! Nobody runs a controller that makes a waypoint's pod, so that what it would make is applied here. The waypoint
+//! itself is what Istio runs, agent and certificates and istiod's configuration, but for the Envoy.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Pod, Service as KubeService};
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+use tidegate_meshbed::agent::{Agent, Workload, identity};
+use tidegate_meshbed::{Node, Role};
+use tidegate_testbed::client::{Caller, Hbone};
+use tidegate_testbed::upstream::{Script, Upstream};
+
+use crate::door::{Door, HELD};
+use crate::mesh::{Mesh, account, runs_the_filter};
+use crate::policies::spec;
+
+/// The Gateway that is the waypoint, and its service account.
+const WAYPOINT: &str = "waypoint";
+
+/// Where every waypoint of Istio's takes tunnels.
+const HBONE_PORT: u16 = 15_008;
+
+/// The address of the waypoint's pod, one for documentation: istiod finds its service by it.
+const POD: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
+
+/// An upstream with 4 slots of 20 ms answers 200 requests a second.
+pub(crate) const CAPACITY: u32 = 200;
+const SLOTS: u32 = 4;
+const SERVICE: Duration = Duration::from_millis(20);
+
+/// The namespace, with a waypoint that runs.
+pub(crate) struct Ambient {
+    pub(crate) mesh: Mesh,
+    pub(crate) services: Vec<Service>,
+    pub(crate) waypoint: Agent,
+    namespace: String,
+}
+
+/// A service behind the waypoint.
+pub(crate) struct Service {
+    /// Envoy's name for it in the waypoint.
+    pub(crate) cluster: String,
+    pub(crate) upstream: Upstream,
+    address: SocketAddr,
+}
+
+impl Ambient {
+    /// Starts a mesh with `count` services in a namespace: `svc-0`, `svc-1` and so on.
+    pub(crate) async fn start(namespace: &str, count: usize) -> Self {
+        let mesh = Mesh::ambient().await.unwrap();
+        let namespace = mesh.world.namespace(namespace).await;
+        let node = waypoint_objects(&mesh, &namespace).await;
+        let mut services = Vec::new();
+        for number in 0..count {
+            services.push(Service::start(&mesh, &namespace, &format!("svc-{number}")).await);
+        }
+        let workload = Workload {
+            account: WAYPOINT,
+            address: POD,
+            registry: None,
+        };
+        let waypoint = Agent::start(&mesh.world.cluster, &mesh.istiod, &node, workload);
+        Self {
+            waypoint: waypoint.await.unwrap(),
+            mesh,
+            services,
+            namespace,
+        }
+    }
+
+    /// Applies the policy of the waypoint, and waits until it runs.
+    pub(crate) async fn apply_policy(&self, more: &Value) {
+        let mut spec = spec(more);
+        spec.as_object_mut().unwrap().remove("selector");
+        spec["targetRefs"] = json!([gateway()]);
+        let world = &self.mesh.world;
+        world.apply(&self.namespace, WAYPOINT, &spec).await;
+        runs_the_filter(self.waypoint.admin()).await;
+    }
+
+    /// The way to the waypoint for a service account, which is made.
+    pub(crate) async fn way(&self, name: &str) -> Hbone {
+        account(&self.mesh, &self.namespace, name).await;
+        let Mesh { world, istiod, .. } = &self.mesh;
+        let identity = identity(&world.cluster, istiod, &self.namespace, name);
+        let expected = format!("spiffe://cluster.local/ns/{}/sa/{WAYPOINT}", self.namespace);
+        let waypoint = SocketAddr::from(([127, 0, 0, 1], HBONE_PORT));
+        Hbone::new(waypoint, &identity.await.unwrap(), &expected).unwrap()
+    }
+}
+
+impl Service {
+    async fn start(mesh: &Mesh, namespace: &str, name: &str) -> Self {
+        let upstream = Upstream::builder(name)
+            .constant(SLOTS, SERVICE)
+            .script(|request| (request.path == HELD).then_some(Script::Hang));
+        let upstream = upstream.start().await.unwrap();
+        let labels = json!({"app": name});
+        for document in [
+            json!({
+                "apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": name, "labels": {"istio.io/use-waypoint": WAYPOINT}},
+                "spec": {
+                    "selector": labels,
+                    "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+                },
+            }),
+            // In the place of a pod: that could not be at a port of loopback.
+            json!({
+                "apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
+                "metadata": {"name": name, "labels": labels},
+                "spec": {
+                    "address": "127.0.0.1", "labels": labels,
+                    "ports": {"http": upstream.addr().port()},
+                },
+            }),
+        ] {
+            mesh.apply(namespace, &document).await;
+        }
+        let api: Api<KubeService> = Api::namespaced(mesh.world.admin.clone(), namespace);
+        let address: IpAddr = {
+            let spec = api.get(name).await.unwrap().spec.unwrap();
+            spec.cluster_ip.unwrap().parse().unwrap()
+        };
+        Self {
+            cluster: format!("inbound-vip|80|http|{name}.{namespace}.svc.cluster.local"),
+            upstream,
+            address: SocketAddr::new(address, 80),
+        }
+    }
+
+    /// Who calls it by `way`.
+    pub(crate) fn caller(&self, way: &Hbone) -> Caller {
+        Caller::through(way, self.address)
+    }
+
+    /// Its door for who comes by `way`.
+    pub(crate) fn door(&self, way: &Hbone) -> Door {
+        Door::by(self.caller(way))
+    }
+}
+
+fn gateway() -> Value {
+    json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": WAYPOINT})
+}
+
+/// What Istio's controller and Kubernetes' make for a waypoint.
+async fn waypoint_objects(mesh: &Mesh, namespace: &str) -> Node {
+    account(mesh, namespace, WAYPOINT).await;
+    let mut node = Node::new(Role::Waypoint, namespace, WAYPOINT);
+    node.labels.extend(
+        [
+            ("gateway.networking.k8s.io/gateway-name", WAYPOINT),
+            ("gateway.istio.io/managed", "istio.io-mesh-controller"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned())),
+    );
+    for document in [
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+            "metadata": {"name": WAYPOINT, "labels": {"istio.io/waypoint-for": "service"}},
+            "spec": {
+                "gatewayClassName": "istio-waypoint",
+                "listeners": [{"name": "mesh", "port": HBONE_PORT, "protocol": "HBONE"}],
+            },
+        }),
+        node.pod(),
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": WAYPOINT, "labels": node.labels},
+            "spec": {
+                "selector": node.labels,
+                "ports": [{"name": "hbone", "port": HBONE_PORT, "appProtocol": "hbone"}],
+            },
+        }),
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": WAYPOINT, "labels": {"kubernetes.io/service-name": WAYPOINT}},
+            "ports": [{"name": "hbone", "port": HBONE_PORT, "protocol": "TCP"}],
+            "endpoints": [{
+                "addresses": [POD.to_string()], "conditions": {"ready": true},
+                "targetRef": {"kind": "Pod", "name": node.name, "namespace": namespace},
+            }],
+        }),
+        without_istios_filters(),
+    ] {
+        mesh.apply(namespace, &document).await;
+    }
+    let pods: Api<Pod> = Api::namespaced(mesh.world.admin.clone(), namespace);
+    let status = json!({"status": {
+        "phase": "Running", "podIP": POD.to_string(), "podIPs": [{"ip": POD.to_string()}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }});
+    let (params, patch) = (PatchParams::default(), Patch::Merge(&status));
+    pods.patch_status(&node.name, &params, &patch)
+        .await
+        .unwrap();
+    node
+}
+
+/// Takes out of the waypoint's listeners what only Istio's Envoy has: filters that learn who the peers are.
+fn without_istios_filters() -> Value {
+    let remove = |name: &str| {
+        json!({
+            "applyTo": "HTTP_FILTER",
+            "match": {"listener": {"filterChain": {"filter": {
+                "name": "envoy.filters.network.http_connection_manager",
+                "subFilter": {"name": name},
+            }}}},
+            "patch": {"operation": "REMOVE"},
+        })
+    };
+    json!({
+        "apiVersion": "networking.istio.io/v1alpha3", "kind": "EnvoyFilter",
+        "metadata": {"name": "plain-envoy"},
+        "spec": {
+            "targetRefs": [gateway()],
+            "configPatches": [
+                remove("waypoint_downstream_peer_metadata"),
+                remove("waypoint_upstream_peer_metadata"),
+            ],
+        },
+    })
+}

@@ -1,0 +1,88 @@
+//! Case 5, with an agent: a changed policy under load, where the VM stays.
+//!
+//! The agent takes away the variable by which Istio gives each push a VM of its own, so that the filter takes over its
+//! configuration in the VM that runs. One VM is made all the same: Envoy tries the configuration in it first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_meshbed::{Registry, until};
+use tidegate_testbed::upstream::{Script, Upstream};
+
+use crate::agents::App;
+use crate::load::{SHED, Steady};
+use crate::mesh::{Mesh, runs_the_filter};
+
+/// How long the workload takes at first.
+const QUICK: Duration = Duration::from_millis(10);
+
+/// And how long from a moment on: who knew it before sees a queue, who did not takes it for how it is.
+const SLOW: Duration = Duration::from_millis(60);
+
+pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(mesh: Arc<Mesh>) {
+    let namespace = mesh.world.namespace("kept").await;
+    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let image = registry.push().unwrap();
+    let is_slow = Arc::<AtomicBool>::default();
+    let workload = Upstream::builder("shop").script({
+        let is_slow = Arc::clone(&is_slow);
+        move |_| {
+            let is_slow = is_slow.load(Ordering::Relaxed);
+            Some(Script::after(if is_slow { SLOW } else { QUICK }))
+        }
+    });
+    let workload = workload.start().await.unwrap();
+    let app = App {
+        namespace: &namespace,
+        name: "shop",
+        number: 51,
+    };
+    let shop = app.guard(&mesh, &registry, &workload).await;
+    let admin = shop.agent.admin();
+    let settings = |share: f64| json!({"shed": {"status": SHED, "maxShare": share}});
+    app.plug_in(&mesh, &image, "FAIL_CLOSE", &settings(1.0))
+        .await;
+    runs_the_filter(admin).await;
+    let baseline = async || {
+        let metrics = admin.tidegate().await.unwrap();
+        metrics.sum("baseline_rtt_us", "")
+    };
+    let created = async || {
+        let stats = admin.stats("^wasm\\..*\\.created$").await.unwrap();
+        stats.values().sum::<u64>()
+    };
+    let load = Steady::start(shop.address, 2);
+    until("it is known how quick the workload is", async || {
+        baseline().await > 0
+    })
+    .await;
+    load.goes_on(50).await;
+    let (learned, before) = (baseline().await, created().await);
+
+    is_slow.store(true, Ordering::Relaxed);
+    app.plug_in(&mesh, &image, "FAIL_CLOSE", &settings(0.9))
+        .await;
+    until("the push has arrived", async || {
+        let found = admin.text("/config_dump?resource=ecds_filters").await;
+        found.is_ok_and(|text| text.contains("0.9"))
+    })
+    .await;
+    load.goes_on(20).await;
+    let (after, made) = (baseline().await, created().await - before);
+
+    let tally = load.end().await;
+    println!("baseline {learned} us, {after} us after the push; VMs made: {made}; {tally:?}");
+    assert_eq!(
+        (tally.lost, tally.shed),
+        (0, 0),
+        "two at a time are no overload: {tally:?}"
+    );
+    let slow = u64::try_from(SLOW.as_micros()).unwrap();
+    assert!(
+        (1..slow / 2).contains(&learned) && (1..slow / 2).contains(&after),
+        "learned {learned} us, {after} us after the push"
+    );
+    assert!(made <= 1, "{made} VMs were made; the workers keep theirs");
+}

@@ -1,0 +1,125 @@
+//! Case 4, second half: the module cannot be had.
+//!
+//! The agent puts a filter of its own in the place of the module, which lets all requests pass or none, as the plugin's
+//! `failStrategy` says. It does so for a running proxy as well: the module that was there is gone. It tries again when
+//! the plugin changes, and not before.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tidegate_meshbed::{Image, Registry, until};
+
+use crate::agents::{App, Guarded};
+use crate::door::{self, Door, one_at_a_time};
+use crate::load::SHED;
+use crate::mesh::{Mesh, runs_the_filter};
+
+/// What a proxy answers whose agent lets none pass.
+const REFUSED: u16 = 403;
+
+/// What stands for the module, as the agent names its counters.
+async fn stands_in(guarded: &Guarded, name: &str) {
+    until(&format!("{name} stands in for the module"), async || {
+        let filters = "/config_dump?resource=ecds_filters";
+        let found = guarded.agent.admin().text(filters).await;
+        found.is_ok_and(|text| text.contains(name))
+    })
+    .await;
+}
+
+pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(mesh: Arc<Mesh>) {
+    let namespace = mesh.world.namespace("missing").await;
+    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let image = registry.push().unwrap();
+    let workload = door::upstream("api").await;
+    let app = App {
+        namespace: &namespace,
+        name: "api",
+        number: 31,
+    };
+    let api = app.guard(&mesh, &registry, &workload).await;
+    let door = Door::at(api.address);
+    door.answers(200).await;
+    let config = one_at_a_time(SHED);
+    let wrong = Image {
+        sha256: "0".repeat(64),
+        ..image.clone()
+    };
+    let missing = Image {
+        url: format!("{}-later", image.url),
+        sha256: String::new(),
+    };
+
+    // From the start, and then for a proxy that has run the module.
+    for round in 0..2 {
+        for (image, strategy, status, name) in [
+            (&wrong, "FAIL_CLOSE", REFUSED, "wasm-default-deny"),
+            (&wrong, "FAIL_OPEN", 200, "wasm-default-allow"),
+            (&missing, "FAIL_RELOAD", REFUSED, "wasm-default-deny"),
+            (&missing, "FAIL_OPEN", 200, "wasm-default-allow"),
+            (&missing, "FAIL_CLOSE", REFUSED, "wasm-default-deny"),
+        ] {
+            println!("round {round}: {strategy} {}", image.url);
+            app.plug_in(&mesh, image, strategy, &config).await;
+            stands_in(&api, name).await;
+            door.answers(status).await;
+        }
+        app.plug_in(&mesh, &image, "FAIL_CLOSE", &config).await;
+        runs_the_filter(api.agent.admin()).await;
+        door.answers(200).await;
+        let held = door.hold(&workload).await;
+        door.answers(SHED).await;
+        drop(held);
+        door.answers(200).await;
+    }
+
+    until("the agent counts why", async || {
+        let metrics = api.agent.metrics().await.unwrap();
+        ["checksum_mismatched", "manifest_failure"]
+            .iter()
+            .all(|why| {
+                metrics.contains(&format!(
+                    "istio_agent_wasm_remote_fetch_count{{result=\"{why}\"}}"
+                ))
+            })
+    })
+    .await;
+
+    // An image that appears is fetched with the next change of the plugin.
+    app.plug_in(&mesh, &missing, "FAIL_CLOSE", &config).await;
+    stands_in(&api, "wasm-default-deny").await;
+    registry.tag(&image, later(&missing)).unwrap();
+    assert_eq!(door.status().await, REFUSED);
+    app.plug_in(&mesh, &missing, "FAIL_CLOSE", &json!({"mode": "observe"}))
+        .await;
+    door.answers(200).await;
+    runs_the_filter(api.agent.admin()).await;
+}
+
+/// The tag of an image that is named by one.
+fn later(image: &Image) -> &str {
+    image.url.rsplit(':').next().unwrap()
+}
+
+pub(crate) async fn both_layouts_of_the_image_are_fetched(mesh: Arc<Mesh>) {
+    let namespace = mesh.world.namespace("layouts").await;
+    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let image = registry.push().unwrap();
+    let workload = door::upstream("api").await;
+    let artifact = Image {
+        url: format!("{}-artifact", image.url),
+        sha256: String::new(),
+    };
+    for (name, number, image) in [("compat", 41, &image), ("artifact", 42, &artifact)] {
+        let app = App {
+            namespace: &namespace,
+            name,
+            number,
+        };
+        let guarded = app.guard(&mesh, &registry, &workload).await;
+        let config = one_at_a_time(SHED);
+        app.plug_in(&mesh, image, "FAIL_CLOSE", &config).await;
+        runs_the_filter(guarded.agent.admin()).await;
+        Door::at(guarded.address).answers(200).await;
+    }
+}

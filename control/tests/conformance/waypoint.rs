@@ -1,0 +1,131 @@
+//! Case 3: a waypoint in ambient mode, with eight services behind it.
+//!
+//! One proxy carries all of them, and one policy holds for it. Each service has a limit of its own, so that the
+//! trouble of one is not that of the others, and who calls is known by the certificate around the tunnel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_meshbed::until;
+use tidegate_testbed::client::Hbone;
+
+use crate::ambient::{Ambient, CAPACITY};
+use crate::door::one_at_a_time;
+use crate::load::{SHED, pour_from};
+use crate::mesh::Mesh;
+
+const SERVICES: usize = 8;
+
+/// What the rule for one service says instead.
+const SHED_BY_RULE: u16 = SHED + 1;
+
+pub(crate) async fn services_behind_a_waypoint_are_shed_each_for_itself(_: Arc<Mesh>) {
+    // Ambient mode is a setting of istiod's, so that it has a mesh of its own.
+    let ambient = Ambient::start("ambient", SERVICES).await;
+    let web = ambient.way("web").await;
+    for service in &ambient.services {
+        service.door(&web).answers(200).await;
+    }
+
+    overload_of_one_is_shed_there_alone(&ambient, &web).await;
+    a_full_one_leaves_the_others_open(&ambient, &web).await;
+    callers_are_known_by_certificate(&ambient, &web).await;
+}
+
+async fn overload_of_one_is_shed_there_alone(ambient: &Ambient, web: &Hbone) {
+    let settings = json!({"shed": {"status": SHED}});
+    ambient.apply_policy(&settings).await;
+    let (busy, others) = ambient.services.split_first().unwrap();
+    let before = busy.upstream.counts().received;
+
+    let duration = Duration::from_secs(8);
+    let calm: Vec<_> = others
+        .iter()
+        .map(|service| {
+            let caller = service.caller(web);
+            tokio::spawn(async move { pour_from(&caller, 10, duration).await })
+        })
+        .collect();
+    let tally = pour_from(&busy.caller(web), 2 * CAPACITY, duration).await;
+
+    println!("2 x the capacity of one of eight services behind a waypoint: {tally:?}");
+    // Half is too much. On a machine that is busy with other things it is less, but never nothing.
+    assert!(tally.shed > tally.ok / 4, "{tally:?}");
+    assert!(tally.ok > tally.sum() / 4, "{tally:?}");
+    assert!(
+        tally.lost < tally.ok / 20,
+        "who is let in is answered: {tally:?}"
+    );
+    let reached = busy.upstream.counts().received - before;
+    assert_eq!(reached, tally.sum() - tally.shed, "{tally:?}");
+    for (service, calm) in others.iter().zip(calm) {
+        let tally = calm.await.unwrap();
+        assert_eq!(
+            (tally.shed, tally.lost),
+            (0, 0),
+            "{}: {tally:?}",
+            service.cluster
+        );
+    }
+}
+
+async fn a_full_one_leaves_the_others_open(ambient: &Ambient, web: &Hbone) {
+    let mut settings = one_at_a_time(SHED);
+    settings["upstreams"] = json!([
+        {"match": {"service": "svc-7.ambient"}, "shed": {"status": SHED_BY_RULE}},
+    ]);
+    ambient.apply_policy(&settings).await;
+
+    for (number, service) in ambient.services.iter().enumerate() {
+        let door = service.door(web);
+        let held = door.hold(&service.upstream).await;
+        let status = if number == 7 { SHED_BY_RULE } else { SHED };
+        door.answers(status).await;
+        for other in &ambient.services {
+            if other.cluster != service.cluster {
+                let found = other.door(web).status().await;
+                assert_eq!(found, 200, "{} beside {}", other.cluster, service.cluster);
+            }
+        }
+        until("the metrics know it by its name", async || {
+            let metrics = ambient.waypoint.admin().tidegate().await.unwrap();
+            ambient.services.iter().all(|one| {
+                let expected = u64::from(one.cluster == service.cluster);
+                metrics.value("in_flight", &one.cluster, &[]) == Some(expected)
+            })
+        })
+        .await;
+        drop(held);
+        door.answers(200).await;
+    }
+}
+
+async fn callers_are_known_by_certificate(ambient: &Ambient, web: &Hbone) {
+    let mut settings = one_at_a_time(SHED);
+    settings["criticality"] = json!({"rules": [{
+        "clientIdentity": "spiffe://cluster.local/ns/ambient/sa/batch", "criticality": "sheddable",
+    }]});
+    ambient.apply_policy(&settings).await;
+    let batch = ambient.way("batch").await;
+    let service = &ambient.services[0];
+    let shed = async |class: &str| {
+        let metrics = ambient.waypoint.admin().tidegate().await.unwrap();
+        let labels = [("criticality", class)];
+        metrics
+            .value("class_shed_total", &service.cluster, &labels)
+            .unwrap_or(0)
+    };
+
+    let _held = service.door(web).hold(&service.upstream).await;
+    service.door(web).answers(SHED).await;
+    until("the others are critical", async || {
+        shed("critical").await > 0
+    })
+    .await;
+    until("the batch job is sheddable", async || {
+        assert_eq!(service.door(&batch).status().await, SHED);
+        shed("sheddable").await > 0
+    })
+    .await;
+}
