@@ -31,13 +31,7 @@ pub(crate) async fn a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway(
     let tally = pour(envoy.addr(), TWICE_ITS_CAPACITY, Duration::from_secs(8)).await;
 
     println!("2 x capacity: {tally:?}");
-    // Half is too much. On a machine that is busy with other things it is less, but never nothing.
-    assert!(tally.shed > tally.ok / 4, "{tally:?}");
-    assert!(tally.ok > tally.sum() / 4, "{tally:?}");
-    assert!(
-        tally.lost < tally.ok / 20,
-        "who is let in is answered: {tally:?}"
-    );
+    tally.is_that_of_twice_the_capacity();
     let reached = upstream.counts().received - before;
     assert_eq!(reached, tally.sum() - tally.shed, "{tally:?}");
     let shop = "outbound|80||shop.example";

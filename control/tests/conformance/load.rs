@@ -33,6 +33,18 @@ impl Tally {
         self.ok + self.shed + self.lost
     }
 
+    /// Checks what becomes of twice the capacity. Half is too much: on a machine that is busy with other things it is
+    /// less, but never nothing.
+    #[track_caller]
+    pub(crate) fn is_that_of_twice_the_capacity(&self) {
+        assert!(self.shed > self.ok / 4, "{self:?}");
+        assert!(self.ok > self.sum() / 4, "{self:?}");
+        assert!(
+            self.lost < self.ok / 20,
+            "who is let in is answered: {self:?}"
+        );
+    }
+
     fn add(&mut self, status: Option<u16>) {
         match status {
             Some(200) => self.ok += 1,

@@ -50,13 +50,7 @@ async fn overload_of_one_is_shed_there_alone(ambient: &Ambient, web: &Hbone) {
     let tally = pour_from(&busy.caller(web), 2 * CAPACITY, duration).await;
 
     println!("2 x the capacity of one of eight services behind a waypoint: {tally:?}");
-    // Half is too much. On a machine that is busy with other things it is less, but never nothing.
-    assert!(tally.shed > tally.ok / 4, "{tally:?}");
-    assert!(tally.ok > tally.sum() / 4, "{tally:?}");
-    assert!(
-        tally.lost < tally.ok / 20,
-        "who is let in is answered: {tally:?}"
-    );
+    tally.is_that_of_twice_the_capacity();
     let reached = busy.upstream.counts().received - before;
     assert_eq!(reached, tally.sum() - tally.shed, "{tally:?}");
     for (service, calm) in others.iter().zip(calm) {

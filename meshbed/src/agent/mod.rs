@@ -167,7 +167,11 @@ fn envoys_agent(
     Ok(command)
 }
 
-/// What every agent is told; nothing of this program's own environment but the path.
+/// What an agent gets of this program's own environment: where programs are, and the mark by which `.ci/run` finds servers
+/// that were left running.
+const PASSED_ON: [&str; 2] = ["PATH", "TIDEGATE_RUN"];
+
+/// What every agent is told.
 fn environment(
     command: &mut Command,
     istiod: &Istiod,
@@ -175,8 +179,9 @@ fn environment(
     workload: Workload<'_>,
     folder: &Path,
 ) {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    command.env_clear().current_dir(folder).env("PATH", path);
+    command.env_clear().current_dir(folder);
+    let passed_on = PASSED_ON.into_iter();
+    command.envs(passed_on.filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.envs([
         ("POD_NAME", node.name.as_str()),
         ("POD_NAMESPACE", &node.namespace),
