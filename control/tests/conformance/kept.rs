@@ -19,7 +19,7 @@ use crate::mesh::{Mesh, runs_the_filter};
 const QUICK: Duration = Duration::from_millis(10);
 
 /// And how long from a moment on: who knew it before sees a queue, who did not takes it for how it is.
-const SLOW: Duration = Duration::from_millis(60);
+const SLOW: Duration = Duration::from_millis(120);
 
 pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(mesh: Arc<Mesh>) {
     let namespace = mesh.world.namespace("kept").await;
