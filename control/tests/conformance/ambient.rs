@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, Service as KubeService};
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tidegate_meshbed::agent::{Agent, Workload, identity};
 use tidegate_meshbed::{Node, Role};
@@ -74,12 +74,29 @@ impl Ambient {
 
     /// Applies the policy of the waypoint, and waits until it runs.
     pub(crate) async fn apply_policy(&self, more: &Value) {
+        self.apply_to(WAYPOINT, gateway(), more).await;
+        runs_the_filter(self.waypoint.admin()).await;
+    }
+
+    /// Applies the policy of one service.
+    pub(crate) async fn apply_service_policy(&self, service: &str, more: &Value) {
+        let target = json!({"group": "", "kind": "Service", "name": service});
+        self.apply_to(service, target, more).await;
+    }
+
+    async fn apply_to(&self, policy: &str, target: Value, more: &Value) {
         let mut spec = spec(more);
         spec.as_object_mut().unwrap().remove("selector");
-        spec["targetRefs"] = json!([gateway()]);
+        spec["targetRefs"] = json!([target]);
         let world = &self.mesh.world;
-        world.apply(&self.namespace, WAYPOINT, &spec).await;
-        runs_the_filter(self.waypoint.admin()).await;
+        world.apply(&self.namespace, policy, &spec).await;
+    }
+
+    /// Deletes the policy of the waypoint.
+    pub(crate) async fn delete_policy(&self) {
+        let policies = self.mesh.world.policies(&self.namespace);
+        let params = DeleteParams::default();
+        policies.delete(WAYPOINT, &params).await.unwrap();
     }
 
     /// The way to the waypoint for a service account, which is made.

@@ -31,6 +31,7 @@ pub(crate) async fn services_behind_a_waypoint_are_shed_each_for_itself(_: Arc<M
     overload_of_one_is_shed_there_alone(&ambient, &web).await;
     a_full_one_leaves_the_others_open(&ambient, &web).await;
     callers_are_known_by_certificate(&ambient, &web).await;
+    a_policy_of_one_service_is_for_it_alone(&ambient, &web).await;
 }
 
 async fn overload_of_one_is_shed_there_alone(ambient: &Ambient, web: &Hbone) {
@@ -122,4 +123,34 @@ async fn callers_are_known_by_certificate(ambient: &Ambient, web: &Hbone) {
         shed("sheddable").await > 0
     })
     .await;
+}
+
+async fn a_policy_of_one_service_is_for_it_alone(ambient: &Ambient, web: &Hbone) {
+    let (one, others) = ambient.services.split_last().unwrap();
+    ambient.delete_policy().await;
+    let _held_before = one.door(web).hold(&one.upstream).await;
+    // Each time by a tunnel of its own: those from before go on as they were.
+    until("the waypoint's policy is gone", async || {
+        one.door(web).status().await == 200
+    })
+    .await;
+
+    ambient
+        .apply_service_policy("svc-7", &one_at_a_time(SHED))
+        .await;
+    until("the service's policy counts its requests", async || {
+        assert_eq!(one.door(web).status().await, 200);
+        let metrics = ambient.waypoint.admin().tidegate().await.unwrap();
+        let plugin = [("plugin", "ambient.tidegate-svc-7")];
+        metrics.value("requests_total", &one.cluster, &plugin) > Some(0)
+    })
+    .await;
+
+    let _held = one.door(web).hold(&one.upstream).await;
+    one.door(web).answers(SHED).await;
+    for other in others {
+        let _held = other.door(web).hold(&other.upstream).await;
+        let found = other.door(web).status().await;
+        assert_eq!(found, 200, "{}", other.cluster);
+    }
 }
