@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -152,6 +152,12 @@ impl Deref for Proxy {
 
     fn deref(&self) -> &Envoy {
         &self.envoy
+    }
+}
+
+impl DerefMut for Proxy {
+    fn deref_mut(&mut self) -> &mut Envoy {
+        &mut self.envoy
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use tidegate_meshbed::until;
-use tidegate_testbed::client::{Call, Caller};
+use tidegate_testbed::client::{Call, CallError, Caller, Reply};
 use tidegate_testbed::upstream::{Script, Upstream};
 use tokio::task::JoinHandle;
 
@@ -31,7 +31,8 @@ pub(crate) async fn upstream(name: &str) -> Upstream {
     script.start().await.unwrap()
 }
 
-/// Where requests for a host are sent.
+/// Where requests for a host are sent, each on a connection of its own: one that was there before a change of the
+/// listener would still be served as before it.
 #[derive(Clone)]
 pub(crate) struct Door {
     caller: Caller,
@@ -60,16 +61,17 @@ impl Door {
         }
     }
 
-    fn call(&self, path: &str) -> Call {
-        match &self.host {
+    async fn call(&self, path: &str) -> Result<Reply, CallError> {
+        let call = match &self.host {
             Some(host) => Call::get(path).authority(host),
             None => Call::get(path),
-        }
+        };
+        self.caller.anew().call(&call).await
     }
 
     /// The status of the answer to a request, 0 when there is none.
     pub(crate) async fn status(&self) -> u16 {
-        let reply = self.caller.call(&self.call("/")).await;
+        let reply = self.call("/").await;
         reply.map_or(0, |reply| reply.status)
     }
 
@@ -88,13 +90,20 @@ impl Door {
         let before = upstream.received_for(HELD);
         let door = self.clone();
         let held = Held(tokio::spawn(async move {
-            let _ = door.caller.call(&door.call(HELD)).await;
+            let _ = door.call(HELD).await;
         }));
         until("the place is taken", async || {
             upstream.received_for(HELD) > before
         })
         .await;
         held
+    }
+}
+
+impl Held {
+    /// No request: the place is free.
+    pub(crate) fn none() -> Self {
+        Self(tokio::spawn(async {}))
     }
 }
 

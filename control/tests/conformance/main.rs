@@ -3,8 +3,9 @@
 //! A real API server, a real istiod, real Envoys, the service as it ships and the module as it ships. Each module below
 //! is one thing that an operator relies on, and reads as a description of it: what is applied, what happens, what is
 //! seen. A case is an async function that takes the mesh and stands in the list below; one that stops a server has a
-//! mesh of its own. The support: [`mesh`] (the servers, and what is applied to them), [`load`] (many requests and what
-//! becomes of them), [`door`] (a service with one place), and from the tests against an API server alone [`world`], [`service`] and [`policies`].
+//! mesh of its own. The support: [`mesh`] (the servers, and what is applied to them), [`agents`] and [`ambient`] (proxies
+//! as Istio runs them), [`load`] (many requests and what becomes of them), [`door`] (a service with one place), and from
+//! the tests against an API server alone [`world`], [`service`] and [`policies`].
 
 #![expect(
     clippy::unwrap_used,
@@ -28,11 +29,16 @@ mod service;
 #[allow(dead_code, reason = "the tests of the service use the rest")]
 mod world;
 
+mod apis;
+mod contests;
 mod deletion;
 mod gateway;
 mod kept;
 mod missing;
 mod mtls;
+mod outages;
+mod push;
+mod refusal;
 mod sidecar;
 mod waypoint;
 
@@ -54,8 +60,17 @@ fn main() -> ExitCode {
             missing::without_its_module_a_proxy_lets_all_requests_pass_or_none,
             missing::both_layouts_of_the_image_are_fetched,
             kept::a_push_through_an_agent_keeps_the_vm_and_loses_no_request,
+            push::a_push_under_load_loses_no_request_and_keeps_what_was_learned,
+            apis::without_traffic_extensions_wasm_plugins_carry_policies_and_an_upgrade_is_followed,
+            refusal::what_the_definition_can_judge_is_refused_when_it_is_applied,
+            refusal::what_only_the_filter_could_refuse_never_reaches_it,
             deletion::deleting_a_policy_takes_the_filter_out_and_nothing_else,
             deletion::without_the_service_kubernetes_removes_what_a_policy_owned,
+            contests::of_two_policies_for_one_target_the_elder_is_in_traffic,
+            contests::a_plugin_of_the_same_name_stays_whose_it_is,
+            contests::a_field_that_somebody_takes_is_theirs_until_they_let_go,
+            outages::protection_outlives_everything_that_configures_it,
+            outages::the_service_converges_when_the_api_server_is_back_and_does_not_hammer_it,
         ],
     )
 }

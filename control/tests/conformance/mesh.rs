@@ -12,6 +12,7 @@ use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Admin, Envoy, release_module};
 use tidegate_testbed::upstream::Upstream;
 
+use crate::door::{Door, Held};
 use crate::policies::spec;
 use crate::service::{self, Rights};
 use crate::world::World;
@@ -22,6 +23,8 @@ const HOME: &str = "tidegate-system";
 /// All of it, on loopback. In the order in which it ends.
 pub(crate) struct Mesh {
     pub(crate) replica: Replica,
+    /// Whom the API server takes the replica for.
+    pub(crate) user: User,
     pub(crate) istiod: Istiod,
     pub(crate) world: World,
 }
@@ -64,6 +67,7 @@ impl Mesh {
         let replica = start_replica(&world, &user).await;
         Ok(Self {
             replica,
+            user,
             istiod,
             world,
         })
@@ -141,9 +145,44 @@ impl Mesh {
         proxy
     }
 
+    /// Lets a gateway lead to one more host, for requests that name it.
+    pub(crate) async fn lead_to(&self, namespace: &str, gateway: &str, host: &str) {
+        let route = json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
+            "metadata": {"name": host.replace('.', "-")},
+            "spec": {
+                "hosts": [host], "gateways": [gateway],
+                "http": [{"route": [{"destination": {"host": host, "port": {"number": 80}}}]}],
+            },
+        });
+        self.apply(namespace, &route).await;
+    }
+
     /// An Envoy for a node whose Pod is there.
     pub(crate) async fn proxy(&self, node: &Node) -> Proxy {
         node.start(&self.world.cluster, &self.istiod).await.unwrap()
+    }
+
+    /// Starts istiod anew, after it was killed.
+    pub(crate) async fn restart_istiod(&mut self) {
+        self.istiod.restart(&self.world.cluster).await.unwrap();
+    }
+
+    /// Another replica of the service, with an account of its own.
+    pub(crate) async fn another_replica(&self, name: &str) -> Replica {
+        let user = service::account(&self.world, HOME, name, Rights::Cluster).await;
+        start_replica(&self.world, &user).await
+    }
+
+    /// Waits until a proxy runs the filter, and takes the one place behind it.
+    pub(crate) async fn hold_guarded(
+        &self,
+        proxy: &Proxy,
+        door: &Door,
+        upstream: &Upstream,
+    ) -> Held {
+        is_guarded(proxy).await;
+        door.hold(upstream).await
     }
 
     /// The names of the objects that carry policies to istiod.

@@ -6,7 +6,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use serde_json::{Value, json};
 use tidegate_control::kube::flavour::Flavour;
 use tidegate_control::resource::BreakerPolicy;
-use tidegate_meshbed::{Replica, User, until};
+use tidegate_meshbed::{Replica, User};
 
 use crate::service::{Rights, account, start};
 use crate::world::World;
@@ -102,24 +102,16 @@ impl Follower {
 
     /// `True Programmed` and the like; empty while there is none.
     pub(crate) async fn condition(&self, name: &str, kind: &str) -> String {
-        let policy = self.policies().get(name).await.unwrap();
-        let status = policy.status.unwrap_or_default();
-        let condition = status.conditions.iter().find(|c| c.type_ == kind);
-        condition
-            .map(|c| format!("{} {}", c.status, c.reason))
-            .unwrap_or_default()
+        self.world.condition(&self.namespace, name, kind).await.0
     }
 
     pub(crate) async fn message(&self, name: &str, kind: &str) -> String {
-        let policy = self.policies().get(name).await.unwrap();
-        let status = policy.status.unwrap_or_default();
-        let condition = status.conditions.iter().find(|c| c.type_ == kind);
-        condition.map(|c| c.message.clone()).unwrap_or_default()
+        self.world.condition(&self.namespace, name, kind).await.1
     }
 
     pub(crate) async fn until(&self, name: &str, kind: &str, is: &str) {
-        let what = format!("{name}: {kind} is {is}");
-        until(&what, async || self.condition(name, kind).await == is).await;
+        let world = &self.world;
+        world.until_condition(&self.namespace, name, kind, is).await;
     }
 
     /// What the replica has written so far: to Istio's objects, and to the status of policies.

@@ -86,6 +86,36 @@ impl World {
         .await;
     }
 
+    /// How a condition of a policy stands, such as `True Programmed`, and its message; empty while there is none.
+    pub(crate) async fn condition(
+        &self,
+        namespace: &str,
+        policy: &str,
+        kind: &str,
+    ) -> (String, String) {
+        let policy = self.policies(namespace).get(policy).await.unwrap();
+        let status = policy.status.unwrap_or_default();
+        let condition = status.conditions.into_iter().find(|c| c.type_ == kind);
+        condition
+            .map(|c| (format!("{} {}", c.status, c.reason), c.message))
+            .unwrap_or_default()
+    }
+
+    /// Waits until a condition of a policy stands so.
+    #[track_caller]
+    pub(crate) fn until_condition(
+        &self,
+        namespace: &str,
+        policy: &str,
+        kind: &str,
+        is: &str,
+    ) -> impl Future<Output = ()> {
+        let what = format!("{namespace}/{policy}: {kind} is {is}");
+        until(&what, async move || {
+            self.condition(namespace, policy, kind).await.0 == is
+        })
+    }
+
     /// Istio's objects of a namespace.
     pub(crate) fn plugins(&self, namespace: &str, flavour: Flavour) -> Api<DynamicObject> {
         Api::namespaced_with(self.admin.clone(), namespace, &flavour.resource())

@@ -65,6 +65,15 @@ impl Caller {
         }
     }
 
+    /// The same with connections of its own, of which there is none yet.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self {
+            idle: Arc::default(),
+            ..self.clone()
+        }
+    }
+
     /// Sends a request and waits for the whole answer.
     ///
     /// # Errors

@@ -1,0 +1,171 @@
+//! Case 7: those who configure the proxies are away.
+//!
+//! A proxy decides by itself. Replicas of the service, istiod and the API server are needed to change what it runs, not to
+//! run it; when they are back, what was asked for meanwhile arrives.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidegate_meshbed::{Cluster, Proxy, Replica, User, until};
+use tidegate_testbed::upstream::Upstream;
+
+use crate::door::{self, Door, Held, one_at_a_time};
+use crate::load::SHED;
+use crate::mesh::Mesh;
+
+/// A guarded gateway with one place, which is taken.
+struct Guarded {
+    envoy: Proxy,
+    door: Door,
+    upstream: Upstream,
+    held: Held,
+}
+
+impl Guarded {
+    async fn start(mesh: &Mesh, name: &str) -> Self {
+        let host = format!("{name}.example");
+        mesh.world.namespace(name).await;
+        let upstream = door::upstream(name).await;
+        mesh.register(name, &host, &upstream).await;
+        let envoy = mesh.gateway(name, name, &host).await;
+        let door = Door::at(envoy.addr());
+        mesh.apply_policy(name, name, &one_at_a_time(SHED)).await;
+        let held = mesh.hold_guarded(&envoy, &door, &upstream).await;
+        door.answers(SHED).await;
+        Self {
+            envoy,
+            door,
+            upstream,
+            held,
+        }
+    }
+
+    /// Traffic goes on as soon as the place is free, and protection as soon as it is taken again.
+    async fn works(&mut self, status: u16) {
+        let before = self.upstream.counts().served;
+        assert_eq!(self.door.status().await, status);
+        self.held = Held::none();
+        self.door.answers(200).await;
+        self.held = self.door.hold(&self.upstream).await;
+        self.door.answers(status).await;
+        assert!(self.upstream.counts().served > before);
+        assert!(self.envoy.is_running());
+    }
+}
+
+pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Mesh>) {
+    // It kills servers, so that it has a mesh of its own.
+    let mut mesh = Mesh::start().await.unwrap();
+    until("the first replica leads", async || {
+        mesh.replica.leads().await
+    })
+    .await;
+    let mut second = mesh.another_replica("second").await;
+    let mut guarded = Guarded::start(&mesh, "outage").await;
+    assert!(!second.leads().await, "one writes");
+
+    // The leader is killed: another writes.
+    mesh.replica.process.kill();
+    let killed = Instant::now();
+    mesh.apply_policy("outage", "outage", &one_at_a_time(SHED + 1))
+        .await;
+    guarded.door.answers(SHED + 1).await;
+    println!(
+        "leader killed -> a change by its successor in traffic: {} ms, with a lease of 3 s",
+        killed.elapsed().as_millis()
+    );
+    assert!(second.leads().await);
+
+    // All replicas are killed: what is in force stays.
+    second.process.kill();
+    guarded.works(SHED + 1).await;
+
+    // So it does without istiod.
+    mesh.istiod.kill();
+    until("the proxy has noticed", async || {
+        let connected = guarded
+            .envoy
+            .admin()
+            .stats("^control_plane.connected_state$")
+            .await;
+        connected.unwrap().values().all(|&value| value == 0)
+    })
+    .await;
+    guarded.works(SHED + 1).await;
+
+    // When they are back, what was asked for meanwhile arrives.
+    mesh.apply_policy("outage", "outage", &one_at_a_time(SHED + 2))
+        .await;
+    mesh.restart_istiod().await;
+    let _third = mesh.another_replica("third").await;
+    guarded.door.answers(SHED + 2).await;
+}
+
+/// So many times the service may fail to watch policies before the API server comes back.
+const ERRORS: u64 = 3;
+
+/// The first pause after a failed watch. Each is at least twice as long as the one before, so that a service and an istiod
+/// that waited long need as long again to come back: the outage is kept short.
+const FIRST_PAUSE: Duration = Duration::from_millis(800);
+
+async fn watch_errors(replica: &Replica) -> u64 {
+    let series = "kube_watch_errors_total{resource=\"breakerpolicies\"}";
+    replica.metric(series).await.unwrap()
+}
+
+/// What the service has written, its lease apart.
+fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
+    let writes = cluster.writes_of(user);
+    let others = writes.iter().filter(|write| write.what() != "leases");
+    others
+        .map(|write| format!("{} {}", write.verb, write.what()))
+        .collect()
+}
+
+pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_not_hammer_it(
+    _: Arc<Mesh>,
+) {
+    // It stops its API server, so that it has a mesh of its own.
+    let mesh = Mesh::start().await.unwrap();
+    let mut guarded = Guarded::start(&mesh, "away").await;
+    mesh.world.in_force("away", "away").await;
+    let before = writes(&mesh.world.cluster, &mesh.user);
+
+    mesh.world.cluster.stop_api_server();
+    let (errors, stopped) = (watch_errors(&mesh.replica).await, Instant::now());
+    until("it has tried again, and again", async || {
+        watch_errors(&mesh.replica).await >= errors + ERRORS
+    })
+    .await;
+    // Two pauses lie between three looks; what keeps replicas apart makes them longer.
+    let waited = stopped.elapsed();
+    println!(
+        "{ERRORS} looks at an API server that is away took {} ms",
+        waited.as_millis()
+    );
+    assert!(
+        waited > FIRST_PAUSE * 3,
+        "it hammers: {ERRORS} looks in {waited:?}"
+    );
+    guarded.works(SHED).await;
+    assert_eq!(mesh.replica.status("/healthz").await, 200, "it lives");
+
+    mesh.world.cluster.start_api_server().await.unwrap();
+    mesh.apply_policy("away", "away", &one_at_a_time(SHED + 1))
+        .await;
+    guarded.door.answers(SHED + 1).await;
+    guarded.works(SHED + 1).await;
+    mesh.world.in_force("away", "away").await;
+    let written = writes(&mesh.world.cluster, &mesh.user);
+    let extensions = |writes: &[String]| {
+        writes
+            .iter()
+            .filter(|what| what.ends_with(" trafficextensions"))
+            .count()
+    };
+    assert_eq!(
+        extensions(&written),
+        extensions(&before) + 1,
+        "one write for one change: {written:?}"
+    );
+}
