@@ -10,9 +10,10 @@ use tidegate_control::kube::flavour::Flavour;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::until;
 
-use crate::door::{self, Door, one_at_a_time};
+use crate::door::one_at_a_time;
 use crate::load::SHED;
 use crate::mesh::Mesh;
+use crate::place::Place;
 
 const NEW_KIND: &str = "trafficextensions.extensions.istio.io";
 
@@ -23,17 +24,13 @@ pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_a
     let mesh = Mesh::with_istio_kinds(|name| name != NEW_KIND)
         .await
         .unwrap();
-    let namespace = mesh.world.namespace("old").await;
-    let upstream = door::upstream("old").await;
-    mesh.register(&namespace, "old.example", &upstream).await;
-    let envoy = mesh.gateway(&namespace, "old", "old.example").await;
-    let door = Door::at(envoy.addr());
+    let place = Place::start(&mesh, "old").await;
+    let (namespace, door) = ("old", &place.door);
 
-    mesh.apply_policy(&namespace, "old", &one_at_a_time(SHED))
+    mesh.apply_policy(namespace, "old", &one_at_a_time(SHED))
         .await;
-    let held = mesh.hold_guarded(&envoy, &door, &upstream).await;
-    door.answers(SHED).await;
-    let old = mesh.plugins(&namespace, Flavour::WasmPlugin).await;
+    let held = place.guarded(SHED).await;
+    let old = mesh.plugins(namespace, Flavour::WasmPlugin).await;
     assert_eq!(old, ["tidegate-old"]);
 
     let admin = &mesh.world.admin;
@@ -42,8 +39,8 @@ pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_a
         .unwrap();
     until("the new object has taken the old one's place", async || {
         // In this order: what moves between the two looks is seen twice, not missed.
-        let old = mesh.plugins(&namespace, Flavour::WasmPlugin).await;
-        let new = mesh.plugins(&namespace, Flavour::TrafficExtension).await;
+        let old = mesh.plugins(namespace, Flavour::WasmPlugin).await;
+        let new = mesh.plugins(namespace, Flavour::TrafficExtension).await;
         assert!(!old.is_empty() || !new.is_empty(), "neither is there");
         old.is_empty() && new == ["tidegate-old"]
     })
@@ -53,9 +50,8 @@ pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_a
     // new filter's.
     door.answers(200).await;
     drop(held);
-    let _held = door.hold(&upstream).await;
-    door.answers(SHED).await;
-    mesh.apply_policy(&namespace, "old", &one_at_a_time(SHED + 1))
+    let _held = place.taken(SHED).await;
+    mesh.apply_policy(namespace, "old", &one_at_a_time(SHED + 1))
         .await;
     door.answers(SHED + 1).await;
 }

@@ -12,9 +12,10 @@ use tidegate_meshbed::until;
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::release_module;
 
-use crate::door::{self, Door, one_at_a_time};
+use crate::door::one_at_a_time;
 use crate::load::SHED;
 use crate::mesh::Mesh;
+use crate::place::Place;
 use crate::policies::spec;
 
 const NEW: Flavour = Flavour::TrafficExtension;
@@ -57,117 +58,99 @@ async fn event(mesh: &Mesh, namespace: &str, policy: &str, reason: &str) {
 }
 
 pub(crate) async fn of_two_policies_for_one_target_the_elder_is_in_traffic(mesh: Arc<Mesh>) {
-    let namespace = mesh.world.namespace("contest").await;
-    let upstream = door::upstream("contest").await;
-    mesh.register(&namespace, "contest.example", &upstream)
-        .await;
-    let envoy = mesh.gateway(&namespace, "contest", "contest.example").await;
-    let door = Door::at(envoy.addr());
+    let place = Place::start(&mesh, "contest").await;
+    let (namespace, door) = ("contest", &place.door);
     let policy = |status: u16| {
         let mut spec = spec(&one_at_a_time(status));
         spec["selector"] = json!({"matchLabels": {"app": "contest"}});
         spec
     };
-    mesh.world.apply(&namespace, "elder", &policy(SHED)).await;
-    let _held = mesh.hold_guarded(&envoy, &door, &upstream).await;
-    door.answers(SHED).await;
+    mesh.world.apply(namespace, "elder", &policy(SHED)).await;
+    let _held = place.guarded(SHED).await;
 
     mesh.world
-        .apply(&namespace, "younger", &policy(SHED + 1))
+        .apply(namespace, "younger", &policy(SHED + 1))
         .await;
     mesh.world
-        .until_condition(&namespace, "younger", "Conflicted", "True Overruled")
+        .until_condition(namespace, "younger", "Conflicted", "True Overruled")
         .await;
     let (_, message) = mesh
         .world
-        .condition(&namespace, "younger", "Conflicted")
+        .condition(namespace, "younger", "Conflicted")
         .await;
     assert!(message.contains("elder"), "{message}");
-    event(&mesh, &namespace, "younger", "Overruled").await;
-    assert_eq!(mesh.plugins(&namespace, NEW).await, ["tidegate-elder"]);
+    event(&mesh, namespace, "younger", "Overruled").await;
+    assert_eq!(mesh.plugins(namespace, NEW).await, ["tidegate-elder"]);
     assert_eq!(door.status().await, SHED);
 
-    let policies = mesh.world.policies(&namespace);
+    let policies = mesh.world.policies(namespace);
     policies
         .delete("elder", &DeleteParams::default())
         .await
         .unwrap();
     // Its filter has a name of its own and so counts of its own: the request under way is none of them.
     door.answers(200).await;
-    let _held = door.hold(&upstream).await;
-    door.answers(SHED + 1).await;
+    let _held = place.taken(SHED + 1).await;
     mesh.world
-        .until_condition(&namespace, "younger", "Conflicted", "False NoConflict")
+        .until_condition(namespace, "younger", "Conflicted", "False NoConflict")
         .await;
 }
 
 pub(crate) async fn a_plugin_of_the_same_name_stays_whose_it_is(mesh: Arc<Mesh>) {
-    let namespace = mesh.world.namespace("foreign").await;
-    let upstream = door::upstream("foreign").await;
-    mesh.register(&namespace, "foreign.example", &upstream)
-        .await;
-    let envoy = mesh.gateway(&namespace, "foreign", "foreign.example").await;
-    let door = Door::at(envoy.addr());
+    let place = Place::start(&mesh, "foreign").await;
+    let namespace = "foreign";
     let code = "function envoy_on_response(h) h:headers():add('x-theirs', 'yes') end";
     let theirs = json!({
         "selector": {"matchLabels": {"app": "foreign"}}, "lua": {"inlineCode": code},
     });
-    somebody_applies(&mesh, &namespace, "tidegate-foreign", &theirs).await;
-    let caller = Caller::http1(envoy.addr());
+    somebody_applies(&mesh, namespace, "tidegate-foreign", &theirs).await;
+    let caller = Caller::http1(place.envoy.addr());
     let is_theirs = async || {
         let reply = caller.get("/").await;
         reply.is_ok_and(|reply| reply.header("x-theirs") == Some("yes"))
     };
     until("their plugin is in traffic", is_theirs).await;
 
-    mesh.apply_policy(&namespace, "foreign", &one_at_a_time(SHED))
+    mesh.apply_policy(namespace, "foreign", &one_at_a_time(SHED))
         .await;
     mesh.world
-        .until_condition(&namespace, "foreign", "Conflicted", "True NameTaken")
+        .until_condition(namespace, "foreign", "Conflicted", "True NameTaken")
         .await;
-    event(&mesh, &namespace, "foreign", "NameTaken").await;
+    event(&mesh, namespace, "foreign", "NameTaken").await;
     assert!(is_theirs().await);
 
-    let plugins = mesh.world.plugins(&namespace, NEW);
+    let plugins = mesh.world.plugins(namespace, NEW);
     let params = DeleteParams::default();
     plugins.delete("tidegate-foreign", &params).await.unwrap();
-    let _held = mesh.hold_guarded(&envoy, &door, &upstream).await;
-    door.answers(SHED).await;
+    let _held = place.guarded(SHED).await;
 }
 
 pub(crate) async fn a_field_that_somebody_takes_is_theirs_until_they_let_go(mesh: Arc<Mesh>) {
-    let namespace = mesh.world.namespace("taken").await;
-    let upstream = door::upstream("taken").await;
-    mesh.register(&namespace, "taken.example", &upstream).await;
-    let envoy = mesh.gateway(&namespace, "taken", "taken.example").await;
-    let door = Door::at(envoy.addr());
-    mesh.apply_policy(&namespace, "taken", &one_at_a_time(SHED))
+    let place = Place::start(&mesh, "taken").await;
+    let (namespace, door) = ("taken", &place.door);
+    mesh.apply_policy(namespace, "taken", &one_at_a_time(SHED))
         .await;
-    let _held = mesh.hold_guarded(&envoy, &door, &upstream).await;
-    door.answers(SHED).await;
+    let _held = place.guarded(SHED).await;
 
     let url = format!("file://{}", release_module().display());
     let with_status =
         |status: u16| json!({"wasm": {"url": url, "pluginConfig": {"shed": {"status": status}}}});
-    somebody_applies(&mesh, &namespace, "tidegate-taken", &with_status(SHED + 1)).await;
+    somebody_applies(&mesh, namespace, "tidegate-taken", &with_status(SHED + 1)).await;
     mesh.world
-        .until_condition(&namespace, "taken", "Conflicted", "True FieldsTaken")
+        .until_condition(namespace, "taken", "Conflicted", "True FieldsTaken")
         .await;
-    let (_, message) = mesh
-        .world
-        .condition(&namespace, "taken", "Conflicted")
-        .await;
+    let (_, message) = mesh.world.condition(namespace, "taken", "Conflicted").await;
     assert!(
         message.contains("somebody") && message.contains("shed.status"),
         "{message}"
     );
-    event(&mesh, &namespace, "taken", "FieldsTaken").await;
+    event(&mesh, namespace, "taken", "FieldsTaken").await;
     // Who takes a field by force means it.
     door.answers(SHED + 1).await;
 
-    somebody_applies(&mesh, &namespace, "tidegate-taken", &with_status(SHED)).await;
+    somebody_applies(&mesh, namespace, "tidegate-taken", &with_status(SHED)).await;
     mesh.world
-        .until_condition(&namespace, "taken", "Conflicted", "False NoConflict")
+        .until_condition(namespace, "taken", "Conflicted", "False NoConflict")
         .await;
     door.answers(SHED).await;
 }

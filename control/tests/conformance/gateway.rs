@@ -9,9 +9,10 @@ use serde_json::json;
 use tidegate_meshbed::until;
 use tidegate_testbed::upstream::Upstream;
 
-use crate::door::{self, Door, one_at_a_time};
+use crate::door::one_at_a_time;
 use crate::load::{SHED, pour};
 use crate::mesh::{Mesh, is_guarded};
+use crate::place::Place;
 
 /// An upstream with 4 slots of 20 ms answers 200 requests a second.
 const SLOTS: u32 = 4;
@@ -43,23 +44,19 @@ pub(crate) async fn a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway(
 }
 
 pub(crate) async fn a_changed_policy_is_soon_in_traffic(mesh: Arc<Mesh>) {
-    let namespace = mesh.world.namespace("timed").await;
-    let upstream = door::upstream("timed").await;
-    mesh.register(&namespace, "timed.example", &upstream).await;
-    let envoy = mesh.gateway(&namespace, "timed", "timed.example").await;
-    let door = Door::at(envoy.addr());
-    let _held = door.hold(&upstream).await;
+    let place = Place::start(&mesh, "timed").await;
+    let (namespace, door) = ("timed", &place.door);
+    let _held = door.hold(&place.upstream).await;
 
     let applied = Instant::now();
-    mesh.apply_policy(&namespace, "timed", &one_at_a_time(SHED))
+    mesh.apply_policy(namespace, "timed", &one_at_a_time(SHED))
         .await;
-    is_guarded(&envoy).await;
+    is_guarded(&place.envoy).await;
     let first = applied.elapsed();
-    let _counted = door.hold(&upstream).await;
-    door.answers(SHED).await;
+    let _counted = place.taken(SHED).await;
 
     let applied = Instant::now();
-    mesh.apply_policy(&namespace, "timed", &one_at_a_time(SHED + 1))
+    mesh.apply_policy(namespace, "timed", &one_at_a_time(SHED + 1))
         .await;
     door.answers(SHED + 1).await;
 

@@ -4,8 +4,9 @@
 //! is one thing that an operator relies on, and reads as a description of it: what is applied, what happens, what is
 //! seen. A case is an async function that takes the mesh and stands in the list below; one that stops a server has a
 //! mesh of its own. The support: [`mesh`] (the servers, and what is applied to them), [`agents`] and [`ambient`] (proxies
-//! as Istio runs them), [`load`] (many requests and what becomes of them), [`door`] (a service with one place), and from
-//! the tests against an API server alone [`world`], [`service`] and [`policies`].
+//! as Istio runs them), [`load`] (many requests and what becomes of them), [`door`] and [`place`] (a service with one
+//! place, and a gateway before it), and from the tests against an API server alone [`world`], [`service`] and
+//! [`policies`].
 
 #![expect(
     clippy::unwrap_used,
@@ -19,6 +20,7 @@ mod ambient;
 mod door;
 mod load;
 mod mesh;
+mod place;
 #[path = "../kube/policies.rs"]
 #[allow(dead_code, reason = "the tests of the definition use the rest")]
 mod policies;

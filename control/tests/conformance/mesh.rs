@@ -12,7 +12,6 @@ use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Admin, Envoy, release_module};
 use tidegate_testbed::upstream::Upstream;
 
-use crate::door::{Door, Held};
 use crate::policies::spec;
 use crate::service::{self, Rights};
 use crate::world::World;
@@ -172,17 +171,6 @@ impl Mesh {
     pub(crate) async fn another_replica(&self, name: &str) -> Replica {
         let user = service::account(&self.world, HOME, name, Rights::Cluster).await;
         start_replica(&self.world, &user).await
-    }
-
-    /// Waits until a proxy runs the filter, and takes the one place behind it.
-    pub(crate) async fn hold_guarded(
-        &self,
-        proxy: &Proxy,
-        door: &Door,
-        upstream: &Upstream,
-    ) -> Held {
-        is_guarded(proxy).await;
-        door.hold(upstream).await
     }
 
     /// The names of the objects that carry policies to istiod.

@@ -6,50 +6,41 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_meshbed::{Cluster, Proxy, Replica, User, until};
-use tidegate_testbed::upstream::Upstream;
+use tidegate_meshbed::{Cluster, Replica, User, until};
 
-use crate::door::{self, Door, Held, one_at_a_time};
+use crate::door::{Held, one_at_a_time};
 use crate::load::SHED;
 use crate::mesh::Mesh;
+use crate::place::Place;
 
-/// A guarded gateway with one place, which is taken.
+/// A guarded place, which is taken.
 struct Guarded {
-    envoy: Proxy,
-    door: Door,
-    upstream: Upstream,
+    place: Place,
     held: Held,
 }
 
 impl Guarded {
     async fn start(mesh: &Mesh, name: &str) -> Self {
-        let host = format!("{name}.example");
-        mesh.world.namespace(name).await;
-        let upstream = door::upstream(name).await;
-        mesh.register(name, &host, &upstream).await;
-        let envoy = mesh.gateway(name, name, &host).await;
-        let door = Door::at(envoy.addr());
+        let place = Place::start(mesh, name).await;
         mesh.apply_policy(name, name, &one_at_a_time(SHED)).await;
-        let held = mesh.hold_guarded(&envoy, &door, &upstream).await;
-        door.answers(SHED).await;
-        Self {
-            envoy,
-            door,
-            upstream,
-            held,
-        }
+        let held = place.guarded(SHED).await;
+        Self { place, held }
     }
 
     /// Traffic goes on as soon as the place is free, and protection as soon as it is taken again.
     async fn works(&mut self, status: u16) {
-        let before = self.upstream.counts().served;
-        assert_eq!(self.door.status().await, status);
+        let Place {
+            envoy,
+            door,
+            upstream,
+        } = &mut self.place;
+        let before = upstream.counts().served;
+        assert_eq!(door.status().await, status);
         self.held = Held::none();
-        self.door.answers(200).await;
-        self.held = self.door.hold(&self.upstream).await;
-        self.door.answers(status).await;
-        assert!(self.upstream.counts().served > before);
-        assert!(self.envoy.is_running());
+        door.answers(200).await;
+        assert!(upstream.counts().served > before);
+        assert!(envoy.is_running());
+        self.held = self.place.taken(status).await;
     }
 }
 
@@ -69,7 +60,7 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Mes
     let killed = Instant::now();
     mesh.apply_policy("outage", "outage", &one_at_a_time(SHED + 1))
         .await;
-    guarded.door.answers(SHED + 1).await;
+    guarded.place.door.answers(SHED + 1).await;
     println!(
         "leader killed -> a change by its successor in traffic: {} ms, with a lease of 3 s",
         killed.elapsed().as_millis()
@@ -84,6 +75,7 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Mes
     mesh.istiod.kill();
     until("the proxy has noticed", async || {
         let connected = guarded
+            .place
             .envoy
             .admin()
             .stats("^control_plane.connected_state$")
@@ -98,7 +90,7 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Mes
         .await;
     mesh.restart_istiod().await;
     let _third = mesh.another_replica("third").await;
-    guarded.door.answers(SHED + 2).await;
+    guarded.place.door.answers(SHED + 2).await;
 }
 
 /// So many times the service may fail to watch policies before the API server comes back.
@@ -151,9 +143,14 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
     assert_eq!(mesh.replica.status("/healthz").await, 200, "it lives");
 
     mesh.world.cluster.start_api_server().await.unwrap();
+    let back = Instant::now();
     mesh.apply_policy("away", "away", &one_at_a_time(SHED + 1))
         .await;
-    guarded.door.answers(SHED + 1).await;
+    guarded.place.door.answers(SHED + 1).await;
+    println!(
+        "API server back -> a change in traffic: {} ms",
+        back.elapsed().as_millis()
+    );
     guarded.works(SHED + 1).await;
     mesh.world.in_force("away", "away").await;
     let written = writes(&mesh.world.cluster, &mesh.user);

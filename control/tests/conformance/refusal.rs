@@ -9,9 +9,10 @@ use serde_json::json;
 use tidegate_control::kube::flavour::Flavour;
 use tidegate_meshbed::Proxy;
 
-use crate::door::{self, Door, one_at_a_time};
+use crate::door::one_at_a_time;
 use crate::load::SHED;
 use crate::mesh::{Mesh, is_guarded};
+use crate::place::Place;
 use crate::policies::{spec, try_create};
 
 pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(mesh: Arc<Mesh>) {
@@ -65,41 +66,33 @@ async fn pushed(mesh: &Mesh, envoy: &Proxy) -> (Option<String>, Vec<u64>) {
 }
 
 pub(crate) async fn what_only_the_filter_could_refuse_never_reaches_it(mesh: Arc<Mesh>) {
-    let namespace = mesh.world.namespace("unsound").await;
-    let upstream = door::upstream("unsound").await;
-    mesh.register(&namespace, "unsound.example", &upstream)
+    let place = Place::start(&mesh, "unsound").await;
+    let (namespace, door) = ("unsound", &place.door);
+    mesh.apply_policy(namespace, "unsound", &one_at_a_time(SHED))
         .await;
-    let envoy = mesh.gateway(&namespace, "unsound", "unsound.example").await;
-    let door = Door::at(envoy.addr());
-    mesh.apply_policy(&namespace, "unsound", &one_at_a_time(SHED))
-        .await;
-    let _held = mesh.hold_guarded(&envoy, &door, &upstream).await;
-    door.answers(SHED).await;
-    let before = pushed(&mesh, &envoy).await;
+    let _held = place.guarded(SHED).await;
+    let before = pushed(&mesh, &place.envoy).await;
 
     // The rule contradicts what it inherits, which the API server's rules cannot see.
     let mut wrong = one_at_a_time(SHED + 1);
     wrong["upstreams"] = json!([{"match": {"service": "a"}, "limit": {"min": 60}}]);
-    mesh.apply_policy(&namespace, "unsound", &wrong).await;
+    mesh.apply_policy(namespace, "unsound", &wrong).await;
     mesh.world
-        .until_condition(&namespace, "unsound", "Accepted", "False Invalid")
+        .until_condition(namespace, "unsound", "Accepted", "False Invalid")
         .await;
 
-    let (_, message) = mesh
-        .world
-        .condition(&namespace, "unsound", "Accepted")
-        .await;
+    let (_, message) = mesh.world.condition(namespace, "unsound", "Accepted").await;
     assert!(
         message.contains("upstreams[0].limit") && message.contains("expected"),
         "{message}"
     );
     // Whoever wanted to push it would have done so before what comes after it.
-    let other = mesh.gateway(&namespace, "sound", "unsound.example").await;
-    mesh.apply_policy(&namespace, "sound", &one_at_a_time(SHED))
+    let other = mesh.gateway(namespace, "sound", "unsound.example").await;
+    mesh.apply_policy(namespace, "sound", &one_at_a_time(SHED))
         .await;
     is_guarded(&other).await;
     assert_eq!(
-        pushed(&mesh, &envoy).await,
+        pushed(&mesh, &place.envoy).await,
         before,
         "this proxy was told nothing"
     );
