@@ -23,6 +23,8 @@ pub struct Permit {
     pub(crate) purpose: Purpose,
     /// Whether the proxy-wide counter counts it.
     pub(crate) shared: bool,
+    /// Whether it was written off before its answer came: held, and no load.
+    pub(crate) written_off: bool,
 }
 
 impl Permit {

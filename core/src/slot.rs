@@ -46,7 +46,8 @@ pub(crate) struct Slot {
     pub(crate) in_flight: u32,
     pub(crate) waiting: Ages<WAITING_BUCKETS>,
     pub(crate) answering: Ages<ANSWERING_BUCKETS>,
-    /// Requests that became streams, or that hang since before the breaker opened: held, but no load.
+    /// Requests that became streams, that hang since before the breaker opened, or that later ones overtook: held, but
+    /// no load.
     pub(crate) streams: u32,
     /// The breaker let go, and what hangs since before is to be written off.
     write_off: bool,
@@ -56,6 +57,8 @@ pub(crate) struct Slot {
     pub(crate) full: bool,
     pub(crate) hang_after: Duration,
     pub(crate) last_response: Instant,
+    /// When the latest of the requests that were answered had been let in.
+    answered_up_to: Option<Instant>,
     pub(crate) last_used: Instant,
     /// When this worker, as leader, last decided about it for the others.
     pub(crate) last_led: Instant,
@@ -116,6 +119,7 @@ impl Slot {
             full: false,
             hang_after,
             last_response: now,
+            answered_up_to: None,
             last_used: now,
             last_led: now,
             endpoints: 0,
@@ -180,12 +184,14 @@ impl Slot {
             epoch: self.gate.epoch(),
             purpose,
             shared: self.shared,
+            written_off: false,
         }
     }
 
     /// A request ended. Says whether it still counted as in flight; a stream does not.
     pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> bool {
         let counted = match permit.phase {
+            _ if permit.written_off => false,
             Phase::Waiting => self.waiting.leave(permit.place),
             Phase::Answered { .. } => self.answering.leave(permit.place),
         };
@@ -227,7 +233,10 @@ impl Slot {
                 self.tally.add(Count::Successes, 1);
                 self.tally
                     .add_load(Count::SuccessLoad, Count::SuccessLoadSquares, permit.load);
-                self.tally.add_latency(latency);
+                if !permit.written_off {
+                    // What stands in no queue says nothing about one.
+                    self.tally.add_latency(latency);
+                }
                 self.tally.add(Count::Slow, u64::from(latency > target));
             }
             Outcome::Failure(_) => {
@@ -297,28 +306,45 @@ impl Slot {
     /// The response headers of a request came.
     pub(crate) fn answer(&mut self, permit: &mut Permit, now: Instant) {
         self.last_response = now;
+        self.answered_up_to = self.answered_up_to.max(Some(permit.admitted_at));
         if permit.phase == Phase::Waiting {
-            // One that was written off stays so.
             if self.waiting.leave(permit.place) {
                 permit.place = self.answering.enter(now);
+            } else {
+                permit.written_off = true;
             }
             permit.phase = Phase::Answered { at: now };
         }
     }
 
-    /// Takes those out of the count in flight that are no load any more, and says how many: streams, and what hangs
-    /// since before the breaker opened. An upstream that is back does not know of the latter; their callers wait for
-    /// timeouts, and until then they would take the places of requests that it could serve.
+    /// Takes those out of the count in flight that are no load any more, and says how many: streams, what hangs since
+    /// before the breaker opened, and what later ones overtook. An upstream that is back does not know of those that
+    /// hang; their callers wait for timeouts, and until then they would take the places of requests that it could serve.
     pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {
+        let lost = if core::mem::take(&mut self.write_off) {
+            Some(self.hang_after)
+        } else {
+            self.overtaken(now)
+        };
         let mut taken = self.answering.take_beyond(now);
-        if core::mem::take(&mut self.write_off) {
-            taken = taken.saturating_add(self.waiting.take_at_least(self.hang_after, now));
+        if let Some(age) = lost {
+            taken = taken.saturating_add(self.waiting.take_at_least(age, now));
         }
         if taken > 0 {
             self.streams = self.streams.saturating_add(taken);
             self.count_in_flight(-i32::try_from(taken).unwrap_or(i32::MAX), now);
         }
         taken
+    }
+
+    /// The age from which waiting requests stand in no queue: they wait far beyond the target, and later ones have been
+    /// answered. To refuse others for their sake would help neither.
+    fn overtaken(&self, now: Instant) -> Option<Duration> {
+        // A clock that jumped back knows of nobody who was let in later.
+        let answered = self.answered_up_to.filter(|at| *at <= now)?;
+        let age = now.saturating_since(answered).max(self.hang_after);
+        // The ledger does not tell those apart that are older than its horizon.
+        (age < self.hang_after.saturating_mul(AGE_HORIZON)).then_some(age)
     }
 
     /// One more in flight, or one less.

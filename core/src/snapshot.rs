@@ -44,7 +44,7 @@ pub struct UpstreamSnapshot {
     pub key: UpstreamKey,
     /// The worker's own requests in flight.
     pub in_flight: u32,
-    /// The worker's own streams, and requests that hang since before the breaker opened.
+    /// The worker's own streams, requests that hang since before the breaker opened, and those that later ones overtook.
     pub streams: u32,
     /// The concurrency limit of the proxy.
     pub limit: u32,

@@ -460,3 +460,65 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
         "{closed_after:?}"
     );
 }
+
+/// Four places, of which three are taken for a minute by requests that others overtake.
+#[test]
+fn requests_that_later_ones_overtook_take_nobodys_place() {
+    let mut alone = Alone::new(
+        r#"{"slo":{"latency":{"quantile":0.99,"target":"100ms"}},"limit":{"min":1,"initial":4,"max":4}}"#,
+    );
+    let traffic = Traffic {
+        latency: 10,
+        gap: 20,
+        span: 200,
+    };
+    alone.drive(traffic);
+    let mut late: Vec<_> = (0..3).map(|_| alone.admit().unwrap()).collect();
+    alone.drive(traffic);
+    assert_eq!(alone.snapshot().in_flight, 3, "they may stand in a queue");
+    alone.drive(Traffic {
+        span: 1_000,
+        ..traffic
+    });
+    assert_eq!(
+        (alone.snapshot().in_flight, alone.snapshot().streams),
+        (0, 3)
+    );
+
+    let low = alone.directive().learned.sample_tail;
+    for permit in &mut late {
+        alone.respond(permit);
+    }
+    for permit in late {
+        alone.complete(permit, Outcome::Success);
+    }
+    alone.tick();
+    assert_eq!(
+        (alone.snapshot().in_flight, alone.snapshot().streams),
+        (0, 0)
+    );
+    let learned = alone.directive().learned;
+    assert!(
+        learned.sample_tail <= low * 2.0,
+        "what they waited says nothing about a queue"
+    );
+}
+
+/// Nobody is answered: whether there is a queue is not known.
+#[test]
+fn requests_that_nobody_overtook_keep_their_places() {
+    let mut alone = Alone::new(
+        r#"{"slo":{"latency":{"quantile":0.99,"target":"100ms"}},"limit":{"min":1,"initial":4,"max":4},"breaker":{"enabled":false}}"#,
+    );
+    let late: Vec<_> = (0..3).map(|_| alone.admit().unwrap()).collect();
+    for _ in 0..40 {
+        alone.tick();
+    }
+    assert_eq!(
+        (alone.snapshot().in_flight, alone.snapshot().streams),
+        (3, 0)
+    );
+    for permit in late {
+        alone.complete(permit, Outcome::Cancelled);
+    }
+}

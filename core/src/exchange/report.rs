@@ -17,7 +17,7 @@ pub struct Report<'a> {
     pub began: Instant,
     /// Requests it has in flight now.
     pub in_flight: u32,
-    /// Requests of its own that became streams, or that hang since before the breaker opened.
+    /// Requests of its own that became streams, that hang since before the breaker opened, or that later ones overtook.
     pub streams: u32,
     /// Of those in flight, how many wait for response headers far beyond the latency target.
     pub overdue: u32,

@@ -48,7 +48,7 @@ pub(super) struct Seen {
 pub struct UnderWay {
     /// Requests in flight.
     pub in_flight: u64,
-    /// Streams, and requests that hang since before the breaker opened.
+    /// Streams, requests that hang since before the breaker opened, and those that later ones overtook.
     pub streams: u64,
 }
 

@@ -65,6 +65,12 @@ impl Alone {
         }
     }
 
+    /// The response headers came.
+    pub(crate) fn respond(&mut self, permit: &mut Permit) {
+        let now = self.now();
+        self.engine.respond(permit, now);
+    }
+
     pub(crate) fn complete(&mut self, permit: Permit, outcome: Outcome) {
         let now = self.now();
         self.engine.complete(permit, outcome, &mut Unshared, now);
@@ -84,8 +90,9 @@ impl Alone {
         let mut sheds = 0;
         while self.millis < end || !under_way.is_empty() {
             self.millis += 1;
-            for (_, permit) in under_way.extract_if(.., |(due, _)| *due <= self.millis) {
+            for (_, mut permit) in under_way.extract_if(.., |(due, _)| *due <= self.millis) {
                 let now = Instant::from_nanos(self.millis * MILLI);
+                self.engine.respond(&mut permit, now);
                 self.engine
                     .complete(permit, Outcome::Success, &mut Unshared, now);
             }
