@@ -19,6 +19,8 @@ const SLO_USED: f64 = 0.95;
 const MIN_BURST_OF_TARGET: f64 = 0.5;
 /// Growth in one window in which the limit was used up without a queue.
 const GROWTH: f64 = 1.25;
+/// What is left of such growth after a second in which it was not needed.
+const REMEMBERED: f64 = 0.9;
 /// Where courage starts, and what one queue teaches about the next.
 const FIRST_NERVE: f64 = 0.5;
 const NERVE_STEP: f64 = 0.25;
@@ -97,6 +99,13 @@ impl Burst {
         self.guard.update(figures, allowed, queue);
     }
 
+    /// How long a request may wait within the objective, in seconds: what is left after serving.
+    pub(super) fn affordable(&self, baseline: &Baseline, slo: &Slo) -> f64 {
+        let target = slo.latency_target().as_secs_f64();
+        let service = baseline.tail + (baseline.mean - baseline.tail) * self.nerve;
+        (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET)
+    }
+
     /// The limit after one more window.
     pub(super) fn update(
         &mut self,
@@ -105,17 +114,17 @@ impl Burst {
         capacity: &Capacity,
         slo: &Slo,
     ) {
-        let target = slo.latency_target().as_secs_f64();
-        let service = baseline.tail + (baseline.mean - baseline.tail) * self.nerve;
-        let affordable =
-            (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET) * self.guard.factor;
+        let affordable = self.affordable(baseline, slo) * self.guard.factor;
         let modelled =
             Knee::model(capacity.value(), baseline.mean, 1) + capacity.value() * affordable;
         let used_up = figures.refused && !figures.busy;
         self.value = if used_up {
             modelled.max(self.value * GROWTH)
-        } else {
+        } else if figures.busy {
             modelled
+        } else {
+            // Who stands in no queue may be many: what was let in without one stays allowed for a while.
+            modelled.max(self.value * REMEMBERED.powf(figures.span))
         };
     }
 }

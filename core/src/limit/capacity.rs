@@ -18,6 +18,8 @@ const IDLE_WEIGHT: f64 = 0.2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capacity {
     value: f64,
+    /// What it was when the upstream was last not busy.
+    calm: f64,
     throughput: f64,
     /// Whether the window before ended with more in flight than the upstream needs.
     full: bool,
@@ -27,6 +29,7 @@ impl Capacity {
     pub(super) const fn of(value: f64) -> Self {
         Self {
             value,
+            calm: value,
             throughput: 0.0,
             full: false,
         }
@@ -36,8 +39,15 @@ impl Capacity {
         self.value
     }
 
+    /// The greater of what it is and what it was before the queue. A service that became slower needs as much in flight
+    /// as before; one that lost places needs less, and shows it soon.
+    pub(super) const fn before_the_queue(&self) -> f64 {
+        self.value.max(self.calm)
+    }
+
     pub(super) fn scale(&mut self, factor: f64) {
         self.value *= factor;
+        self.calm *= factor;
         self.throughput = self.throughput.min(self.value);
     }
 
@@ -62,6 +72,9 @@ impl Capacity {
             };
             self.throughput += (figures.throughput - self.throughput) * weight;
             self.value = self.value.max(self.throughput);
+        }
+        if !figures.busy {
+            self.calm = self.value;
         }
     }
 }

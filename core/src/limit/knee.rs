@@ -24,8 +24,10 @@ const TOO_LITTLE: f64 = 0.5;
 /// One step down, one step up.
 const STEP_DOWN: f64 = 0.75;
 const STEP_UP: f64 = 1.1;
-/// One step up towards what Little's law promises.
+/// One step up towards what Little's law promises, or what packs of requests need.
 const LEAP_UP: f64 = 1.5;
+/// With less than this share of the limit in flight on average, it is met for moments only.
+const HOLLOW: f64 = 0.6;
 /// Answers that make one measurement; after [`PATIENCE`] fewer must do.
 const MEASURED: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -57,6 +59,8 @@ pub(super) struct Belief {
     pub(super) model: f64,
     /// 0 when unknown.
     pub(super) endpoints: u32,
+    /// The burst limit: more could not be served within the objective.
+    pub(super) most: f64,
 }
 
 /// What the cuts are for.
@@ -201,91 +205,118 @@ impl Knee {
     }
 
     fn step(&mut self, measured: &Sample, belief: &Belief) -> Verdict {
-        let Belief {
-            low: baseline_low,
-            plausible_low,
-            model,
-            endpoints,
-        } = *belief;
         let now_at = Point {
             in_flight: measured.mean_in_flight(),
             throughput: measured.throughput(),
         };
-        let measured_low = low(&measured.tally.latency).unwrap_or_default();
-        let delay = (measured_low - baseline_low).max(0.0);
         if let Some(before) = self.before.take() {
-            let Before {
-                point: before,
-                limit: limit_before,
-            } = before;
-            let no_queue = match self.mode {
-                Mode::Seek => NO_QUEUE_SEEKING,
-                Mode::Hold => NO_QUEUE,
-            };
-            let loss = match loss(before, now_at, measured.span, no_queue) {
-                Loss::Lost if before.in_flight < FEW && measured_low > plausible_low => {
-                    Loss::Unclear
-                }
-                // A few in flight, late as before: others may have taken their place.
-                Loss::Partly if now_at.in_flight < FEW && measured_low > plausible_low => {
-                    Loss::Kept
-                }
-                loss => loss,
-            };
-            self.peak = self.peak.max(now_at.throughput).max(before.throughput);
-            let lower =
-                low(&measured.tally.latency).is_some_and(|low| low < baseline_low * STILL_QUEUED);
-            match (self.mode, loss) {
-                (_, Loss::Lost | Loss::Partly) => {
-                    // Below the knee: go back. If latency is up all the same, it is not for a queue.
-                    let was_seeking = core::mem::replace(&mut self.mode, Mode::Hold) == Mode::Seek;
-                    let latency = measured.tally.latency.mean().unwrap_or_default();
-                    self.value = if was_seeking {
-                        Self::model(self.peak, latency, endpoints)
-                    } else if loss == Loss::Partly {
-                        Self::model(before.throughput, latency, endpoints).max(self.value)
-                    } else {
-                        before.in_flight.max(self.value) + 1.0
-                    };
-                    self.settling = true;
-                    self.last = None;
-                    let claimed = now_at.throughput * delay > Self::MIN_HEADROOM;
-                    return if was_seeking || claimed {
-                        Verdict::BaselineMoved(Box::new(measured.tally.latency.clone()))
-                    } else {
-                        Verdict::Nothing
-                    };
-                }
-                (Mode::Hold, Loss::Unclear) => self.value = self.value.max(limit_before),
-                (Mode::Seek, Loss::Kept | Loss::Unclear) => {
-                    self.value *= SEEK_DOWN;
-                    self.test(now_at);
-                    return Verdict::BaselineLower(Box::new(measured.tally.latency.clone()));
-                }
-                (Mode::Hold, Loss::Kept) if lower => {
-                    self.mode = Mode::Seek;
-                    self.peak = now_at.throughput.max(before.throughput);
-                    self.value *= SEEK_DOWN;
-                    self.test(now_at);
-                    return Verdict::BaselineLower(Box::new(measured.tally.latency.clone()));
-                }
-                (Mode::Hold, Loss::Kept) => {}
+            if let Some(verdict) = self.conclude(before, now_at, measured, belief) {
+                return verdict;
             }
         } else if self.mode == Mode::Seek {
             self.value *= SEEK_DOWN;
             self.test(now_at);
             return Verdict::Nothing;
         }
-        self.last = Some(now_at);
-        let queue = now_at.throughput * delay;
-        let room = headroom(model, endpoints);
-        if queue > TOO_MUCH * room && self.value > model {
-            self.change((self.value * STEP_DOWN).max(model));
-        } else if queue < TOO_LITTLE * room && measured.tally.refused_for_load() > 0 {
-            let step = (self.value * STEP_UP).max(self.value + 1.0);
-            self.change(model.min(self.value * LEAP_UP).max(step));
-        }
+        self.follow_queue(now_at, measured, belief);
         Verdict::Nothing
+    }
+
+    /// What the cut from `before` to `now_at` says. Nothing, when the limit stays where it is.
+    fn conclude(
+        &mut self,
+        before: Before,
+        now_at: Point,
+        measured: &Sample,
+        belief: &Belief,
+    ) -> Option<Verdict> {
+        let latency = &measured.tally.latency;
+        let measured_low = low(latency).unwrap_or_default();
+        let loss = self.loss(before.point, now_at, measured, belief);
+        self.peak = self
+            .peak
+            .max(now_at.throughput)
+            .max(before.point.throughput);
+        let lower = low(latency).is_some_and(|low| low < belief.low * STILL_QUEUED);
+        match (self.mode, loss) {
+            (_, Loss::Lost | Loss::Partly) => {
+                // Below the knee: go back. If latency is up all the same, it is not for a queue.
+                let was_seeking = core::mem::replace(&mut self.mode, Mode::Hold) == Mode::Seek;
+                let mean = latency.mean().unwrap_or_default();
+                let value = if was_seeking {
+                    Self::model(self.peak, mean, belief.endpoints)
+                } else if loss == Loss::Partly {
+                    Self::model(before.point.throughput, mean, belief.endpoints).max(self.value)
+                } else {
+                    // Where requests come in packs fewer are in flight on average than the limit lets in.
+                    let most = before.point.in_flight.max(before.limit);
+                    most.max(self.value) + 1.0
+                };
+                self.change(value);
+                let delay = (measured_low - belief.low).max(0.0);
+                let claimed = now_at.throughput * delay > Self::MIN_HEADROOM;
+                Some(if was_seeking || claimed {
+                    Verdict::BaselineMoved(Box::new(latency.clone()))
+                } else {
+                    Verdict::Nothing
+                })
+            }
+            (Mode::Seek, Loss::Kept | Loss::Unclear) => Some(self.seek_on(now_at, latency)),
+            (Mode::Hold, Loss::Kept) if lower => {
+                self.mode = Mode::Seek;
+                self.peak = now_at.throughput.max(before.point.throughput);
+                Some(self.seek_on(now_at, latency))
+            }
+            (Mode::Hold, Loss::Unclear) => {
+                self.value = self.value.max(before.limit);
+                None
+            }
+            (Mode::Hold, Loss::Kept) => None,
+        }
+    }
+
+    fn loss(&self, before: Point, now_at: Point, measured: &Sample, belief: &Belief) -> Loss {
+        let no_queue = match self.mode {
+            Mode::Seek => NO_QUEUE_SEEKING,
+            Mode::Hold => NO_QUEUE,
+        };
+        let is_late = low(&measured.tally.latency).unwrap_or_default() > belief.plausible_low;
+        match loss(before, now_at, measured.span, no_queue) {
+            Loss::Lost if before.in_flight < FEW && is_late => Loss::Unclear,
+            // A few in flight, late as before: others may have taken their place.
+            Loss::Partly if now_at.in_flight < FEW && is_late => Loss::Kept,
+            loss => loss,
+        }
+    }
+
+    /// Further down: what was measured is a lower baseline.
+    fn seek_on(&mut self, now_at: Point, latency: &Histogram) -> Verdict {
+        self.value *= SEEK_DOWN;
+        self.test(now_at);
+        Verdict::BaselineLower(Box::new(latency.clone()))
+    }
+
+    /// Between experiments: the queue is held at what keeps the upstream busy.
+    fn follow_queue(&mut self, now_at: Point, measured: &Sample, belief: &Belief) {
+        let refused = measured.tally.refused_for_load() > 0;
+        if now_at.in_flight < self.value * HOLLOW {
+            // The limit is met for moments only: a cut would be no experiment, and who is refused comes in a pack.
+            self.last = None;
+            if refused {
+                self.change((self.value * LEAP_UP).min(belief.most).max(self.value));
+            }
+            return;
+        }
+        self.last = Some(now_at);
+        let measured_low = low(&measured.tally.latency).unwrap_or_default();
+        let queue = now_at.throughput * (measured_low - belief.low).max(0.0);
+        let room = headroom(belief.model, belief.endpoints);
+        if queue > TOO_MUCH * room && self.value > belief.model {
+            self.change((self.value * STEP_DOWN).max(belief.model));
+        } else if queue < TOO_LITTLE * room && refused {
+            let step = (self.value * STEP_UP).max(self.value + 1.0);
+            self.change(belief.model.min(self.value * LEAP_UP).max(step));
+        }
     }
 
     /// The value has been cut, and what comes of it will tell.

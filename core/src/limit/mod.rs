@@ -35,7 +35,7 @@ use capacity::Capacity;
 use ceiling::Ceiling;
 use figures::{BUSY_DELAY, Figures};
 use knee::{Belief, Knee, Verdict};
-use standing::{Change, Standing};
+use standing::{Change, Standing, Usual};
 
 pub use learned::{Learned, LimitReason};
 pub use standing::STANDING_AFTER;
@@ -258,7 +258,7 @@ impl Limiter {
         if is_clean && !is_news && !self.standing.stands() {
             self.baseline.learn(latency, quantile);
         }
-        self.find_standing_queue(&figures, now);
+        self.find_standing_queue(&figures, terms.slo, now);
         self.prove_baseline(&figures, now);
         let queue = if self.standing.stands() {
             Queue::Standing
@@ -273,14 +273,24 @@ impl Limiter {
         }
     }
 
-    fn find_standing_queue(&mut self, figures: &Figures, now: Instant) {
+    fn find_standing_queue(&mut self, figures: &Figures, slo: &Slo, now: Instant) {
         let mean = self.baseline.mean;
-        match self.standing.judge(figures, self.limit, mean, now) {
+        let usual = Usual {
+            limit: self.limit,
+            mean,
+            // What the upstream itself refuses has cost enough.
+            affordable: if self.ceiling.is_in_force() {
+                0.0
+            } else {
+                self.burst.affordable(&self.baseline, slo)
+            },
+        };
+        match self.standing.judge(figures, usual, now) {
             Change::Same => {}
             Change::Drained => self.burst.embolden(),
             Change::Stands => {
                 self.burst.caution();
-                let model = Knee::model(self.capacity.value(), mean, self.endpoints);
+                let model = Knee::model(self.capacity.before_the_queue(), mean, self.endpoints);
                 // One short window shows more than is true as often as less.
                 let throughput = figures.throughput.min(self.capacity.value());
                 self.knee.enter(model, figures.in_flight, throughput);
@@ -313,6 +323,7 @@ impl Limiter {
             plausible_low: slo.latency_target().as_secs_f64() * PLAUSIBLE_LOW,
             model: Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints),
             endpoints: self.endpoints,
+            most: self.burst.value(),
         };
         match self.knee.update(window, &belief, now + ahead) {
             Verdict::Nothing => {}

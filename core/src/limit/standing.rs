@@ -5,8 +5,12 @@
 //! baseline without a break for [`STANDING_AFTER`]. One that fills the limit and turns requests away, window after
 //! window, will not drain either, nor will one that grows from window to window: they need not be waited for so long.
 //!
+//! And one that costs nobody the objective is let be, however long it stands: where callers come in lockstep, or as many
+//! as there are connections, there is always a queue, and it goes nowhere. So it must also be *costly*: the fast
+//! requests wait a good part of what the objective affords.
+//!
 //! ```text
-//!   busy for STANDING_AFTER, full for FULL_FOR, or growing for GROWING_FOR
+//!   costly, and busy for STANDING_AFTER, full for FULL_FOR, or growing for GROWING_FOR
 //!   passing -----------------------------------------------> standing
 //!      ^                                                         |
 //!      +---------------------------------------------------------+
@@ -30,6 +34,10 @@ const FULL: f64 = 0.9;
 const FULL_FOR: Duration = Duration::from_millis(150);
 /// One that grows from window to window for so long is fed by more than the upstream serves: no burst does that.
 const GROWING_FOR: Duration = Duration::from_millis(250);
+/// It is costly when the fast requests have waited this share of what the objective affords ...
+const COSTLY: f64 = 0.5;
+/// ... for so long: more than one window of a busy upstream, as packs of requests make every other one look so.
+const COSTLY_FOR: Duration = Duration::from_millis(150);
 /// It is over when in-flight stays below this share of the knee for so long. A moment's lull is no relief: the burst
 /// limit would let the queue in again.
 const RELIEF: f64 = 0.9;
@@ -49,23 +57,56 @@ pub(super) enum Change {
     Stands,
 }
 
+/// What a window is held against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usual {
+    /// The limit in force.
+    pub(super) limit: f64,
+    /// The mean no-load latency, seconds.
+    pub(super) mean: f64,
+    /// What a request may wait within the objective, seconds.
+    pub(super) affordable: f64,
+}
+
+/// Since when something has been so without a break.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spell {
+    since: Option<Instant>,
+}
+
+impl Spell {
+    /// How long it has been so, if it is so now.
+    fn update(&mut self, is_so: bool, now: Instant) -> Duration {
+        if !is_so {
+            self.since = None;
+        }
+        let since = if is_so {
+            *self.since.get_or_insert(now)
+        } else {
+            now
+        };
+        now.saturating_since(since)
+    }
+}
+
 /// What is known of the queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
-    /// Since when there has been a queue, when there last was one, and since when it has filled the limit.
-    busy_since: Option<Instant>,
+    /// There has been a queue, it has filled the limit, it has grown, it has been costly.
+    busy: Spell,
+    full: Spell,
+    growing: Spell,
+    costly: Spell,
+    /// When there last was one, and how many were in flight then.
     busy_at: Option<Instant>,
-    full_since: Option<Instant>,
-    /// Since when it has grown without a break, and how many were in flight when it last did.
-    growing_since: Option<Instant>,
     grown_to: f64,
     /// Whether it cost anybody.
     refused: bool,
     stands: bool,
     /// It stands because nobody knows better, and is yet to be seen.
     suspected: bool,
-    /// Since when it seems to be gone.
-    calm_since: Option<Instant>,
+    /// It seems to be gone.
+    calm: Spell,
 }
 
 impl Standing {
@@ -82,23 +123,23 @@ impl Standing {
     }
 
     /// A queue is assumed to stand.
-    pub(super) const fn assume(&mut self) {
+    pub(super) fn assume(&mut self) {
         self.stands = true;
         self.suspected = false;
-        self.calm_since = None;
+        self.calm = Spell::default();
         self.refused = false;
     }
 
     /// A queue may stand: until one is seen, or none.
-    pub(super) const fn suspect(&mut self) {
+    pub(super) fn suspect(&mut self) {
         self.assume();
         self.suspected = true;
     }
 
     /// Nothing was in flight at the end of a window without an answer.
-    pub(super) const fn run_empty(&mut self) {
-        self.busy_since = None;
-        self.full_since = None;
+    pub(super) fn run_empty(&mut self) {
+        self.busy = Spell::default();
+        self.full = Spell::default();
     }
 
     /// Whether latencies of this window may have a queue in them although most requests were fast: it has only just
@@ -110,24 +151,21 @@ impl Standing {
                 .is_some_and(|at| now.saturating_since(at) < CLEAR_AFTER)
     }
 
-    /// One window under `limit`; `mean` is the no-load latency in seconds.
-    pub(super) fn judge(
-        &mut self,
-        figures: &Figures,
-        limit: f64,
-        mean: f64,
-        now: Instant,
-    ) -> Change {
-        let is_full = figures.refused && figures.in_flight_at_end >= limit * FULL;
+    /// One window.
+    pub(super) fn judge(&mut self, figures: &Figures, usual: Usual, now: Instant) -> Change {
+        let was_busy = self.busy.since.is_some();
+        let is_full = figures.refused && figures.in_flight_at_end >= usual.limit * FULL;
+        let grows = figures.in_flight_at_end > self.grown_to;
+        let is_costly = figures.delay >= usual.affordable * COSTLY;
+        self.grown_to = figures.in_flight_at_end;
+        let busy_for = self.busy.update(figures.busy, now);
+        let full_for = self.full.update(is_full, now);
+        let growing_for = self.growing.update(figures.busy && grows, now);
+        let costly_for = self.costly.update(figures.busy && is_costly, now);
         if !figures.busy {
             // A queue that is held at the knee has not drained by itself.
-            let drained = self.busy_since.take().is_some()
-                && core::mem::take(&mut self.refused)
-                && !self.stands;
+            let drained = was_busy && core::mem::take(&mut self.refused) && !self.stands;
             self.refused |= figures.refused;
-            self.full_since = is_full.then_some(now);
-            self.growing_since = None;
-            self.grown_to = figures.in_flight_at_end;
             return if drained {
                 Change::Drained
             } else {
@@ -136,26 +174,15 @@ impl Standing {
         }
         self.refused |= figures.refused;
         self.busy_at = Some(now);
-        let busy_for = now.saturating_since(*self.busy_since.get_or_insert(now));
-        let full_for = if is_full {
-            now.saturating_since(*self.full_since.get_or_insert(now))
-        } else {
-            self.full_since = None;
-            Duration::ZERO
-        };
-        let grows = figures.in_flight_at_end > self.grown_to;
-        self.grown_to = figures.in_flight_at_end;
-        let growing_for = if grows {
-            now.saturating_since(*self.growing_since.get_or_insert(now))
-        } else {
-            self.growing_since = None;
-            Duration::ZERO
-        };
-        let of_mean = Duration::try_from_secs_f64(mean * STANDING_OF_MEAN).unwrap_or_default();
+        let seconds = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let of_mean = seconds(usual.mean * STANDING_OF_MEAN);
         let lasts = busy_for >= STANDING_AFTER.max(of_mean)
             || full_for >= FULL_FOR.max(of_mean)
             || growing_for >= GROWING_FOR.max(of_mean);
-        if !lasts || self.stands && !self.suspected || figures.queue() < Knee::MIN_HEADROOM {
+        // The window that shows it first is a part of the time.
+        let costs = is_costly && costly_for + seconds(figures.span) >= COSTLY_FOR;
+        let is_news = !self.stands || self.suspected;
+        if !lasts || !costs || !is_news || figures.queue() < Knee::MIN_HEADROOM {
             return Change::Same;
         }
         self.assume();
@@ -168,14 +195,10 @@ impl Standing {
         let is_calm = sample.tally.refused_for_load() == 0
             && f64::from(sample.in_flight) < knee
             && sample.mean_in_flight() < knee * RELIEF;
-        if !is_calm {
-            self.calm_since = None;
-            return;
-        }
-        let since = *self.calm_since.get_or_insert(now);
-        if now.saturating_since(since) >= RELIEF_AFTER {
+        let calm_for = self.calm.update(is_calm, now);
+        if is_calm && calm_for >= RELIEF_AFTER {
             self.stands = false;
-            self.calm_since = None;
+            self.calm = Spell::default();
         }
     }
 }
@@ -185,8 +208,11 @@ mod tests {
     use super::*;
     use crate::limit::baseline::Baseline;
 
-    const LIMIT: f64 = 90.0;
-    const MEAN: f64 = 0.04;
+    const USUAL: Usual = Usual {
+        limit: 90.0,
+        mean: 0.04,
+        affordable: 0.15,
+    };
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
@@ -199,7 +225,11 @@ mod tests {
         for _ in 0..20 {
             sample.tally.latency.record(Duration::from_millis(40));
         }
-        Figures::of(&sample, 0.02 + delay, &Baseline::believed(0.02, MEAN, 0.1))
+        Figures::of(
+            &sample,
+            0.02 + delay,
+            &Baseline::believed(0.02, USUAL.mean, 0.1),
+        )
     }
 
     /// When a queue is found to stand, in milliseconds, if so many are in flight at the end of each window.
@@ -207,7 +237,7 @@ mod tests {
         (0..in_flight.len()).map(|i| i * 100).find(|millis| {
             let now = at(u64::try_from(*millis).unwrap());
             let figures = window(0.1, *in_flight.get(*millis / 100).unwrap());
-            standing.judge(&figures, LIMIT, MEAN, now) == Change::Stands
+            standing.judge(&figures, USUAL, now) == Change::Stands
         })
     }
 
@@ -217,6 +247,33 @@ mod tests {
         assert_eq!(stands_after(&mut Standing::default(), &growing), Some(300));
         let draining = [60, 50, 40, 30, 20, 19, 18];
         assert_eq!(stands_after(&mut Standing::default(), &draining), Some(500));
+    }
+
+    /// When a queue is found to stand, in milliseconds, if requests wait for so many milliseconds in one window after
+    /// another.
+    fn stands_with(delays: impl IntoIterator<Item = u32>) -> Option<usize> {
+        let mut standing = Standing::default();
+        delays.into_iter().position(|delay| {
+            let window = window(f64::from(delay) / 1_000.0, 60);
+            let now = standing.busy_at.unwrap_or_default() + Duration::from_millis(100);
+            standing.judge(&window, USUAL, now) == Change::Stands
+        })
+    }
+
+    #[test]
+    fn a_queue_that_leaves_the_objective_room_is_let_be() {
+        assert_eq!(stands_with([30; 100]), None);
+        assert_eq!(
+            stands_with([80; 100]),
+            Some(5),
+            "one that does not stands after half a second"
+        );
+    }
+
+    #[test]
+    fn packs_of_requests_do_not_make_a_queue_stand() {
+        // They wait long in the window in which they come, and those that remain in the next one do not.
+        assert_eq!(stands_with([80, 60].into_iter().cycle().take(100)), None);
     }
 
     #[test]
