@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Nothing that has to happen may take longer, on a machine that is busy with other things.
-pub const BOUND: Duration = Duration::from_secs(60);
+/// Nothing that has to happen may take longer, on a machine that is busy with other things. Watches that failed are tried
+/// again after up to a minute.
+pub const BOUND: Duration = Duration::from_secs(180);
 
 /// Distance between two looks.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
