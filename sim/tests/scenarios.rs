@@ -65,6 +65,7 @@ scenarios! {
     leader_lost_outage: "leader-lost-outage",
     leader_lost: "leader-lost",
     lockstep: "lockstep",
+    lockstep_cold: "lockstep-cold",
     lockstep_over: "lockstep-over",
     long_tail: "long-tail",
     memory_leak: "memory-leak",

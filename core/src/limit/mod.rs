@@ -47,8 +47,10 @@ const MAX_WINDOW: Duration = Duration::from_secs(1);
 const COLD_FACTOR: f64 = 2.0;
 /// A low quantile below this share of the target leaves the objective room, whatever it comes from.
 const PLAUSIBLE_LOW: f64 = 0.3;
-/// So many answers without a refusal make a baseline that is trusted.
+/// So many answers without a refusal, or with room for more, make a baseline that is trusted.
 const PROVEN: u64 = 10;
+/// Latencies below this share of the target leave the objective so much room that a queue in them does no harm.
+const HARMLESS: f64 = 0.5;
 /// When more than this share is refused before the baseline is trusted, it has to be found from above.
 const SEEK_SHARE: f64 = 0.2;
 /// With less than this share of the limit in flight, there is room.
@@ -75,7 +77,7 @@ pub(crate) struct Limiter {
     knee: Knee,
     ceiling: Ceiling,
     standing: Standing,
-    /// Answers that came while nothing was refused: the baseline is trusted from [`PROVEN`] on.
+    /// Answers that came while nothing was refused, or with room for more: the baseline is trusted from [`PROVEN`] on.
     proof: u64,
     refusing_since: Option<Instant>,
     window: Option<Sample>,
@@ -161,9 +163,7 @@ impl Limiter {
         if self.standing.stands() {
             self.standing.relieve(sample, self.knee.value(), now);
         }
-        let refused = sample.tally.refused_for_load() > 0;
-        if !refused && f64::from(sample.in_flight) < self.limit * ROOM {
-            // There is room in between: what was refused came in a pack.
+        if f64::from(sample.in_flight) < self.limit * ROOM && sample.tally.refused_for_load() == 0 {
             self.refusing_since = None;
         }
         let window = match self.window.take() {
@@ -259,7 +259,7 @@ impl Limiter {
             self.baseline.learn(latency, quantile);
         }
         self.find_standing_queue(&figures, terms.slo, now);
-        self.prove_baseline(&figures, now);
+        self.prove_baseline(&figures, terms.slo, now);
         let queue = if self.standing.stands() {
             Queue::Standing
         } else {
@@ -299,8 +299,12 @@ impl Limiter {
     }
 
     /// A baseline learned while requests had to be refused may have a queue in it.
-    fn prove_baseline(&mut self, figures: &Figures, now: Instant) {
-        if !figures.refused {
+    fn prove_baseline(&mut self, figures: &Figures, slo: &Slo, now: Instant) {
+        // There is room in between: what was refused came in a pack.
+        let has_room = figures.in_flight < self.limit * ROOM;
+        // And what is in it is far within the objective.
+        let is_harmless = self.sample_tail < slo.latency_target().as_secs_f64() * HARMLESS;
+        if !figures.refused || has_room || is_harmless {
             self.proof = self.proof.saturating_add(figures.answers);
             self.refusing_since = None;
         } else if self.proof < PROVEN
@@ -310,7 +314,8 @@ impl Limiter {
             let since = *self.refusing_since.get_or_insert(now);
             if now.saturating_since(since) >= STANDING_AFTER {
                 self.standing.assume();
-                self.knee.seek(figures.in_flight_at_end);
+                self.knee
+                    .seek(figures.in_flight_at_end.max(figures.in_flight));
             }
         }
     }
