@@ -97,7 +97,7 @@ pub(super) struct Standing {
     full: Spell,
     growing: Spell,
     costly: Spell,
-    /// When there last was one, and how many were in flight then.
+    /// When there last was one, and how many were in flight at the end of the last window.
     busy_at: Option<Instant>,
     grown_to: f64,
     /// Whether it cost anybody.
