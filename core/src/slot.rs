@@ -344,7 +344,7 @@ impl Slot {
         let answered = self.answered_up_to.filter(|at| *at <= now)?;
         let age = now.saturating_since(answered).max(self.hang_after);
         // The ledger does not tell those apart that are older than its horizon.
-        (age < self.hang_after.saturating_mul(AGE_HORIZON)).then_some(age)
+        (age <= self.waiting.horizon()).then_some(age)
     }
 
     /// One more in flight, or one less.
