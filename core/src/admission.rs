@@ -110,7 +110,7 @@ fn no_room(
     level: &mut Option<Level>,
     request: &mut impl Request,
 ) -> Option<ShedReason> {
-    slot.see_peak(load);
+    slot.see_load(load);
     if load > ramp {
         return Some(ShedReason::BreakerHalfOpen);
     }

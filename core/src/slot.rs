@@ -64,6 +64,7 @@ pub(crate) struct Slot {
     pub(crate) last_led: Instant,
     pub(crate) endpoints: u32,
     peak: Recent,
+    others: Fewest,
     retry_after_ms: Recent,
     /// Refusals and arrivals since the tick, for the cap on the share shed.
     pub(crate) refused_share: Share,
@@ -79,6 +80,13 @@ pub(crate) struct Slot {
 struct Recent {
     this: u32,
     before: u32,
+}
+
+/// The fewest of this tick and the one before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fewest {
+    this: Option<i32>,
+    before: Option<i32>,
 }
 
 /// How many of how many.
@@ -124,6 +132,7 @@ impl Slot {
             last_led: now,
             endpoints: 0,
             peak: Recent::default(),
+            others: Fewest::default(),
             retry_after_ms: Recent::default(),
             refused_share: Share::default(),
             integrated_at: now,
@@ -353,8 +362,11 @@ impl Slot {
         self.in_flight = self.in_flight.saturating_add_signed(change);
     }
 
-    pub(crate) fn see_peak(&mut self, in_flight: u32) {
-        self.peak.see(in_flight);
+    /// A request asked for admission when it would make so many in flight in the whole proxy.
+    pub(crate) fn see_load(&mut self, load: u32) {
+        self.peak.see(load);
+        let met = i64::from(load) - 1 - i64::from(self.in_flight);
+        self.others.see(i32::try_from(met).unwrap_or(i32::MAX));
     }
 
     pub(crate) fn see_retry_after(&mut self, wait: Duration) {
@@ -396,6 +408,7 @@ impl Slot {
     pub(crate) fn roll(&mut self) {
         self.introduced = self.introduced.saturating_sub(1);
         self.peak.roll();
+        self.others.roll();
         self.retry_after_ms.roll();
         self.refused_share = Share::default();
     }
@@ -411,6 +424,7 @@ impl Slot {
             streams: self.streams,
             overdue,
             peak: self.peak.value(),
+            others: self.others.value(),
             last_response: self.last_response,
             endpoints: self.endpoints,
             retry_after_ms: self.retry_after_ms.value(),
@@ -435,6 +449,20 @@ impl Slot {
     /// Whether nothing would be lost if it were forgotten.
     pub(crate) const fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.streams == 0
+    }
+}
+
+impl Fewest {
+    fn see(&mut self, value: i32) {
+        self.this = Some(self.this.map_or(value, |fewest| fewest.min(value)));
+    }
+
+    const fn roll(&mut self) {
+        self.before = self.this.take();
+    }
+
+    fn value(self) -> Option<i32> {
+        [self.this, self.before].into_iter().flatten().min()
     }
 }
 

@@ -444,6 +444,24 @@ mod tests {
         );
     }
 
+    /// What a pacemaker sends ten times a second: no report tells of it, and every look at the gauge finds it.
+    #[test]
+    fn requests_in_step_with_the_ticks_stay_counted() {
+        let host = process();
+        let (leader, other) = (vm(&host), vm(&host));
+        tick(&host, &[&leader, &other]);
+        let gauge = || host.metric_value("tidegate_upstream=.=web;.;tidegate_in_flight");
+        for _ in 0..250 {
+            let mut stream = Stream::new(Rc::clone(&other));
+            stream.on_request_headers();
+            tick(&host, &[&leader]);
+            assert_eq!(gauge(), Some(1));
+            drop(stream);
+            assert_eq!(gauge(), Some(0));
+            other.borrow_mut().tick(1);
+        }
+    }
+
     #[test]
     fn without_shared_data_every_vm_decides_for_itself() {
         let host = process();

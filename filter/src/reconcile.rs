@@ -11,9 +11,15 @@
 //! leak, within the error of the mean; only what is certain beyond four standard errors is corrected, so that a
 //! single wild look, which raises the error more than the mean, corrects nothing. What is left comes with more looks.
 //!
-//! Downwards is only corrected for a while after a worker was lost or this worker became the leader: nothing else
-//! leaks. Traffic in step with the ticks could deceive every look in the same way, and a gauge below the truth lets
-//! too many in, which is worse than one above it. Upwards is corrected at any time.
+//! Traffic in step with the ticks, ten requests a second from a pacemaker, deceives every look in the same way, and
+//! no number of looks tells it from a leak. What arrivals meet does: the gauge, less what their own worker has in
+//! flight, is what others have in flight and the leak. So the fewest that any arrival met bounds the leak from above,
+//! and where that is below zero the gauge is too low by at least as much. Nothing is corrected beyond this bound.
+//! Without arrivals there is no traffic to be deceived by.
+//!
+//! A gauge below zero is too low for certain, and is raised at once. Otherwise a gauge is lowered after the first
+//! judgement for a while after a worker was lost or this worker became the leader, and else only after the longest:
+//! one below the truth lets too many in, but one above it would shed until the process ends.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +31,7 @@ use tidegate_core::Instant;
 const JUDGEMENTS: [u32; 4] = [20, 50, 100, 200];
 /// What is within so many standard errors may be chance (1 in 30,000).
 const CERTAINTY: f64 = 4.0;
-/// How long after the loss of a worker gauges may be lowered.
+/// How long after the loss of a worker gauges are lowered at every judgement.
 const SUSPICION: Duration = Duration::from_secs(60);
 
 /// The gauges under watch, by upstream hash.
@@ -35,23 +41,29 @@ pub struct Reconciler {
     suspicious_until: Instant,
 }
 
-/// One look: the gauge, and the sum of what live workers reported before it.
+/// One look: the gauge, and what live workers reported before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The gauge; below zero when it was lowered too often.
     pub gauge: i64,
-    /// The sum.
+    /// The sum of what they have in flight.
     pub sum: i64,
+    /// The fewest requests of other workers that an arrival met by the gauge, less than none when it was too low;
+    /// `None` when nobody came.
+    pub others: Option<i64>,
 }
 
 /// One upstream's last look, and the differences so far: their number, mean, and sum of squared deviations
-/// (Welford's algorithm).
+/// (Welford's algorithm); with the fewest others that an arrival met since.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
     last: Look,
+    /// The last look is from before a worker was lost, and not to be judged.
+    is_of_old: bool,
     looks: u32,
     mean: f64,
     squares: f64,
+    others: Option<i64>,
 }
 
 impl Reconciler {
@@ -64,22 +76,29 @@ impl Reconciler {
         }
     }
 
-    /// A worker was lost.
+    /// A worker was lost: what was seen before says nothing about what it left.
     pub fn suspect(&mut self, now: Instant) {
         self.suspicious_until = self.suspicious_until.max(now + SUSPICION);
+        for watch in self.watches.values_mut() {
+            *watch = Watch {
+                is_of_old: true,
+                ..Watch::new(watch.last)
+            };
+        }
     }
 
     /// One round of one upstream. Answers what to add to the gauge.
     pub fn observe(&mut self, upstream: u64, look: Look, now: Instant) -> i64 {
-        let may_lower = now < self.suspicious_until;
+        let is_suspicious = now < self.suspicious_until;
         let Some(watch) = self.watches.get_mut(&upstream) else {
             self.watches.insert(upstream, Watch::new(look));
             return 0;
         };
         watch.note(look);
-        let correction = match watch.judge() {
-            lower if lower < 0 && !may_lower => 0,
-            correction => correction,
+        let correction = if look.gauge < 0 {
+            look.gauge.saturating_neg()
+        } else {
+            watch.judge(is_suspicious)
         };
         if correction != 0 {
             *watch = Watch::new(Look {
@@ -101,7 +120,7 @@ impl Reconciler {
     /// Forgets upstreams at rest.
     pub fn settle(&mut self) {
         self.watches
-            .retain(|_, watch| watch.last != Look { gauge: 0, sum: 0 });
+            .retain(|_, watch| (watch.last.gauge, watch.last.sum) != (0, 0));
     }
 }
 
@@ -109,9 +128,11 @@ impl Watch {
     const fn new(last: Look) -> Self {
         Self {
             last,
+            is_of_old: false,
             looks: 0,
             mean: 0.0,
             squares: 0.0,
+            others: None,
         }
     }
 
@@ -120,9 +141,14 @@ impl Watch {
         reason = "requests in flight stay far below 2^53"
     )]
     fn note(&mut self, look: Look) {
+        if std::mem::take(&mut self.is_of_old) {
+            self.last = look;
+            return;
+        }
         let middle = (self.last.sum as f64 + look.sum as f64) / 2.0;
         let difference = self.last.gauge as f64 - middle;
         self.last = look;
+        self.others = [self.others, look.others].into_iter().flatten().min();
         self.looks += 1;
         let deviation = difference - self.mean;
         self.mean += deviation / f64::from(self.looks);
@@ -134,18 +160,31 @@ impl Watch {
         clippy::cast_possible_truncation,
         reason = "truncation towards zero is meant, and the cast saturates"
     )]
-    fn judge(&mut self) -> i64 {
+    fn judge(&mut self, is_suspicious: bool) -> i64 {
         if !JUDGEMENTS.contains(&self.looks) {
             return 0;
         }
+        let is_last = JUDGEMENTS.last() == Some(&self.looks);
         let looks = f64::from(self.looks);
         let error = (self.squares / (looks - 1.0) / looks).sqrt();
         let certain = (self.mean.abs() - CERTAINTY * error).max(0.0);
-        let correction = -(certain.copysign(self.mean) as i64);
-        if JUDGEMENTS.last() == Some(&self.looks) {
+        let too_high = self.within_bounds(certain.copysign(self.mean) as i64);
+        if is_last {
             *self = Self::new(self.last);
         }
-        correction
+        if too_high > 0 && !is_suspicious && !is_last {
+            return 0;
+        }
+        too_high.saturating_neg()
+    }
+
+    /// So much of what looks say the gauge is too high by, less than nothing when it is too low, as arrivals bear out.
+    fn within_bounds(&self, too_high: i64) -> i64 {
+        match self.others {
+            Some(others) if too_high > 0 => too_high.min(others.max(0)),
+            Some(others) => too_high.max(others.min(0)),
+            None => too_high,
+        }
     }
 }
 
@@ -162,8 +201,17 @@ mod tests {
         looks.into_iter().fold(0, |done, (gauge, sum)| {
             now = now + TICK;
             let gauge = gauge + done;
-            done + reconciler.observe(WEB, Look { gauge, sum }, now)
+            done + reconciler.observe(WEB, look(gauge, sum), now)
         })
+    }
+
+    /// A look while nobody comes.
+    fn look(gauge: i64, sum: i64) -> Look {
+        Look {
+            gauge,
+            sum,
+            others: None,
+        }
     }
 
     fn fresh() -> Reconciler {
@@ -201,7 +249,10 @@ mod tests {
             0
         );
         assert_eq!(
-            run(&mut fresh(), (0..500).map(|i| (-50 * i, 25 - 50 * i))),
+            run(
+                &mut fresh(),
+                (0..500).map(|i| (30_000 - 50 * i, 30_025 - 50 * i))
+            ),
             0
         );
     }
@@ -215,21 +266,76 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_off_when_no_worker_was_lost() {
+    fn without_the_loss_of_a_worker_it_takes_longer() {
         let mut reconciler = fresh();
         let long_after = Instant::ZERO + Duration::from_secs(100);
-        let look = Look { gauge: 12, sum: 5 };
-        let mut corrected = 0;
-        for _ in 0..30 {
-            corrected += reconciler.observe(WEB, look, long_after);
-        }
-        assert_eq!(corrected, 0);
+        let looks_until_right = |reconciler: &mut Reconciler| {
+            let mut gauge = 12;
+            (0..400)
+                .take_while(|_| {
+                    gauge += reconciler.observe(WEB, look(gauge, 5), long_after);
+                    gauge != 5
+                })
+                .count()
+        };
+        assert_eq!(looks_until_right(&mut reconciler), 200);
         reconciler.suspect(long_after);
-        for _ in 0..200 {
-            let gauge = look.gauge + corrected;
-            corrected += reconciler.observe(WEB, Look { gauge, ..look }, long_after);
+        assert_eq!(looks_until_right(&mut reconciler), 20);
+    }
+
+    #[test]
+    fn what_was_seen_before_a_worker_was_lost_hides_nothing() {
+        let mut reconciler = fresh();
+        let others = Some(0);
+        for _ in 0..10 {
+            let before = Look {
+                others,
+                ..look(5, 5)
+            };
+            assert_eq!(reconciler.observe(WEB, before, Instant::ZERO), 0);
         }
+        reconciler.suspect(Instant::ZERO);
+        let after = Look {
+            others: Some(7),
+            ..look(12, 5)
+        };
+        let corrected: i64 = (0..=20)
+            .map(|_| reconciler.observe(WEB, after, Instant::ZERO))
+            .sum();
         assert_eq!(corrected, -7);
+    }
+
+    /// A pack of requests comes with every tick: looks find it in flight, and reports are from before it came or from
+    /// after it went, or the other way round.
+    #[test]
+    fn traffic_in_step_with_the_ticks_is_no_leak() {
+        for (gauge, sum) in [(50, 0), (0, 50)] {
+            let mut reconciler = fresh();
+            let in_step = Look {
+                gauge,
+                sum,
+                others: Some(0),
+            };
+            for _ in 0..500 {
+                assert_eq!(reconciler.observe(WEB, in_step, Instant::ZERO), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_is_corrected_than_arrivals_bear_out() {
+        for (gauge, others, expected) in [(50, 7, -7), (50, -7, 0), (5, -7, 7), (5, 7, 0)] {
+            let mut reconciler = fresh();
+            let met = Look {
+                gauge,
+                sum: 20,
+                others: Some(others),
+            };
+            let corrected: i64 = (0..=20)
+                .map(|_| reconciler.observe(WEB, met, Instant::ZERO))
+                .sum();
+            assert_eq!(corrected, expected, "{gauge} {others}");
+        }
     }
 
     #[test]
@@ -237,17 +343,28 @@ mod tests {
         let mut reconciler = fresh();
         let long_after = Instant::ZERO + Duration::from_secs(100);
         let raised: i64 = (0..22)
-            .map(|_| reconciler.observe(WEB, Look { gauge: -3, sum: 2 }, long_after))
+            .map(|_| reconciler.observe(WEB, look(2, 5), long_after))
             .sum();
-        assert_eq!(raised, 5);
+        assert_eq!(raised, 3);
+    }
+
+    #[test]
+    fn a_gauge_below_zero_is_raised_at_once() {
+        let mut reconciler = fresh();
+        assert_eq!(reconciler.observe(WEB, look(4, 4), Instant::ZERO), 0);
+        let busy = Look {
+            others: Some(9),
+            ..look(-3, 40)
+        };
+        assert_eq!(reconciler.observe(WEB, busy, Instant::ZERO), 3);
     }
 
     #[test]
     fn upstreams_at_rest_are_not_looked_at() {
         let mut reconciler = fresh();
-        reconciler.observe(WEB, Look { gauge: 4, sum: 0 }, Instant::ZERO);
+        reconciler.observe(WEB, look(4, 0), Instant::ZERO);
         assert_eq!(reconciler.unsettled().count(), 1);
-        reconciler.observe(WEB, Look { gauge: 0, sum: 0 }, Instant::ZERO);
+        reconciler.observe(WEB, look(0, 0), Instant::ZERO);
         reconciler.settle();
         assert_eq!(reconciler.unsettled().count(), 0);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_core::{Event, Instant, UpstreamId, UpstreamKey};
+use tidegate_core::{Event, Instant, UnderWay, UpstreamId, UpstreamKey};
 
 use crate::api::{Host, LogLevel};
 use crate::faults::Fault;
@@ -149,29 +149,33 @@ fn log<H: Host>(
 
 /// Compares the gauges in use with what workers report.
 fn reconcile<H: Host>(plugin: &mut Plugin<H>, now: Instant) {
-    let watched: Vec<(UpstreamId, u64, i64)> = {
+    let watched: Vec<(UpstreamId, u64, UnderWay)> = {
         let unsettled: BTreeSet<u64> = plugin.reconciler.unsettled().collect();
         let engine = &plugin.engine;
         engine
             .views(now)
             .filter_map(|view| {
-                let sum = match engine.under_way(view.hash) {
-                    Some(under_way) => i64::try_from(under_way.in_flight).unwrap_or(i64::MAX),
-                    None if unsettled.contains(&view.hash) => 0,
+                let under_way = match engine.under_way(view.hash) {
+                    Some(under_way) => under_way,
+                    None if unsettled.contains(&view.hash) => UnderWay::default(),
                     None => return None,
                 };
-                Some((view.id, view.hash, sum))
+                Some((view.id, view.hash, under_way))
             })
             .collect()
     };
-    for (id, hash, sum) in watched {
+    for (id, hash, under_way) in watched {
+        let sum = i64::try_from(under_way.in_flight).unwrap_or(i64::MAX);
+        let others = under_way.others.map(i64::from);
         let mut counters = plugin
             .gauges
             .counters(&plugin.host, &plugin.naming, &plugin.faults);
         let Some(gauge) = counters.in_flight(id) else {
             continue;
         };
-        let correction = plugin.reconciler.observe(hash, Look { gauge, sum }, now);
+        let correction = plugin
+            .reconciler
+            .observe(hash, Look { gauge, sum, others }, now);
         if correction == 0 {
             continue;
         }

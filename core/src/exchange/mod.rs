@@ -24,7 +24,7 @@ pub use report::{Introduction, LocalTrip, Report};
 pub use slice::Slice;
 
 /// Version of both wire formats; a change to any type that is sent is a new one.
-pub const WIRE_VERSION: u8 = 2;
+pub const WIRE_VERSION: u8 = 3;
 
 /// A payload that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

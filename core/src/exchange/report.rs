@@ -23,6 +23,9 @@ pub struct Report<'a> {
     pub overdue: u32,
     /// The most requests in flight, in the whole proxy, that an arrival met since the last report but one.
     pub peak: u32,
+    /// The fewest requests of others in flight that an arrival met since the last report but one: those in the whole
+    /// proxy, less this worker's own. Below zero when the proxy's count is too low; `None` when nobody came.
+    pub others: Option<i32>,
     /// When response headers last came.
     pub last_response: Instant,
     /// Endpoints behind the upstream; 0 when unknown.

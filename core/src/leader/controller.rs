@@ -50,6 +50,9 @@ pub struct UnderWay {
     pub in_flight: u64,
     /// Streams, requests that hang since before the breaker opened, and those that later ones overtook.
     pub streams: u64,
+    /// The fewest requests of other workers in flight that an arrival met, by the count that the workers share; below
+    /// zero when that count is too low, `None` when nobody came.
+    pub others: Option<i32>,
 }
 
 /// One upstream's merged reports of a round.
@@ -154,6 +157,8 @@ impl Controller {
             .max(Duration::from_millis(u64::from(report.retry_after_ms)));
         round.under_way.in_flight += u64::from(report.in_flight);
         round.under_way.streams += u64::from(report.streams);
+        let others = [round.under_way.others, report.others];
+        round.under_way.others = others.into_iter().flatten().min();
         self.remember(place, worker, report);
     }
 

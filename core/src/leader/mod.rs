@@ -226,6 +226,7 @@ mod tests {
             streams: 0,
             overdue: 0,
             peak: 0,
+            others: None,
             last_response: now,
             endpoints: 0,
             retry_after_ms: 0,
