@@ -85,6 +85,21 @@ impl Door {
         )
     }
 
+    /// Takes the only place, and sees that the next request is answered with `status`. Until it is, the request that
+    /// holds the place may have come before the policy did, which does not count it: then another has to take it.
+    pub(crate) async fn is_taken(&self, upstream: &Upstream, status: u16) -> Held {
+        let mut held = Held::none();
+        until(
+            &format!("the place is taken, and others are answered {status}"),
+            async || {
+                held = self.hold(upstream).await;
+                self.status().await == status
+            },
+        )
+        .await;
+        held
+    }
+
     /// Sends a request that holds the place, and waits until `upstream` has it.
     pub(crate) async fn hold(&self, upstream: &Upstream) -> Held {
         let before = upstream.received_for(HELD);

@@ -67,8 +67,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(me
         app.plug_in(&mesh, &image, "FAIL_CLOSE", &config).await;
         runs_the_filter(api.agent.admin()).await;
         door.answers(200).await;
-        let held = door.hold(&workload).await;
-        door.answers(SHED).await;
+        let held = door.is_taken(&workload, SHED).await;
         drop(held);
         door.answers(200).await;
     }

@@ -62,8 +62,7 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(mesh: 
     plugin.plug_in(&mesh, &image, "FAIL_CLOSE", &config).await;
     runs_the_filter(api.agent.admin()).await;
     door.answers(200).await;
-    let held = door.hold(&workload).await;
-    door.answers(SHED).await;
+    let held = door.is_taken(&workload, SHED).await;
 
     let inbound = format!("inbound|{}||", api.address.port());
     until(

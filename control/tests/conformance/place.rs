@@ -37,8 +37,6 @@ impl Place {
 
     /// Takes the place, and sees that others are shed with `status`.
     pub(crate) async fn taken(&self, status: u16) -> Held {
-        let held = self.door.hold(&self.upstream).await;
-        self.door.answers(status).await;
-        held
+        self.door.is_taken(&self.upstream, status).await
     }
 }

@@ -70,8 +70,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
     is_guarded(&envoy).await;
 
     // The workload is full; what it calls is not.
-    let held = to_web.hold(&web).await;
-    to_web.answers(SHED).await;
+    let held = to_web.is_taken(&web, SHED).await;
     assert_eq!(
         (to_stock.status().await, to_prices.status().await),
         (200, 200)
@@ -80,8 +79,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
     to_web.answers(200).await;
 
     // One of the services is full; neither is the other, nor the workload.
-    let _held = to_stock.hold(&stock).await;
-    to_stock.answers(SHED_BY_RULE).await;
+    let _held = to_stock.is_taken(&stock, SHED_BY_RULE).await;
     assert_eq!(
         (to_web.status().await, to_prices.status().await),
         (200, 200)

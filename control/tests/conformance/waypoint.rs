@@ -74,9 +74,8 @@ async fn a_full_one_leaves_the_others_open(ambient: &Ambient, web: &Hbone) {
 
     for (number, service) in ambient.services.iter().enumerate() {
         let door = service.door(web);
-        let held = door.hold(&service.upstream).await;
         let status = if number == 7 { SHED_BY_RULE } else { SHED };
-        door.answers(status).await;
+        let held = door.is_taken(&service.upstream, status).await;
         for other in &ambient.services {
             if other.cluster != service.cluster {
                 let found = other.door(web).status().await;
@@ -112,8 +111,7 @@ async fn callers_are_known_by_certificate(ambient: &Ambient, web: &Hbone) {
             .unwrap_or(0)
     };
 
-    let _held = service.door(web).hold(&service.upstream).await;
-    service.door(web).answers(SHED).await;
+    let _held = service.door(web).is_taken(&service.upstream, SHED).await;
     until("the others are critical", async || {
         shed("critical").await > 0
     })
@@ -146,8 +144,7 @@ async fn a_policy_of_one_service_is_for_it_alone(ambient: &Ambient, web: &Hbone)
     })
     .await;
 
-    let _held = one.door(web).hold(&one.upstream).await;
-    one.door(web).answers(SHED).await;
+    let _held = one.door(web).is_taken(&one.upstream, SHED).await;
     for other in others {
         let _held = other.door(web).hold(&other.upstream).await;
         let found = other.door(web).status().await;
