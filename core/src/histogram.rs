@@ -156,10 +156,11 @@ fn bounds(index: usize) -> (f64, f64) {
 
 fn lower_bound(index: usize) -> f64 {
     let sub = 1 << SUB_BITS;
-    let octave = i32::try_from(index / sub).unwrap_or(i32::MAX);
     #[expect(clippy::cast_precision_loss, reason = "an index below 73")]
     let fraction = 1.0 + (index % sub) as f64 / sub as f64;
-    64e-6 * fraction * 2.0_f64.powi(octave)
+    #[expect(clippy::cast_precision_loss, reason = "a power of two")]
+    let octave = (1_u64 << (index / sub)) as f64;
+    64e-6 * fraction * octave
 }
 
 #[expect(

@@ -158,7 +158,10 @@ mod tests {
             .map(|pair| (pair[1].at - pair[0].at).as_secs_f64())
             .collect();
         let mean = gaps.iter().sum::<f64>() / number::float_len(gaps.len());
-        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>()
+        let variance = gaps
+            .iter()
+            .map(|gap| (gap - mean) * (gap - mean))
+            .sum::<f64>()
             / number::float_len(gaps.len());
         let variation = variance.sqrt() / mean;
         assert!(

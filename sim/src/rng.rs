@@ -92,7 +92,11 @@ mod tests {
         let draws: Vec<f64> = (0..40_000).map(|_| draw(&mut rng)).collect();
         let count = number::float_len(draws.len());
         let mean = draws.iter().sum::<f64>() / count;
-        let variance = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / count;
+        let variance = draws
+            .iter()
+            .map(|draw| (draw - mean) * (draw - mean))
+            .sum::<f64>()
+            / count;
         (mean, variance)
     }
 

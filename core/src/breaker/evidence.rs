@@ -33,8 +33,8 @@ const MAX_USUAL_OF_TRIP_RATIO: f64 = 0.8;
 const MIN_OUTAGE_SHARE: f64 = 0.8;
 /// False alarms are counted per day.
 const SECONDS_PER_DAY: f64 = 86_400.0;
-/// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice.
-const RAMP_ODDS: f64 = 50.0;
+/// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice. This is ln(50).
+const RAMP_TRIP: f32 = 3.912_023;
 /// Whatever upstream it is, a few requests at a time it must bear.
 const SURELY_SURVIVED: f32 = 4.0;
 /// What a failure at a load that nobody survived weighs.
@@ -66,19 +66,18 @@ impl Thresholds {
             .clamp(MIN_USUAL_FAILURE_RATE, highest)
             .min(DEAD_FAILURE_RATE - 0.05);
         Self::from_f64(
-            (DEAD_FAILURE_RATE / usual).ln(),
-            ((1.0 - DEAD_FAILURE_RATE) / (1.0 - usual)).ln(),
-            (rate.max(1.0) * SECONDS_PER_DAY).ln(),
+            libm::log(DEAD_FAILURE_RATE / usual),
+            libm::log((1.0 - DEAD_FAILURE_RATE) / (1.0 - usual)),
+            libm::log(rate.max(1.0) * SECONDS_PER_DAY),
         )
     }
 
     /// The same evidence, judged right after a trip.
-    pub(crate) fn in_ramp(self) -> Self {
-        Self::from_f64(
-            f64::from(self.per_failure),
-            f64::from(self.per_success),
-            RAMP_ODDS.ln(),
-        )
+    pub(crate) const fn in_ramp(self) -> Self {
+        Self {
+            trip: RAMP_TRIP,
+            ..self
+        }
     }
 
     #[expect(
@@ -123,7 +122,8 @@ impl Loads {
 
     fn variance_of_mean(&self) -> f64 {
         if self.n > 1.0 {
-            ((self.squares / self.n - self.mean().powi(2)).max(0.0) + 1.0 / 12.0) / self.n
+            let mean = self.mean();
+            ((self.squares / self.n - mean * mean).max(0.0) + 1.0 / 12.0) / self.n
         } else {
             f64::MAX
         }
@@ -175,7 +175,7 @@ pub(crate) enum Finding {
 impl Evidence {
     /// A success: speaks against an outage.
     pub(crate) fn success(&mut self, load: u32, thresholds: &Thresholds) {
-        self.survive(f64::from(load), 1);
+        self.survive(f64::from(load), SURVIVED_MEMORY);
         if self.score <= 0.0 {
             return;
         }
@@ -206,13 +206,10 @@ impl Evidence {
         thresholds: &Thresholds,
     ) -> Finding {
         if successes.n > 0.0 {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a small count"
-            )]
+            #[expect(clippy::cast_possible_truncation, reason = "six digits are plenty")]
+            let count = successes.n as f32;
             // Only sums are known: the mean stands for what is surely survived.
-            self.survive(successes.mean(), successes.n.min(1e6) as u32);
+            self.survive(successes.mean(), libm::powf(SURVIVED_MEMORY, count));
         }
         let failure_weight = f64::from(thresholds.per_failure * self.weight(failures.mean()));
         let weight = failures.n * failure_weight + successes.n * f64::from(thresholds.per_success);
@@ -257,10 +254,10 @@ impl Evidence {
         };
     }
 
-    fn survive(&mut self, load: f64, successes: u32) {
+    /// Something was survived at `load`; what was known before counts `memory` of itself.
+    fn survive(&mut self, load: f64, memory: f32) {
         #[expect(clippy::cast_possible_truncation, reason = "six digits are plenty")]
         let load = load as f32;
-        let memory = SURVIVED_MEMORY.powi(i32::try_from(successes).unwrap_or(i32::MAX));
         self.survived = load.max(self.survived * memory).max(SURELY_SURVIVED);
     }
 

@@ -83,7 +83,7 @@ pub(crate) fn learn_recovery(usual: f64, took: Duration) -> f64 {
     if usual <= 0.0 {
         took
     } else {
-        (usual.ln() * (1.0 - LEARNING) + took.ln() * LEARNING).exp()
+        libm::exp(libm::log(usual) * (1.0 - LEARNING) + libm::log(took) * LEARNING)
     }
 }
 

@@ -45,7 +45,7 @@ impl Baseline {
     pub(crate) fn learn(&mut self, window: &Histogram, quantile: f64) {
         let samples = f64::from(u32::try_from(window.len()).unwrap_or(u32::MAX));
         #[expect(clippy::cast_possible_truncation, reason = "a factor in 0..=1")]
-        let keep = (-samples / MEMORY).exp() as f32;
+        let keep = libm::exp(-samples / MEMORY) as f32;
         for (weight, count) in self.weights.iter_mut().zip(window.counts()) {
             #[expect(
                 clippy::cast_precision_loss,

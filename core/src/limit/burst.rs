@@ -124,7 +124,7 @@ impl Burst {
             modelled
         } else {
             // Who stands in no queue may be many: what was let in without one stays allowed for a while.
-            modelled.max(self.value * REMEMBERED.powf(figures.span))
+            modelled.max(self.value * libm::pow(REMEMBERED, figures.span))
         };
     }
 }

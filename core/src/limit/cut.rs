@@ -61,7 +61,7 @@ pub(super) fn loss(before: Point, after: Point, span: Duration, no_queue: f64) -
     if !is_telling {
         return Loss::Kept;
     }
-    let is_inelastic = throughput > 0.0 && throughput.ln() / in_flight.ln() <= no_queue;
+    let is_inelastic = throughput > 0.0 && libm::log(throughput) / libm::log(in_flight) <= no_queue;
     let is_past = in_flight <= DEEP_CUT && throughput < KEPT;
     if is_inelastic && !is_past {
         return Loss::Kept;

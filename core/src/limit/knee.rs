@@ -342,7 +342,7 @@ impl Knee {
 fn headroom(carried: f64, endpoints: u32) -> f64 {
     let carried = carried.max(0.0);
     let used = f64::from(endpoints).min(carried).max(1.0);
-    (HEADROOM_DEVIATIONS * carried.sqrt() * used.powf(LINES)).max(Knee::MIN_HEADROOM)
+    (HEADROOM_DEVIATIONS * carried.sqrt() * libm::pow(used, LINES)).max(Knee::MIN_HEADROOM)
 }
 
 fn low(latency: &Histogram) -> Option<f64> {

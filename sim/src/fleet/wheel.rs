@@ -181,7 +181,7 @@ mod tests {
             (now, popped) = (time.as_nanos(), popped + 1);
             if depth < 12 {
                 for _ in 0..2 {
-                    let ahead = crate::rng::unit(&mut rng).powi(4) * 1e9;
+                    let ahead = libm::pow(crate::rng::unit(&mut rng), 4.0) * 1e9;
                     let ahead = u64::try_from(crate::number::floor(ahead)).unwrap();
                     wheel.push(at(now + ahead), depth + 1);
                 }

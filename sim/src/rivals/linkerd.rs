@@ -83,7 +83,7 @@ struct Linkerd {
 /// Seconds to wait for the `tries`th time; `share` is the random share of the jitter, 0..1.
 fn backoff(tries: u32, share: f64) -> f64 {
     let doublings = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
-    let base = (MIN_BACKOFF * 2_f64.powi(doublings)).min(MAX_BACKOFF);
+    let base = libm::scalbn(MIN_BACKOFF, doublings).min(MAX_BACKOFF);
     (base + base * JITTER * share).min(MAX_BACKOFF)
 }
 
