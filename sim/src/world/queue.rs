@@ -39,9 +39,10 @@ pub(super) enum What {
 }
 
 impl What {
-    /// Kind and subject as numbers, for the digest.
-    pub(super) fn code(self) -> (u64, usize) {
-        match self {
+    /// Kind and subject as numbers, for the digest; the same on machines of 32 bits.
+    pub(super) fn code(self) -> (u64, u64) {
+        let wide = |index| u64::try_from(index).unwrap_or(u64::MAX);
+        let (kind, subject) = match self {
             Self::Due { call } => (1, call),
             Self::Again { call } => (2, call),
             Self::AtProxy { attempt } => (3, attempt),
@@ -52,11 +53,14 @@ impl What {
             Self::GiveUp { attempt } => (8, attempt),
             Self::CancelAtProxy { attempt } => (9, attempt),
             Self::CancelAtUpstream { attempt } => (10, attempt),
-            Self::Stage { upstream, endpoint } => (11, upstream.rotate_right(32) ^ endpoint),
+            Self::Stage { upstream, endpoint } => {
+                return (11, wide(upstream) << 32 ^ wide(endpoint));
+            }
             Self::Tick { proxy } => (12, proxy),
             Self::Incident { index } => (13, index),
             Self::Sample => (14, 0),
-        }
+        };
+        (kind, wide(subject))
     }
 }
 
