@@ -46,7 +46,7 @@ fn any_float() -> impl Strategy<Value = f32> {
 }
 
 /// Every float of what is learned.
-fn floats(learned: &mut Learned) -> [&mut f32; 11] {
+fn floats(learned: &mut Learned) -> [&mut f32; 14] {
     [
         &mut learned.baseline_low,
         &mut learned.baseline_mean,
@@ -58,6 +58,9 @@ fn floats(learned: &mut Learned) -> [&mut f32; 11] {
         &mut learned.burst,
         &mut learned.failure_rate,
         &mut learned.rate,
+        &mut learned.ceiling,
+        &mut learned.guard,
+        &mut learned.nerve,
         &mut learned.recovery,
     ]
 }
@@ -176,7 +179,7 @@ proptest! {
     /// Whatever bits a neighbour leaves where floats were: a directive is adopted with plausible numbers only, or not at all.
     #[test]
     fn no_directive_with_an_implausible_number_is_adopted(
-        bits in prop::collection::vec(any_float(), 12),
+        bits in prop::collection::vec(any_float(), 15),
         (limit, more, workers) in (0_u32..9, -1_i32..3, 0_u16..3),
     ) {
         let mut alone = Alone::new(CONFIGS[0]);
@@ -185,7 +188,7 @@ proptest! {
         for (field, value) in floats(&mut learned).into_iter().zip(&bits) {
             *field = *value;
         }
-        let margin = Margin { share: bits[11], ..Margin::NONE };
+        let margin = Margin { share: bits[14], ..Margin::NONE };
         let reserve = limit.saturating_add_signed(more);
         let odd = Directive { limit, reserve, margin, workers, learned, ..ordinary };
         let now = alone.now();

@@ -4,13 +4,15 @@
 //! control laws and answers with [`Directives`] that all follow. Both are plain data; how they travel is the
 //! skin's business. On the wire each is one version byte and postcard (<https://postcard.jamesmunns.com>); another
 //! version is refused, so that two versions of the module side by side ignore each other instead of
-//! misreading. A directive carries all that was learned, so it is also what a fresh VM starts from.
+//! misreading. A directive carries all that was learned, so it is also what a fresh VM starts from; for that alone those
+//! of earlier versions are read as well ([`former`]).
 //!
 //! Others may write on the table where the bytes lie: a payload is read through once when it comes, and refused as a whole
 //! if any of it cannot be read or is no plausible number ([`plausible`]).
 
 mod counts;
 mod directives;
+mod former;
 pub(crate) mod plausible;
 mod report;
 mod slice;
@@ -20,11 +22,13 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use directives::{Directive, Directives};
+pub use former::FORMER_VERSIONS;
 pub use report::{Introduction, LocalTrip, Report};
 pub use slice::Slice;
 
-/// Version of both wire formats; a change to any type that is sent is a new one.
-pub const WIRE_VERSION: u8 = 3;
+/// Version of both wire formats; a change to any type that is sent is a new one. Where directives change, what they were
+/// goes into [`former`].
+pub const WIRE_VERSION: u8 = 4;
 
 /// A payload that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

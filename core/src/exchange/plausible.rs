@@ -71,7 +71,7 @@ pub(super) fn check(directive: &Directive) -> Result<(), WireError> {
 }
 
 /// Every float, with its name and its range.
-fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 11] {
+fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 14] {
     [
         ("learned.baseline_low", learned.baseline_low, SECONDS),
         ("learned.baseline_mean", learned.baseline_mean, SECONDS),
@@ -84,6 +84,9 @@ fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 11] {
         ("learned.failure_rate", learned.failure_rate, SHARE),
         ("learned.rate", learned.rate, PER_SECOND),
         ("learned.recovery", learned.recovery, SECONDS),
+        ("learned.ceiling", learned.ceiling, PLACES),
+        ("learned.guard", learned.guard, SHARE),
+        ("learned.nerve", learned.nerve, SHARE),
     ]
 }
 

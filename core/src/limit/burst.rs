@@ -10,7 +10,9 @@ use super::baseline::Baseline;
 use super::capacity::Capacity;
 use super::figures::Figures;
 use super::knee::Knee;
+use super::learned::Learned;
 use crate::config::Slo;
+use crate::exchange::plausible::{PLACES, SHARE};
 
 /// Share of the SLO's latency that bursts may use; the rest is for what we do not see, the way to the caller.
 const SLO_USED: f64 = 0.95;
@@ -63,16 +65,30 @@ struct Guard {
 }
 
 impl Burst {
-    pub(super) const fn of(value: f64) -> Self {
+    /// Goes on from what was learned.
+    pub(super) fn resume(learned: &Learned) -> Self {
+        // No guard ever takes all: this one has not judged anything.
+        let (nerve, factor) = if learned.guard > 0.0 {
+            (f64::from(learned.nerve), f64::from(learned.guard))
+        } else {
+            (FIRST_NERVE, 1.0)
+        };
         Self {
-            value,
-            nerve: FIRST_NERVE,
+            value: f64::from(learned.burst),
+            nerve,
             guard: Guard {
-                factor: 1.0,
+                factor: factor.max(MIN_GUARD),
                 answers: 0.0,
                 slow: 0.0,
             },
         }
+    }
+
+    /// Writes down what a successor needs.
+    pub(super) fn teach(&self, learned: &mut Learned) {
+        learned.burst = PLACES.hold(self.value);
+        learned.nerve = SHARE.hold(self.nerve);
+        learned.guard = SHARE.hold(self.guard.factor);
     }
 
     pub(super) const fn value(&self) -> f64 {

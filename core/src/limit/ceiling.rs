@@ -11,6 +11,8 @@
 use core::time::Duration;
 
 use crate::breaker::{Loads, is_caused_by_load};
+use crate::exchange::plausible::PLACES;
+use crate::limit::Learned;
 use crate::sample::Sample;
 use crate::tally::Count;
 use crate::time::Instant;
@@ -70,6 +72,22 @@ impl Evidence {
 }
 
 impl Ceiling {
+    /// Goes on from what was learned. What was on trial is so again at the next window that shows it.
+    pub(crate) fn resume(learned: &Learned) -> Self {
+        let value = f64::from(learned.ceiling);
+        Self {
+            value: (value > 0.0).then_some(value),
+            proven: value > 0.0 && learned.ceiling_proven,
+            ..Self::default()
+        }
+    }
+
+    /// Writes down what a successor needs.
+    pub(crate) fn teach(&self, learned: &mut Learned) {
+        learned.ceiling = PLACES.hold(self.value.unwrap_or_default());
+        learned.ceiling_proven = self.proven;
+    }
+
     /// One round. `wanted` is the limit without a ceiling; a share of failures up to `tolerated` is within the
     /// objective and no reason to shed.
     pub(crate) fn update(&mut self, sample: &Sample, wanted: f64, tolerated: f64, now: Instant) {

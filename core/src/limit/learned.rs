@@ -46,6 +46,14 @@ pub struct Learned {
     pub outage_since: Instant,
     /// The open interval in force, milliseconds; 0 when closed.
     pub open_interval_ms: u32,
+    /// Most in flight for failures that load causes; 0 when there are none.
+    pub ceiling: f32,
+    /// Whether failures became rarer under it.
+    pub ceiling_proven: bool,
+    /// The part of the objective's room that is left to bursts, above 0 and up to 1; 0 while nothing is known.
+    pub guard: f32,
+    /// How much of the tail a burst may risk, 0..=1.
+    pub nerve: f32,
 }
 
 /// Why the limit is what it is.

@@ -99,9 +99,9 @@ impl Limiter {
                 f64::from(learned.baseline_tail),
             ),
             capacity: Capacity::of(f64::from(learned.capacity)),
-            burst: Burst::of(f64::from(learned.burst)),
+            burst: Burst::resume(learned),
             knee: Knee::at(f64::from(learned.knee)),
-            ceiling: Ceiling::default(),
+            ceiling: Ceiling::resume(learned),
             standing: Standing::resume(learned.congested),
             proof: if learned.baseline_mean > 0.0 {
                 PROVEN
@@ -127,7 +127,8 @@ impl Limiter {
         learned.sample_tail = SECONDS.hold(self.sample_tail);
         learned.capacity = PER_SECOND.hold(self.capacity.value());
         learned.knee = PLACES.hold(self.knee.value());
-        learned.burst = PLACES.hold(self.burst.value());
+        self.burst.teach(learned);
+        self.ceiling.teach(learned);
         learned.congested = self.standing.stands();
         learned.endpoints = self.endpoints;
     }

@@ -83,12 +83,22 @@ impl Exchange {
         self.places.taken()
     }
 
-    /// What earlier VMs have learned, to start from: first all, then what holds now.
+    /// What earlier VMs have learned, to start from: first all, then what holds now. Where none of this version's have
+    /// left anything, those of the latest earlier version that have.
     pub fn restore(&mut self, host: &impl Host, faults: &Faults) -> Vec<Directives<'static>> {
-        [self.keys.learned(), self.keys.directives()]
-            .iter()
-            .filter_map(|key| read_directives(host, faults, key))
-            .collect()
+        let read = |keys: &Keys| -> Vec<_> {
+            [keys.learned(), keys.directives()]
+                .iter()
+                .filter_map(|key| read_directives(host, faults, key))
+                .collect()
+        };
+        let mut left = read(&self.keys);
+        for former in self.keys.former() {
+            if left.is_empty() {
+                left = read(&former);
+            }
+        }
+        left
     }
 
     /// Publishes this worker's slice, encoded; takes a place first if it has none.
@@ -177,7 +187,12 @@ impl Exchange {
         }
         let key = self.keys.learned();
         if !self.archive.is_open() {
-            let inherited = read_directives(host, faults, &key);
+            // The module may be newer than what was left.
+            let former = || {
+                let mut keys = self.keys.former();
+                keys.find_map(|keys| read_directives(host, faults, &keys.learned()))
+            };
+            let inherited = read_directives(host, faults, &key).or_else(former);
             self.archive.open(inherited);
         }
         if let Some(all) = self.archive.merge(learned(), now) {
@@ -255,5 +270,55 @@ fn read_directives(host: &impl Host, faults: &Faults, key: &str) -> Option<Direc
             faults.note(host, Fault::Payload, &error);
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeHost;
+
+    /// Directives of this leader about nothing, as a version of the module wrote them.
+    fn written(version: u8, leader: u8) -> Vec<u8> {
+        vec![version, leader, 0]
+    }
+
+    fn leaders(host: &FakeHost) -> Vec<u64> {
+        let mut exchange = Exchange::new(Keys::new("tidegate"), 1);
+        let restored = exchange.restore(host, &Faults::default());
+        restored.iter().map(|left| left.leader).collect()
+    }
+
+    #[test]
+    fn a_new_version_starts_from_what_the_latest_before_it_left() {
+        let host = FakeHost::default();
+        let keys = Keys::new("tidegate");
+        let former: Vec<Keys> = keys.former().collect();
+        let leave = |key: String, bytes: Vec<u8>| {
+            host.set_shared(&key, &bytes, Expect::Anything).unwrap();
+        };
+        assert!(leaders(&host).is_empty(), "a first start");
+
+        leave(former[1].learned(), written(2, 20));
+        assert_eq!(leaders(&host), [20]);
+        leave(former[0].learned(), written(3, 30));
+        leave(former[0].directives(), written(3, 31));
+        assert_eq!(leaders(&host), [30, 31]);
+        leave(keys.directives(), Directives::default().encode());
+        assert_eq!(leaders(&host), [0], "its own");
+    }
+
+    #[test]
+    fn what_a_later_version_left_is_not_looked_at() {
+        let host = FakeHost::default();
+        let (keys, faults) = (Keys::new("tidegate"), Faults::default());
+        let later = keys.learned().replace(
+            &format!("/{}/", tidegate_core::WIRE_VERSION),
+            &format!("/{}/", tidegate_core::WIRE_VERSION + 1),
+        );
+        host.set_shared(&later, &[9, 9, 9], Expect::Anything)
+            .unwrap();
+        assert!(Exchange::new(keys, 1).restore(&host, &faults).is_empty());
+        assert!(host.log_lines().is_empty());
     }
 }
