@@ -2,7 +2,6 @@
 
 use crate::run::Outcome;
 use crate::variant::Variant;
-use tidegate_sim::number;
 use tidegate_sim::scenario::Measure;
 
 /// The runs of a benchmark.
@@ -12,7 +11,7 @@ pub struct Runs<'a>(pub &'a [Outcome]);
 /// A figure over repetitions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The median; of two, the lower.
+    /// The median; of an even number, the mean of the two in the middle.
     pub median: f64,
     /// The least.
     pub least: f64,
@@ -50,8 +49,10 @@ impl Spread {
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
+        // Of the two in the middle neither alone: the lower one would be the worse throughput and the better latency.
+        let (below, above) = (values.len().saturating_sub(1) / 2, values.len() / 2);
         Some(Self {
-            median: number::quantile(&values, 0.5)?,
+            median: f64::midpoint(*values.get(below)?, *values.get(above)?),
             least: *values.first()?,
             greatest: *values.last()?,
         })
@@ -115,6 +116,11 @@ mod tests {
     #[test]
     fn median_of_three_is_shown_with_its_range() {
         assert_eq!(cell(&[0.9, 0.99, 0.95]).unwrap(), "0.950 (0.900..0.990)");
+    }
+
+    #[test]
+    fn median_of_two_is_between_them() {
+        assert_eq!(cell(&[0.9, 0.5]).unwrap(), "0.700 (0.500..0.900)");
     }
 
     #[test]
