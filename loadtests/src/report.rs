@@ -33,7 +33,7 @@ pub fn report(runs: &[Run], targets: &Targets) -> Document {
         "Published experiments with fortio, k6 and the testbed's client, repeated on real Envoys on one machine over \
          loopback, with and without Tidegate. Figures are to be compared with each other, not with those that were \
          published on other machines. A figure of several repetitions is the median, with the least and the greatest \
-         behind it; a cross in a chart is a cell that failed or was not run.",
+         behind it; of a single one nothing is known of its spread. A cross in a chart is a cell that failed or was not run.",
     );
     for run in runs {
         document.note(&circumstances(run));

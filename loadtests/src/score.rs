@@ -6,8 +6,12 @@
 //! measurements its throughput, CPU and memory columns come out as printed, which a test checks. Its two latency
 //! columns do not follow its own formula, whatever target and budget are put in; here the formula counts.
 //!
-//! Edges: a contender that lacks a figure has no composite, because a part that is left out would count as if it were
-//! as good as the others. A budget or a range that is not positive is refused when targets are read.
+//! Absolute targets hold on one machine only. Ours are multiples of what Envoy alone has in the same run, so that the
+//! score says how much of it a contender leaves.
+//!
+//! Edges: where the contender is missing that targets are multiples of, there is no score; a contender that
+//! lacks a figure has no composite, because a part that is left out would count as if it were as good as the others.
+//! A budget or a range that is not positive is refused when targets are read.
 
 use std::fmt;
 
@@ -15,10 +19,12 @@ use serde::Deserialize;
 
 use crate::result::{Figure, Figures};
 
-/// What is asked for each part; everything below the top level of `loadtests/score.toml`.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+/// What is asked for each part, as in `loadtests/score.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Targets {
+    /// The contender of whose figures all values below are multiples; none: they have units of their own.
+    pub relative_to: Option<String>,
     /// 95th percentile of latency, in milliseconds.
     pub p95_ms: Cost,
     /// 99th percentile of latency, in milliseconds.
@@ -131,6 +137,7 @@ impl Targets {
         };
         let targets: Self = toml::from_str(text).map_err(format)?;
         let Self {
+            relative_to: _,
             p95_ms,
             p99_ms,
             throughput_rps,
@@ -182,7 +189,32 @@ impl Targets {
         Self::parse(OURS, "loadtests/score.toml")
     }
 
-    /// The score of what was measured.
+    /// The targets with units of their own: what is a multiple is multiplied by what `reference` has; none where it
+    /// lacks a figure.
+    #[must_use]
+    pub fn of(&self, reference: &Figures) -> Option<Self> {
+        let cost = |cost: Cost, figure: Figure| {
+            let unit = figure.of(reference).filter(|unit| *unit > 0.0)?;
+            Some(Cost {
+                target: cost.target * unit,
+                budget: cost.budget * unit,
+            })
+        };
+        let rps = Figure::Qps.of(reference).filter(|rps| *rps > 0.0)?;
+        Some(Self {
+            relative_to: None,
+            p95_ms: cost(self.p95_ms, Figure::P95Ms)?,
+            p99_ms: cost(self.p99_ms, Figure::P99Ms)?,
+            throughput_rps: Benefit {
+                floor: self.throughput_rps.floor * rps,
+                ceiling: self.throughput_rps.ceiling * rps,
+            },
+            cpu_us: cost(self.cpu_us, Figure::CpuMicros)?,
+            memory_mib: cost(self.memory_mib, Figure::RssMib)?,
+        })
+    }
+
+    /// The score of what was measured, by targets with units of their own.
     #[must_use]
     pub fn score(&self, figures: &Figures) -> Score {
         let of = |figure: Figure| figure.of(figures);
@@ -275,6 +307,38 @@ mod tests {
     }
 
     #[test]
+    fn relative_targets_are_multiples_of_what_the_reference_has() {
+        let alone = Figures {
+            seconds: Some(1.0),
+            requests: Some(10_000.0),
+            qps: Some(10_000.0),
+            cpu_seconds: Some(0.4),
+            p95_ms: Some(3.0),
+            p99_ms: Some(4.0),
+            rss_mib: Some(60.0),
+            ..Figures::default()
+        };
+        let targets = Targets::ours().unwrap().of(&alone).unwrap();
+        assert_eq!(targets.score(&alone).composite(Weights::Equal), Some(1.0));
+        let dearer = Figures {
+            qps: Some(7_500.0),
+            rss_mib: Some(90.0),
+            p99_ms: Some(8.0),
+            ..alone
+        };
+        let score = targets.score(&dearer);
+        assert_eq!(
+            (score.p95, score.p99, score.throughput, score.memory),
+            (Some(1.0), Some(0.0), Some(0.5), Some(0.5))
+        );
+        let lacking = Figures {
+            rss_mib: None,
+            ..alone
+        };
+        assert_eq!(Targets::ours().unwrap().of(&lacking), None);
+    }
+
+    #[test]
     fn weights_change_the_composite_and_a_missing_part_leaves_none() {
         let score = Score {
             p95: Some(1.0),
@@ -292,7 +356,7 @@ mod tests {
     #[test]
     fn our_targets_are_a_whole_document_and_wrong_ones_are_named() {
         Targets::ours().unwrap();
-        let wrong = OURS.replacen("budget =", "budge =", 1);
+        let wrong = OURS.replacen("p95_ms = { target", "p95_ms = { goal", 1);
         assert!(matches!(
             Targets::parse(&wrong, "x"),
             Err(TargetsError::Format { .. })

@@ -119,11 +119,11 @@ pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
 /// has what was shed and what failed.
 const FREE: [Colour; 6] = [
     Colour::Violet,
+    Colour::Slate,
     Colour::Navy,
     Colour::Olive,
     Colour::Blue,
     Colour::Cyan,
-    Colour::Slate,
 ];
 
 fn colour(who: &Who, is_one_topology: bool) -> Option<Colour> {

@@ -4,12 +4,29 @@ use tidegate_sim::report::chart::bars::{Bar, Bars, Series};
 use tidegate_sim::report::colour::Colour;
 
 use super::document::Document;
-use super::groups::{Group, everybody};
+use super::groups::{Group, contender, everybody};
 use crate::result::{Figure, Figures};
 use crate::score::{Score, Targets, Weights};
 
 /// Adds table and chart; contenders are in order of the composite.
 pub(super) fn write(document: &mut Document, groups: &[Group<'_>], targets: &Targets) {
+    document.subheading("Composite score");
+    let reference = targets.relative_to.as_deref();
+    let is_reference = |group: &&Group<'_>| reference == Some(group.any.contender.as_str());
+    let absolute = match reference {
+        None => Some(targets.clone()),
+        Some(_) => groups
+            .iter()
+            .find(is_reference)
+            .and_then(|group| targets.of(&medians(group))),
+    };
+    let Some(targets) = absolute else {
+        document.paragraph(&format!(
+            "No score: targets are multiples of what {} has, of which there are no figures.",
+            contender(reference.unwrap_or_default())
+        ));
+        return;
+    };
     let mut scored: Vec<(String, Score)> = everybody(groups)
         .into_iter()
         .filter_map(|(who, name, _)| {
@@ -21,16 +38,24 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>], targets: &Tar
         let [a, b] = [a, b].map(|score| score.composite(Weights::Equal).unwrap_or(-1.0));
         b.total_cmp(&a)
     });
-    document.subheading("Composite score");
+    let rps = |value| Figure::Qps.shown(value);
     document.paragraph(&format!(
         "Each part is 0 to 1, of the medians: p95 {}, p99 {}, throughput {}, CPU {}, memory {}. The composite is their \
          mean, and beside it the mean in which p99 counts twice. The publication's two latency columns do not follow \
-         its own formula; here all parts do.",
-        cost(targets.p95_ms, "ms"),
-        cost(targets.p99_ms, "ms"),
-        format_args!("0 up to {}, 1 from {} a second", targets.throughput_rps.floor, targets.throughput_rps.ceiling),
-        cost(targets.cpu_us, "us a request"),
-        cost(targets.memory_mib, "MiB"),
+         its own formula; here all parts do.{}",
+        cost(targets.p95_ms, Figure::P95Ms, "ms"),
+        cost(targets.p99_ms, Figure::P99Ms, "ms"),
+        format_args!(
+            "0 up to {}, 1 from {} a second",
+            rps(targets.throughput_rps.floor),
+            rps(targets.throughput_rps.ceiling)
+        ),
+        cost(targets.cpu_us, Figure::CpuMicros, "us a request"),
+        cost(targets.memory_mib, Figure::RssMib, "MiB"),
+        reference.map_or_else(String::new, |name| format!(
+            " These targets are multiples of what {} has in the same run, so that its own score is 1.",
+            contender(name)
+        )),
     ));
     let head = [
         "contender",
@@ -62,11 +87,11 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>], targets: &Tar
     document.bars(vec![chart(&scored)]);
 }
 
-fn cost(cost: crate::score::Cost, unit: &str) -> String {
+fn cost(cost: crate::score::Cost, figure: Figure, unit: &str) -> String {
     format!(
         "1 up to {}, 0 from {} {unit}",
-        cost.target,
-        cost.target + cost.budget
+        figure.shown(cost.target),
+        figure.shown(cost.target + cost.budget)
     )
 }
 
@@ -139,7 +164,12 @@ mod tests {
         let mut cells = [with("a", 1e6), with("b", 1.0), with("c", 1.0)];
         cells[2].figures.rss_mib = None;
         let mut document = Document::new("d");
-        write(&mut document, &groups(&cells), &Targets::ours().unwrap());
+        let targets = Targets::parse(
+            "p95_ms={target=5,budget=45}\np99_ms={target=10,budget=90}\ncpu_us={target=50,budget=450}\n\
+             memory_mib={target=40,budget=160}\nthroughput_rps={floor=0,ceiling=8000}",
+            "absolute",
+        );
+        write(&mut document, &groups(&cells), &targets.unwrap());
         let text = document.markdown();
         let rows: Vec<&str> = text
             .lines()
@@ -149,6 +179,19 @@ mod tests {
             .collect();
         assert_eq!(rows, ["| b ", "| a ", "| c "], "{text}");
         assert!(text.contains("| c | - | - |"), "{text}");
+    }
+
+    #[test]
+    fn without_the_contender_that_targets_refer_to_there_is_no_score() {
+        let cells = [cell("c", (Topology::Shared, "tidegate"), 0, 1.0)];
+        let mut document = Document::new("d");
+        write(&mut document, &groups(&cells), &Targets::ours().unwrap());
+        let text = document.markdown();
+        assert!(
+            text.contains("No score: targets are multiples of what Envoy alone has")
+                && !text.contains("| tidegate"),
+            "{text}"
+        );
     }
 
     #[test]
