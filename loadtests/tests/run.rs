@@ -7,17 +7,18 @@
     reason = "these are tests: to stop at the first surprise is what is wanted"
 )]
 
+mod process;
+
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tidegate_loadtests::result::Run;
+
+use process::{Held, said, script, wait_for, wait_until_over};
 
 /// What fortio leaves behind when all is well.
 const RESULT: &str = r#"{"ActualDuration":1000000000,"DurationHistogram":{"Count":2,"Sum":0.004,"Data":[{"Start":0.001,"End":0.003,"Count":2}]},"RetCodes":{"200":2}}"#;
@@ -50,9 +51,7 @@ impl Stage {
             "#!/bin/sh\n[ \"$1\" != version ] || {{ echo 1.66.5; exit 0; }}\nall=\"$*\"\n\
              while [ $# -gt 1 ]; do [ \"$1\" != -json ] || json=$2; shift; done\n{body}\n"
         );
-        let path = self.tools().join("fortio");
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        script(&self.tools().join("fortio"), &text);
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -88,11 +87,6 @@ impl Stage {
 
 fn writes(text: &str) -> String {
     format!("printf '%s' '{text}' > \"$json\"")
-}
-
-fn said(output: &Output) -> String {
-    let both = [&output.stdout[..], &output.stderr[..]].concat();
-    String::from_utf8_lossy(&both).into_owned()
 }
 
 #[test]
@@ -205,8 +199,10 @@ fn a_port_in_use_is_named_and_cells_without_it_go_on() {
 fn an_envoy_that_does_not_start_is_quoted() {
     let stage = Stage::with(&writes(RESULT));
     let envoy = stage.tools().join("envoy");
-    fs::write(&envoy, "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'envoy  version: 1/1.40.0/x'; exit 0; }\necho no such filter >&2\nexit 3\n").unwrap();
-    fs::set_permissions(&envoy, fs::Permissions::from_mode(0o755)).unwrap();
+    script(
+        &envoy,
+        "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'envoy  version: 1/1.40.0/x'; exit 0; }\necho no such filter >&2\nexit 3\n",
+    );
     let mut command = stage.command(&[
         "--studies",
         "ambient",
@@ -242,45 +238,12 @@ fn an_interrupted_run_keeps_what_is_over_and_goes_on_from_there() {
         1,
         "the first cell was over"
     );
-    let started = Instant::now();
-    while test_kill_process(tool).is_ok() {
-        assert!(started.elapsed() < BOUND, "the tool runs on");
-        sleep(POLL);
-    }
+    wait_until_over(tool);
 
     stage.fortio(&writes(RESULT));
-    let output = stage.run(&[&DIRECT[..], &["--resume"]].concat());
+    // The same cells, though they are not named again.
+    let output = stage.run(&["--resume"]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("3 of 4 cells"), "{}", said(&output));
     assert_eq!(stage.results().ended().count(), 4);
-}
-
-/// A process that does not outlive its test.
-struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // Fails only when it is over.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-const BOUND: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(20);
-
-/// The process id in a file, once it is there.
-fn wait_for(path: &Path) -> Pid {
-    let started = Instant::now();
-    loop {
-        let text = fs::read_to_string(path).unwrap_or_default();
-        if let Some(pid) = text
-            .strip_suffix('\n')
-            .and_then(|text| Pid::from_raw(text.parse().unwrap()))
-        {
-            return pid;
-        }
-        assert!(started.elapsed() < BOUND, "{} is not there", path.display());
-        sleep(POLL);
-    }
 }

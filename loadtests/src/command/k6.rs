@@ -134,11 +134,12 @@ fn told(test: &str, played: Result<Played, SuiteError>, options: &Options) -> bo
             missed,
         }) => {
             let figures = result.as_ref().map_or_else(String::new, summary);
-            let word = if missed.is_empty() { "kept" } else { "MISSED" };
-            println!(
-                "{test:<12} {word:<6} {} of {thresholds} thresholds{figures}",
-                thresholds - missed.len()
-            );
+            let (word, count) = if missed.is_empty() {
+                ("kept", thresholds)
+            } else {
+                ("MISSED", missed.len())
+            };
+            println!("{test:<12} {word:<6} {count} of {thresholds} thresholds{figures}");
             for threshold in &missed {
                 println!("{:<12} missed {threshold}", "");
             }
