@@ -62,7 +62,7 @@ bench-control: rust ## Measure the control service with 2,000 proxies, and keep 
 ## Load tests
 .PHONY: loadtest loadtest-k6 loadtest-report loadtest-compare
 loadtest: module tools tools-load ## Repeat published experiments, in 15 minutes (STUDIES=a,b CELLS=text FULL=1 RESUME=1 NAME=run)
-	@$(RUN) tidegate-loadtests -- run --studies $(or $(STUDIES),all) --cells "$(CELLS)" $(if $(FULL),--full) \
+	@$(RUN) tidegate-loadtests -- run $(if $(STUDIES),--studies $(STUDIES)) $(if $(CELLS),--cells "$(CELLS)") $(if $(FULL),--full) \
 		$(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
 
 loadtest-k6: module tools ## Play the k6 scenarios on a stage, or against BASE_URL=http://... (TESTS=smoke,outage REPEAT=3)

@@ -82,7 +82,11 @@ impl Journal {
         // A tool may have been installed meanwhile, and more be asked for.
         let mut known = run.info.clone();
         known.versions.extend(info.versions.clone());
-        known.planned.extend(info.planned.clone());
+        for (study, count) in &info.planned {
+            // A part may be asked for; what was planned before it is missing all the same.
+            let planned = known.planned.entry(study.clone()).or_default();
+            *planned = (*planned).max(*count);
+        }
         write_info(folder, &known)?;
         let made = run.ended().map(CellResult::name).collect();
         let path = folder.join(RESULTS_FILE);
@@ -208,6 +212,20 @@ mod tests {
             (run.ended().count(), run.failed().count(), run.damaged.len()),
             (3, 0, 1)
         );
+    }
+
+    #[test]
+    fn going_on_with_a_part_hides_no_gap_of_the_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let planning = |count| RunInfo {
+            planned: [("transition".to_owned(), count)].into(),
+            ..info()
+        };
+        let mut journal = Journal::begin(folder.path(), &planning(3)).unwrap();
+        journal.note(&results()[0]).unwrap();
+        Journal::resume(folder.path(), &planning(1)).unwrap();
+        let run = Run::read(folder.path()).unwrap();
+        assert_eq!(run.not_run().collect::<Vec<_>>(), [("transition", 2)]);
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub struct Users {
 }
 
 /// Guess at the rate of a closed loop, for the time left alone.
-const LOOP_RPS: u32 = 4_000;
+const LOOP_RPS: u32 = 10_000;
 
 impl Cell {
     /// About how long its load takes; Envoys have to start besides.

@@ -40,6 +40,9 @@ enum CellError {
 /// A cell gets this long beyond its load: Envoys start, tools have their own bounds.
 const GRACE: Duration = Duration::from_secs(120);
 
+/// And this many times the length of its load: that of a closed loop is a guess, and there are slow machines.
+const PATIENCE: u32 = 4;
+
 /// Plays cells.
 #[derive(Debug, Clone)]
 pub struct Runner {
@@ -101,7 +104,7 @@ impl Runner {
     /// Plays `cell`; files of tools go to the folder `raw/NAME` of the run.
     pub async fn play(&self, cell: &Cell, name: &str) -> CellResult {
         let raw = Path::new("raw").join(name);
-        let within = cell.length() * 2 + GRACE;
+        let within = cell.length() * PATIENCE + GRACE;
         let played =
             match tokio::time::timeout(within, self.measure(cell, &self.folder.join(&raw))).await {
                 Ok(played) => played,

@@ -1,6 +1,7 @@
 //! `report`: one page and Markdown tables from the results of runs.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,7 +59,9 @@ pub(crate) fn write(document: &Document, folder: &std::path::Path, name: &str) -
     for (ending, text) in [("html", document.html()), ("md", document.markdown())] {
         let path = folder.join(name).with_extension(ending);
         fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
-        println!(
+        // Whoever closes the pipe has seen enough; the files are to be written all the same.
+        let _ = writeln!(
+            std::io::stdout(),
             "{name}: {}",
             fs::canonicalize(&path).unwrap_or(path).display()
         );

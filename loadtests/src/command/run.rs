@@ -1,5 +1,6 @@
 //! `run`: plays studies, and writes down each cell as soon as it is over.
 
+mod choice;
 mod folder;
 
 use std::fs;
@@ -11,23 +12,24 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 use tidegate_loadtests::matrix::Cell;
-use tidegate_loadtests::result::{CellResult, Extent, Figure, Outcome};
+use tidegate_loadtests::result::{CellResult, Figure, Outcome};
 use tidegate_loadtests::runner::Runner;
-use tidegate_loadtests::study::{self, Study};
 use tidegate_loadtests::topology::Ports;
 use tidegate_testbed::bench::clock::{Clock, spoken};
 use tidegate_testbed::envoy;
 use tidegate_testbed::run::{interrupted, raise_file_limit};
 
+use choice::Choice;
+
 /// Play studies and write down what came out.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Studies by name, separated by commas; `all` for every one.
-    #[arg(long, default_value = "all", value_delimiter = ',')]
-    studies: Vec<String>,
-    /// Only cells whose name, topology and contender contain this text.
-    #[arg(long, default_value = "")]
-    cells: String,
+    /// Studies by name, separated by commas, or `all` [default: all; with `--resume` what the run was begun with].
+    #[arg(long, value_delimiter = ',')]
+    studies: Option<Vec<String>>,
+    /// Only cells whose name, topology and contender contain this text [with `--resume` what the run was begun with].
+    #[arg(long)]
+    cells: Option<String>,
     /// The whole matrix, which takes many hours, in place of a part of it.
     #[arg(long)]
     full: bool,
@@ -53,14 +55,15 @@ const INTERRUPTED: u8 = 130;
 
 /// Plays what is asked for; fails when a cell has failed.
 pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
-    let cells = cells(options)?;
+    let choice = Choice::of(options)?;
+    let cells = choice.cells()?;
     if options.list {
         list(&cells);
         return Ok(ExitCode::SUCCESS);
     }
     // What is dropped here, when a signal comes first, ends the processes of the cell that is being played.
     tokio::select! {
-        ended = play_all(options, &cells) => ended,
+        ended = play_all(options, &choice, &cells) => ended,
         () = interrupted() => {
             eprintln!("\nloadtest: interrupted; what is over is kept, nothing is left running, RESUME=1 goes on");
             Ok(ExitCode::from(INTERRUPTED))
@@ -68,50 +71,21 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     }
 }
 
-/// The chosen cells.
-fn cells(options: &Options) -> Result<Vec<Cell>> {
-    let mut studies: Vec<Study> = Vec::new();
-    for name in &options.studies {
-        if name == "all" {
-            studies.extend(study::ALL);
-        } else {
-            studies.push(Study::of(name)?);
-        }
-    }
-    let mut cells = Vec::new();
-    for study in studies {
-        cells.extend(study.cells(extent(options))?);
-    }
-    cells.retain(|cell| cell.result(Outcome::Ok).name().contains(&options.cells));
-    if cells.is_empty() {
-        bail!(
-            "--cells: found {}, expected a part of the name of a cell (--list shows them)",
-            options.cells
-        );
-    }
-    Ok(cells)
-}
-
-const fn extent(options: &Options) -> Extent {
-    if options.full {
-        Extent::Full
-    } else {
-        Extent::Reduced
-    }
-}
-
 fn list(cells: &[Cell]) {
-    for cell in cells {
-        println!("{}", cell.result(Outcome::Ok).name());
-    }
+    let mut text: String = cells
+        .iter()
+        .map(|cell| cell.result(Outcome::Ok).name() + "\n")
+        .collect();
     let left = Clock::new(cells.iter().map(Cell::length)).left();
-    println!("{} cells, about {}", cells.len(), spoken(left));
+    text += &format!("{} cells, about {}\n", cells.len(), spoken(left));
+    // Whoever closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-async fn play_all(options: &Options, cells: &[Cell]) -> Result<ExitCode> {
+async fn play_all(options: &Options, choice: &Choice, cells: &[Cell]) -> Result<ExitCode> {
     check_parts()?;
     raise_file_limit();
-    let (folder, mut journal) = folder::open(options, cells)?;
+    let (folder, mut journal) = folder::open(options, choice, cells)?;
     let runner = Runner {
         folder: folder.clone(),
         ports: options.first_port.map_or(Ports::Any, Ports::From),

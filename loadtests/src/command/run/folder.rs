@@ -1,26 +1,23 @@
-//! Where a run is kept: its folder, its name, and what it is made of.
+//! Where a run is kept: its folder, and what it is made of.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use tidegate_loadtests::journal::Journal;
 use tidegate_loadtests::matrix::Cell;
-use tidegate_loadtests::result::{Circumstances, Extent, Parameter, RUN_FILE, Tool};
+use tidegate_loadtests::result::{Circumstances, Parameter, RUN_FILE, Tool};
 use tidegate_loadtests::tool::program;
-use tidegate_testbed::about;
 
-use super::{Options, extent};
+use super::Options;
+use super::choice::{CELLS, Choice, STUDIES};
 
 /// The folder of the run and its journal, begun or gone on with.
-pub(super) fn open(options: &Options, cells: &[Cell]) -> Result<(PathBuf, Journal)> {
-    let extent = extent(options);
-    let name = match (&options.name, options.resume) {
-        (Some(name), _) => name.clone(),
-        (None, true) => last(&options.out, extent)?,
-        (None, false) => new_name(extent),
-    };
+pub(super) fn open(
+    options: &Options,
+    choice: &Choice,
+    cells: &[Cell],
+) -> Result<(PathBuf, Journal)> {
     let tools: BTreeSet<Tool> = cells.iter().map(Cell::tool).collect();
     let is_there = |tool: &Tool| tool.program().is_none_or(|name| program(name).is_ok());
     let mut planned: BTreeMap<String, usize> = BTreeMap::new();
@@ -29,11 +26,11 @@ pub(super) fn open(options: &Options, cells: &[Cell]) -> Result<(PathBuf, Journa
     }
     let text = |text: &str| Parameter::Text(text.to_owned());
     let info = Circumstances {
-        run: name.clone(),
-        extent,
+        run: choice.name.clone(),
+        extent: choice.extent,
         parameters: [
-            ("studies".to_owned(), text(&options.studies.join(","))),
-            ("cells".to_owned(), text(&options.cells)),
+            (STUDIES.to_owned(), text(&choice.studies.join(","))),
+            (CELLS.to_owned(), text(&choice.part)),
             ("envoy_workers".to_owned(), Parameter::Number(1.0)),
         ]
         .into(),
@@ -41,7 +38,7 @@ pub(super) fn open(options: &Options, cells: &[Cell]) -> Result<(PathBuf, Journa
         tools: tools.into_iter().filter(is_there).collect(),
     }
     .gather()?;
-    let folder = options.out.join(&name);
+    let folder = options.out.join(&choice.name);
     let journal = if options.resume {
         Journal::resume(&folder, &info)?
     } else if folder.join(RUN_FILE).exists() {
@@ -53,30 +50,4 @@ pub(super) fn open(options: &Options, cells: &[Cell]) -> Result<(PathBuf, Journa
         Journal::begin(&folder, &info)?
     };
     Ok((folder, journal))
-}
-
-/// Extent, date and time, such as `reduced-20261121-1030`.
-fn new_name(extent: Extent) -> String {
-    let date = about::metadata().remove("date").unwrap_or_default();
-    let digits: String = date.chars().filter(char::is_ascii_digit).collect();
-    let (day, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
-    format!("{extent}-{day}-{time}")
-}
-
-/// The last run of an extent; names sort by time.
-fn last(out: &Path, extent: Extent) -> Result<String> {
-    let begins = format!("{extent}-");
-    let folders = fs::read_dir(out).with_context(|| format!("read {}", out.display()))?;
-    let names = folders
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let last = names
-        .filter(|name| name.starts_with(&begins) && out.join(name).join(RUN_FILE).exists())
-        .max();
-    last.with_context(|| {
-        format!(
-            "{}: found no run whose name begins with {begins}",
-            out.display()
-        )
-    })
 }
