@@ -2,8 +2,16 @@
 //!
 //! A hang shows in requests that get old, and a long stream must stop counting as load. Both need ages, yet a
 //! list of start times would allocate for every request. Requests are counted in buckets by the time they
-//! entered; a permit remembers its bucket and takes itself out again. What grows older than the ring is kept
+//! entered; a permit remembers that time and takes itself out again. What grows older than the ring is kept
 //! in one more count. The error is one bucket's width; how many buckets a ring needs is its owner's business.
+//!
+//! ```text
+//!   beyond | oldest bucket ... | newest bucket     in the order of entry, whatever the clock does
+//!   <------ taken out -------><--- counted ------>
+//! ```
+//!
+//! Whoever is taken out is older than all who stay. So one moment tells for each permit whether it is still counted,
+//! and nobody who was taken out leaves in the place of another.
 
 use core::time::Duration;
 
@@ -17,12 +25,18 @@ const TOLERANCE: u64 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Ages<const BUCKETS: usize> {
     width_ns: u64,
-    /// Grows when the width changes: places handed out before then are in the bucket `carried`, or beyond.
-    generation: u32,
-    carried: u64,
     newest: u64,
     ring: [u32; BUCKETS],
     beyond: u32,
+    /// The latest time that anybody entered at, nanoseconds.
+    latest: u64,
+    /// Who entered before this was taken out.
+    taken_before: u64,
+    /// Who entered before this did so while buckets had another width, and is in the bucket of this time ...
+    carried_before: u64,
+    /// ... or, when before this, in the bucket [`Ages::old`].
+    old_before: u64,
+    old: u64,
 }
 
 impl<const BUCKETS: usize> Ages<BUCKETS> {
@@ -33,16 +47,19 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
     pub(crate) fn new(horizon: Duration) -> Self {
         Self {
             width_ns: Self::width(horizon),
-            generation: 0,
-            carried: 0,
             newest: 0,
             ring: [0; BUCKETS],
             beyond: 0,
+            latest: 0,
+            taken_before: 0,
+            carried_before: 0,
+            old_before: 0,
+            old: 0,
         }
     }
 
-    /// Another horizon, if it differs enough to matter. What is in the ledger stays counted; its ages start anew, as
-    /// nobody must look older than it is.
+    /// Another horizon, if it differs enough to matter. What is in the ledger stays counted. Nobody must look older than
+    /// it is: ages start anew, and who was beyond the horizon is just that old.
     pub(crate) fn set_horizon(&mut self, horizon: Duration, now: Instant) {
         let wanted = Self::width(horizon);
         if wanted.abs_diff(self.width_ns) <= self.width_ns / TOLERANCE {
@@ -50,13 +67,18 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         }
         self.roll(now);
         let young = self.total().saturating_sub(self.beyond);
-        self.ring = [0; BUCKETS];
+        let kept = self.oldest_in_ring();
+        self.old_before = self.entered_before(kept).unwrap_or_default();
+        self.old = kept.saturating_mul(self.width_ns).saturating_sub(1) / wanted;
+        let after_all = self.latest.saturating_add(1).max(self.taken_before);
+        self.carried_before = now.as_nanos().max(after_all);
         self.width_ns = wanted;
-        self.generation = self.generation.wrapping_add(1);
-        self.newest = now.as_nanos() / wanted;
-        self.carried = self.newest;
-        if let Some(count) = self.ring.get_mut(Self::slot(self.carried)) {
-            *count = young;
+        self.newest = self.carried_before / wanted;
+        self.ring = [0; BUCKETS];
+        let beyond = core::mem::take(&mut self.beyond);
+        for (bucket, count) in [(self.old, beyond), (self.newest, young)] {
+            let place = self.count_of(bucket);
+            *place = place.saturating_add(count);
         }
     }
 
@@ -69,38 +91,30 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
     pub(crate) fn enter(&mut self, now: Instant) -> Place {
         self.roll(now);
         // After a jump backwards the newest bucket serves: ages read as zero, and nothing is lost.
-        let bucket = self.newest;
-        if let Some(count) = self.ring.get_mut(Self::slot(bucket)) {
-            *count = count.saturating_add(1);
-        }
-        Place {
-            bucket,
-            generation: self.generation,
-        }
+        let begin = self.newest.saturating_mul(self.width_ns);
+        let entered = now.as_nanos().max(begin).max(self.carried_before);
+        self.latest = self.latest.max(entered);
+        let count = self.count_of(self.newest);
+        *count = count.saturating_add(1);
+        Place { entered }
     }
 
-    /// Takes one out. False when it was not in the ledger any more (see [`Ages::take_beyond`]).
+    /// Takes one out. False when it was not in the ledger any more (see [`Ages::take_at_least`]).
     pub(crate) fn leave(&mut self, place: Place) -> bool {
-        let bucket = if place.generation == self.generation {
-            place.bucket
-        } else {
-            self.carried
-        };
-        let in_ring = self.newest.saturating_sub(bucket) < BUCKETS as u64;
-        let from_ring = in_ring
-            .then(|| self.ring.get_mut(Self::slot(bucket)))
-            .flatten()
-            .filter(|count| **count > 0);
-        // Of those carried over some were beyond already; which ones is not known, only how many.
-        let count = match from_ring {
-            Some(count) => count,
-            None => &mut self.beyond,
-        };
-        if *count == 0 {
+        if place.entered < self.taken_before {
             return false;
         }
-        *count -= 1;
-        true
+        let bucket = if place.entered >= self.carried_before {
+            place.entered / self.width_ns
+        } else if place.entered >= self.old_before {
+            self.carried_before / self.width_ns
+        } else {
+            self.old
+        };
+        let count = self.count_of(bucket);
+        let is_counted = *count > 0;
+        *count = count.saturating_sub(1);
+        is_counted
     }
 
     /// How many are at least `age` old, to a bucket's width (never one that is younger).
@@ -124,21 +138,55 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
     /// Takes those out of the ledger that grew older than the horizon, and says how many.
     pub(crate) fn take_beyond(&mut self, now: Instant) -> u32 {
         self.roll(now);
-        core::mem::take(&mut self.beyond)
+        self.take_before(self.oldest_in_ring())
     }
 
     /// Takes those out of the ledger that are at least `age` old, and says how many.
     pub(crate) fn take_at_least(&mut self, age: Duration, now: Instant) -> u32 {
         self.roll(now);
+        let first = self.older_than(age).start;
+        let kept = self.newest.saturating_add(1).saturating_sub(first);
+        self.take_before(kept.max(self.oldest_in_ring()))
+    }
+
+    /// Takes out who is in a bucket before `kept`, or beyond.
+    fn take_before(&mut self, kept: u64) -> u32 {
+        self.taken_before = self
+            .entered_before(kept)
+            .map_or(self.taken_before, |taken| taken.max(self.taken_before));
         let mut taken = core::mem::take(&mut self.beyond);
-        for back in self.older_than(age) {
-            if let Some(bucket) = self.newest.checked_sub(back)
-                && let Some(count) = self.ring.get_mut(Self::slot(bucket))
-            {
+        for bucket in self.oldest_in_ring()..kept {
+            if let Some(count) = self.ring.get_mut(Self::slot(bucket)) {
                 taken = taken.saturating_add(core::mem::take(count));
             }
         }
         taken
+    }
+
+    /// When those entered, at the latest, who are in a bucket before this one or beyond; `None` when there can be none.
+    const fn entered_before(&self, bucket: u64) -> Option<u64> {
+        if bucket > self.carried_before / self.width_ns {
+            Some(bucket.saturating_mul(self.width_ns))
+        } else if bucket > self.old {
+            Some(self.old_before)
+        } else {
+            None
+        }
+    }
+
+    const fn oldest_in_ring(&self) -> u64 {
+        self.newest.saturating_add(1).saturating_sub(BUCKETS as u64)
+    }
+
+    /// The count of a bucket, or of all that are beyond the ring.
+    fn count_of(&mut self, bucket: u64) -> &mut u32 {
+        if bucket < self.oldest_in_ring() {
+            return &mut self.beyond;
+        }
+        match self.ring.get_mut(Self::slot(bucket)) {
+            Some(count) => count,
+            None => &mut self.beyond,
+        }
     }
 
     /// How far back the buckets are of which all is at least `age` old.
@@ -177,6 +225,7 @@ fn nanos(span: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const HORIZON: Duration = Duration::from_secs(3);
 
@@ -252,6 +301,30 @@ mod tests {
     }
 
     #[test]
+    fn who_was_taken_out_does_not_leave_in_the_place_of_another() {
+        // It did: long after, it took the place of one that was beyond the ring by then.
+        let mut ages = Ages::new(HORIZON);
+        let old = ages.enter(at(0));
+        assert_eq!(ages.take_at_least(Duration::from_secs(1), at(2_000)), 1);
+        let young = ages.enter(at(2_000));
+        assert_eq!(ages.at_least(HORIZON, at(60_000)), 1);
+        assert!(!ages.leave(old));
+        assert!(ages.leave(young));
+    }
+
+    #[test]
+    fn who_is_beyond_a_horizon_is_not_beyond_a_longer_one() {
+        // It was: at the push of a longer target what had waited for two seconds was given up as if it had for four.
+        let mut ages = Ages::new(HORIZON);
+        let place = ages.enter(at(1_000));
+        ages.set_horizon(HORIZON * 10, at(5_000));
+        assert_eq!(ages.take_at_least(Duration::from_secs(5), at(5_100)), 0);
+        assert_eq!(ages.at_least(Duration::from_secs(2), at(5_100)), 1);
+        assert_eq!(ages.at_least(Duration::from_secs(30), at(34_000)), 1);
+        assert!(ages.leave(place));
+    }
+
+    #[test]
     fn a_clock_that_jumps_loses_nobody() {
         let mut ages = Ages::new(HORIZON);
         let mut places = Vec::new();
@@ -263,5 +336,94 @@ mod tests {
             ages.leave(place);
         }
         assert_eq!(ages.total(), 0);
+    }
+
+    /// What may happen to a ledger.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Enter,
+        Leave(prop::sample::Index),
+        /// Milliseconds from now; the clock may jump back.
+        Wait(i64),
+        TakeAtLeast(u64),
+        TakeBeyond,
+        Horizon(u64),
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => Just(Step::Enter),
+            4 => any::<prop::sample::Index>().prop_map(Step::Leave),
+            6 => (1_i64..4_000).prop_map(Step::Wait),
+            1 => (-2_000_i64..0).prop_map(Step::Wait),
+            2 => (0_u64..9_000).prop_map(Step::TakeAtLeast),
+            1 => Just(Step::TakeBeyond),
+            2 => (1_u64..20_000).prop_map(Step::Horizon),
+        ]
+    }
+
+    /// One that entered: its place, when that was, and whether it was taken out.
+    struct Held {
+        place: Place,
+        since: u64,
+        taken: bool,
+    }
+
+    proptest! {
+        /// A list of all who entered says the same, whatever happens and in whatever order.
+        #[test]
+        fn it_counts_as_a_list_would(steps in prop::collection::vec(any_step(), 1..80)) {
+            let mut ages = Ages::new(HORIZON);
+            let mut held: Vec<Held> = Vec::new();
+            let (mut now, mut jumped) = (100_000_u64, false);
+            for step in steps {
+                match step {
+                    Step::Enter => {
+                        let place = ages.enter(at(now));
+                        held.push(Held { place, since: now, taken: false });
+                    }
+                    Step::Leave(_) if held.is_empty() => {}
+                    Step::Leave(index) => {
+                        let gone = held.remove(index.index(held.len()));
+                        prop_assert_eq!(ages.leave(gone.place), !gone.taken);
+                    }
+                    Step::Wait(ms) => {
+                        jumped |= ms < 0;
+                        now = now.saturating_add_signed(ms);
+                    }
+                    Step::TakeAtLeast(ms) => {
+                        let age = ages.horizon().min(Duration::from_millis(ms));
+                        let taken = ages.take_at_least(age, at(now));
+                        take(&mut held, taken, |one| {
+                            jumped || at(now).saturating_since(at(one.since)) >= age
+                        })?;
+                    }
+                    Step::TakeBeyond => {
+                        let horizon = ages.horizon();
+                        let taken = ages.take_beyond(at(now));
+                        take(&mut held, taken, |one| {
+                            jumped || at(now).saturating_since(at(one.since)) > horizon
+                        })?;
+                    }
+                    Step::Horizon(ms) => ages.set_horizon(Duration::from_millis(ms), at(now)),
+                }
+                let counted = held.iter().filter(|one| !one.taken).count();
+                prop_assert_eq!(ages.total() as usize, counted);
+            }
+        }
+    }
+
+    /// So many were taken out: those who entered first, and each of them for its age.
+    fn take(
+        held: &mut [Held],
+        taken: u32,
+        is_old: impl Fn(&Held) -> bool,
+    ) -> Result<(), TestCaseError> {
+        let first = held.iter_mut().filter(|one| !one.taken);
+        for one in first.take(taken as usize) {
+            prop_assert!(is_old(one), "too young");
+            one.taken = true;
+        }
+        Ok(())
     }
 }

@@ -68,8 +68,8 @@ pub(crate) enum Phase {
 /// Where the ages ledger counts it (see [`crate::ages`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(crate) bucket: u64,
-    pub(crate) generation: u32,
+    /// When it entered by the ledger's clock, which never goes back; nanoseconds.
+    pub(crate) entered: u64,
 }
 
 /// Why it was let in.

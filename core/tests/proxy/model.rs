@@ -81,6 +81,9 @@ pub(crate) fn check_numbers(learned: &Learned) {
         learned.failure_rate,
         learned.rate,
         learned.recovery,
+        learned.ceiling,
+        learned.guard,
+        learned.nerve,
     ];
     assert!(
         numbers

@@ -1,0 +1,133 @@
+//! One request that is held for long is in flight until it ends or later ones overtake it: neither time nor what goes to
+//! other upstreams nor another configuration makes it stand in no queue.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tidegate_core::config::Config;
+use tidegate_core::{
+    Decision, Engine, Instant, Known, Outcome, Permit, Unshared, UpstreamId, UpstreamSnapshot,
+};
+
+/// What passes while it is held.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A request to another upstream, answered after so many milliseconds.
+    Elsewhere(u64),
+    Wait(u64),
+    Tick,
+    /// A configuration with this latency target, milliseconds.
+    Push(u32),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0_u64..300).prop_map(Step::Elsewhere),
+        4 => (1_u64..3_000).prop_map(Step::Wait),
+        4 => Just(Step::Tick),
+        1 => prop::sample::select(vec![50, 300, 1_000, 5_000]).prop_map(Step::Push),
+    ]
+}
+
+struct Worker {
+    engine: Engine,
+    millis: u64,
+}
+
+impl Worker {
+    fn new() -> Self {
+        Self {
+            engine: Engine::new(config(300), Instant::ZERO, 1),
+            millis: 0,
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + Duration::from_millis(self.millis)
+    }
+
+    fn admit(&mut self, name: &str) -> Option<Permit> {
+        let now = self.now();
+        let upstream = self.engine.upstream(name, None, now);
+        let mut request = Known::default();
+        match self
+            .engine
+            .admit(upstream, &mut request, &mut Unshared, now)
+        {
+            Decision::Admit(permit) => Some(permit),
+            Decision::Shed(_) => None,
+        }
+    }
+
+    fn answer(&mut self, mut permit: Permit) {
+        let now = self.now();
+        self.engine.respond(&mut permit, now);
+        self.end(permit, Outcome::Success);
+    }
+
+    fn end(&mut self, permit: Permit, outcome: Outcome) {
+        let now = self.now();
+        self.engine.complete(permit, outcome, &mut Unshared, now);
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Elsewhere(latency) => {
+                let permit = self.admit("elsewhere");
+                self.millis += latency;
+                if let Some(permit) = permit {
+                    self.answer(permit);
+                }
+            }
+            Step::Wait(millis) => self.millis += millis,
+            Step::Tick => {
+                self.millis += 100;
+                let now = self.now();
+                self.engine.tick(&mut Unshared, now);
+            }
+            Step::Push(target) => {
+                let now = self.now();
+                self.engine.reconfigure(config(target), now);
+            }
+        }
+    }
+
+    fn seen(&self, upstream: UpstreamId) -> UpstreamSnapshot {
+        let snapshot = self.engine.snapshot(self.now());
+        let mut all = snapshot.upstreams.into_iter();
+        all.find(|seen| seen.id == upstream).unwrap()
+    }
+}
+
+fn config(target: u32) -> Config {
+    let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"{target}ms"}}}}}}"#);
+    Config::from_json(text.as_bytes()).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn what_nobody_overtook_is_in_flight(
+        before in 0_usize..30, steps in prop::collection::vec(any_step(), 1..60),
+    ) {
+        let mut worker = Worker::new();
+        // Those that came first are answered while it is held: they overtake nobody.
+        let first: Vec<_> = (0..before).filter_map(|_| worker.admit("here")).collect();
+        worker.millis += 1;
+        let held = worker.admit("here").unwrap();
+        let upstream = held.upstream();
+        worker.millis += 20;
+        for permit in first {
+            worker.answer(permit);
+        }
+        for step in steps {
+            worker.take(step);
+            let seen = worker.seen(upstream);
+            prop_assert_eq!((seen.in_flight, seen.streams), (1, 0), "{:?}", step);
+        }
+        worker.end(held, Outcome::Cancelled);
+        let seen = worker.seen(upstream);
+        prop_assert_eq!((seen.in_flight, seen.streams), (0, 0));
+    }
+}
