@@ -17,7 +17,7 @@ export const options = test(
   ],
   {
     ...inObjective('before'),
-    'succeeded{phase:brownout}': [`rate>=${0.95 * SERVED}`],
+    'succeeded{phase:brownout}': [`rate>=${(0.95 * SERVED).toFixed(3)}`],
     'shed{phase:brownout}': ['rate<=0.05'],
     'succeeded{phase:after}': [`rate>=${SLO.success}`],
   },

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 /// What a run takes beyond its story, before any was measured.
-const FIRST_GUESS: Duration = Duration::from_secs(2);
+const FIRST_GUESS: Duration = Duration::from_secs(1);
 
 /// Knows how long the stories are that are still to be told, and what a run takes beyond its own.
 #[derive(Debug, Clone, Copy)]
