@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 BREAKER = Path(__file__).resolve().parent.parent / "core/src/breaker"
-SOURCE, JUDGE = ((BREAKER / name).read_text() for name in ("evidence.rs", "judge.rs"))
+SOURCE, RATES = ((BREAKER / name).read_text() for name in ("evidence.rs", "judge/rates.rs"))
 
 
 def constant(name):
@@ -25,7 +25,7 @@ def constant(name):
 
 DEAD = constant("DEAD_FAILURE_RATE")
 LEAST, MARGIN, MOST = (constant(name) for name in ("MIN_USUAL_FAILURE_RATE", "USUAL_MARGIN", "MAX_USUAL_OF_TRIP_RATIO"))
-SHARE, ODDS, DAY = (constant(name) for name in ("MIN_OUTAGE_SHARE", "RAMP_ODDS", "SECONDS_PER_DAY"))
+SHARE, RAMP, DAY = (constant(name) for name in ("MIN_OUTAGE_SHARE", "RAMP_TRIP", "SECONDS_PER_DAY"))
 QUARTER = constant("UNSURVIVED_WEIGHT")
 TRIP_RATIO = 0.5
 
@@ -57,7 +57,7 @@ def until_trip(failing, per_failure, per_success, trip):
 
 def trips_at_the_start(failing, rate, seconds, runs):
     """Share of partial failures that trip before the learned failure rate has followed, loads all alike and survived."""
-    rng, memory, tick = random.Random(1), constant_of_judge("RATE_MEMORY"), rate // 10
+    rng, memory, tick = random.Random(1), constant_of_rates("RATE_MEMORY"), rate // 10
     tripped = 0
     for _ in range(runs):
         learned = score = 0.0
@@ -81,8 +81,8 @@ def trips_at_the_start(failing, rate, seconds, runs):
     return tripped / runs
 
 
-def constant_of_judge(name):
-    return float(re.search(rf"^const {name}: f64 = ([0-9.]+);", JUDGE, re.MULTILINE)[1])
+def constant_of_rates(name):
+    return float(re.search(rf"^const {name}: f64 = ([0-9.]+);", RATES, re.MULTILINE)[1])
 
 
 def in_words(outcomes, rate):
@@ -101,7 +101,7 @@ def main():
         for failing in (0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5, 0.6, 0.8, 0.95, 1.0):
             print(f"  {failing:4}  {in_words(until_trip(failing, *thresholds(learned, rate)), rate)}")
     up, down, _ = thresholds(0, 300)
-    print(f"\nin the ramp: threshold {math.log(ODDS):.2f}, {math.ceil(math.log(ODDS) / up)} failures in a row")
+    print(f"\nin the ramp: threshold {RAMP:.2f}, {math.ceil(RAMP / up)} failures in a row")
     print("\na partial failure begins, learned 0, 300 outcomes a second: share that trips within 10 s")
     for failing in (0.1, 0.2, 0.3, 0.4, 0.45):
         print(f"  {failing:4}  {trips_at_the_start(failing, 300, 10, 1000):.3f}")

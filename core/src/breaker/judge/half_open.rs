@@ -1,0 +1,195 @@
+//! The way back: a probe decides whether the upstream is there, a ramp how fast traffic returns.
+
+use super::{Findings, Judge, MIN_OVERDUE, Transition};
+use crate::breaker::{BreakerState, TripReason};
+use crate::limit::Learned;
+use crate::shed::ShedReason;
+use crate::tally::{Count, Tally};
+use crate::time::Instant;
+
+/// Where the knee is not known the ramp starts with this part of the limit; it doubles at every tick: three steps to go.
+const FIRST_RAMP_STEP: u32 = 4;
+
+impl Judge {
+    pub(super) fn judge_probe(
+        &mut self,
+        findings: &Findings<'_>,
+        until: Instant,
+        probes: u64,
+    ) -> Option<Transition> {
+        let tally = &findings.sample.tally;
+        if tally.get(Count::ProbeFailures) > 0 {
+            return Some(Transition::Trip(TripReason::ProbeFailed));
+        }
+        if tally.get(Count::ProbeSuccesses) > 0 {
+            return Some(Transition::Ramp);
+        }
+        // A probe may have been sent without a report of it: its worker is gone, or reported to another leader. Then
+        // others are refused, or the ceiling is reached.
+        if tally.get(Count::ProbesSent) > 0 || findings.probes >= probes || refuses_probes(tally) {
+            // It went when the interval was over or later, but not before the last round.
+            let earliest = findings.now - findings.sample.span;
+            self.probing_since
+                .get_or_insert_with(|| until.max(earliest).min(findings.now));
+        }
+        // After a jump backwards the wait begins anew.
+        let since = self.probing_since?.min(findings.now);
+        self.probing_since = Some(since);
+        if findings.now.saturating_since(since) >= findings.hang_after {
+            return Some(Transition::Trip(TripReason::ProbeFailed));
+        }
+        let granted_at = *self.granted_at.get_or_insert(since);
+        let patience = findings.target.max(self.interval / 2);
+        if findings.probes >= probes && findings.now.saturating_since(granted_at) >= patience {
+            // The probe may hang for long yet, and the upstream be back meanwhile: it gets company.
+            self.granted_at = Some(findings.now);
+            self.state = BreakerState::Open {
+                until,
+                probes: findings.probes.saturating_add(1),
+            };
+            return None;
+        }
+        if findings.sample.in_flight == 0
+            && tally.get(Count::ProbesSent) == 0
+            && since + findings.sample.span < findings.now
+        {
+            // The probe ended without a verdict, its caller gone, and every worker has reported since: grant another.
+            self.probing_since = None;
+            self.state = BreakerState::Open {
+                until,
+                probes: probes.max(findings.probes).saturating_add(1),
+            };
+        }
+        None
+    }
+
+    pub(super) fn judge_ramp(&mut self, findings: &Findings<'_>, limit: u32) -> Option<Transition> {
+        let sample = findings.sample;
+        let silent = findings.now.saturating_since(sample.last_response) >= findings.hang_after;
+        if silent && sample.overdue >= MIN_OVERDUE.min(limit) {
+            return Some(Transition::Trip(TripReason::Hang));
+        }
+        // A client's error is an answer all the same: whoever can refuse is alive.
+        if sample.tally.get(Count::Successes) + sample.tally.get(Count::Ignored) == 0 {
+            return None;
+        }
+        let next = limit.saturating_mul(2);
+        if next >= findings.limit {
+            return Some(Transition::Reset);
+        }
+        self.state = BreakerState::Ramp { limit: next };
+        None
+    }
+}
+
+/// The first limit of the ramp: the knee, which makes no queue. Where that is not known, a part of what is.
+pub(crate) fn ramp_start(limit: u32, learned: &Learned) -> u32 {
+    if learned.congested {
+        limit
+    } else {
+        (limit / FIRST_RAMP_STEP).max(1)
+    }
+}
+
+/// Whether half-open refused anybody, in whatever mode.
+fn refuses_probes(tally: &Tally) -> bool {
+    tally.shed(ShedReason::BreakerHalfOpen) > 0
+        || tally.would_shed(ShedReason::BreakerHalfOpen) > 0
+        || tally.get(Count::Spared) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::config::{Config, MINIMAL_EXAMPLE};
+    use crate::sample::Sample;
+
+    const HANG_AFTER: Duration = Duration::from_millis(500);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn half_open() -> Judge {
+        let state = BreakerState::Open {
+            until: at(1_000),
+            probes: 1,
+        };
+        Judge::resume(state, 1, &Learned::default())
+    }
+
+    /// One round that counted these, with `sent` probes in all.
+    fn round(judge: &mut Judge, counts: &[Count], sent: u64, now: Instant) -> Option<Transition> {
+        let mut sample = Sample::empty(Duration::from_millis(100));
+        for count in counts {
+            sample.tally.add(*count, 1);
+        }
+        let findings = Findings {
+            sample: &sample,
+            trips: &[],
+            learned: &Learned::default(),
+            target: Duration::from_millis(300),
+            hang_after: HANG_AFTER,
+            limit: 20,
+            min_limit: 1,
+            probes: sent,
+            dice: 0.0,
+            now,
+        };
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        judge.update(&findings, config.default_policy().breaker())
+    }
+
+    #[test]
+    fn a_probe_decides() {
+        let probe = |outcome| {
+            let counts = [Count::ProbesSent, outcome];
+            round(&mut half_open(), &counts, 1, at(1_100))
+        };
+        let failed = Transition::Trip(TripReason::ProbeFailed);
+        assert_eq!(probe(Count::ProbeFailures), Some(failed));
+        assert_eq!(probe(Count::ProbeSuccesses), Some(Transition::Ramp));
+    }
+
+    #[test]
+    fn a_probe_that_nobody_reported_is_not_waited_for_without_end() {
+        // Its worker crashed: the shared count says that it was sent, no report does.
+        let mut judge = half_open();
+        assert_eq!(round(&mut judge, &[], 1, at(1_100)), None);
+        assert_eq!(round(&mut judge, &[], 1, at(1_200)), None);
+        let granted = BreakerState::Open {
+            until: at(1_000),
+            probes: 2,
+        };
+        assert_eq!(judge.state(), granted);
+    }
+
+    #[test]
+    fn the_ramp_doubles_with_every_round_that_saw_a_success() {
+        let mut judge = half_open();
+        round(&mut judge, &[Count::ProbeSuccesses], 1, at(1_100));
+        assert_eq!(judge.state(), BreakerState::Ramp { limit: 5 });
+        round(&mut judge, &[], 1, at(1_200));
+        assert_eq!(judge.state(), BreakerState::Ramp { limit: 5 });
+        round(&mut judge, &[Count::Successes], 1, at(1_300));
+        assert_eq!(judge.state(), BreakerState::Ramp { limit: 10 });
+        let done = round(&mut judge, &[Count::Successes], 1, at(1_400));
+        assert_eq!(done, Some(Transition::Reset));
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_the_policy_allows_now() {
+        let state = BreakerState::Open {
+            until: at(3_600_000),
+            probes: 1,
+        };
+        let mut judge = Judge::resume(state, 1, &Learned::default());
+        assert_eq!(round(&mut judge, &[], 0, at(1_000)), None);
+        let BreakerState::Open { until, .. } = judge.state() else {
+            panic!("still open");
+        };
+        assert_eq!(until, at(61_000), "maxOpen is 60 s");
+    }
+}

@@ -1,0 +1,226 @@
+//! The leader's side of the breaker: one state for the whole proxy, and what moves it: [`closed`], [`half_open`]. What is
+//! usual for the upstream is in [`rates`].
+
+mod closed;
+mod half_open;
+mod rates;
+
+use core::time::Duration;
+
+use super::evidence::Evidence;
+use super::interval::{Bounds, History, learn_recovery, open_interval};
+use super::window::Window;
+use super::{BreakerState, TripReason};
+use crate::config::BreakerConfig;
+use crate::exchange::LocalTrip;
+use crate::exchange::plausible::SECONDS;
+use crate::limit::Learned;
+use crate::sample::Sample;
+use crate::time::Instant;
+use rates::Rates;
+
+pub(crate) use half_open::ramp_start;
+
+/// One request that hangs may be a slow query; this many, and no answer to anyone, is a hang.
+const MIN_OVERDUE: u32 = 5;
+/// A trip this soon after a reset continues the outage before it.
+const RELAPSE: Duration = Duration::from_secs(10);
+
+/// What the judge is told about one interval.
+pub(crate) struct Findings<'a> {
+    pub(crate) sample: &'a Sample,
+    /// Trips that workers reported and that were not heard before.
+    pub(crate) trips: &'a [LocalTrip],
+    /// What the limiter has learned.
+    pub(crate) learned: &'a Learned,
+    /// The objective's latency target.
+    pub(crate) target: Duration,
+    /// Waiting longer than this for response headers is a hang.
+    pub(crate) hang_after: Duration,
+    /// The concurrency limit that would hold with a closed breaker, and its floor.
+    pub(crate) limit: u32,
+    pub(crate) min_limit: u32,
+    /// Probes ever sent.
+    pub(crate) probes: u64,
+    /// In 0..1.
+    pub(crate) dice: f64,
+    pub(crate) now: Instant,
+}
+
+/// One step along the diagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transition {
+    Trip(TripReason),
+    Ramp,
+    Reset,
+}
+
+/// The breaker of one upstream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Judge {
+    state: BreakerState,
+    epoch: u32,
+    evidence: Evidence,
+    window: Window,
+    rates: Rates,
+    outage_since: Option<Instant>,
+    reset_at: Option<Instant>,
+    usual_recovery: f64,
+    slow_since: Option<Instant>,
+    low_since: Option<Instant>,
+    /// A probe is under way since.
+    probing_since: Option<Instant>,
+    /// When the last probe beside it was granted.
+    granted_at: Option<Instant>,
+    interval: Duration,
+}
+
+impl Judge {
+    /// Goes on where another leader stopped.
+    pub(crate) fn resume(state: BreakerState, epoch: u32, learned: &Learned) -> Self {
+        let open = !matches!(state, BreakerState::Closed);
+        Self {
+            state,
+            epoch,
+            rates: Rates::resume(learned),
+            usual_recovery: f64::from(learned.recovery),
+            outage_since: open.then_some(learned.outage_since),
+            interval: Duration::from_millis(u64::from(learned.open_interval_ms)),
+            ..Self::default()
+        }
+    }
+
+    /// Writes down what a successor needs.
+    pub(crate) fn teach(&self, learned: &mut Learned) {
+        self.rates.teach(learned);
+        learned.recovery = SECONDS.hold(self.usual_recovery);
+        learned.outage_since = self.outage_since.unwrap_or_default();
+        learned.open_interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
+    }
+
+    pub(crate) const fn state(&self) -> BreakerState {
+        self.state
+    }
+
+    pub(crate) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// One round: at most one transition.
+    pub(crate) fn update(
+        &mut self,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+    ) -> Option<Transition> {
+        let transition = if config.enabled() {
+            self.decide(findings, config)
+        } else {
+            self.disarm()
+        }?;
+        self.enter(transition, findings, config);
+        Some(transition)
+    }
+
+    fn decide(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> Option<Transition> {
+        let reported = self.reported(findings.trips).map(Transition::Trip);
+        match self.state {
+            BreakerState::Closed => {
+                self.rates.learn(findings.sample, findings.now);
+                reported.or_else(|| self.judge_closed(findings, config).map(Transition::Trip))
+            }
+            BreakerState::Open { until, probes } if findings.now < until => {
+                // The policy may have changed, and clocks jump back: no wait is longer than allowed now.
+                let latest = findings.now + config.max_open().max(config.min_open());
+                self.state = BreakerState::Open {
+                    until: until.min(latest),
+                    probes,
+                };
+                None
+            }
+            BreakerState::Open { until, probes } => {
+                reported.or_else(|| self.judge_probe(findings, until, probes))
+            }
+            BreakerState::Ramp { limit } => reported.or_else(|| self.judge_ramp(findings, limit)),
+        }
+    }
+
+    /// A trip that a worker made on evidence of this epoch, of the one before when this is young, or of the next one: of
+    /// its own ramp, that the leader has not heard of.
+    fn reported(&self, trips: &[LocalTrip]) -> Option<TripReason> {
+        let behind_the_next =
+            |trip: &LocalTrip| self.epoch.wrapping_add(1).wrapping_sub(trip.epoch);
+        trips
+            .iter()
+            .filter(|trip| behind_the_next(trip) <= 2)
+            .map(|trip| trip.reason)
+            .min()
+    }
+
+    fn disarm(&self) -> Option<Transition> {
+        (self.state != BreakerState::Closed).then_some(Transition::Reset)
+    }
+
+    fn enter(&mut self, transition: Transition, findings: &Findings<'_>, config: &BreakerConfig) {
+        let now = findings.now;
+        self.epoch = self.epoch.wrapping_add(1);
+        self.evidence.forget();
+        self.window.clear();
+        let probing_since = self.probing_since.take();
+        self.granted_at = None;
+        self.slow_since = None;
+        self.low_since = None;
+        self.state = match transition {
+            Transition::Trip(_) => self.open(findings, config, probing_since),
+            Transition::Ramp => BreakerState::Ramp {
+                limit: ramp_start(findings.limit, findings.learned),
+            },
+            Transition::Reset => {
+                if let Some(since) = self.outage_since {
+                    self.usual_recovery =
+                        learn_recovery(self.usual_recovery, now.saturating_since(since));
+                }
+                self.reset_at = Some(now);
+                self.interval = Duration::ZERO;
+                BreakerState::Closed
+            }
+        };
+    }
+
+    fn open(
+        &mut self,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+        probing_since: Option<Instant>,
+    ) -> BreakerState {
+        let now = findings.now;
+        let relapse = self
+            .reset_at
+            .is_some_and(|reset| now.saturating_since(reset) < RELAPSE);
+        if self.state == BreakerState::Closed {
+            self.rates.settle();
+            if !relapse {
+                self.outage_since = None;
+            }
+        }
+        let since = *self.outage_since.get_or_insert(now);
+        self.interval = open_interval(
+            Bounds {
+                min: config.min_open(),
+                max: config.max_open(),
+            },
+            &History {
+                outage: now.saturating_since(since),
+                usual_recovery: self.usual_recovery,
+                usual_rate: self.rates.outcomes(),
+                retry_after: findings.sample.retry_after,
+            },
+            findings.dice,
+        );
+        // A probe that hangs has used up part of the wait already.
+        let until = (probing_since.unwrap_or(now) + self.interval).max(now);
+        BreakerState::Open {
+            until,
+            probes: findings.probes.saturating_add(1),
+        }
+    }
+}

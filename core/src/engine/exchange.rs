@@ -1,0 +1,230 @@
+//! The engine's part in the exchange: what a worker tells, what a leader decides from it, and how all follow.
+
+use std::collections::BTreeSet;
+
+use core::time::Duration;
+
+use serde::Serialize;
+
+use super::Engine;
+use crate::breaker::Transition;
+use crate::counters::{Counter, Counters};
+use crate::event::{Event, Events};
+use crate::exchange::{Directives, Slice};
+use crate::leader::{Leader, Surroundings, UnderWay};
+use crate::time::Instant;
+use crate::upstream::UpstreamId;
+
+/// Room for a report, so that a slice seldom moves as it grows: a VM's memory never shrinks.
+const REPORT_BYTES: usize = 56;
+
+impl Engine {
+    /// What this worker saw of the upstreams in use.
+    pub fn slice(&mut self, now: Instant) -> Slice<'static> {
+        let mut room = 0;
+        self.registry.for_each_in_order(|slot| {
+            if slot.is_reported(now) {
+                let name = slot.introduction().map_or(0, |name| name.cluster.len());
+                room += name + REPORT_BYTES;
+            }
+        });
+        let mut payload = Vec::with_capacity(room);
+        self.registry.for_each_in_order(|slot| {
+            if slot.is_reported(now)
+                && let Some(introduction) = slot.introduction()
+            {
+                append(&introduction, &mut payload);
+            }
+        });
+        let introductions = payload.len();
+        let mut packed = Vec::new();
+        self.registry.for_each_in_order(|slot| {
+            if slot.is_reported(now) {
+                append(&slot.report(&mut packed, now), &mut payload);
+            }
+        });
+        Slice::new(self.worker, now, introductions, payload)
+    }
+
+    /// Says how much the wall clock is ahead of `now`. Proxies that share an upstream make their experiments by it at the
+    /// same moments: only together they see whether a queue drains. Without it they do so by their own clocks, which is
+    /// as good for a proxy that has the upstream for itself.
+    pub const fn align(&mut self, ahead: Duration) {
+        self.ahead = ahead;
+    }
+
+    /// Leads: merges the slices of all workers, runs the control laws, and says what all shall follow. `None`
+    /// until every live worker has reported anew. Only one worker of a proxy may lead at a time.
+    pub fn decide(
+        &mut self,
+        slices: &[Slice<'_>],
+        counters: &mut impl Counters,
+        now: Instant,
+    ) -> Option<(Directives<'static>, Events)> {
+        let mut leader = self.leader.take().unwrap_or_else(|| Leader::new(now));
+        let events = self.round(&mut leader, slices, counters, now);
+        let directives = events.as_ref().map(|_| leader.directives(false, now));
+        let directives = directives.map(|entries| Directives::new(self.worker, now, entries));
+        self.leader = Some(leader);
+        directives.zip(events)
+    }
+
+    /// One round of the laws, upstream by upstream.
+    fn round(
+        &mut self,
+        leader: &mut Leader,
+        slices: &[Slice<'_>],
+        counters: &mut impl Counters,
+        now: Instant,
+    ) -> Option<Events> {
+        let mut walk = leader.begin(slices, now)?;
+        // Those for which there is no place in the registry are led all the same.
+        let mut nameless = BTreeSet::new();
+        for (hash, name) in walk.introductions() {
+            let (config, registry) = (&self.config, &mut self.registry);
+            if registry.upstream(config, name.cluster, name.route, now) == UpstreamId::OVERFLOW {
+                nameless.insert(hash);
+            }
+        }
+        let cap = usize::try_from(self.config.max_upstreams())
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        let mut events = Events::new();
+        while let Some(hash) = walk.next() {
+            let found = self.registry.find(hash);
+            if found.is_none() && !leader.knows(hash) && !nameless.contains(&hash) {
+                // Its name is yet to come, and what was counted until then with it.
+                walk.pass(hash, |_, _, _| {});
+                continue;
+            }
+            let upstream = found.unwrap_or(UpstreamId::OVERFLOW);
+            let known = || self.registry.directive(hash);
+            let Some(round) = leader.merge(&mut walk, hash, cap, known) else {
+                continue;
+            };
+            if round.is_active() {
+                self.registry.slot_mut(upstream).last_led = now;
+            }
+            let around = Surroundings {
+                policy: self.config.policy(self.registry.slot(upstream).rule),
+                probes: counters
+                    .value(upstream, Counter::Probes)
+                    .unwrap_or_default(),
+                dice: self.rng.f64(),
+                ahead: self.ahead,
+            };
+            let changes = leader.decide(hash, &round, &around, now);
+            let reason = changes.limit_reason;
+            events.extend(reason.map(|reason| Event::LimitReason { upstream, reason }));
+            events.extend(changes.transition.map(|to| event(upstream, to)));
+        }
+        Some(events)
+    }
+
+    /// Leads: what the live workers reported to have under way with the upstream of this hash in the last round;
+    /// `None` where nobody reported it.
+    #[must_use]
+    pub fn under_way(&self, hash: u64) -> Option<UnderWay> {
+        self.leader.as_ref()?.under_way(hash)
+    }
+
+    /// Everything this leader knows, for VMs to come; empty when it leads nobody.
+    #[must_use]
+    pub fn learned(&self, now: Instant) -> Directives<'static> {
+        let leader = self.leader.iter();
+        let entries = leader.flat_map(|leader| leader.directives(true, now));
+        Directives::new(self.worker, now, entries)
+    }
+
+    /// Another worker leads now.
+    pub fn resign(&mut self) {
+        self.leader = None;
+    }
+
+    /// Follows what the leader decided; also how a fresh VM takes over what was learned. Answers with the hashes of
+    /// upstreams whose breaker has ever opened.
+    pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<u64> {
+        self.registry.adopt(&self.config, directives, now)
+    }
+}
+
+/// Writing plain data to a growing vector cannot fail; were it to, nothing is told.
+fn append(value: &impl Serialize, bytes: &mut Vec<u8>) {
+    if let Ok(longer) = postcard::to_extend(value, core::mem::take(bytes)) {
+        *bytes = longer;
+    }
+}
+
+const fn event(upstream: UpstreamId, transition: Transition) -> Event {
+    match transition {
+        Transition::Trip(reason) => Event::Tripped { upstream, reason },
+        Transition::Ramp => Event::Ramping { upstream },
+        Transition::Reset => Event::Reset { upstream },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, MINIMAL_EXAMPLE};
+    use crate::counters::Unshared;
+    use crate::engine::Decision;
+    use crate::outcome::Outcome;
+    use crate::request::Known;
+
+    fn use_once(engine: &mut Engine, name: &str) {
+        let upstream = engine.upstream(name, None, Instant::ZERO);
+        let mut known = Known::default();
+        let Decision::Admit(permit) =
+            engine.admit(upstream, &mut known, &mut Unshared, Instant::ZERO)
+        else {
+            panic!("a fresh upstream admits");
+        };
+        let end = Instant::from_nanos(5);
+        engine.complete(permit, Outcome::Success, &mut Unshared, end);
+    }
+
+    #[test]
+    fn a_slice_survives_the_wire_in_the_order_of_hashes() {
+        let mut engine = worker(7);
+        for name in ["a", "b", "c", "d"] {
+            use_once(&mut engine, name);
+        }
+        let slice = engine.slice(Instant::from_nanos(9));
+        let hashes: Vec<u64> = slice.reports().map(|report| report.upstream).collect();
+        assert_eq!(hashes.len(), 4, "nothing was ever beyond the cap");
+        assert!(hashes.is_sorted());
+        assert_eq!(slice.introductions().count(), 4);
+        let bytes = slice.clone().encode();
+        assert_eq!(Slice::decode(bytes.as_slice()), Ok(slice.clone()));
+        assert_eq!(Slice::decode(bytes), Ok(slice));
+    }
+
+    #[test]
+    fn a_leader_is_told_names_until_it_has_answered_and_another_one_again() {
+        let (mut engine, mut leader, mut other) = (worker(1), worker(2), worker(3));
+        use_once(&mut engine, "a");
+        let names = |slice: &Slice<'_>| slice.introductions().count();
+        let round = |engine: &mut Engine, leader: &mut Engine, ticks: u32| {
+            let now = Instant::ZERO + Duration::from_millis(100) * ticks;
+            engine.tick(&mut Unshared, now);
+            let slices = [engine.slice(now)];
+            if let Some((directives, _)) = leader.decide(&slices, &mut Unshared, now) {
+                engine.adopt(&directives, now);
+            }
+            names(&slices[0])
+        };
+        assert_eq!(round(&mut engine, &mut leader, 1), 1, "begins to lead");
+        assert_eq!(round(&mut engine, &mut leader, 2), 1);
+        assert_eq!(round(&mut engine, &mut leader, 3), 0);
+        assert_eq!(round(&mut engine, &mut other, 4), 0, "begins to lead");
+        assert_eq!(round(&mut engine, &mut other, 5), 0, "knows nobody");
+        assert_eq!(round(&mut engine, &mut other, 6), 1);
+        assert_eq!(round(&mut engine, &mut other, 7), 0);
+    }
+
+    fn worker(number: u64) -> Engine {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        Engine::of_many(config, Instant::ZERO, number)
+    }
+}

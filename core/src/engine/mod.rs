@@ -1,0 +1,212 @@
+//! The engine: one constructor and a few verbs, the same for filter, simulator and playground.
+//!
+//! A request is admitted or shed ([`Engine::admit`]); its permit hears of the response headers
+//! ([`Engine::respond`]) and of the end ([`Engine::complete`]). On every tick a worker that is alone decides for
+//! itself ([`Engine::tick`]); workers of one proxy exchange what they saw instead ([`Engine::slice`],
+//! [`Engine::decide`], [`Engine::adopt`]). The control laws are the same either way: alone is a leader of one.
+
+mod exchange;
+mod view;
+
+use core::time::Duration;
+
+use crate::admission::{self, Answer, Enforcement, Load};
+use crate::breaker::BreakerState;
+use crate::config::{Config, Policy};
+use crate::counters::{Counter, Counters};
+use crate::event::Events;
+use crate::leader::Leader;
+use crate::outcome::Outcome;
+use crate::permit::{Permit, Purpose};
+use crate::registry::Registry;
+use crate::request::Request;
+use crate::shed::Shed;
+use crate::time::Instant;
+use crate::upstream::UpstreamId;
+
+/// The random part of Retry-After: callers come back over so much of the wait, not all at once.
+const RETRY_AFTER_JITTER: f64 = 0.5;
+
+/// What to do with a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Let it in.
+    Admit(Permit),
+    /// Refuse it, and say why.
+    Shed(Shed),
+}
+
+/// All state of one worker. See the module's documentation.
+#[derive(Debug)]
+pub struct Engine {
+    config: Config,
+    worker: u64,
+    alone: bool,
+    rng: fastrand::Rng,
+    registry: Registry,
+    leader: Option<Leader>,
+    /// What makes `now` the same clock for all proxies of an upstream.
+    ahead: Duration,
+}
+
+impl Engine {
+    /// An engine that serves a proxy alone. `seed` feeds jitter and sampling, nothing else.
+    #[must_use]
+    pub fn new(config: Config, now: Instant, seed: u64) -> Self {
+        Self {
+            alone: true,
+            ..Self::of_many(config, now, seed)
+        }
+    }
+
+    /// One of several engines of a proxy, by its `worker` number, which no other may have. It decides nothing in
+    /// [`Engine::tick`]: the exchange does.
+    #[must_use]
+    pub fn of_many(config: Config, now: Instant, worker: u64) -> Self {
+        let registry = Registry::new(&config, now);
+        Self {
+            config,
+            worker,
+            alone: false,
+            rng: fastrand::Rng::with_seed(worker),
+            registry,
+            leader: None,
+            ahead: Duration::ZERO,
+        }
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The policy in force for an upstream.
+    #[must_use]
+    pub fn policy(&self, upstream: UpstreamId) -> &Policy {
+        self.config.policy(self.registry.slot(upstream).rule)
+    }
+
+    /// The handle of the upstream behind `cluster` (and `route`, where the configuration matches on routes).
+    /// A new one starts from what other workers learned. Beyond the cap, newcomers share one state.
+    pub fn upstream(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> UpstreamId {
+        self.registry.upstream(&self.config, cluster, route, now)
+    }
+
+    /// Says how many endpoints stand behind an upstream; 0 when unknown.
+    pub fn set_endpoints(&mut self, upstream: UpstreamId, endpoints: u32) {
+        self.registry.slot_mut(upstream).endpoints = endpoints;
+    }
+
+    /// Decides about a request to `upstream`.
+    pub fn admit(
+        &mut self,
+        upstream: UpstreamId,
+        request: &mut impl Request,
+        counters: &mut impl Counters,
+        now: Instant,
+    ) -> Decision {
+        let slot = self.registry.slot_mut(upstream);
+        let policy = self.config.policy(slot.rule);
+        slot.arrive(now);
+        let answer = if self.config.enabled() {
+            admission::ask(slot, upstream, request, counters, now)
+        } else {
+            Answer::Admit {
+                load: admission::raise(slot, upstream, counters),
+                purpose: Purpose::Normal,
+            }
+        };
+        let (load, purpose) = match answer {
+            Answer::Admit { load, purpose } => (load, purpose),
+            Answer::Refuse {
+                reason,
+                wait,
+                load,
+                level,
+            } => match admission::enforce(slot, policy, (reason, level), request, &mut self.rng) {
+                Enforcement::Shed => {
+                    slot.full = load != Load::Unasked;
+                    if matches!(load, Load::Counted(_)) {
+                        admission::undo(slot, upstream, counters);
+                    }
+                    let jitter = 1.0 + RETRY_AFTER_JITTER * self.rng.f64();
+                    return Decision::Shed(Shed {
+                        reason,
+                        retry_after: wait.mul_f64(jitter),
+                    });
+                }
+                Enforcement::LetIn(purpose) => {
+                    let load = match load {
+                        Load::Counted(load) => load,
+                        Load::Unasked | Load::Seen => admission::raise(slot, upstream, counters),
+                    };
+                    (load, purpose)
+                }
+            },
+        };
+        slot.full = false;
+        Decision::Admit(slot.enter(upstream, load, purpose, now))
+    }
+
+    /// The response headers of an admitted request came.
+    pub fn respond(&mut self, permit: &mut Permit, now: Instant) {
+        self.registry.slot_mut(permit.upstream).answer(permit, now);
+    }
+
+    /// An admitted request ended: with its response's last byte, a reset, or its caller's departure.
+    pub fn complete(
+        &mut self,
+        permit: Permit,
+        outcome: Outcome,
+        counters: &mut impl Counters,
+        now: Instant,
+    ) {
+        let slot = self.registry.slot_mut(permit.upstream);
+        if slot.leave(&permit, now) && permit.shared {
+            counters.lower(permit.upstream, Counter::InFlight, 1);
+        }
+        let policy = self.config.policy(slot.rule);
+        let Some(reason) = slot.learn(&permit, outcome, policy, now) else {
+            return;
+        };
+        if policy.breaker().enabled() {
+            // Closes the worker's own gate until the leader has heard of it.
+            let sent = counters
+                .value(permit.upstream, Counter::Probes)
+                .unwrap_or_default();
+            let until = now + policy.breaker().min_open();
+            let state = BreakerState::Open {
+                until,
+                probes: sent.saturating_add(1),
+            };
+            slot.gate.trip_locally(reason, state, now);
+        }
+    }
+
+    /// The upkeep that every worker does on every tick; alone, the control laws too.
+    pub fn tick(&mut self, counters: &mut impl Counters, now: Instant) -> Events {
+        for (id, slot) in self.registry.slots_mut() {
+            let taken = slot.take_unloading(now);
+            if taken > 0 && slot.shared {
+                counters.lower(id, Counter::InFlight, u64::from(taken));
+            }
+            slot.roll();
+        }
+        if !self.alone {
+            return Events::new();
+        }
+        let slice = self.slice(now);
+        let Some((directives, events)) = self.decide(&[slice], counters, now) else {
+            return Events::new();
+        };
+        self.adopt(&directives, now);
+        events
+    }
+
+    /// Another configuration. What was learned stays, as do requests in flight and open breakers.
+    pub fn reconfigure(&mut self, config: Config, now: Instant) {
+        self.config = config;
+        self.registry.follow_config(&self.config, now);
+    }
+}

@@ -1,0 +1,60 @@
+//! What the engine shows of itself, for metrics, tests and pages.
+
+use core::time::Duration;
+
+use super::Engine;
+use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
+use crate::time::Instant;
+use crate::upstream::UpstreamId;
+
+impl Engine {
+    /// [`crate::UpstreamKey::hash`] of an upstream's name. A handle passes from one upstream to another when the
+    /// cap makes one go; this tells.
+    #[must_use]
+    pub fn hash(&self, upstream: UpstreamId) -> u64 {
+        self.registry.slot(upstream).hash
+    }
+
+    /// Requests whose upstream had to share the state of all beyond the cap.
+    #[must_use]
+    pub const fn overflowed(&self) -> u64 {
+        self.registry.overflowed()
+    }
+
+    /// Every upstream as it is now, in the order of its id, without copies: for metrics, on every tick.
+    pub fn views(&self, now: Instant) -> impl Iterator<Item = UpstreamView<'_>> {
+        self.registry.slots().map(move |(id, slot)| UpstreamView {
+            id,
+            key: &slot.key,
+            hash: slot.hash,
+            limit: slot.ladder.limit(),
+            breaker: slot.gate.state().phase(now),
+            learned: &slot.learned,
+            tally: &slot.tally,
+        })
+    }
+
+    /// Values at this instant.
+    #[must_use]
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
+        let upstreams = self.registry.slots().map(|(id, slot)| UpstreamSnapshot {
+            id,
+            key: slot.key.clone(),
+            in_flight: slot.in_flight,
+            streams: slot.streams,
+            limit: slot.ladder.limit(),
+            limit_reason: self
+                .leader
+                .as_ref()
+                .and_then(|leader| leader.limit_reason(slot.hash)),
+            breaker: slot.gate.state().phase(now),
+            open_interval: Duration::from_millis(u64::from(slot.learned.open_interval_ms)),
+            learned: slot.learned,
+            tally: slot.tally.clone(),
+        });
+        Snapshot {
+            upstreams: upstreams.collect(),
+            overflowed: self.registry.overflowed(),
+        }
+    }
+}

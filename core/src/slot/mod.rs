@@ -1,0 +1,191 @@
+//! What one worker keeps for one upstream: its gate and limits as the leader decided them, what is [in
+//! flight](in_flight), what [outcomes](outcome) say, and what the leader [is told](report).
+
+mod in_flight;
+mod outcome;
+mod report;
+
+use core::time::Duration;
+
+use crate::ages::Ages;
+use crate::breaker::{BreakerState, Gate, Thresholds};
+use crate::config::{Policy, RuleIndex};
+use crate::exchange::Directive;
+use crate::ladder::{Ladder, Margin};
+use crate::limit::Learned;
+use crate::tally::{Count, Counted};
+use crate::time::Instant;
+use crate::upstream::UpstreamKey;
+use report::{Fewest, Recent};
+
+/// After this long without an end, a request whose headers came is a stream: a websocket, server-sent events, a
+/// gRPC stream, a large download. It no longer counts as in flight, because it says nothing about load.
+pub const STREAM_AFTER: Duration = Duration::from_secs(5);
+/// Ages are told apart up to this many times the time after which a request hangs.
+const AGE_HORIZON: u32 = 2;
+/// A hang is seen a fifteenth of its time too late at most.
+const WAITING_BUCKETS: usize = 32;
+/// Whether an answer has become a stream is known to a sixth of [`STREAM_AFTER`]: nothing is in a hurry there.
+const ANSWERING_BUCKETS: usize = 8;
+
+/// Worker-side state of one upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) key: UpstreamKey,
+    pub(crate) hash: u64,
+    /// The configuration's rule that applies.
+    pub(crate) rule: RuleIndex,
+    pub(crate) gate: Gate,
+    pub(crate) ladder: Ladder,
+    pub(crate) learned: Learned,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) workers: u16,
+    /// When the tally began.
+    began: Instant,
+    pub(crate) tally: Counted,
+    pub(crate) in_flight: u32,
+    pub(crate) waiting: Ages<WAITING_BUCKETS>,
+    pub(crate) answering: Ages<ANSWERING_BUCKETS>,
+    /// Requests that became streams, that hang since before the breaker opened, or that later ones overtook: held, but
+    /// no load.
+    pub(crate) streams: u32,
+    /// The breaker let go, and what hangs since before is to be written off.
+    write_off: bool,
+    /// Whether the proxy-wide count of requests in flight includes this worker's.
+    pub(crate) shared: bool,
+    /// The last request was shed for want of room.
+    pub(crate) full: bool,
+    pub(crate) hang_after: Duration,
+    pub(crate) last_response: Instant,
+    /// When the latest of the requests that were answered had been let in.
+    answered_up_to: Option<Instant>,
+    pub(crate) last_used: Instant,
+    /// When this worker, as leader, last decided about it for the others.
+    pub(crate) last_led: Instant,
+    pub(crate) endpoints: u32,
+    peak: Recent,
+    others: Fewest,
+    retry_after_ms: Recent,
+    /// Refusals and arrivals since the tick, for the cap on the share shed.
+    pub(crate) refused_share: Share,
+    integrated_at: Instant,
+    /// Probes beyond this ceiling were refused: no need to ask the shared count again.
+    pub(crate) exhausted: Option<u64>,
+    /// For so many ticks more the leader is taken to know its name.
+    introduced: u8,
+}
+
+/// How many of how many.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    pub(crate) part: u32,
+    pub(crate) whole: u32,
+}
+
+impl Slot {
+    pub(crate) fn new(
+        key: UpstreamKey,
+        hash: u64,
+        rule: RuleIndex,
+        policy: &Policy,
+        now: Instant,
+    ) -> Self {
+        let bounds = policy.limit();
+        let initial = bounds.initial().saturating_mul(2).min(bounds.max());
+        let hang_after = policy.slo().latency_target();
+        Self {
+            key,
+            hash,
+            rule,
+            gate: Gate::default(),
+            ladder: Ladder::new(Margin::NONE, initial, initial),
+            learned: Learned::default(),
+            thresholds: Thresholds::new(0.0, 0.0, policy.breaker().trip_ratio().as_f64()),
+            workers: 1,
+            began: now,
+            tally: Counted::default(),
+            in_flight: 0,
+            waiting: Ages::new(hang_after * AGE_HORIZON),
+            answering: Ages::new(STREAM_AFTER),
+            streams: 0,
+            write_off: false,
+            shared: false,
+            full: false,
+            hang_after,
+            last_response: now,
+            answered_up_to: None,
+            last_used: now,
+            last_led: now,
+            endpoints: 0,
+            peak: Recent::default(),
+            others: Fewest::default(),
+            retry_after_ms: Recent::default(),
+            refused_share: Share::default(),
+            integrated_at: now,
+            exhausted: None,
+            introduced: 0,
+        }
+    }
+
+    /// Follows what the leader decided.
+    pub(crate) fn adopt(&mut self, directive: &Directive, policy: &Policy, now: Instant) {
+        let was_open = matches!(self.gate.state(), BreakerState::Open { .. });
+        self.gate.adopt(directive.breaker, directive.epoch, now);
+        self.write_off |= was_open && !matches!(self.gate.state(), BreakerState::Open { .. });
+        self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
+        self.learned = directive.learned;
+        self.workers = directive.workers.max(1);
+        self.follow_policy(policy, now);
+    }
+
+    /// What is in force.
+    pub(crate) fn directive(&self) -> Directive {
+        let (breaker, epoch) = self.gate.decided();
+        Directive {
+            upstream: self.hash,
+            epoch,
+            breaker,
+            limit: self.ladder.limit(),
+            reserve: self.ladder.reserve(),
+            margin: self.ladder.margin(),
+            workers: self.workers,
+            learned: self.learned,
+        }
+    }
+
+    /// A request asks for admission.
+    pub(crate) fn arrive(&mut self, now: Instant) {
+        self.last_used = now;
+        self.tally.add(Count::Arrivals, 1);
+        self.refused_share.whole = self.refused_share.whole.saturating_add(1);
+    }
+
+    /// What follows from the policy and from what was learned.
+    pub(crate) fn follow_policy(&mut self, policy: &Policy, now: Instant) {
+        let learned = &self.learned;
+        self.thresholds = Thresholds::new(
+            f64::from(learned.failure_rate),
+            f64::from(learned.rate),
+            policy.breaker().trip_ratio().as_f64(),
+        );
+        // Another policy's bounds hold at once, also where nobody asks the leader.
+        let endpoints = learned.endpoints.max(1);
+        self.ladder = self.ladder.within(
+            policy.limit().min(),
+            policy.limit().max().saturating_mul(endpoints),
+        );
+        self.hang_after = learned.hang_after(policy.slo());
+        self.waiting
+            .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
+    }
+
+    /// When a request, of this worker or of one that it leads, last asked for it.
+    pub(crate) fn last_wanted(&self) -> Instant {
+        self.last_used.max(self.last_led)
+    }
+
+    /// Whether nothing would be lost if it were forgotten.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.streams == 0
+    }
+}
