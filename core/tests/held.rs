@@ -8,7 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Decision, Engine, Instant, Known, Outcome, Permit, Unshared, UpstreamId, UpstreamSnapshot,
+    Criticality, Decision, Engine, Instant, Known, Outcome, Permit, Request, Unshared, UpstreamId,
+    UpstreamSnapshot,
 };
 
 /// What passes while it is held.
@@ -49,13 +50,13 @@ impl Worker {
     }
 
     fn admit(&mut self, name: &str) -> Option<Permit> {
+        self.ask(name, &mut Known::default())
+    }
+
+    fn ask(&mut self, name: &str, request: &mut impl Request) -> Option<Permit> {
         let now = self.now();
         let upstream = self.engine.upstream(name, None, now);
-        let mut request = Known::default();
-        match self
-            .engine
-            .admit(upstream, &mut request, &mut Unshared, now)
-        {
+        match self.engine.admit(upstream, request, &mut Unshared, now) {
             Decision::Admit(permit) => Some(permit),
             Decision::Shed(_) => None,
         }
@@ -129,5 +130,55 @@ proptest! {
         worker.end(held, Outcome::Cancelled);
         let seen = worker.seen(upstream);
         prop_assert_eq!((seen.in_flight, seen.streams), (0, 0));
+    }
+}
+
+/// A request of a health checker.
+struct HealthCheck;
+
+impl Request for HealthCheck {
+    fn criticality(&mut self) -> Criticality {
+        Criticality::Critical
+    }
+
+    fn is_retry(&mut self) -> bool {
+        false
+    }
+
+    fn is_health_check(&mut self) -> bool {
+        true
+    }
+
+    fn cohort(&mut self) -> Option<u32> {
+        None
+    }
+}
+
+/// An upstream may answer these and nothing else.
+#[test]
+fn health_checks_that_pass_a_full_limit_overtake_nobody() {
+    let mut worker = Worker::new();
+    // What hangs since before a breaker opened is another matter.
+    let without_breaker =
+        r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"breaker":{"enabled":false}}"#;
+    let now = worker.now();
+    let without_breaker = Config::from_json(without_breaker.as_bytes()).unwrap();
+    worker.engine.reconfigure(without_breaker, now);
+    let mut held = Vec::new();
+    while let Some(permit) = worker.admit("here") {
+        held.push(permit);
+    }
+    let upstream = held[0].upstream();
+    let full = u32::try_from(held.len()).unwrap();
+    for _ in 0..20 {
+        let check = worker.ask("here", &mut HealthCheck).unwrap();
+        worker.take(Step::Wait(5));
+        worker.answer(check);
+        worker.take(Step::Tick);
+        let seen = worker.seen(upstream);
+        assert_eq!((seen.in_flight, seen.streams), (full, 0));
+    }
+    for permit in held {
+        worker.end(permit, Outcome::Cancelled);
     }
 }

@@ -58,8 +58,11 @@ impl Slot {
 
     /// The response headers of a request came.
     pub(crate) fn answer(&mut self, permit: &mut Permit, now: Instant) {
-        self.last_response = now;
-        self.answered_up_to = self.answered_up_to.max(Some(permit.admitted_at));
+        // A health check may be answered beside the queue, by an upstream that answers nothing else.
+        if permit.purpose != Purpose::Exempt {
+            self.last_response = now;
+            self.answered_up_to = self.answered_up_to.max(Some(permit.admitted_at));
+        }
         if permit.phase == Phase::Waiting {
             if self.waiting.leave(permit.place) {
                 permit.place = self.answering.enter(now);
