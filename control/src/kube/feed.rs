@@ -1,7 +1,7 @@
 //! Watches the API server and keeps the world up to date.
 //!
-//! The watching itself, with its lists, resumptions and waits after errors, is
-//! kube's. A watch that fails changes nothing here: what was known stays. Which
+//! The watching itself, with its lists and resumptions, is kube's; how long is
+//! waited after errors is [ours](super::pauses). A watch that fails changes nothing here: what was known stays. Which
 //! of Istio's APIs there are is asked again and again, because an upgrade of
 //! Istio adds one or takes one away while this service runs.
 
@@ -10,18 +10,21 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::iter;
 use kube::api::Api;
 use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt as _;
+use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Error};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
-use super::cause::words;
+use super::cause::{is_unanswered, is_watch_unanswered, words};
 use super::counts::{Counts, DISCOVERY};
 use super::flavour::{Flavour, GROUP, Served, VERSION};
+use super::pauses::pauses;
 use super::settings::Scope;
 use super::shared::Shared;
 use super::world::Listing;
@@ -39,6 +42,10 @@ const DISCOVERY_BOUND: Duration = Duration::from_secs(10);
 
 /// Answer of a server that has no such group of APIs.
 const NOT_FOUND: u16 = 404;
+
+/// Answer of a server that no longer knows what has happened since: everything is listed anew. So it is after each of its
+/// own restarts.
+const GONE: u16 = 410;
 
 /// Watches.
 #[derive(Clone)]
@@ -59,10 +66,13 @@ impl Feed {
         self.follow(Listing::Policies, &resource, closing).await;
     }
 
-    /// Follows Istio's objects of whichever APIs there are until told to stop; these are asked for `every` so often.
+    /// Follows Istio's objects of whichever APIs there are until told to stop; these are asked for `every` so often, and
+    /// sooner after an attempt that failed.
     pub(super) async fn objects(self, every: Duration) {
         let mut looks = tokio::time::interval(every);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut pauses = pauses();
+        let mut is_broken = false;
         let mut known = None;
         let mut watches: BTreeMap<Flavour, CancellationToken> = BTreeMap::new();
         loop {
@@ -70,10 +80,14 @@ impl Feed {
                 () = self.closing.cancelled() => return,
                 _ = looks.tick() => {}
             }
-            let Some(served) = self.discover().await.filter(|s| known != Some(*s)) else {
+            let Some(served) = self.discover(&mut is_broken).await else {
+                looks.reset_after(pauses.next().unwrap_or(every).min(every));
                 continue;
             };
-            known = Some(served);
+            pauses.reset();
+            if known.replace(served) == Some(served) {
+                continue;
+            }
             let (new, old) = (served.traffic_extension, served.wasm_plugin);
             info!(traffic_extension = new, wasm_plugin = old, "Istio's APIs");
             watches.retain(|flavour, watch| {
@@ -103,22 +117,32 @@ impl Feed {
         end
     }
 
-    async fn discover(&self) -> Option<Served> {
+    async fn discover(&self, is_broken: &mut bool) -> Option<Served> {
         let version = format!("{GROUP}/{VERSION}");
         let asked = self.client.list_api_group_resources(&version);
-        let error = match tokio::time::timeout(DISCOVERY_BOUND, asked).await {
+        let found = match tokio::time::timeout(DISCOVERY_BOUND, asked).await {
             Ok(Ok(list)) => {
                 let names = list.resources.iter().map(|resource| resource.name.as_str());
-                return Some(Served::among(names));
+                Ok(Served::among(names))
             }
-            Ok(Err(Error::Api(status))) if status.code == NOT_FOUND => {
-                return Some(Served::default());
+            Ok(Err(Error::Api(status))) if status.code == NOT_FOUND => Ok(Served::default()),
+            Ok(Err(error)) if is_unanswered(&error) => Err(None),
+            Ok(Err(error)) => Err(Some(words(&error))),
+            Err(late) => Err(Some(late.to_string())),
+        };
+        let trouble = match found {
+            Ok(served) => {
+                *is_broken = false;
+                return Some(served);
             }
-            Ok(Err(error)) => words(&error),
-            Err(late) => late.to_string(),
+            Err(trouble) => trouble,
         };
         self.counts.watch_error(DISCOVERY);
-        warn!(error, "cannot tell which of Istio's APIs the server has");
+        if let Some(error) = trouble
+            && !std::mem::replace(is_broken, true)
+        {
+            warn!(error, "cannot tell which of Istio's APIs the server has");
+        }
         None
     }
 
@@ -134,7 +158,13 @@ impl Feed {
             let begins = matches!(event, Ok(Event::Init));
             std::future::ready(!begins)
         });
-        let events = events.default_backoff();
+        // A server that has come back and forgotten where the watch was is there: what it had grown to wait is over.
+        let events = events.flat_map(|event| {
+            let is_sign = event.as_ref().is_err_and(is_gone);
+            let sign = is_sign.then_some(Ok(Event::Init));
+            iter(sign.into_iter().chain([event]))
+        });
+        let events = events.backoff(pauses());
         let mut events = pin!(events.ready_chunks(MAX_BATCH));
         let mut gathering = Vec::new();
         let mut is_broken = false;
@@ -153,12 +183,7 @@ impl Feed {
                     }
                     Err(error) => {
                         gathering.clear();
-                        self.counts.watch_error(listing.name());
-                        if !std::mem::replace(&mut is_broken, true) {
-                            let resource = listing.name();
-                            let error = words(&error);
-                            warn!(resource, error, "a watch failed; what is known stays");
-                        }
+                        self.failed(listing, &error, &mut is_broken);
                     }
                 }
             }
@@ -167,6 +192,22 @@ impl Feed {
                 self.catalogue.set_cluster(gathered);
             }
             self.shared.touch();
+        }
+    }
+
+    /// Counts a watch that failed, and tells of it once until it works, and unless nobody answers anybody.
+    fn failed(&self, listing: Listing, error: &watcher::Error, is_broken: &mut bool) {
+        self.counts.watch_error(listing.name());
+        let (resource, said) = (listing.name(), words(error));
+        let is_usual = is_watch_unanswered(error) || is_gone(error);
+        if is_usual || std::mem::replace(is_broken, true) {
+            debug!(resource, error = said, "a watch failed");
+        } else {
+            warn!(
+                resource,
+                error = said,
+                "a watch failed; what is known stays"
+            );
         }
     }
 
@@ -204,4 +245,8 @@ impl Feed {
             }
         }
     }
+}
+
+fn is_gone(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchError(status) if status.code == GONE)
 }

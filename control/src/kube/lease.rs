@@ -1,4 +1,7 @@
 //! Carries out what the [`Election`] decides, with a Lease object.
+//!
+//! Who leads looks again at the same pace after a look that failed: the term is short. Who does not has
+//! [time](super::pauses).
 
 use std::time::Duration;
 
@@ -6,12 +9,14 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Error;
 use kube::api::{Api, PostParams};
+use kube::runtime::utils::Backoff as _;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::cause::words;
+use super::cause::{is_unanswered, words};
 use super::counts::{Counts, Target, WriteResult};
 use super::election::{Claim, Election, Held};
+use super::pauses::pauses;
 use super::settings::LeaseSettings;
 use super::shared::{Shared, moment};
 
@@ -36,24 +41,33 @@ impl Candidate {
         let timing = self.settings.timing;
         let mut election = Election::new(self.settings.identity.clone(), timing);
         let mut acquired = None;
-        let mut is_broken = false;
+        let mut is_told = false;
+        let mut pauses = pauses();
         while !closing.is_cancelled() {
             let asked = moment().instant;
             let step = self.step(&mut election, &mut acquired);
-            let error = match tokio::time::timeout(timing.margin(), step).await {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(words(&error)),
-                Err(late) => Some(late.to_string()),
+            let (is_done, trouble) = match tokio::time::timeout(timing.margin(), step).await {
+                Ok(Ok(())) => (true, None),
+                Ok(Err(error)) if is_unanswered(&error) => (false, None),
+                Ok(Err(error)) => (false, Some(words(&error))),
+                Err(late) => (false, Some(late.to_string())),
             };
-            if let Some(error) = &error {
+            if let Some(error) = trouble.filter(|_| !is_told) {
+                warn!(error, "the lease could not be read or written");
+                is_told = true;
+            }
+            let mut pause = timing.pause();
+            if is_done {
+                is_told = false;
+                pauses.reset();
+            } else {
                 election.failed(moment().instant);
-                if !is_broken {
-                    warn!(error, "the lease could not be read or written");
+                if election.leads_until().is_none() {
+                    pause = pause.max(pauses.next().unwrap_or_default());
                 }
             }
-            is_broken = error.is_some();
             self.announce(&election);
-            let next = tokio::time::Instant::from_std(asked) + timing.pause();
+            let next = tokio::time::Instant::from_std(asked) + pause;
             tokio::select! {
                 () = closing.cancelled() => {}
                 () = tokio::time::sleep_until(next) => {}

@@ -16,6 +16,7 @@
 mod account;
 mod cause;
 pub mod condition;
+mod contact;
 mod counts;
 pub mod election;
 pub mod extension;
@@ -25,6 +26,7 @@ pub mod held;
 mod lease;
 pub mod object;
 mod outlook;
+mod pauses;
 pub mod plan;
 pub mod refusal;
 pub mod rights;

@@ -9,12 +9,15 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::events::{Recorder, Reporter};
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::util::MapResultLayer;
 
+use super::contact::Contact;
 use super::counts::{Counts, Round};
 use super::feed::Feed;
 use super::lease::Candidate;
@@ -92,7 +95,7 @@ impl Health {
     }
 }
 
-/// A client as the settings say.
+/// A client as the settings say, which tells in the log when nobody answers, and when somebody does again.
 ///
 /// # Errors
 /// When no way to the API server is known; whether there is anybody at its end is not asked.
@@ -107,7 +110,9 @@ pub async fn client(access: &Access) -> Result<Client, KubeError> {
         },
     };
     let config = config.map_err(KubeError::Access)?;
-    Client::try_from(config).map_err(|error| Box::new(error).into())
+    let builder = ClientBuilder::try_from(config).map_err(Box::new)?;
+    let contact = MapResultLayer::new(Contact::default().listen());
+    Ok(builder.with_layer(&contact).build())
 }
 
 /// Starts the work in the cluster that `client` leads to.

@@ -93,12 +93,20 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Mes
     guarded.place.door.answers(SHED + 2).await;
 }
 
-/// So many times the service may fail to watch policies before the API server comes back.
-const ERRORS: u64 = 3;
+/// So many lines an outage of the API server may be worth: that it is away and back, that the replica does not lead and
+/// does again, what it writes and tells of the policy then, and some for answers of a server that is not ready yet.
+const MAX_LINES: usize = 12;
 
-/// The first pause after a failed watch. Each is at least twice as long as the one before, so that a service and an istiod
-/// that waited long need as long again to come back: the outage is kept short.
+/// So many times the service fails to watch policies before the API server comes back: long enough for a service that
+/// waited twice as long each time, without end, to be a minute late.
+const ERRORS: u64 = 6;
+
+/// The first pause after a failed watch, and the shortest.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);
+
+/// So soon after the API server's return what is asked of the service is written: the longest pause of a watch and the
+/// longest of the lease, one after the other, and half as much again for a machine that is busy.
+const BACK_WITHIN: Duration = Duration::from_secs(15);
 
 async fn watch_errors(replica: &Replica) -> u64 {
     let series = "kube_watch_errors_total{resource=\"breakerpolicies\"}";
@@ -114,6 +122,12 @@ fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
         .collect()
 }
 
+/// Of these, how many were of Istio's objects.
+fn extensions(writes: &[String]) -> usize {
+    let is_one = |what: &&String| what.ends_with(" trafficextensions");
+    writes.iter().filter(is_one).count()
+}
+
 pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_not_hammer_it(
     _: Arc<Mesh>,
 ) {
@@ -121,7 +135,8 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
     let mesh = Mesh::start().await.unwrap();
     let mut guarded = Guarded::start(&mesh, "away").await;
     mesh.world.in_force("away", "away").await;
-    let before = writes(&mesh.world.cluster, &mesh.user);
+    let before = extensions(&writes(&mesh.world.cluster, &mesh.user));
+    let said = mesh.replica.process.log().lines().count();
 
     mesh.world.cluster.stop_api_server();
     let (errors, stopped) = (watch_errors(&mesh.replica).await, Instant::now());
@@ -129,16 +144,14 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
         watch_errors(&mesh.replica).await >= errors + ERRORS
     })
     .await;
-    // Two pauses lie between three looks; what keeps replicas apart makes them longer.
     let waited = stopped.elapsed();
     println!(
         "{ERRORS} looks at an API server that is away took {} ms",
         waited.as_millis()
     );
-    assert!(
-        waited > FIRST_PAUSE * 3,
-        "it hammers: {ERRORS} looks in {waited:?}"
-    );
+    // One pause fewer lies between them, and each but the first is far longer.
+    let least = FIRST_PAUSE * u32::try_from(ERRORS).unwrap();
+    assert!(waited > least, "it hammers: {ERRORS} looks in {waited:?}");
     guarded.works(SHED).await;
     assert_eq!(mesh.replica.status("/healthz").await, 200, "it lives");
 
@@ -146,23 +159,37 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
     let back = Instant::now();
     mesh.apply_policy("away", "away", &one_at_a_time(SHED + 1))
         .await;
+    until("the service has written what was asked", async || {
+        extensions(&writes(&mesh.world.cluster, &mesh.user)) > before
+    })
+    .await;
+    let written = back.elapsed();
     guarded.place.door.answers(SHED + 1).await;
     println!(
-        "API server back -> a change in traffic: {} ms",
+        "API server back -> a change written by the service: {} ms, and in traffic, when istiod has noticed too: {} ms",
+        written.as_millis(),
         back.elapsed().as_millis()
     );
+    assert!(written < BACK_WITHIN, "it noticed after {written:?}");
     guarded.works(SHED + 1).await;
     mesh.world.in_force("away", "away").await;
-    let written = writes(&mesh.world.cluster, &mesh.user);
-    let extensions = |writes: &[String]| {
-        writes
-            .iter()
-            .filter(|what| what.ends_with(" trafficextensions"))
-            .count()
-    };
+    let all = writes(&mesh.world.cluster, &mesh.user);
     assert_eq!(
-        extensions(&written),
-        extensions(&before) + 1,
-        "one write for one change: {written:?}"
+        extensions(&all),
+        before + 1,
+        "one write for one change: {all:?}"
     );
+    reads_well(&mesh.replica, said);
+}
+
+/// What the service has said since its log had `before` lines: nobody has to search it for what happened.
+fn reads_well(replica: &Replica, before: usize) {
+    let log = replica.process.log();
+    let lines: Vec<&str> = log.lines().skip(before).collect();
+    println!("{}", lines.join("\n"));
+    let with = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
+    assert_eq!(with("the API server cannot be reached"), 1);
+    assert_eq!(with("the API server answers again"), 1);
+    assert_eq!(with(r#""level":"ERROR""#), 0);
+    assert!(lines.len() <= MAX_LINES, "{} lines", lines.len());
 }

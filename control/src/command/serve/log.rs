@@ -2,11 +2,15 @@
 
 use clap::{Args, ValueEnum};
 use tidegate_control::telemetry::{Traces, is_trace};
+use tracing::Level;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::command::Failure;
+
+/// Where kube tells of every request and every watch that fails. The service tells what that means itself, once.
+const KUBE_REQUESTS: [&str; 2] = ["kube_client::client", "kube_client::client::builder"];
 
 /// The log, on standard error, and traces.
 #[derive(Debug, Args)]
@@ -43,7 +47,12 @@ impl Log {
             EnvFilter::try_new(&self.log).map_err(|error| Failure(format!("--log: {error}")))?;
         let traces = Traces::start(self.otlp_endpoint.as_deref())
             .map_err(|error| Failure(error.to_string()))?;
-        let filter = levels.and(filter_fn(|metadata| !is_trace(metadata)));
+        let is_asked_for = self.log.contains("kube_client");
+        let filter = levels.and(filter_fn(move |metadata| {
+            let is_trouble = *metadata.level() <= Level::WARN;
+            let is_repetition = is_trouble && KUBE_REQUESTS.contains(&metadata.target());
+            !is_trace(metadata) && (is_asked_for || !is_repetition)
+        }));
         let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         let log = match self.log_format {
             LogFormat::Json => log.json().flatten_event(true).with_filter(filter).boxed(),
