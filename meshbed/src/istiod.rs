@@ -1,23 +1,29 @@
 //! Istio's control plane, configured from a [`Cluster`] and serving discovery on loopback.
 //!
-//! It is the unchanged istiod. What it is told keeps it on this machine: no mTLS unless asked for, no injection, and
+//! It is the unchanged istiod. What it is told keeps it on this machine: no mTLS and no injection unless asked for, and
 //! none of the filters that only Istio's own build of Envoy has, because the proxies here are plain Envoys.
 
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_testbed::client::Caller;
+use tidegate_testbed::envoy::repository;
 
 use crate::cluster::{Cluster, ClusterError};
+use crate::injection;
 use crate::place;
 use crate::ports;
 use crate::process::Process;
 
 /// Where istiod believes that it runs; objects there hold for the whole mesh.
 pub const ROOT_NAMESPACE: &str = "istio-system";
+
+/// What tells a mesh of Tidegate's labels.
+const LABELS: &str = "dashboards/stats-tags/istio-mesh.yaml";
 
 /// It lists all kinds before it is ready; seconds on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -29,6 +35,9 @@ pub enum Mode {
     Sidecars,
     /// Waypoints as well.
     Ambient,
+    /// Sidecars, which it puts into Pods itself; and the mesh is told of Tidegate's labels, as by
+    /// `dashboards/stats-tags/istio-mesh.yaml`.
+    Injected,
 }
 
 /// A running istiod; killed by its id when dropped.
@@ -45,6 +54,7 @@ struct Addresses {
     xds: SocketAddr,
     secure_xds: SocketAddr,
     http: SocketAddr,
+    https: SocketAddr,
 }
 
 impl Istiod {
@@ -58,8 +68,16 @@ impl Istiod {
             xds: free(),
             secure_xds: free(),
             http: free(),
+            https: free(),
         };
-        Self::start_at(cluster, addresses, mode).await
+        if mode != Mode::Injected {
+            return Self::start_at(cluster, addresses, mode).await;
+        }
+        let client = cluster.client(cluster.admin()).await?;
+        let webhook = injection::templates(&client).await?;
+        let istiod = Self::start_at(cluster, addresses, mode).await?;
+        webhook.install(&client, addresses.https).await?;
+        Ok(istiod)
     }
 
     /// Starts it anew where it listened before, after [`Self::kill`].
@@ -76,9 +94,21 @@ impl Istiod {
         addresses: Addresses,
         mode: Mode,
     ) -> Result<Self, ClusterError> {
-        let mut command = command(cluster, addresses)?;
-        if mode == Mode::Ambient {
-            command.env("PILOT_ENABLE_AMBIENT", "true");
+        let mut command = command(
+            cluster,
+            addresses,
+            &mesh_config(addresses.secure_xds, mode)?,
+        )?;
+        match mode {
+            Mode::Sidecars => {}
+            Mode::Ambient => {
+                command.env("PILOT_ENABLE_AMBIENT", "true");
+            }
+            Mode::Injected => {
+                // The revision is that of the webhook, to which it adds its root.
+                command.envs([("INJECT_ENABLED", "true"), ("REVISION", "default")]);
+                command.env("ISTIOD_CUSTOM_HOST", injection::HOST);
+            }
         }
         let mut process = Process::start("istiod", command, cluster.folder())?;
         let caller = Caller::http1(addresses.http);
@@ -118,15 +148,20 @@ impl Istiod {
     }
 }
 
-fn command(cluster: &Cluster, addresses: Addresses) -> Result<Command, ClusterError> {
+fn command(
+    cluster: &Cluster,
+    addresses: Addresses,
+    mesh_config: &Value,
+) -> Result<Command, ClusterError> {
     let Addresses {
         xds,
         secure_xds,
         http,
+        https,
     } = addresses;
     let any = || format!("127.0.0.1:{}", ports::free());
     let mesh = cluster.folder().join("mesh.json");
-    fs::write(&mesh, mesh_config(secure_xds).to_string())?;
+    fs::write(&mesh, mesh_config.to_string())?;
     let networks = cluster.folder().join("networks.json");
     fs::write(&networks, "{}")?;
 
@@ -140,7 +175,8 @@ fn command(cluster: &Cluster, addresses: Addresses) -> Result<Command, ClusterEr
     command.arg("--httpAddr").arg(http.to_string());
     command.arg("--grpcAddr").arg(xds.to_string());
     command.arg("--secureGRPCAddr").arg(secure_xds.to_string());
-    command.args(["--httpsAddr", &any(), "--monitoringAddr", &any()]);
+    command.arg("--httpsAddr").arg(https.to_string());
+    command.args(["--monitoringAddr", &any()]);
     command.args(["--ctrlz_address", "127.0.0.1"]);
     command.args(["--ctrlz_port", &ports::free().to_string()]);
     command.envs([
@@ -161,10 +197,25 @@ fn command(cluster: &Cluster, addresses: Addresses) -> Result<Command, ClusterEr
     Ok(command)
 }
 
-fn mesh_config(secure_xds: SocketAddr) -> serde_json::Value {
-    json!({
+fn mesh_config(secure_xds: SocketAddr, mode: Mode) -> io::Result<Value> {
+    let tags = match mode {
+        Mode::Sidecars | Mode::Ambient => json!([]),
+        Mode::Injected => labels()?,
+    };
+    Ok(json!({
         "enableAutoMtls": false,
         "rootNamespace": ROOT_NAMESPACE,
-        "defaultConfig": {"discoveryAddress": secure_xds.to_string(), "interceptionMode": "NONE"},
-    })
+        "defaultConfig": {
+            "discoveryAddress": secure_xds.to_string(), "interceptionMode": "NONE",
+            "extraStatTags": tags,
+        },
+    }))
+}
+
+fn labels() -> io::Result<Value> {
+    let text = fs::read_to_string(repository().join(LABELS))?;
+    let values: Value = serde_saphyr::from_str(&text).map_err(io::Error::other)?;
+    let tags = values.pointer("/meshConfig/defaultConfig/extraStatTags");
+    let missing = || io::Error::other(format!("{LABELS} names no extraStatTags"));
+    tags.cloned().ok_or_else(missing)
 }

@@ -7,7 +7,8 @@
 //!   what), [`audit`] (who wrote what);
 //! - the mesh on it: [`Istiod`], [`Controllers`] (what Kubernetes does by itself), [`Node`] and [`Proxy`] (an Envoy that
 //!   istiod configures);
-//! - [`agent`]: a proxy as Istio runs it in a pod, with certificates, and [`Registry`], from which it fetches modules;
+//! - [`agent`]: a proxy as Istio runs it in a pod, with certificates, and [`Registry`], from which it fetches modules,
+//!   with a [`Gate`] before it where it asks for a password;
 //! - [`Replica`]: `tidegate serve` as it runs in a cluster;
 //! - [`suite`]: cases that share one world, and the line in which they end.
 //!
@@ -21,6 +22,8 @@ mod certificates;
 mod cluster;
 mod controllers;
 pub mod definitions;
+mod gate;
+mod injection;
 mod istiod;
 mod leavings;
 pub mod place;
@@ -34,6 +37,7 @@ mod wait;
 
 pub use cluster::{Cluster, ClusterError, User};
 pub use controllers::Controllers;
+pub use gate::{Gate, Login};
 pub use istiod::{Istiod, Mode, ROOT_NAMESPACE};
 pub use process::{Process, ProcessError};
 pub use proxy::{Node, Proxy, Role};

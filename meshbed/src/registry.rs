@@ -59,15 +59,7 @@ impl Registry {
     /// # Errors
     /// When that fails, with what the script said.
     pub fn push(&self) -> Result<Image, ClusterError> {
-        let target = format!("{}/tidegate/filter", self.address);
-        let mut command = Command::new(repository().join("ci/oci.sh"));
-        let output = command.args(["push", &target]).output()?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(io::Error::other(said).into());
-        }
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        image(&printed).ok_or_else(|| io::Error::other(printed).into())
+        push(self.address, &[])
     }
 
     /// Gives an image of this registry a further tag. Blocks until it has it.
@@ -85,6 +77,20 @@ impl Registry {
             Err(io::Error::other(said).into())
         }
     }
+}
+
+/// Packs the module and pushes it to whom listens there, with this in the environment.
+pub(crate) fn push(to: SocketAddr, environment: &[(&str, &Path)]) -> Result<Image, ClusterError> {
+    let target = format!("{to}/tidegate/filter");
+    let mut command = Command::new(repository().join("ci/oci.sh"));
+    command.args(["push", &target]);
+    let output = command.envs(environment.iter().copied()).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(io::Error::other(said).into());
+    }
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    image(&printed).ok_or_else(|| io::Error::other(printed).into())
 }
 
 /// What is printed after a push: `url: ...` and `sha256: ...`.

@@ -2,12 +2,23 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::Api;
 use serde_json::{Value, json};
-use tidegate_meshbed::agent::{Agent, Workload};
-use tidegate_meshbed::{Image, Node, Registry, Role, ports, until};
+use tidegate_meshbed::agent::{Agent, Injected, Workload};
+use tidegate_meshbed::{Image, Node, Role, ports, until};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::mesh::{Mesh, account};
+
+/// What an agent puts in the place of a module that it cannot have, for `FAIL_CLOSE`.
+pub(crate) const DENIES: &str = "wasm-default-deny";
+
+/// The same for `FAIL_OPEN`.
+pub(crate) const ALLOWS: &str = "wasm-default-allow";
+
+/// What a proxy answers whose agent lets none pass.
+pub(crate) const REFUSED: u16 = 403;
 
 /// A sidecar in front of its workload, with an agent.
 pub(crate) struct Guarded {
@@ -25,25 +36,47 @@ pub(crate) struct App<'a> {
     pub(crate) number: u8,
 }
 
+impl Guarded {
+    /// Waits until this stands in the module's place.
+    pub(crate) async fn stands_in(&self, name: &str) {
+        until(&format!("{name} stands in for the module"), async || {
+            let filters = "/config_dump?resource=ecds_filters";
+            let found = self.agent.admin().text(filters).await;
+            found.is_ok_and(|text| text.contains(name))
+        })
+        .await;
+    }
+}
+
 impl App<'_> {
     /// Starts its sidecar, with these listeners of a `Sidecar`.
-    pub(crate) async fn start(&self, mesh: &Mesh, registry: &Registry, listeners: &Value) -> Agent {
+    pub(crate) async fn start(
+        &self,
+        mesh: &Mesh,
+        registry: SocketAddr,
+        listeners: &Value,
+    ) -> Agent {
         let Self {
             namespace, name, ..
         } = self;
         account(mesh, namespace, name).await;
         let node = Node::new(Role::Sidecar, namespace, name);
-        mesh.apply(namespace, &node.pod()).await;
+        let mut pod = node.pod();
+        pod["spec"]["serviceAccountName"] = json!(name);
+        mesh.apply(namespace, &pod).await;
         let mut sidecar = json!({
             "apiVersion": "networking.istio.io/v1", "kind": "Sidecar", "metadata": {"name": name},
             "spec": listeners,
         });
         sidecar["spec"]["workloadSelector"] = json!({"labels": node.labels});
         mesh.apply(namespace, &sidecar).await;
+        let pods: Api<Pod> = Api::namespaced(mesh.world.admin.clone(), namespace);
+        let injected = Injected::of(&pods.get(&node.name).await.unwrap());
         let workload = Workload {
             account: name,
             address: Ipv4Addr::new(192, 0, 2, self.number),
-            registry: Some(registry.address()),
+            registry: Some(registry),
+            injected: injected.as_ref(),
         };
         let agent = Agent::start(&mesh.world.cluster, &mesh.istiod, &node, workload);
         agent.await.unwrap()
@@ -53,7 +86,7 @@ impl App<'_> {
     pub(crate) async fn guard(
         &self,
         mesh: &Mesh,
-        registry: &Registry,
+        registry: SocketAddr,
         workload: &Upstream,
     ) -> Guarded {
         let port = ports::free();
@@ -77,23 +110,25 @@ impl App<'_> {
 
     /// Applies the plugin that runs an image's module in it.
     pub(crate) async fn plug_in(&self, mesh: &Mesh, image: &Image, strategy: &str, config: &Value) {
+        let plugin = self.plugin(image, strategy, config);
+        mesh.apply(self.namespace, &plugin).await;
+    }
+
+    /// That plugin.
+    pub(crate) fn plugin(&self, image: &Image, strategy: &str, config: &Value) -> Value {
         let mut config = config.clone();
         config["slo"] = json!({"latency": {"quantile": 0.99, "target": "250ms"}});
-        mesh.apply(
-            self.namespace,
-            &json!({
-                "apiVersion": "extensions.istio.io/v1alpha1", "kind": "TrafficExtension",
-                "metadata": {"name": self.name},
-                "spec": {
-                    "selector": {"matchLabels": {"app": self.name}},
-                    "match": [{"mode": "SERVER"}],
-                    "wasm": {
-                        "url": image.url, "sha256": image.sha256, "failStrategy": strategy,
-                        "pluginName": "tidegate", "pluginConfig": config,
-                    },
+        json!({
+            "apiVersion": "extensions.istio.io/v1alpha1", "kind": "TrafficExtension",
+            "metadata": {"name": self.name},
+            "spec": {
+                "selector": {"matchLabels": {"app": self.name}},
+                "match": [{"mode": "SERVER"}],
+                "wasm": {
+                    "url": image.url, "sha256": image.sha256, "failStrategy": strategy,
+                    "pluginName": "tidegate", "pluginConfig": config,
                 },
-            }),
-        )
-        .await;
+            },
+        })
     }
 }

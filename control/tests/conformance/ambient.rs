@@ -62,6 +62,7 @@ impl Ambient {
             account: WAYPOINT,
             address: POD,
             registry: None,
+            injected: None,
         };
         let waypoint = Agent::start(&mesh.world.cluster, &mesh.istiod, &node, workload);
         Self {

@@ -39,7 +39,7 @@ pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(me
         name: "shop",
         number: 51,
     };
-    let shop = app.guard(&mesh, &registry, &workload).await;
+    let shop = app.guard(&mesh, registry.address(), &workload).await;
     let admin = shop.agent.admin();
     let settings = |share: f64| json!({"shed": {"status": SHED, "maxShare": share}});
     app.plug_in(&mesh, &image, "FAIL_CLOSE", &settings(1.0))

@@ -35,10 +35,12 @@ mod apis;
 mod contests;
 mod deletion;
 mod gateway;
+mod injection;
 mod kept;
 mod missing;
 mod mtls;
 mod outages;
+mod pull_secret;
 mod push;
 mod refusal;
 mod sidecar;
@@ -61,6 +63,8 @@ fn main() -> ExitCode {
             mtls::a_module_from_a_registry_guards_a_service_behind_mtls,
             missing::without_its_module_a_proxy_lets_all_requests_pass_or_none,
             missing::both_layouts_of_the_image_are_fetched,
+            pull_secret::a_registry_that_asks_for_a_password_is_shown_the_pull_secret,
+            injection::a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_labels,
             kept::a_push_through_an_agent_keeps_the_vm_and_loses_no_request,
             push::a_push_under_load_loses_no_request_and_keeps_what_was_learned,
             apis::without_traffic_extensions_wasm_plugins_carry_policies_and_an_upgrade_is_followed,

@@ -39,6 +39,11 @@ impl Mesh {
         Self::with(|_| true, Mode::Ambient).await
     }
 
+    /// The same with an istiod that puts sidecars into Pods, and knows our labels.
+    pub(crate) async fn injecting() -> anyhow::Result<Self> {
+        Self::with(|_| true, Mode::Injected).await
+    }
+
     /// The same with those kinds of Istio that are wanted.
     pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
         Self::with(wanted, Mode::Sidecars).await

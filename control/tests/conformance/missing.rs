@@ -9,23 +9,10 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate_meshbed::{Image, Registry, until};
 
-use crate::agents::{App, Guarded};
+use crate::agents::{ALLOWS, App, DENIES, REFUSED};
 use crate::door::{self, Door, one_at_a_time};
 use crate::load::SHED;
 use crate::mesh::{Mesh, runs_the_filter};
-
-/// What a proxy answers whose agent lets none pass.
-const REFUSED: u16 = 403;
-
-/// What stands for the module, as the agent names its counters.
-async fn stands_in(guarded: &Guarded, name: &str) {
-    until(&format!("{name} stands in for the module"), async || {
-        let filters = "/config_dump?resource=ecds_filters";
-        let found = guarded.agent.admin().text(filters).await;
-        found.is_ok_and(|text| text.contains(name))
-    })
-    .await;
-}
 
 pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(mesh: Arc<Mesh>) {
     let namespace = mesh.world.namespace("missing").await;
@@ -37,7 +24,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(me
         name: "api",
         number: 31,
     };
-    let api = app.guard(&mesh, &registry, &workload).await;
+    let api = app.guard(&mesh, registry.address(), &workload).await;
     let door = Door::at(api.address);
     door.answers(200).await;
     let config = one_at_a_time(SHED);
@@ -53,15 +40,15 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(me
     // From the start, and then for a proxy that has run the module.
     for round in 0..2 {
         for (image, strategy, status, name) in [
-            (&wrong, "FAIL_CLOSE", REFUSED, "wasm-default-deny"),
-            (&wrong, "FAIL_OPEN", 200, "wasm-default-allow"),
-            (&missing, "FAIL_RELOAD", REFUSED, "wasm-default-deny"),
-            (&missing, "FAIL_OPEN", 200, "wasm-default-allow"),
-            (&missing, "FAIL_CLOSE", REFUSED, "wasm-default-deny"),
+            (&wrong, "FAIL_CLOSE", REFUSED, DENIES),
+            (&wrong, "FAIL_OPEN", 200, ALLOWS),
+            (&missing, "FAIL_RELOAD", REFUSED, DENIES),
+            (&missing, "FAIL_OPEN", 200, ALLOWS),
+            (&missing, "FAIL_CLOSE", REFUSED, DENIES),
         ] {
             println!("round {round}: {strategy} {}", image.url);
             app.plug_in(&mesh, image, strategy, &config).await;
-            stands_in(&api, name).await;
+            api.stands_in(name).await;
             door.answers(status).await;
         }
         app.plug_in(&mesh, &image, "FAIL_CLOSE", &config).await;
@@ -86,7 +73,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(me
 
     // An image that appears is fetched with the next change of the plugin.
     app.plug_in(&mesh, &missing, "FAIL_CLOSE", &config).await;
-    stands_in(&api, "wasm-default-deny").await;
+    api.stands_in(DENIES).await;
     registry.tag(&image, later(&missing)).unwrap();
     assert_eq!(door.status().await, REFUSED);
     app.plug_in(&mesh, &missing, "FAIL_CLOSE", &json!({"mode": "observe"}))
@@ -115,7 +102,7 @@ pub(crate) async fn both_layouts_of_the_image_are_fetched(mesh: Arc<Mesh>) {
             name,
             number,
         };
-        let guarded = app.guard(&mesh, &registry, &workload).await;
+        let guarded = app.guard(&mesh, registry.address(), &workload).await;
         let config = one_at_a_time(SHED);
         app.plug_in(&mesh, image, "FAIL_CLOSE", &config).await;
         runs_the_filter(guarded.agent.admin()).await;

@@ -41,14 +41,18 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(mesh: 
         name,
         number,
     };
-    let api = app("api", 21).guard(&mesh, &registry, &workload).await;
+    let api = app("api", 21)
+        .guard(&mesh, registry.address(), &workload)
+        .await;
     require_mtls(&mesh, &namespace, api.address).await;
     let port = ports::free();
     let listeners = json!({"egress": [{
         "port": {"number": port, "name": "http", "protocol": "HTTP_PROXY"},
         "bind": "127.0.0.1", "captureMode": "NONE", "hosts": ["./*"],
     }]});
-    let _web = app("web", 22).start(&mesh, &registry, &listeners).await;
+    let _web = app("web", 22)
+        .start(&mesh, registry.address(), &listeners)
+        .await;
     let door = Door::to(([127, 0, 0, 1], port).into(), HOST);
     door.answers(200).await;
     until("nobody is let in without a certificate", async || {

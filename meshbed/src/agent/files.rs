@@ -1,5 +1,6 @@
 //! What a pod has in its file system for the agent: who it is, whom it trusts, its labels, how Envoy begins.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
 
-use super::make;
+use super::{Injected, make};
 use crate::cluster::ClusterError;
 use crate::place;
 use crate::proxy::{Node, Role};
@@ -69,13 +70,30 @@ pub(super) async fn credentials(
 
 /// The labels, as the kubelet writes them for a pod that asks for it.
 pub(super) fn labels(node: &Node, folder: &Path) -> Result<(), ClusterError> {
+    about_pod("labels", &node.labels, folder)
+}
+
+/// The annotations, in the same way, of a pod that istiod has made to ask for it.
+pub(super) fn annotations(injected: Option<&Injected>, folder: &Path) -> Result<(), ClusterError> {
+    match injected {
+        Some(injected) => about_pod("annotations", &injected.annotations, folder),
+        None => Ok(()),
+    }
+}
+
+fn about_pod(
+    name: &str,
+    values: &BTreeMap<String, String>,
+    folder: &Path,
+) -> Result<(), ClusterError> {
     let mut text = String::new();
-    for (key, value) in &node.labels {
+    for (key, value) in values {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{key}={value:?}");
     }
-    make(&folder.join("etc/istio/pod"))?;
-    Ok(fs::write(folder.join("etc/istio/pod/labels"), text)?)
+    let place = folder.join("etc/istio/pod");
+    make(&place)?;
+    Ok(fs::write(place.join(name), text)?)
 }
 
 /// Istio's template; without what only Istio's Envoy has, where the agent would ask for it in any case.

@@ -39,6 +39,7 @@ pub async fn identity(
         account,
         address: NOWHERE,
         registry: None,
+        injected: None,
     };
     let name = format!("agent-{}.{namespace}", node.name);
     let folder = cluster.folder().join(&name);

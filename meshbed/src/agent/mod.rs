@@ -15,6 +15,7 @@
 
 mod files;
 mod identity;
+mod injected;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,7 +24,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_testbed::client::{CallError, Caller};
 use tidegate_testbed::envoy::{self, Admin};
 
@@ -35,6 +36,7 @@ use crate::process::Process;
 use crate::proxy::{Node, Role};
 
 pub use identity::identity;
+pub use injected::Injected;
 
 /// The agent gets a certificate first, and Envoy its configuration.
 const READY_WITHIN: Duration = Duration::from_secs(90);
@@ -54,6 +56,8 @@ pub struct Workload<'a> {
     pub address: Ipv4Addr,
     /// A registry that is spoken to without TLS.
     pub registry: Option<SocketAddr>,
+    /// What istiod has put into its Pod, where it has.
+    pub injected: Option<&'a Injected>,
 }
 
 /// A running agent with its Envoy; both are killed when it is dropped.
@@ -80,6 +84,7 @@ impl Agent {
         let client = cluster.client(cluster.admin()).await?;
         files::credentials(&client, &node.namespace, workload.account, &folder).await?;
         files::labels(node, &folder)?;
+        files::annotations(workload.injected, &folder)?;
         files::bootstrap(node.role, &folder)?;
         let open = Ports {
             admin: ports::free(),
@@ -143,7 +148,7 @@ fn envoys_agent(
     command.arg("sh").arg(place::binary("pilot-agent")?);
     command.args(["proxy", node.role.name(), "--proxyLogLevel=warning"]);
     command.args(["--domain", &format!("{}.svc.cluster.local", node.namespace)]);
-    let proxy = json!({
+    let own = json!({
         "discoveryAddress": istiod.secure_xds().to_string(),
         "binaryPath": envoy::binary(),
         "configPath": folder.join("envoy"),
@@ -154,6 +159,13 @@ fn envoys_agent(
         "interceptionMode": "NONE",
     });
     environment(&mut command, istiod, node, workload, folder);
+    let mut proxy = match workload.injected {
+        Some(injected) => injected.proxy_config.clone(),
+        None => json!({}),
+    };
+    if let (Some(proxy), Value::Object(own)) = (proxy.as_object_mut(), own) {
+        proxy.extend(own);
+    }
     command.env("PROXY_CONFIG", proxy.to_string());
     command.env("ENVOY_STATUS_PORT", ports::free().to_string());
     command.env("ENVOY_PROMETHEUS_PORT", ports::free().to_string());

@@ -1,0 +1,123 @@
+//! Sidecars as istiod puts them in: the API server calls its webhook for every Pod of a namespace that asks for it.
+//!
+//! The namespace and the Pods are those of `examples/istio-sidecar`, the labels of metrics those that
+//! `dashboards/stats-tags` tells the mesh or a Pod. There is no kubelet, so that the sidecar of a Pod is started by hand,
+//! from what was put in.
+
+use std::fs;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Api, PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tidegate_meshbed::agent::Injected;
+use tidegate_meshbed::{Registry, until};
+use tidegate_testbed::envoy::repository;
+
+use crate::agents::App;
+use crate::door::{self, Door, one_at_a_time};
+use crate::load::SHED;
+use crate::mesh::{Mesh, runs_the_filter};
+
+/// The documents of a file of this repository.
+fn documents(path: &str) -> Vec<Value> {
+    let text = fs::read_to_string(repository().join(path)).unwrap();
+    serde_saphyr::from_multiple(&text).unwrap()
+}
+
+/// Those of them that are of a kind.
+fn of_kind<K: DeserializeOwned>(path: &str, kind: &str) -> Vec<K> {
+    let all = documents(path).into_iter();
+    all.filter(|one| one["kind"] == kind)
+        .map(|one| serde_json::from_value(one).unwrap())
+        .collect()
+}
+
+/// The Pod that a Deployment's ReplicaSet makes, with the account that Kubernetes gives it then.
+fn pod_of(deployment: &Deployment) -> Pod {
+    let template = deployment.spec.clone().unwrap().template;
+    let mut metadata = template.metadata.unwrap_or_default();
+    metadata.name = deployment.metadata.name.clone();
+    let mut spec = template.spec.unwrap();
+    spec.service_account_name = Some("default".to_owned());
+    Pod {
+        metadata,
+        spec: Some(spec),
+        ..Pod::default()
+    }
+}
+
+/// The labels that a mesh is told of.
+fn labels() -> Value {
+    let values = documents("dashboards/stats-tags/istio-mesh.yaml");
+    values[0]["meshConfig"]["defaultConfig"]["extraStatTags"].clone()
+}
+
+pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_labels(
+    _: Arc<Mesh>,
+) {
+    // Its istiod injects, so that it has a mesh of its own.
+    let mesh = Mesh::injecting().await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(mesh.world.admin.clone());
+    let params = PostParams::default();
+    let example: Namespace =
+        of_kind("examples/istio-sidecar/namespace.yaml", "Namespace").remove(0);
+    let namespace = example.metadata.name.clone().unwrap();
+    namespaces.create(&params, &example).await.unwrap();
+    mesh.world.namespace("plain").await;
+    let pods =
+        |namespace: &str| -> Api<Pod> { Api::namespaced(mesh.world.admin.clone(), namespace) };
+
+    // Whoever does not ask for it gets none.
+    let workloads: Vec<Deployment> = of_kind("examples/workloads/workloads.yaml", "Deployment");
+    assert_eq!(workloads.len(), 2);
+    for workload in &workloads {
+        let mut pod = pod_of(workload);
+        let made = pods("plain").create(&params, &pod).await.unwrap();
+        assert_eq!(Injected::of(&made), None);
+
+        let note: Value = documents("dashboards/stats-tags/istio-pod.yaml").remove(0);
+        let annotations = note["metadata"]["annotations"].clone();
+        pod.metadata.annotations = serde_json::from_value(annotations.clone()).unwrap();
+        let made = pods(&namespace).create(&params, &pod).await.unwrap();
+        let injected = Injected::of(&made).unwrap();
+        assert_eq!(injected.proxy_config["extraStatTags"], labels());
+        for (key, value) in annotations.as_object().unwrap() {
+            assert_eq!(
+                injected.annotations.get(key).map(String::as_str),
+                value.as_str()
+            );
+        }
+        // The agent reads annotations from a file, if the Pod has one.
+        let spec = serde_json::to_value(&made.spec).unwrap().to_string();
+        assert!(spec.contains("metadata.annotations"), "{spec}");
+    }
+
+    // And what was put in does what it is for.
+    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let workload = door::upstream("api").await;
+    let app = App {
+        namespace: &namespace,
+        name: "api",
+        number: 61,
+    };
+    let api = app.guard(&mesh, registry.address(), &workload).await;
+    mesh.apply_policy(&namespace, "api", &one_at_a_time(SHED))
+        .await;
+    runs_the_filter(api.agent.admin()).await;
+    let door = Door::at(api.address);
+    let _held = door.hold(&workload).await;
+    door.answers(SHED).await;
+    let label = format!("tidegate_upstream=\"inbound|{}||\"", api.address.port());
+    until("its metrics have labels", async || {
+        let metrics = api.agent.metrics().await.unwrap();
+        metrics.lines().any(|line| {
+            line.contains("shed_total{")
+                && line.contains(&label)
+                && line.contains("tidegate_reason=")
+        })
+    })
+    .await;
+}

@@ -1,0 +1,71 @@
+//! What istiod's webhook has put into a Pod for its agent to read.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use serde_json::Value;
+
+/// The name of the container that is put in.
+const SIDECAR: &str = "istio-proxy";
+
+/// Of what was put in, what decides how the proxy runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Injected {
+    /// `PROXY_CONFIG`: the mesh's own, and what the Pod's annotation says otherwise.
+    pub proxy_config: Value,
+    /// The Pod's annotations, which the container finds in a file.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Injected {
+    /// What a Pod has; `None` when nothing was put in.
+    #[must_use]
+    pub fn of(pod: &Pod) -> Option<Self> {
+        let spec = pod.spec.as_ref()?;
+        // Kubernetes that knows sidecars has them among the containers that are started first.
+        let first = spec.init_containers.iter().flatten();
+        let mut all = first.chain(&spec.containers);
+        let sidecar = all.find(|container| container.name == SIDECAR)?;
+        Some(Self {
+            proxy_config: proxy_config(sidecar)?,
+            annotations: pod.metadata.annotations.clone().unwrap_or_default(),
+        })
+    }
+}
+
+fn proxy_config(sidecar: &Container) -> Option<Value> {
+    let mut variables = sidecar.env.iter().flatten();
+    let config = variables.find(|variable| variable.name == "PROXY_CONFIG")?;
+    serde_json::from_str(config.value.as_deref()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(spec: Value) -> Pod {
+        serde_json::from_value(json!({"metadata": {"annotations": {"a": "b"}}, "spec": spec}))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_sidecar_is_found_among_both_kinds_of_containers() {
+        let sidecar = json!({
+            "name": "istio-proxy", "env": [{"name": "PROXY_CONFIG", "value": "{\"concurrency\": 2}"}],
+        });
+        let other = json!({"name": "other"});
+        let expected = Injected {
+            proxy_config: json!({"concurrency": 2}),
+            annotations: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+        };
+        for spec in [
+            json!({"containers": [other, sidecar]}),
+            json!({"initContainers": [sidecar], "containers": [other]}),
+        ] {
+            assert_eq!(Injected::of(&pod(spec)).as_ref(), Some(&expected));
+        }
+        assert_eq!(Injected::of(&pod(json!({"containers": [other]}))), None);
+    }
+}
