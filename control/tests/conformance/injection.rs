@@ -108,8 +108,7 @@ pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_l
         .await;
     runs_the_filter(api.agent.admin()).await;
     let door = Door::at(api.address);
-    let _held = door.hold(&workload).await;
-    door.answers(SHED).await;
+    let _held = door.is_taken(&workload, SHED).await;
     let label = format!("tidegate_upstream=\"inbound|{}||\"", api.address.port());
     until("its metrics have labels", async || {
         let metrics = api.agent.metrics().await.unwrap();

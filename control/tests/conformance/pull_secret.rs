@@ -94,8 +94,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
     keep(&mesh, &namespace, "pull", RIGHT, &gate).await;
     runs_the_filter(api.agent.admin()).await;
     door.answers(200).await;
-    let held = door.hold(&workload).await;
-    door.answers(SHED).await;
+    let held = door.is_taken(&workload, SHED).await;
     let seen = api.agent.admin().text("/config_dump").await.unwrap();
     for kept_back in ["WASM_IMAGE_PULL_SECRET", RIGHT.password] {
         assert!(!seen.contains(kept_back), "Envoy was told {kept_back:?}");
