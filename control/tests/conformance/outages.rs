@@ -94,8 +94,9 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Mes
 }
 
 /// So many lines an outage of the API server may be worth: that it is away and back, that the replica does not lead and
-/// does again, what it writes and tells of the policy then, and some for answers of a server that is not ready yet.
-const MAX_LINES: usize = 12;
+/// does again, what it writes and tells of the policy then, and up to eight for the 403 of a server that has not loaded its
+/// roles yet.
+const MAX_LINES: usize = 16;
 
 /// So many times the service fails to watch policies before the API server comes back: long enough for a service that
 /// waited twice as long each time, without end, to be a minute late.
