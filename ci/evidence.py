@@ -101,6 +101,7 @@ def main():
         for failing in (0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5, 0.6, 0.8, 0.95, 1.0):
             print(f"  {failing:4}  {in_words(until_trip(failing, *thresholds(learned, rate)), rate)}")
     up, down, _ = thresholds(0, 300)
+    up = math.log(DEAD / max(TRIP_RATIO * MOST, LEAST))
     print(f"\nin the ramp: threshold {RAMP:.2f}, {math.ceil(RAMP / up)} failures in a row")
     print("\na partial failure begins, learned 0, 300 outcomes a second: share that trips within 10 s")
     for failing in (0.1, 0.2, 0.3, 0.4, 0.45):

@@ -33,6 +33,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    back_with_errors: "back-with-errors",
     brownout: "brownout",
     bursts: "bursts",
     capacity_halves: "capacity-halves",

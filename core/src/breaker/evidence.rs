@@ -34,7 +34,7 @@ const MIN_OUTAGE_SHARE: f64 = 0.8;
 /// False alarms are counted per day.
 const SECONDS_PER_DAY: f64 = 86_400.0;
 /// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice. This is ln(50).
-const RAMP_TRIP: f32 = 3.912_023;
+const RAMP_TRIP: f64 = 3.912_023;
 /// Whatever upstream it is, a few requests at a time it must bear.
 const SURELY_SURVIVED: f32 = 4.0;
 /// What a failure at a load that nobody survived weighs.
@@ -56,39 +56,38 @@ pub(crate) struct Thresholds {
     pub(crate) per_failure: f32,
     pub(crate) per_success: f32,
     pub(crate) trip: f32,
+    /// The greatest failure rate that is no reason to be open, 0..=1.
+    bearable: f32,
 }
 
 impl Thresholds {
     /// For an upstream that usually fails `failure_rate` (0..=1) of `rate` outcomes a second.
     pub(crate) fn new(failure_rate: f64, rate: f64, trip_ratio: f64) -> Self {
         let highest = (trip_ratio * MAX_USUAL_OF_TRIP_RATIO).max(MIN_USUAL_FAILURE_RATE);
-        let usual = (failure_rate * USUAL_MARGIN)
-            .clamp(MIN_USUAL_FAILURE_RATE, highest)
-            .min(DEAD_FAILURE_RATE - 0.05);
-        Self::from_f64(
-            libm::log(DEAD_FAILURE_RATE / usual),
-            libm::log((1.0 - DEAD_FAILURE_RATE) / (1.0 - usual)),
-            libm::log(rate.max(1.0) * SECONDS_PER_DAY),
-        )
+        let usual = (failure_rate * USUAL_MARGIN).clamp(MIN_USUAL_FAILURE_RATE, highest);
+        let trip = libm::log(rate.max(1.0) * SECONDS_PER_DAY);
+        Self::against(usual, trip, highest)
     }
 
-    /// The same evidence, judged right after a trip.
-    pub(crate) const fn in_ramp(self) -> Self {
-        Self {
-            trip: RAMP_TRIP,
-            ..self
-        }
+    /// Evidence right after a trip. What was usual before says little about what came back: it may fail more often than
+    /// ever, and is not dead below the trip ratio.
+    pub(crate) fn in_ramp(self) -> Self {
+        let bearable = f64::from(self.bearable);
+        Self::against(bearable, RAMP_TRIP, bearable)
     }
 
+    /// Dead against a failure rate of `usual`; the sum is to reach `trip`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "logarithms of small numbers"
     )]
-    const fn from_f64(per_failure: f64, per_success: f64, trip: f64) -> Self {
+    fn against(usual: f64, trip: f64, bearable: f64) -> Self {
+        let usual = usual.min(DEAD_FAILURE_RATE - 0.05);
         Self {
-            per_failure: per_failure as f32,
-            per_success: per_success as f32,
+            per_failure: libm::log(DEAD_FAILURE_RATE / usual) as f32,
+            per_success: libm::log((1.0 - DEAD_FAILURE_RATE) / (1.0 - usual)) as f32,
             trip: trip as f32,
+            bearable: bearable as f32,
         }
     }
 }
@@ -293,6 +292,27 @@ mod tests {
     #[test]
     fn a_failing_upstream_needs_more_evidence() {
         assert!(failures_to_trip(&Thresholds::new(0.3, 300.0, 0.5)) >= 15);
+    }
+
+    #[test]
+    fn what_comes_back_may_fail_more_often_than_ever() {
+        // Two failures in a row were enough: a service that came back with 30 % errors was never let in again.
+        let in_ramp = Thresholds::new(0.0, 300.0, 0.5).in_ramp();
+        assert_eq!(failures_to_trip(&in_ramp), 5);
+        let mut rng = fastrand::Rng::with_seed(11);
+        let mut ramp_fails = || {
+            let mut evidence = Evidence::default();
+            (0..30).any(|_| {
+                if rng.f64() < 0.3 {
+                    evidence.failure(3, &in_ramp) == Finding::Outage
+                } else {
+                    evidence.success(3, &in_ramp);
+                    false
+                }
+            })
+        };
+        let failed = (0..1_000).filter(|_| ramp_fails()).count();
+        assert!(failed < 80, "{failed} of 1000 ramps");
     }
 
     #[test]

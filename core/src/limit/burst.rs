@@ -48,6 +48,14 @@ pub(super) struct Burst {
     guard: Guard,
 }
 
+/// What the limit is worked out from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) baseline: &'a Baseline,
+    pub(super) capacity: &'a Capacity,
+    pub(super) slo: &'a Slo,
+}
+
 /// Whether the queue, where there is one, has drained within the time that a burst may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
@@ -122,22 +130,22 @@ impl Burst {
         (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET)
     }
 
-    /// The limit after one more window.
-    pub(super) fn update(
-        &mut self,
-        figures: &Figures,
-        baseline: &Baseline,
-        capacity: &Capacity,
-        slo: &Slo,
-    ) {
+    /// The limit after one more window, in which `in_force` held; none where that was no law's for queues.
+    pub(super) fn update(&mut self, figures: &Figures, known: &Known<'_>, in_force: Option<f64>) {
+        let Known {
+            baseline,
+            capacity,
+            slo,
+        } = *known;
         let affordable = self.affordable(baseline, slo) * self.guard.factor;
         let modelled =
             Knee::model(capacity.value(), baseline.mean, 1) + capacity.value() * affordable;
-        let used_up = figures.refused && !figures.busy;
-        self.value = if used_up {
-            modelled.max(self.value * GROWTH)
-        } else if figures.busy {
+        self.value = if figures.holds_up() {
             modelled
+        } else if let Some(in_force) = in_force
+            && figures.refused
+        {
+            modelled.max(self.value.max(in_force) * GROWTH)
         } else {
             // Who stands in no queue may be many: what was let in without one stays allowed for a while.
             modelled.max(self.value * libm::pow(REMEMBERED, figures.span))

@@ -27,8 +27,12 @@ const OVERLOAD_SHARE: f64 = 0.02;
 const CONFIRMATIONS: u32 = 3;
 /// One window of evidence; also the time a cut gets to show.
 const WINDOW: Duration = Duration::from_millis(300);
-/// A cut helps when failures become rarer by this factor.
+/// A cut helps when failures become rarer by this factor, ...
 const HELPED: f64 = 0.7;
+/// ... and by more than so many standard deviations of a Poisson count, ...
+const CHANCE: f64 = 1.75;
+/// ... judged when so many failures would have been, had nothing changed.
+const ENOUGH: f64 = 20.0;
 /// After so long without load-caused failures the ceiling rises.
 const QUIET: Duration = Duration::from_secs(1);
 /// How fast, a second.
@@ -41,13 +45,15 @@ const LONGEST_DOUBT: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ceiling {
     value: Option<f64>,
-    /// The share of failures before the cut that has yet to prove itself.
-    trial: Option<f64>,
+    /// The cut that has yet to prove itself.
+    trial: Option<Trial>,
     /// The ceiling has proved itself once: what it does from now on is to follow the bound.
     proven: bool,
     failed_at: Instant,
     evidence: Evidence,
+    /// Windows in a row that have shown it, and their outcomes.
     confirmations: u32,
+    suspected: Outcomes,
     doubted_until: Instant,
     doubt: Duration,
 }
@@ -61,13 +67,50 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn failure_share(&self) -> f64 {
-        let total = self.failures.n + self.successes.n;
-        if total > 0.0 {
-            self.failures.n / total
-        } else {
-            0.0
+    fn outcomes(&self) -> Outcomes {
+        Outcomes {
+            all: self.failures.n + self.successes.n,
+            failed: self.failures.n,
         }
+    }
+}
+
+/// How many, and how many of them failed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outcomes {
+    all: f64,
+    failed: f64,
+}
+
+impl Outcomes {
+    fn add(&mut self, more: Self) {
+        self.all += more.all;
+        self.failed += more.failed;
+    }
+
+    /// 0..=1.
+    fn failure_share(self) -> f64 {
+        self.failed / self.all.max(1.0)
+    }
+}
+
+/// What came before a cut, and what came after it.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    before: Outcomes,
+    after: Outcomes,
+}
+
+impl Trial {
+    /// Whether failures have become rarer; none while too few are known to say.
+    fn verdict(&self) -> Option<bool> {
+        let Self { before, after } = *self;
+        let expected = before.failure_share() * after.all;
+        // Both counts vary by chance.
+        let error = (expected * (1.0 + after.all / before.all.max(1.0))).sqrt();
+        let is_rarer =
+            after.failed <= expected * HELPED && expected - after.failed > CHANCE * error;
+        (expected >= ENOUGH).then_some(is_rarer)
     }
 }
 
@@ -122,27 +165,39 @@ impl Ceiling {
             self.cut(evidence.failures.mean() * BELOW_OVERLOAD, now);
             return;
         }
-        if let Some(before) = self.trial.take() {
-            self.proven = evidence.failure_share() <= before * HELPED;
-            if !self.proven {
-                self.value = None;
-                self.doubt = (self.doubt * 2).clamp(FIRST_DOUBT, LONGEST_DOUBT);
-                self.doubted_until = now + self.doubt;
+        let outcomes = evidence.outcomes();
+        if let Some(trial) = &mut self.trial {
+            trial.after.add(outcomes);
+            if let Some(is_rarer) = trial.verdict() {
+                self.trial = None;
+                self.proven = is_rarer;
+                if !is_rarer {
+                    self.value = None;
+                    self.doubt = (self.doubt * 2).clamp(FIRST_DOUBT, LONGEST_DOUBT);
+                    self.doubted_until = now + self.doubt;
+                }
             }
         }
-        let within_objective = evidence.failure_share() <= tolerated;
+        let within_objective = outcomes.failure_share() <= tolerated;
         if now < self.doubted_until
             || within_objective
             || !is_caused_by_load(&evidence.failures, &evidence.successes)
         {
             self.confirmations = 0;
+            self.suspected = Outcomes::default();
             return;
         }
         self.confirmations += 1;
+        self.suspected.add(outcomes);
         if self.confirmations >= CONFIRMATIONS || self.value.is_some() {
             // One that rose until the first requests failed has found the bound again. There are too few of them to
             // tell whether they became rarer.
-            self.trial = (!self.proven).then(|| evidence.failure_share());
+            if !self.proven && self.trial.is_none() {
+                self.trial = Some(Trial {
+                    before: self.suspected,
+                    after: Outcomes::default(),
+                });
+            }
             self.cut(evidence.failures.mean() * BELOW_FAILURES, now);
         }
     }
@@ -150,6 +205,7 @@ impl Ceiling {
     fn cut(&mut self, load: f64, now: Instant) {
         self.failed_at = now;
         self.confirmations = 0;
+        self.suspected = Outcomes::default();
         self.value = Some(self.value.map_or(load, |value| load.min(value)).max(1.0));
     }
 
@@ -159,7 +215,10 @@ impl Ceiling {
         {
             let risen = value + (value * RISE).max(1.0) * sample.span.as_secs_f64();
             self.value = (risen < wanted).then_some(risen);
-            self.proven &= self.value.is_some();
+            if self.value.is_none() {
+                self.proven = false;
+                self.trial = None;
+            }
         }
     }
 }

@@ -59,6 +59,12 @@ impl Figures {
         }
     }
 
+    /// Whether the queue holds anybody up. Of a few answers the fast ones vary by more than a queue of less than one
+    /// request makes.
+    pub(super) fn holds_up(&self) -> bool {
+        self.busy && self.queue() >= 1.0
+    }
+
     /// Requests in the queue, by Little's law.
     pub(super) fn queue(&self) -> f64 {
         self.throughput * self.delay

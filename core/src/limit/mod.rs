@@ -30,7 +30,7 @@ use crate::exchange::plausible::{PER_SECOND, PLACES, SECONDS};
 use crate::sample::Sample;
 use crate::time::Instant;
 use baseline::{Baseline, LOW};
-use burst::{Burst, Queue};
+use burst::{Burst, Known, Queue};
 use capacity::Capacity;
 use ceiling::Ceiling;
 use figures::{BUSY_DELAY, Figures};
@@ -267,8 +267,15 @@ impl Limiter {
             Queue::Passing
         };
         self.burst.watch(&figures, terms.slo, queue);
-        self.burst
-            .update(&figures, &self.baseline, &self.capacity, terms.slo);
+        // What is refused under a ceiling, or at the policy's bounds, says nothing about queues.
+        let is_held = matches!(self.reason, LimitReason::LoadFailures | LimitReason::Bounds);
+        let known = Known {
+            baseline: &self.baseline,
+            capacity: &self.capacity,
+            slo: terms.slo,
+        };
+        let in_force = (!is_held).then_some(self.limit);
+        self.burst.update(&figures, &known, in_force);
         if self.standing.stands() {
             self.move_knee(window, terms, now);
         }

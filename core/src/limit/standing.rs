@@ -32,6 +32,7 @@ const STANDING_OF_MEAN: f64 = 5.0;
 /// it stands already. A burst fills it once.
 const FULL: f64 = 0.9;
 const FULL_FOR: Duration = Duration::from_millis(150);
+const FULL_OF_MEAN: f64 = 3.0;
 /// One that grows from window to window for so long is fed by more than the upstream serves: no burst does that.
 const GROWING_FOR: Duration = Duration::from_millis(250);
 /// It is costly when the fast requests have waited this share of what the objective affords ...
@@ -177,7 +178,7 @@ impl Standing {
         let seconds = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let of_mean = seconds(usual.mean * STANDING_OF_MEAN);
         let lasts = busy_for >= STANDING_AFTER.max(of_mean)
-            || full_for >= FULL_FOR.max(of_mean)
+            || full_for >= FULL_FOR.max(seconds(usual.mean * FULL_OF_MEAN))
             || growing_for >= GROWING_FOR.max(of_mean);
         // The window that shows it first is a part of the time.
         let costs = is_costly && costly_for + seconds(figures.span) >= COSTLY_FOR;
