@@ -25,6 +25,8 @@
 const DEAD_FAILURE_RATE: f64 = 0.95;
 /// Below this the usual failure rate is taken for this: a few failures in a row happen to everybody.
 const MIN_USUAL_FAILURE_RATE: f64 = 0.1;
+/// The failure rate of an upstream that nothing is known of: it may be one that fails often.
+pub(crate) const FIRST_FAILURE_RATE: f64 = 0.3;
 /// The learned rate is an average over a time that may have been better than now.
 const USUAL_MARGIN: f64 = 1.5;
 /// "Usual" stays below the trip ratio, else nothing would ever be unusual.

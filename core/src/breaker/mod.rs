@@ -27,7 +27,7 @@ mod interval;
 mod judge;
 mod window;
 
-pub(crate) use evidence::{Loads, Thresholds, is_caused_by_load};
+pub(crate) use evidence::{FIRST_FAILURE_RATE, Loads, Thresholds, is_caused_by_load};
 pub(crate) use gate::{Gate, Passage};
 pub(crate) use judge::{Findings, Judge, Transition, ramp_start};
 

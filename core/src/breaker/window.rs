@@ -24,6 +24,14 @@ impl Outcomes {
         self.successes.saturating_add(self.failures)
     }
 
+    /// The same with so many more successes.
+    pub(crate) const fn and_successes(self, more: u64) -> Self {
+        Self {
+            successes: self.successes.saturating_add(more),
+            ..self
+        }
+    }
+
     /// Whether failures make up at least `ratio` (0..=1) of at least `volume` outcomes.
     #[expect(
         clippy::cast_precision_loss,
@@ -64,6 +72,11 @@ impl Window {
 
     pub(crate) fn whole(&mut self, now: Instant) -> Outcomes {
         self.recent(BUCKETS, now)
+    }
+
+    /// Whether all outcomes there are came lately, in the newer half of the window.
+    pub(crate) fn is_young(&mut self, now: Instant) -> bool {
+        self.recent(BUCKETS / 2, now) == self.whole(now)
     }
 
     pub(crate) fn clear(&mut self) {

@@ -97,6 +97,11 @@ impl LimitReason {
 
 impl Learned {
     /// How long a request may wait for its headers before it counts as hanging.
+    /// The share of outcomes that usually fail, 0..=1; `None` while nothing is known.
+    pub(crate) fn usual_failure_rate(&self) -> Option<f64> {
+        (self.rate > 0.0).then(|| f64::from(self.failure_rate))
+    }
+
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
         // An upstream that is slow by nature is not a hanging one. What hangs meanwhile is bounded by the limit.
         let usual = f64::from(self.baseline_mean) * HANG_OF_MEAN;

@@ -8,7 +8,7 @@ mod report;
 use core::time::Duration;
 
 use crate::ages::Ages;
-use crate::breaker::{BreakerState, Gate, Thresholds};
+use crate::breaker::{BreakerState, FIRST_FAILURE_RATE, Gate, Thresholds};
 use crate::config::{Policy, RuleIndex};
 use crate::exchange::Directive;
 use crate::ladder::{Ladder, Margin};
@@ -100,7 +100,11 @@ impl Slot {
             gate: Gate::default(),
             ladder: Ladder::new(Margin::NONE, initial, initial),
             learned: Learned::default(),
-            thresholds: Thresholds::new(0.0, 0.0, policy.breaker().trip_ratio().as_f64()),
+            thresholds: Thresholds::new(
+                FIRST_FAILURE_RATE,
+                0.0,
+                policy.breaker().trip_ratio().as_f64(),
+            ),
             workers: 1,
             began: now,
             tally: Counted::default(),
@@ -164,7 +168,7 @@ impl Slot {
     pub(crate) fn follow_policy(&mut self, policy: &Policy, now: Instant) {
         let learned = &self.learned;
         self.thresholds = Thresholds::new(
-            f64::from(learned.failure_rate),
+            learned.usual_failure_rate().unwrap_or(FIRST_FAILURE_RATE),
             f64::from(learned.rate),
             policy.breaker().trip_ratio().as_f64(),
         );

@@ -47,10 +47,17 @@ impl Judge {
             }
         }
         let trip_ratio = config.trip_ratio().as_f64();
-        let whole = self
-            .window
-            .whole(findings.now)
-            .fail_at_least(trip_ratio, MIN_REQUESTS);
+        // Failures are often quick. Where there is no past yet, the good answers may still be under way.
+        let benefit = if self.window.is_young(findings.now) {
+            u64::from(sample.in_flight)
+        } else {
+            0
+        };
+        let outcomes = self.window.whole(findings.now);
+        let whole = outcomes.total() >= MIN_REQUESTS
+            && outcomes
+                .and_successes(benefit)
+                .fail_at_least(trip_ratio, MIN_REQUESTS);
         let fresh = self
             .window
             .recent(FRESH_BUCKETS, findings.now)
@@ -88,5 +95,97 @@ impl Judge {
         }
         let since = *self.slow_since.get_or_insert(findings.now);
         findings.now.saturating_since(since) >= SLOW_PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::breaker::judge::Transition;
+    use crate::config::{Config, MINIMAL_EXAMPLE};
+    use crate::limit::Learned;
+    use crate::sample::Sample;
+    use crate::time::Instant;
+
+    const TICK: Duration = Duration::from_millis(100);
+
+    /// What is counted in one round.
+    #[derive(Clone, Copy, Default)]
+    struct Round {
+        successes: u64,
+        failures: u64,
+        in_flight: u32,
+    }
+
+    /// Plays the same round again and again. Answers when and why the breaker opened, if it did.
+    fn play(judge: &mut Judge, from: u32, rounds: u32, round: Round) -> Option<(u32, TripReason)> {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        (from..from + rounds).find_map(|number| {
+            let now = Instant::ZERO + TICK * number;
+            let mut sample = Sample::empty(TICK);
+            sample.tally.add(Count::Successes, round.successes);
+            sample.tally.add(Count::Failures, round.failures);
+            sample.in_flight = round.in_flight;
+            sample.last_response = now;
+            let findings = Findings {
+                sample: &sample,
+                trips: &[],
+                learned: &Learned::default(),
+                target: Duration::from_millis(300),
+                hang_after: Duration::from_millis(500),
+                limit: 20,
+                min_limit: 1,
+                probes: 0,
+                dice: 0.0,
+                now,
+            };
+            match judge.update(&findings, config.default_policy().breaker()) {
+                Some(Transition::Trip(reason)) => Some((number - from, reason)),
+                _ => None,
+            }
+        })
+    }
+
+    #[test]
+    fn good_answers_that_take_longer_than_failures_are_waited_for() {
+        let mostly_failures = Round {
+            successes: 2,
+            failures: 3,
+            in_flight: 20,
+        };
+        let low = |tripped: Option<(u32, TripReason)>| {
+            tripped.map(|(rounds, reason)| (rounds < 25, reason))
+        };
+        let answered = Round {
+            in_flight: 0,
+            ..mostly_failures
+        };
+        let at_once = play(&mut Judge::default(), 0, 100, answered);
+        assert_eq!(low(at_once), Some((true, TripReason::LowSuccessRate)));
+        let mut judge = Judge::default();
+        assert_eq!(play(&mut judge, 0, 18, mostly_failures), None);
+        let later = play(&mut judge, 18, 100, mostly_failures);
+        assert_eq!(low(later), Some((true, TripReason::LowSuccessRate)));
+    }
+
+    #[test]
+    fn an_upstream_that_nothing_is_known_of_may_be_one_that_fails_often() {
+        let dead = Round {
+            failures: 1,
+            ..Round::default()
+        };
+        let failures = |judge: &mut Judge, from| {
+            let (rounds, reason) = play(judge, from, 50, dead).unwrap();
+            assert_eq!(reason, TripReason::ConsecutiveFailures);
+            rounds + 1
+        };
+        assert_eq!(failures(&mut Judge::default(), 0), 16);
+        let mut judge = Judge::default();
+        let good = Round {
+            successes: 10,
+            ..Round::default()
+        };
+        assert_eq!(play(&mut judge, 0, 10, good), None);
+        assert_eq!(failures(&mut judge, 10), 8);
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! An outage must not teach that failing is usual. It shows some moments before the breaker opens; so what was learned
 //! then is taken back to what held a while ago.
+//!
+//! A new upstream may be one that always fails a little. So the rate begins high, and the first outcomes weigh the more.
 
 use core::time::Duration;
 
-use crate::breaker::evidence::Thresholds;
+use crate::breaker::{FIRST_FAILURE_RATE, Thresholds};
 use crate::config::BreakerConfig;
 use crate::exchange::plausible::{PER_SECOND, SHARE};
 use crate::limit::Learned;
@@ -15,6 +17,8 @@ use crate::time::Instant;
 
 /// Outcomes in which the learned failure rate moves halfway and a bit.
 const RATE_MEMORY: f64 = 200.0;
+/// So many outcomes is what a failure rate weighs that nothing is known of.
+const FIRST_WEIGHT: f64 = 20.0;
 /// Time constant of the learned outcome rate, seconds; shorter at first, so that the beginning is no rate of zero.
 const RATE_SECONDS: f64 = 10.0;
 /// What a failure rate was this long ago is free of the outage that begins now.
@@ -23,11 +27,10 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// The rates, as learned.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    /// Share of outcomes that fail, 0..=1.
-    failures: f64,
+    usual: Usual,
     /// The same a while ago, and the candidate that takes its place.
-    settled: f64,
-    settling: f64,
+    settled: Usual,
+    settling: Usual,
     settled_at: Instant,
     /// Outcomes a second.
     outcomes: f64,
@@ -35,13 +38,45 @@ pub(super) struct Rates {
     span: f64,
 }
 
+/// A share of outcomes that fail.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    /// 0..=1.
+    failures: f64,
+    /// Outcomes that it stands on, at most [`RATE_MEMORY`].
+    weight: f64,
+}
+
+impl Default for Usual {
+    fn default() -> Self {
+        Self {
+            failures: FIRST_FAILURE_RATE,
+            weight: FIRST_WEIGHT,
+        }
+    }
+}
+
+impl Usual {
+    fn learn(&mut self, failures: f64, outcomes: f64) {
+        self.failures +=
+            (failures / outcomes - self.failures) * outcomes / (outcomes + self.weight);
+        self.weight = (self.weight + outcomes).min(RATE_MEMORY);
+    }
+}
+
 impl Rates {
     pub(super) fn resume(learned: &Learned) -> Self {
-        let failures = f64::from(learned.failure_rate);
+        let usual = match learned.usual_failure_rate() {
+            Some(failures) => Usual {
+                failures,
+                weight: RATE_MEMORY,
+            },
+            None => Usual::default(),
+        };
         Self {
-            failures,
-            settled: failures,
-            settling: failures,
+            usual,
+            settled: usual,
+            settling: usual,
             settled_at: Instant::default(),
             outcomes: f64::from(learned.rate),
             span: if learned.rate > 0.0 {
@@ -53,7 +88,7 @@ impl Rates {
     }
 
     pub(super) fn teach(&self, learned: &mut Learned) {
-        learned.failure_rate = SHARE.hold(self.failures);
+        learned.failure_rate = SHARE.hold(self.usual.failures);
         learned.rate = PER_SECOND.hold(self.outcomes);
     }
 
@@ -70,23 +105,23 @@ impl Rates {
         self.outcomes += (outcomes / span - self.outcomes) * span / (span + self.span);
         self.span = (self.span + span).min(RATE_SECONDS);
         if outcomes > 0.0 {
-            self.failures +=
-                (failures / outcomes - self.failures) * outcomes / (outcomes + RATE_MEMORY);
+            self.usual.learn(failures, outcomes);
         }
         if now.saturating_since(self.settled_at) >= SETTLED_AFTER {
             self.settled_at = now;
             self.settled = self.settling;
-            self.settling = self.failures;
+            self.settling = self.usual;
         }
     }
 
     /// The outage that begins now must not teach what is usual.
     pub(super) const fn settle(&mut self) {
-        self.failures = self.settled;
+        self.usual = self.settled;
     }
 
     /// What an outcome weighs now.
     pub(super) fn thresholds(&self, config: &BreakerConfig) -> Thresholds {
-        Thresholds::new(self.failures, self.outcomes, config.trip_ratio().as_f64())
+        let ratio = config.trip_ratio().as_f64();
+        Thresholds::new(self.usual.failures, self.outcomes, ratio)
     }
 }
