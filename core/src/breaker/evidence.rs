@@ -36,7 +36,7 @@ const MIN_OUTAGE_SHARE: f64 = 0.8;
 /// False alarms are counted per day.
 const SECONDS_PER_DAY: f64 = 86_400.0;
 /// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice. This is ln(50).
-const RAMP_TRIP: f64 = 3.912_023;
+const RAMP_TRIP: f32 = 3.912_023;
 /// Whatever upstream it is, a few requests at a time it must bear.
 const SURELY_SURVIVED: f32 = 4.0;
 /// What a failure at a load that nobody survived weighs.
@@ -58,38 +58,58 @@ pub(crate) struct Thresholds {
     pub(crate) per_failure: f32,
     pub(crate) per_success: f32,
     pub(crate) trip: f32,
-    /// The greatest failure rate that is no reason to be open, 0..=1.
-    bearable: f32,
+    /// What an outcome weighs in the ramp. Worked out beforehand: a failure there is on the request path.
+    ramp: Weights,
 }
 
-impl Thresholds {
-    /// For an upstream that usually fails `failure_rate` (0..=1) of `rate` outcomes a second.
-    pub(crate) fn new(failure_rate: f64, rate: f64, trip_ratio: f64) -> Self {
-        let highest = (trip_ratio * MAX_USUAL_OF_TRIP_RATIO).max(MIN_USUAL_FAILURE_RATE);
-        let usual = (failure_rate * USUAL_MARGIN).clamp(MIN_USUAL_FAILURE_RATE, highest);
-        let trip = libm::log(rate.max(1.0) * SECONDS_PER_DAY);
-        Self::against(usual, trip, highest)
-    }
+/// What one outcome adds to the sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Weights {
+    failure: f32,
+    success: f32,
+}
 
-    /// Evidence right after a trip. What was usual before says little about what came back: it may fail more often than
-    /// ever, and is not dead below the trip ratio.
-    pub(crate) fn in_ramp(self) -> Self {
-        let bearable = f64::from(self.bearable);
-        Self::against(bearable, RAMP_TRIP, bearable)
-    }
-
-    /// Dead against a failure rate of `usual`; the sum is to reach `trip`.
+impl Weights {
+    /// Dead against a failure rate of `usual`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "logarithms of small numbers"
     )]
-    fn against(usual: f64, trip: f64, bearable: f64) -> Self {
+    fn against(usual: f64) -> Self {
         let usual = usual.min(DEAD_FAILURE_RATE - 0.05);
         Self {
-            per_failure: libm::log(DEAD_FAILURE_RATE / usual) as f32,
-            per_success: libm::log((1.0 - DEAD_FAILURE_RATE) / (1.0 - usual)) as f32,
-            trip: trip as f32,
-            bearable: bearable as f32,
+            failure: libm::log(DEAD_FAILURE_RATE / usual) as f32,
+            success: libm::log((1.0 - DEAD_FAILURE_RATE) / (1.0 - usual)) as f32,
+        }
+    }
+}
+
+impl Thresholds {
+    /// For an upstream that usually fails `failure_rate` (0..=1) of `rate` outcomes a second.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the logarithm of a day's outcomes"
+    )]
+    pub(crate) fn new(failure_rate: f64, rate: f64, trip_ratio: f64) -> Self {
+        let highest = (trip_ratio * MAX_USUAL_OF_TRIP_RATIO).max(MIN_USUAL_FAILURE_RATE);
+        let usual = (failure_rate * USUAL_MARGIN).clamp(MIN_USUAL_FAILURE_RATE, highest);
+        let Weights { failure, success } = Weights::against(usual);
+        Self {
+            per_failure: failure,
+            per_success: success,
+            trip: libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32,
+            ramp: Weights::against(highest),
+        }
+    }
+
+    /// Evidence right after a trip. What was usual before says little about what came back: it may fail more often than
+    /// ever, and is not dead below the trip ratio.
+    pub(crate) const fn in_ramp(self) -> Self {
+        Self {
+            per_failure: self.ramp.failure,
+            per_success: self.ramp.success,
+            trip: RAMP_TRIP,
+            ..self
         }
     }
 }
