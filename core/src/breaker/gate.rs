@@ -102,8 +102,12 @@ impl Gate {
                 Some(TripReason::ProbeFailed)
             }
             (BreakerState::Open { .. }, _) => None,
-            (BreakerState::Closed | BreakerState::Ramp { .. }, Outcome::Success) => {
+            (BreakerState::Closed, Outcome::Success) => {
                 self.evidence.success(load, thresholds);
+                None
+            }
+            (BreakerState::Ramp { .. }, Outcome::Success) => {
+                self.evidence.success(load, &thresholds.in_ramp());
                 None
             }
             (BreakerState::Closed, Outcome::Failure(_)) => {
