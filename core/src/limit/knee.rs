@@ -11,13 +11,10 @@ use core::time::Duration;
 use crate::histogram::Histogram;
 use crate::limit::baseline::LOW;
 use crate::limit::cut::{BEAT, Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, beat, loss};
+use crate::limit::headroom::{MIN_HEADROOM, headroom};
 use crate::sample::Sample;
 use crate::time::Instant;
 
-/// Room above Little's law, in standard deviations of a Poisson in-flight.
-const HEADROOM_DEVIATIONS: f64 = 1.5;
-/// And this power of the number of lines that these requests fill.
-const LINES: f64 = 0.25;
 /// A queue beyond this many times the headroom is cut, below the other share it may grow.
 const TOO_MUCH: f64 = 1.5;
 const TOO_LITTLE: f64 = 0.5;
@@ -103,9 +100,6 @@ pub(crate) struct Knee {
 }
 
 impl Knee {
-    /// Fewer requests than this above Little's law are no queue.
-    pub(crate) const MIN_HEADROOM: f64 = 2.0;
-
     pub(crate) const fn at(value: f64) -> Self {
         Self {
             value,
@@ -254,7 +248,7 @@ impl Knee {
                 };
                 self.change(value);
                 let delay = (measured_low - belief.low).max(0.0);
-                let claimed = now_at.throughput * delay > Self::MIN_HEADROOM;
+                let claimed = now_at.throughput * delay > MIN_HEADROOM;
                 Some(if was_seeking || claimed {
                     Verdict::BaselineMoved(Box::new(latency.clone()))
                 } else {
@@ -335,41 +329,6 @@ impl Knee {
     }
 }
 
-/// Room above `carried` requests in flight.
-///
-/// Endpoints have a line each, and one may run empty while another is long. Lines that know nothing of each other
-/// would need the root of their number times as much room; a balancer evens out a part of that. Who has fewer in flight
-/// than there are endpoints is not alone in front of a service that is full, and what stands in those lines is of others.
-fn headroom(carried: f64, endpoints: u32) -> f64 {
-    let carried = carried.max(0.0);
-    let endpoints = f64::from(endpoints).max(1.0);
-    let filled = (carried / endpoints).min(1.0);
-    let used = (endpoints * filled * filled).max(1.0);
-    (HEADROOM_DEVIATIONS * carried.sqrt() * libm::pow(used, LINES)).max(Knee::MIN_HEADROOM)
-}
-
 fn low(latency: &Histogram) -> Option<f64> {
     latency.quantile(LOW)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn room_for_lines_is_for_those_who_fill_them() {
-        let lone = headroom(400.0, 1);
-        assert!(
-            (headroom(400.0, 16) / lone - 2.0).abs() < 1e-9,
-            "all lines are full"
-        );
-        assert!(
-            (headroom(400.0, 800) / headroom(400.0, 200) - 1.0).abs() < 1e-9,
-            "half full, 800 x 1/4"
-        );
-        assert!(
-            (headroom(3.2, 1_000) - headroom(3.2, 1)).abs() < 1e-9,
-            "one of many"
-        );
-    }
 }

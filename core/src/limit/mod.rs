@@ -19,8 +19,11 @@ mod capacity;
 mod ceiling;
 mod cut;
 mod figures;
+mod headroom;
+mod in_force;
 mod knee;
 mod learned;
+mod proof;
 mod standing;
 
 use core::time::Duration;
@@ -34,7 +37,9 @@ use burst::{Burst, Known, Queue};
 use capacity::Capacity;
 use ceiling::Ceiling;
 use figures::{BUSY_DELAY, Figures};
+use in_force::{InForce, Wanted};
 use knee::{Belief, Knee, Verdict};
+use proof::Proof;
 use standing::{Change, Standing, Usual};
 
 pub use learned::{Learned, LimitReason};
@@ -47,16 +52,10 @@ const MAX_WINDOW: Duration = Duration::from_secs(1);
 const COLD_FACTOR: f64 = 2.0;
 /// A low quantile below this share of the target leaves the objective room, whatever it comes from.
 const PLAUSIBLE_LOW: f64 = 0.3;
-/// So many answers without a refusal, or with room for more, make a baseline that is trusted.
-const PROVEN: u64 = 10;
 /// Latencies below this share of the target leave the objective so much room that a queue in them does no harm.
 const HARMLESS: f64 = 0.5;
-/// When more than this share is refused before the baseline is trusted, it has to be found from above.
-const SEEK_SHARE: f64 = 0.2;
 /// With less than this share of the limit in flight, there is room.
 const ROOM: f64 = 0.5;
-/// The reserve above the limit, in standard deviations of a Poisson in-flight.
-const RESERVE_DEVIATIONS: f64 = 2.0;
 
 /// What the limiter is told about the policy.
 #[derive(Clone, Copy, Debug)]
@@ -77,16 +76,12 @@ pub(crate) struct Limiter {
     knee: Knee,
     ceiling: Ceiling,
     standing: Standing,
-    /// Answers that came while nothing was refused, or with room for more: the baseline is trusted from [`PROVEN`] on.
-    proof: u64,
-    refusing_since: Option<Instant>,
+    proof: Proof,
     window: Option<Sample>,
     sample_low: f64,
     sample_tail: f64,
     endpoints: u32,
-    /// The limit in force.
-    limit: f64,
-    reason: LimitReason,
+    in_force: InForce,
 }
 
 impl Limiter {
@@ -103,18 +98,12 @@ impl Limiter {
             knee: Knee::at(f64::from(learned.knee)),
             ceiling: Ceiling::resume(learned),
             standing: Standing::resume(learned.congested),
-            proof: if learned.baseline_mean > 0.0 {
-                PROVEN
-            } else {
-                0
-            },
-            refusing_since: None,
+            proof: Proof::inherited(learned.baseline_mean > 0.0),
             window: None,
             sample_low: f64::from(learned.sample_low),
             sample_tail: f64::from(learned.sample_tail),
             endpoints: learned.endpoints,
-            limit: 0.0,
-            reason: LimitReason::WarmUp,
+            in_force: InForce::NONE,
         }
     }
 
@@ -134,7 +123,7 @@ impl Limiter {
     }
 
     pub(crate) const fn reason(&self) -> LimitReason {
-        self.reason
+        self.in_force.reason
     }
 
     pub(crate) const fn is_congested(&self) -> bool {
@@ -143,7 +132,7 @@ impl Limiter {
 
     /// The upstream is away, and may be less when it comes back: the knee is to hold until it is seen to bear more.
     pub(crate) fn mistrust(&mut self, terms: Terms<'_>) {
-        if self.baseline.is_known() && self.proof >= PROVEN && !self.standing.stands() {
+        if self.baseline.is_known() && self.proof.is_complete() && !self.standing.stands() {
             let model = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
             self.knee.hold(model.max(f64::from(terms.limit.initial())));
             self.standing.suspect();
@@ -164,8 +153,10 @@ impl Limiter {
         if self.standing.stands() {
             self.standing.relieve(sample, self.knee.value(), now);
         }
-        if f64::from(sample.in_flight) < self.limit * ROOM && sample.tally.refused_for_load() == 0 {
-            self.refusing_since = None;
+        if f64::from(sample.in_flight) < self.in_force.limit * ROOM
+            && sample.tally.refused_for_load() == 0
+        {
+            self.proof.calm();
         }
         let window = match self.window.take() {
             Some(mut window) => {
@@ -187,36 +178,24 @@ impl Limiter {
         let bound = |per_endpoint: u32| f64::from(per_endpoint) * endpoints;
         // The least is the proxy's own: a thousand sidecars must not let in a thousand times what a service bears.
         let (min, max) = (f64::from(terms.limit.min()), bound(terms.limit.max()));
-        let trusted = self.proof >= PROVEN || self.refusing_since.is_none();
         let burst = match self.burst.value() {
-            burst if burst > 0.0 && trusted => burst,
+            burst if burst > 0.0 && self.proof.is_undoubted() => burst,
             _ => bound(terms.limit.initial()) * COLD_FACTOR,
         };
         let at_knee = self.standing.stands() && terms.stance == Stance::FailFast;
-        let wanted = if at_knee {
-            self.knee.value()
+        let (limit, law) = if at_knee {
+            (self.knee.value(), LimitReason::Knee)
         } else {
+            let law = if self.baseline.is_known() {
+                LimitReason::Burst
+            } else {
+                LimitReason::WarmUp
+            };
             // Traffic that was rare may come in a surge; but what each endpoint bears is known better by now.
-            burst.max(f64::from(terms.limit.initial()))
+            (burst.max(f64::from(terms.limit.initial())), law)
         };
-        let held = self.ceiling.hold(wanted);
-        let limit = held.clamp(min, max);
-        self.limit = limit;
-        self.reason = if held < wanted {
-            LimitReason::LoadFailures
-        } else if (limit - held).abs() > 0.5 {
-            LimitReason::Bounds
-        } else if at_knee {
-            LimitReason::Knee
-        } else if self.baseline.is_known() {
-            LimitReason::Burst
-        } else {
-            LimitReason::WarmUp
-        };
-        let reserve = self
-            .ceiling
-            .hold(burst.max(limit + RESERVE_DEVIATIONS * limit.sqrt()));
-        (count(limit), count(reserve.clamp(limit, max.max(limit))))
+        let wanted = Wanted { limit, law, burst };
+        self.in_force.set(&wanted, &self.ceiling, min, max)
     }
 
     fn follow_endpoints(&mut self, endpoints: u32) {
@@ -267,14 +246,12 @@ impl Limiter {
             Queue::Passing
         };
         self.burst.watch(&figures, terms.slo, queue);
-        // What is refused under a ceiling, or at the policy's bounds, says nothing about queues.
-        let is_held = matches!(self.reason, LimitReason::LoadFailures | LimitReason::Bounds);
         let known = Known {
             baseline: &self.baseline,
             capacity: &self.capacity,
             slo: terms.slo,
         };
-        let in_force = (!is_held).then_some(self.limit);
+        let in_force = (!self.in_force.is_held()).then_some(self.in_force.limit);
         self.burst.update(&figures, &known, in_force);
         if self.standing.stands() {
             self.move_knee(window, terms, now);
@@ -284,7 +261,7 @@ impl Limiter {
     fn find_standing_queue(&mut self, figures: &Figures, slo: &Slo, now: Instant) {
         let mean = self.baseline.mean;
         let usual = Usual {
-            limit: self.limit,
+            limit: self.in_force.limit,
             mean,
             // What the upstream itself refuses has cost enough.
             affordable: if self.ceiling.is_in_force() {
@@ -309,22 +286,14 @@ impl Limiter {
     /// A baseline learned while requests had to be refused may have a queue in it.
     fn prove_baseline(&mut self, figures: &Figures, slo: &Slo, now: Instant) {
         // There is room in between: what was refused came in a pack.
-        let has_room = figures.in_flight < self.limit * ROOM;
+        let has_room = figures.in_flight < self.in_force.limit * ROOM;
         // And what is in it is far within the objective.
         let is_harmless = self.sample_tail < slo.latency_target().as_secs_f64() * HARMLESS;
-        if !figures.refused || has_room || is_harmless {
-            self.proof = self.proof.saturating_add(figures.answers);
-            self.refusing_since = None;
-        } else if self.proof < PROVEN
-            && !self.standing.stands()
-            && figures.refused_share > SEEK_SHARE
-        {
-            let since = *self.refusing_since.get_or_insert(now);
-            if now.saturating_since(since) >= STANDING_AFTER {
-                self.standing.assume();
-                self.knee
-                    .seek(figures.in_flight_at_end.max(figures.in_flight));
-            }
+        let doubtful = self.proof.weigh(figures, has_room || is_harmless);
+        if doubtful && !self.standing.stands() && self.proof.doubt(now) {
+            self.standing.assume();
+            self.knee
+                .seek(figures.in_flight_at_end.max(figures.in_flight));
         }
     }
 
@@ -343,19 +312,8 @@ impl Limiter {
             Verdict::BaselineLower(measured) => self.baseline.restart(&measured, quantile),
             Verdict::BaselineMoved(measured) => {
                 self.baseline.restart(&measured, quantile);
-                self.proof = PROVEN;
+                self.proof.complete();
             }
         }
     }
-}
-
-/// A limit as a count: at least one, whatever the float.
-fn count(limit: f64) -> u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to the range of u32"
-    )]
-    let whole = limit.round().clamp(1.0, f64::from(u32::MAX)) as u32;
-    whole
 }

@@ -20,7 +20,7 @@
 use core::time::Duration;
 
 use super::figures::Figures;
-use super::knee::Knee;
+use super::headroom::MIN_HEADROOM;
 use crate::sample::Sample;
 use crate::time::Instant;
 
@@ -183,7 +183,7 @@ impl Standing {
         // The window that shows it first is a part of the time.
         let costs = is_costly && costly_for + seconds(figures.span) >= COSTLY_FOR;
         let is_news = !self.stands || self.suspected;
-        if !lasts || !costs || !is_news || figures.queue() < Knee::MIN_HEADROOM {
+        if !lasts || !costs || !is_news || figures.queue() < MIN_HEADROOM {
             return Change::Same;
         }
         self.assume();
