@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tidegate_sim::profile::{Behaviour, ServiceTime};
 use tidegate_sim::scenario::ScenarioError;
+use tidegate_testbed::variant::Variant;
 
 use super::{LAX, Study, by, parameters};
 use crate::contender::{Contender, Pool};
@@ -64,7 +65,13 @@ const BURSTS: [Rate; 2] = [(500, 32), (2_000, 128)];
 /// What the names of their cells begin with.
 const IN_BURSTS: &str = "bursts";
 
-/// The load at which clients are counted in a reduced run: the upstream's capacity is offered twice over.
+/// Envoy's own filters that adapt, with the settings of their documentation.
+const ADAPTIVE: [Contender; 2] = [
+    Contender::Known(Variant::AdaptiveConcurrency),
+    Contender::Known(Variant::AdmissionControl),
+];
+
+/// The load at which clients are counted, and adaptive filters compared, in a reduced run: the upstream's capacity is offered twice over.
 const OVERLOAD: Rate = (4_000, 256);
 
 fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
@@ -95,6 +102,13 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
             // A full run has these already.
             for clients in by(extent, &[4, 8][..], &[]) {
                 cells.extend(pair(extent, load, OVERLOAD, *clients, repetition)?);
+            }
+        }
+        for contender in ADAPTIVE {
+            let load = ("load", contender);
+            let rates = by(extent, &[OVERLOAD][..], &RATES[..]);
+            for (rate, clients) in pairs(rates, clients) {
+                cells.extend(pair(extent, load, rate, clients, repetition)?);
             }
         }
     }
@@ -173,7 +187,7 @@ fn pair(
         qps: Some(qps.into()),
         connections,
         until: Until::Passed(Duration::from_secs(by(extent, 5, 30))),
-        warm_up: Duration::from_millis(by(extent, 1_000, 5_000)),
+        warm_up: Duration::from_millis(by(extent, 800, 5_000)),
         close: false,
         pace: if knob == IN_BURSTS {
             Pace::Lockstep
