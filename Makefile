@@ -30,7 +30,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
 
 ## See it work
-.PHONY: demo sim sim-compare sim-fleet bench bench-cost
+.PHONY: demo sim sim-compare sim-limits sim-fleet bench bench-cost
 demo: module tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
 	@$(RUN) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
 
@@ -43,6 +43,10 @@ sim: rust ## Play scenarios in the simulated world (ARGS="run outage", ARGS=list
 sim-compare: rust ## Compare the rivals in the simulated world (SCENARIOS=a,b CONTENDERS=c,d SEEDS=3 ARGS=--check)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare \
 		--scenarios $(SCENARIOS) --contenders $(CONTENDERS) --seeds $(SEEDS) --out out/sim-compare $(ARGS)
+
+sim-limits: rust ## Check that no rival is ahead save where sim/limits.toml says so, in some minutes (SCENARIOS=a,b ARGS=--write)
+	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare --limits \
+		--scenarios $(SCENARIOS) --out out/sim-limits $(ARGS)
 
 sim-fleet: rust ## Play a fleet of 10,000 proxies and 1,000,000 requests a second, and check it (ARGS=--help)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- fleet --check --rest-at 0.1 \

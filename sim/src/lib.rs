@@ -5,7 +5,7 @@
 //!
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
 //! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
-//! - what became of it: [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`];
+//! - what became of it: [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`limits`];
 //! - how it is shown to people: [`report`].
 
 pub mod arrivals;
@@ -13,6 +13,7 @@ pub mod compare;
 pub mod contender;
 pub mod digest;
 pub mod fleet;
+pub mod limits;
 pub mod number;
 pub mod oracle;
 pub mod profile;

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::scenario::{Measure, Range, ScenarioError};
 
-pub use judge::{Kind, Score, Verdict};
+pub use judge::{Gap, Kind, Score, Verdict};
 
 /// Everything that must be reached.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -1,7 +1,9 @@
 //! `compare`: every scenario with every contender, as tables, JSON and a page.
 
 mod jobs;
+mod limits;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,8 +14,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tidegate_sim::compare::{Comparison, Outcome, page, table, verdict};
 use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::limits::{FILE, Judged, Limits, Standing};
 use tidegate_sim::scenario::{self, Scenario};
-use tidegate_sim::targets::{Targets, Verdict};
+use tidegate_sim::targets::Targets;
 
 /// Runs scenarios with every contender, and compares them.
 #[derive(Debug, Parser)]
@@ -33,9 +36,15 @@ pub(crate) struct Options {
     /// Threads; the result does not depend on them.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// End with a failure when a target is missed.
+    /// End with a failure when a target is missed; what `sim/limits.toml` grants is none.
     #[arg(long)]
     check: bool,
+    /// Check `sim/limits.toml` and its page as well: every contender, as many seeds as it asks for, verdicts alone.
+    #[arg(long, conflicts_with_all = ["contenders", "seeds"])]
+    limits: bool,
+    /// Write what was found into the page on the limits.
+    #[arg(long, requires = "limits")]
+    write: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
@@ -47,40 +56,81 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         &contender::all(),
         |kind| kind.name,
     )?;
+    let targets = Targets::read()?;
+    let names: BTreeSet<&str> = known.iter().map(|s| s.name.as_str()).collect();
+    let (limits, page) = Limits::read(&names, targets.comparison)?;
+    if options.limits && !options.write {
+        limits::agree(&limits, &page)?;
+    }
+    let seeds = if options.limits {
+        limits.seeds
+    } else {
+        options.seeds
+    };
     fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
-    let outcomes = play(&scenarios, &contenders, options)?;
     let comparison = Comparison {
+        outcomes: play(&scenarios, &contenders, seeds, options.threads)?,
         scenarios,
         contenders,
-        outcomes,
     };
-    let verdicts = verdict::verdicts(&comparison, &Targets::read()?);
-    println!("{}", table::text(&comparison, &verdicts));
+    let page = if options.write {
+        limits::write(&comparison, &targets, &limits, &page)?
+    } else {
+        page
+    };
+    let rows = page.rows();
+    let bar = verdict::Bar {
+        targets: &targets,
+        limits: &limits,
+        rows: options.limits.then_some(rows.as_slice()),
+    };
+    let verdicts = verdict::verdicts(&comparison, bar);
     write_json(&options.out, &comparison, &verdicts)?;
     let report = options.out.join("report.html");
-    fs::write(&report, page::page(&comparison, &verdicts, options.seeds))
+    fs::write(&report, page::page(&comparison, &verdicts, seeds))
         .with_context(|| format!("write {}", report.display()))?;
-    let missed = verdicts.iter().filter(|verdict| !verdict.is_met).count();
+    if !options.limits {
+        println!("{}", table::text(&comparison, &verdicts));
+    }
+    Ok(sum(options, &verdicts, &report))
+}
+
+/// Says what came of it; a failure where one was asked for.
+fn sum(options: &Options, verdicts: &[Judged], report: &Path) -> ExitCode {
+    let count = |standing| table::count(verdicts, standing);
+    let missed = count(Standing::Missed);
+    let is_check = options.check || options.limits;
+    if is_check {
+        print!("{}", table::lines(verdicts, Standing::AtLimit, "limit "));
+        print!("{}", table::lines(verdicts, Standing::Missed, "FAILED"));
+    }
+    let report = fs::canonicalize(report).unwrap_or_else(|_| report.to_owned());
+    println!("report: {}", report.display());
     println!(
-        "report: {}",
-        fs::canonicalize(&report).unwrap_or(report).display()
+        "targets: {} of {} met, {} more as near as {FILE} grants",
+        count(Standing::Met),
+        verdicts.len(),
+        count(Standing::AtLimit)
     );
-    println!(
-        "targets: {} of {} met",
-        verdicts.len() - missed,
-        verdicts.len()
-    );
-    Ok(if options.check && missed > 0 {
+    if is_check {
+        println!("{} passed, {missed} failed", verdicts.len() - missed);
+    }
+    if is_check && missed > 0 {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
-    })
+    }
 }
 
-fn play(scenarios: &[Scenario], contenders: &[Kind], options: &Options) -> Result<Vec<Outcome>> {
-    let jobs = jobs::all(scenarios, contenders, options.seeds);
+fn play(
+    scenarios: &[Scenario],
+    contenders: &[Kind],
+    seeds: u64,
+    threads: usize,
+) -> Result<Vec<Outcome>> {
+    let jobs = jobs::all(scenarios, contenders, seeds);
     let bar = progress(jobs.len());
-    let outcomes = jobs::run(&jobs, options.threads, |job| {
+    let outcomes = jobs::run(&jobs, threads, |job| {
         bar.set_message(format!("{} {}", job.scenario.name, job.contender.name));
         let outcome = Outcome::of(job.scenario, job.contender, job.repetition)
             .with_context(|| format!("scenario {}", job.scenario.name));
@@ -122,7 +172,7 @@ fn chosen<T: Clone>(
     Ok(known.iter().filter(is_wanted).cloned().collect())
 }
 
-fn write_json(folder: &Path, comparison: &Comparison, verdicts: &[Verdict]) -> Result<()> {
+fn write_json(folder: &Path, comparison: &Comparison, verdicts: &[Judged]) -> Result<()> {
     let contenders: Vec<_> = comparison
         .contenders
         .iter()
@@ -130,7 +180,7 @@ fn write_json(folder: &Path, comparison: &Comparison, verdicts: &[Verdict]) -> R
         .collect();
     let verdicts: Vec<_> = verdicts
         .iter()
-        .map(|v| json!({"scenario": v.scenario, "target": v.target, "found": v.found, "is_met": v.is_met}))
+        .map(|v| json!({"scenario": v.scenario, "target": v.target, "found": v.found, "standing": v.standing}))
         .collect();
     let document = json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -3,13 +3,13 @@
 use super::charts::charts;
 use super::table::{self, Rows};
 use super::{Comparison, OURS};
+use crate::limits::{self, Judged, Standing};
 use crate::report::page::Page;
 use crate::scenario::Scenario;
-use crate::targets::Verdict;
 
 /// Writes the page.
 #[must_use]
-pub fn page(comparison: &Comparison, verdicts: &[Verdict], seeds: u64) -> String {
+pub fn page(comparison: &Comparison, verdicts: &[Judged], seeds: u64) -> String {
     let mut page = Page::new("Tidegate and its rivals in the laboratory");
     page.paragraph(
         "Every scenario with every contender, on simulated time: the same arrivals, the same service times, \
@@ -31,7 +31,7 @@ pub fn page(comparison: &Comparison, verdicts: &[Verdict], seeds: u64) -> String
     page.html()
 }
 
-fn verdict(page: &mut Page, verdicts: &[Verdict]) {
+fn verdict(page: &mut Page, verdicts: &[Judged]) {
     if verdicts.is_empty() {
         return;
     }
@@ -40,12 +40,16 @@ fn verdict(page: &mut Page, verdicts: &[Verdict]) {
         "The targets: ranges for single scenarios, and in every one a score within a margin of the best rival that \
          nobody tuned and of the one that knows the capacity.",
     );
-    let missed = verdicts.iter().filter(|verdict| !verdict.is_met).count();
-    let met = verdicts.len() - missed;
-    page.paragraph(&format!("Met {met} of {}.", verdicts.len()));
+    page.paragraph(&format!(
+        "Met {} of {}; {} more are as near as {} grants, and says why.",
+        table::count(verdicts, Standing::Met),
+        verdicts.len(),
+        table::count(verdicts, Standing::AtLimit),
+        limits::FILE
+    ));
     let mut rows = table::verdicts(verdicts);
     for (row, verdict) in rows.rows.iter_mut().zip(verdicts) {
-        if !verdict.is_met {
+        if verdict.standing == Standing::Missed {
             stress(row);
         }
     }
@@ -126,14 +130,14 @@ mod tests {
                 },
             ];
         }
-        let missed = Verdict {
+        let missed = Judged {
             scenario: "t".to_owned(),
             target: "score >= 0.95".to_owned(),
             found: "0.9000".to_owned(),
-            is_met: false,
+            standing: Standing::Missed,
         };
         let page = page(&all, &[missed], 3);
-        assert!(page.contains("Met 0 of 1."), "{page}");
+        assert!(page.contains("Met 0 of 1;"), "{page}");
         assert!(
             page.contains("<strong>score &gt;= 0.95</strong>"),
             "what is missed is stressed"

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::Comparison;
+use crate::limits::{Judged, Standing};
 use crate::report::table;
 use crate::scenario::{Measure, Scenario};
-use crate::targets::Verdict;
 
 /// A table: its head, and its rows with as many cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,14 +91,13 @@ pub fn scores(comparison: &Comparison) -> Rows {
 
 /// The verdicts below each other.
 #[must_use]
-pub fn verdicts(verdicts: &[Verdict]) -> Rows {
+pub fn verdicts(verdicts: &[Judged]) -> Rows {
     let rows = verdicts.iter().map(|verdict| {
-        let met = if verdict.is_met { "met" } else { "MISSED" };
         vec![
             verdict.scenario.clone(),
             verdict.target.clone(),
             verdict.found.clone(),
-            met.to_owned(),
+            verdict.standing.name().to_owned(),
         ]
     });
     Rows {
@@ -107,9 +106,24 @@ pub fn verdicts(verdicts: &[Verdict]) -> Rows {
     }
 }
 
+/// The verdicts of one standing as lines that begin with a word, and end with a line break.
+#[must_use]
+pub fn lines(verdicts: &[Judged], standing: Standing, word: &str) -> String {
+    let those = verdicts.iter().filter(|one| one.standing == standing);
+    let line = |one: &Judged| format!("{word}  {}: {}: {}\n", one.scenario, one.target, one.found);
+    those.map(line).collect()
+}
+
+/// How many verdicts have a standing.
+#[must_use]
+pub fn count(verdicts: &[Judged], standing: Standing) -> usize {
+    let those = verdicts.iter().filter(|one| one.standing == standing);
+    those.count()
+}
+
 /// Everything for a terminal.
 #[must_use]
-pub fn text(comparison: &Comparison, verdicts: &[Verdict]) -> String {
+pub fn text(comparison: &Comparison, verdicts: &[Judged]) -> String {
     let mut text = String::new();
     for scenario in &comparison.scenarios {
         let rows = contenders(comparison, scenario);
@@ -149,12 +163,17 @@ mod tests {
     #[test]
     fn text_says_what_is_missed() {
         let all = comparison(&[(OURS, false, 0.9), ("other", false, 0.95)]);
-        let missed = Verdict {
+        let missed = Judged {
             scenario: "t".to_owned(),
             target: "score within 0.01 of the best untuned rival".to_owned(),
             found: "0.9000 (other 0.9500)".to_owned(),
-            is_met: false,
+            standing: Standing::Missed,
         };
+        assert_eq!(
+            lines(std::slice::from_ref(&missed), Standing::Missed, "FAILED"),
+            "FAILED  t: score within 0.01 of the best untuned rival: 0.9000 (other 0.9500)\n"
+        );
+        assert_eq!(count(std::slice::from_ref(&missed), Standing::Met), 0);
         let text = text(&all, &[missed]);
         assert!(text.contains("0.9000 (other 0.9500)   MISSED"), "{text}");
         assert!(text.contains("t             0.90   0.95"), "{text}");

@@ -1,32 +1,76 @@
-//! A comparison against the targets, and who the rivals to beat are.
+//! A comparison against the targets and the limits, and who the rivals to beat are.
 
 use super::{Comparison, OURS};
 use crate::contender::Kind;
+use crate::limits::row::{self, Row, Scores};
+use crate::limits::{self, Held, Judged, Limits};
 use crate::scenario::Measure;
-use crate::targets::{self, Score, Targets, Verdict};
+use crate::targets::{self, Gap, Score, Targets};
 
-/// Whether each target is met by the medians; none without our contender.
+/// What a comparison is held against.
+#[derive(Debug, Clone, Copy)]
+pub struct Bar<'a> {
+    /// What must be reached.
+    pub targets: &'a Targets,
+    /// Where less is granted.
+    pub limits: &'a Limits,
+    /// Rows of the page on the limits; without them the run is not held against list and page.
+    pub rows: Option<&'a [Row]>,
+}
+
+/// Whether each target is met by the medians, in the order of the scenarios; none without our contender.
 #[must_use]
-pub fn verdicts(comparison: &Comparison, targets: &Targets) -> Vec<Verdict> {
+pub fn verdicts(comparison: &Comparison, bar: Bar<'_>) -> Vec<Judged> {
     if !comparison.contenders.iter().any(|kind| kind.name == OURS) {
         return Vec::new();
     }
-    let played = comparison.scenarios.iter().map(|s| s.name.as_str());
+    let scenarios = comparison.scenarios.iter().map(|s| s.name.as_str());
+    let played: Vec<&str> = scenarios.collect();
     let ours = |scenario: &str, measure| comparison.median(scenario, OURS, measure);
-    let scores = |scenario: &str| {
-        let scored = |kind: &Kind| {
-            let score = comparison.median(scenario, kind.name, Measure::Score)?;
-            Some(Score {
-                contender: kind.name.to_owned(),
-                kind: role(kind),
-                score,
-            })
-        };
-        // The last of equals counts as best there: the first in the tables is to be named.
-        let kinds = comparison.contenders.iter().rev();
-        kinds.filter_map(scored).collect()
+    let ranges = bar.targets.judge(&played, ours, |_| Vec::new());
+    let mut judged: Vec<Judged> = ranges.into_iter().map(Judged::from).collect();
+    for scenario in &played {
+        judged.extend(against_rivals(comparison, scenario, bar));
+    }
+    // Those about several scenarios stand at the end.
+    judged.sort_by_key(|one| {
+        let place = played.iter().position(|name| *name == one.scenario);
+        place.unwrap_or(played.len())
+    });
+    judged
+}
+
+/// Our score in a scenario beside the best rivals', and the page's row about that.
+fn against_rivals(comparison: &Comparison, scenario: &str, bar: Bar<'_>) -> Vec<Judged> {
+    let gaps = gaps(comparison, scenario, bar.targets);
+    let limit = bar.limits.scenarios.get(scenario);
+    let held = match bar.rows {
+        Some(_) => Held::Whole,
+        None => Held::Part,
     };
-    targets.judge(&played.collect::<Vec<_>>(), ours, scores)
+    let judge = |gap| limits::judge(scenario, gap, limit, held);
+    let mut judged: Vec<Judged> = gaps.iter().map(judge).collect();
+    if let (Some(_), Some(rows), Some(found)) = (limit, bar.rows, Scores::of(&gaps)) {
+        judged.push(row::agree(scenario, rows, &found));
+    }
+    judged
+}
+
+/// Our score in a scenario beside the best rival of each kind.
+#[must_use]
+pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<Gap> {
+    let scored = |kind: &Kind| {
+        let score = comparison.median(scenario, kind.name, Measure::Score)?;
+        Some(Score {
+            contender: kind.name.to_owned(),
+            kind: role(kind),
+            score,
+        })
+    };
+    // The last of equals counts as best there: the first in the tables is to be named.
+    let kinds = comparison.contenders.iter().rev();
+    let scores: Vec<Score> = kinds.filter_map(scored).collect();
+    targets.comparison.gaps(&scores)
 }
 
 fn role(kind: &Kind) -> targets::Kind {
@@ -56,13 +100,55 @@ pub fn best(comparison: &Comparison, scenario: &str, is_tuned: bool) -> Option<&
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::super::tests::comparison;
     use super::*;
+    use crate::limits::row::Best;
+    use crate::limits::{Limit, Standing};
 
     fn targets() -> Targets {
         let text = "scenarios.t = { score = { min = 0.95 } }\n\
             comparison = { behind_best_untuned = 0.01, behind_tuned = 0.02 }";
         Targets::parse(text, "test").unwrap()
+    }
+
+    /// What is granted to scenario "t" against rivals that nobody tuned; nothing without a bound.
+    fn limits(bound: Option<f64>) -> Limits {
+        let limit = |bound| Limit {
+            behind_best_untuned: Some(bound),
+            behind_tuned: None,
+            reason: "because".to_owned(),
+            see: "why".to_owned(),
+        };
+        let scenarios = bound.map(|bound| ("t".to_owned(), limit(bound)));
+        Limits {
+            seeds: 1,
+            scenarios: scenarios.into_iter().collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    fn judged(comparison: &Comparison, limits: &Limits, rows: Option<&[Row]>) -> Vec<Judged> {
+        let bar = Bar {
+            targets: &targets(),
+            limits,
+            rows,
+        };
+        verdicts(comparison, bar)
+    }
+
+    fn standings(judged: &[Judged]) -> Vec<Standing> {
+        judged.iter().map(|one| one.standing).collect()
+    }
+
+    /// We are 0.03 behind the best that nobody tuned, and 0.025 behind the tuned one.
+    fn behind() -> Comparison {
+        comparison(&[
+            (OURS, false, 0.97),
+            ("worse", false, 0.5),
+            ("best", false, 1.0),
+            ("tuned", true, 0.985),
+        ])
     }
 
     #[test]
@@ -73,13 +159,9 @@ mod tests {
             ("best", false, 0.98),
             ("tuned", true, 0.995),
         ]);
-        let met: Vec<bool> = verdicts(&all, &targets())
-            .iter()
-            .map(|v| v.is_met)
-            .collect();
         assert_eq!(
-            met,
-            [true, true, false],
+            standings(&judged(&all, &limits(None), None)),
+            [Standing::Met, Standing::Met, Standing::Missed],
             "its range, the untuned, the tuned"
         );
         assert_eq!(best(&all, "t", false), Some("best"));
@@ -87,8 +169,53 @@ mod tests {
     }
 
     #[test]
+    fn what_is_granted_is_a_limit_and_what_is_not_is_missed() {
+        let standing = |bound| standings(&judged(&behind(), &limits(bound), None))[1];
+        assert_eq!(standing(None), Standing::Missed, "it is not listed");
+        assert_eq!(standing(Some(0.035)), Standing::AtLimit);
+        assert_eq!(standing(Some(0.025)), Standing::Missed, "by more than that");
+    }
+
+    #[test]
+    fn a_whole_run_is_held_against_the_page() {
+        let limits = limits(Some(0.035));
+        let row = |ours| {
+            let best = |rival: &str, score| Best {
+                rival: rival.to_owned(),
+                score,
+            };
+            let scores = Scores {
+                ours,
+                untuned: best("best", 1.0),
+                tuned: best("tuned", 0.985),
+            };
+            Row::new("t", scores, &limits.scenarios["t"])
+        };
+        let last = |rows: &[Row]| {
+            let judged = judged(&behind(), &limits, Some(rows));
+            assert_eq!(judged.len(), 4, "{judged:?}");
+            judged[3].standing
+        };
+        assert_eq!(last(&[row(0.97)]), Standing::Met);
+        assert_eq!(last(&[row(0.98)]), Standing::Missed);
+        assert_eq!(last(&[]), Standing::Missed);
+    }
+
+    #[test]
+    fn what_is_listed_without_need_is_missed_in_a_whole_run() {
+        let all = comparison(&[(OURS, false, 0.97), ("best", false, 0.97)]);
+        let limits = limits(Some(0.035));
+        assert_eq!(standings(&judged(&all, &limits, None))[1], Standing::Met);
+        assert_eq!(
+            standings(&judged(&all, &limits, Some(&[])))[1],
+            Standing::Missed
+        );
+    }
+
+    #[test]
     fn without_us_there_is_no_verdict() {
-        assert!(verdicts(&comparison(&[("other", false, 1.0)]), &targets()).is_empty());
+        let all = comparison(&[("other", false, 1.0)]);
+        assert!(judged(&all, &limits(None), None).is_empty());
     }
 
     #[test]
@@ -97,7 +224,7 @@ mod tests {
         assert_eq!(best(&all, "t", false), Some("a"));
         assert_eq!(best(&all, "t", true), None);
         let all = comparison(&[(OURS, false, 0.9), ("a", false, 0.9), ("b", false, 0.9)]);
-        let verdicts = verdicts(&all, &targets());
-        assert!(verdicts[1].found.contains("(a "), "{verdicts:?}");
+        let judged = judged(&all, &limits(None), None);
+        assert!(judged[1].found.contains("(a "), "{judged:?}");
     }
 }

@@ -56,7 +56,8 @@ impl Targets {
             verdicts.extend(ranges.map(|(measure, range)| {
                 judge_range(scenario, *measure, *range, ours(scenario, *measure))
             }));
-            verdicts.extend(self.comparison.judge(scenario, &scores(scenario)));
+            let gaps = self.comparison.gaps(&scores(scenario));
+            verdicts.extend(gaps.iter().map(|gap| gap.verdict(scenario)));
         }
         let score = |scenario: &String| {
             let is_played = played.contains(&scenario.as_str());
@@ -76,9 +77,58 @@ fn judge_range(scenario: &str, measure: Measure, range: Range, found: Option<f64
     }
 }
 
+/// Our score beside the best rival of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gap {
+    /// The kind of rival.
+    pub kind: Kind,
+    /// Our score.
+    pub ours: f64,
+    /// The best rival of that kind.
+    pub rival: Score,
+    /// How far behind it we may be.
+    pub rule: f64,
+}
+
+impl Gap {
+    /// How far we are behind; negative where we are ahead.
+    #[must_use]
+    pub fn behind(&self) -> f64 {
+        self.rival.score - self.ours
+    }
+
+    /// Whether we are behind by no more than `bound`.
+    #[must_use]
+    pub fn is_within(&self, bound: f64) -> bool {
+        self.behind() <= bound + ROUNDING
+    }
+
+    /// What the rule asks, and what was found.
+    #[must_use]
+    pub fn verdict(&self, scenario: &str) -> Verdict {
+        let name = match self.kind {
+            Kind::Ours => "best of ours",
+            Kind::Untuned => "best untuned rival",
+            Kind::Tuned => "tuned rival",
+        };
+        Verdict {
+            scenario: scenario.to_owned(),
+            target: format!("score within {} of the {name}", self.rule),
+            found: format!(
+                "{} ({} {})",
+                shown(self.ours),
+                self.rival.contender,
+                shown(self.rival.score)
+            ),
+            is_met: self.is_within(self.rule),
+        }
+    }
+}
+
 impl Comparison {
-    /// Our score beside the best of each kind of rival.
-    fn judge(&self, scenario: &str, scores: &[Score]) -> Vec<Verdict> {
+    /// Our score beside the best of each kind of rival that there is; the last of equals counts as best.
+    #[must_use]
+    pub fn gaps(&self, scores: &[Score]) -> Vec<Gap> {
         let best = |kind| {
             let of_kind = scores.iter().filter(move |score| score.kind == kind);
             of_kind.max_by(|a, b| a.score.total_cmp(&b.score))
@@ -87,28 +137,18 @@ impl Comparison {
             return Vec::new();
         };
         let kinds = [
-            (
-                Kind::Untuned,
-                "best untuned rival",
-                self.behind_best_untuned,
-            ),
-            (Kind::Tuned, "tuned rival", self.behind_tuned),
+            (Kind::Untuned, self.behind_best_untuned),
+            (Kind::Tuned, self.behind_tuned),
         ];
-        let judge = |(kind, name, behind)| {
-            let rival: &Score = best(kind)?;
-            Some(Verdict {
-                scenario: scenario.to_owned(),
-                target: format!("score within {behind} of the {name}"),
-                found: format!(
-                    "{} ({} {})",
-                    shown(ours.score),
-                    rival.contender,
-                    shown(rival.score)
-                ),
-                is_met: ours.score >= rival.score - behind - ROUNDING,
+        let gap = |(kind, rule)| {
+            Some(Gap {
+                kind,
+                ours: ours.score,
+                rival: best(kind)?.clone(),
+                rule,
             })
         };
-        kinds.into_iter().filter_map(judge).collect()
+        kinds.into_iter().filter_map(gap).collect()
     }
 }
 

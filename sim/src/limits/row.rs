@@ -1,0 +1,231 @@
+//! A row of the page's table. What is granted and why comes from the list; the figures come from a whole run, which
+//! writes them or holds them to what it found ([`agree`]).
+
+use super::page::FILE;
+use super::{Judged, Limit, Standing};
+use crate::targets::{Gap, Kind};
+
+/// How far a figure of the page may be from the one found: laws change in small steps, and not every one of them is
+/// worth a new table.
+const STALE: f64 = 0.005;
+
+/// Half of the last digit that the table shows, of two figures.
+const DIGITS: f64 = 0.001;
+
+/// A contender with its score.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Best {
+    /// The best of its kind, or one of those that are.
+    pub rival: String,
+    /// Its score.
+    pub score: f64,
+}
+
+/// The figures of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores {
+    /// Our score.
+    pub ours: f64,
+    /// The best contender that nobody tuned.
+    pub untuned: Best,
+    /// The best that somebody did.
+    pub tuned: Best,
+}
+
+impl Scores {
+    /// From the gaps to both kinds of rival; none without one of them.
+    #[must_use]
+    pub fn of(gaps: &[Gap]) -> Option<Self> {
+        let best = |kind| {
+            let gap = gaps.iter().find(|gap| gap.kind == kind)?;
+            Some(Best {
+                rival: gap.rival.contender.clone(),
+                score: gap.rival.score,
+            })
+        };
+        Some(Self {
+            ours: gaps.first()?.ours,
+            untuned: best(Kind::Untuned)?,
+            tuned: best(Kind::Tuned)?,
+        })
+    }
+
+    fn agree(&self, found: &Self) -> bool {
+        let pairs = [
+            (self.ours, found.ours),
+            (self.untuned.score, found.untuned.score),
+            (self.tuned.score, found.tuned.score),
+        ];
+        pairs
+            .iter()
+            .all(|(says, found)| (says - found).abs() <= STALE)
+    }
+
+    fn cells(&self) -> String {
+        format!(
+            "{:.3} | {} {:.3} | {} {:.3}",
+            self.ours, self.untuned.rival, self.untuned.score, self.tuned.rival, self.tuned.score
+        )
+    }
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The scenario.
+    pub scenario: String,
+    /// Its figures.
+    pub scores: Scores,
+    /// What is granted, as it is written.
+    granted: String,
+    /// Why, as it is written.
+    why: String,
+}
+
+impl Row {
+    /// The row of a scenario of the list.
+    #[must_use]
+    pub fn new(scenario: &str, scores: Scores, limit: &Limit) -> Self {
+        let bound = |bound: Option<f64>| bound.map_or_else(|| "-".to_owned(), |b| b.to_string());
+        Self {
+            scenario: scenario.to_owned(),
+            scores,
+            granted: format!(
+                "{}, {}",
+                bound(limit.behind_best_untuned),
+                bound(limit.behind_tuned)
+            ),
+            why: format!("[{}](#{})", limit.reason, limit.see),
+        }
+    }
+
+    pub(super) fn line(&self) -> String {
+        let (name, figures) = (&self.scenario, self.scores.cells());
+        format!("| {name} | {figures} | {} | {} |", self.granted, self.why)
+    }
+
+    pub(super) fn read(line: &str) -> Option<Self> {
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').collect();
+        let cells: Vec<&str> = cells.into_iter().map(str::trim).collect();
+        let [scenario, ours, untuned, tuned, granted, why] = cells.as_slice() else {
+            return None;
+        };
+        let best = |cell: &str| {
+            let (rival, score) = cell.rsplit_once(' ')?;
+            Some(Best {
+                rival: rival.to_owned(),
+                score: score.parse().ok()?,
+            })
+        };
+        Some(Self {
+            scenario: (*scenario).to_owned(),
+            scores: Scores {
+                ours: ours.parse().ok()?,
+                untuned: best(untuned)?,
+                tuned: best(tuned)?,
+            },
+            granted: (*granted).to_owned(),
+            why: (*why).to_owned(),
+        })
+    }
+
+    /// What the row says that the list does not: other words, and figures further behind than is granted.
+    pub(super) fn faults(&self, limit: &Limit) -> Vec<String> {
+        let mut faults = Vec::new();
+        let expected = Self::new(&self.scenario, self.scores.clone(), limit);
+        if *self != expected {
+            faults.push(format!("expected {}", expected.line()));
+        }
+        let rivals = [
+            (&self.scores.untuned, limit.behind_best_untuned),
+            (&self.scores.tuned, limit.behind_tuned),
+        ];
+        for (rival, bound) in rivals {
+            let behind = rival.score - self.scores.ours;
+            if bound.is_some_and(|bound| behind > bound + DIGITS) {
+                faults.push(format!(
+                    "{behind:.3} behind {}, more than is granted",
+                    rival.rival
+                ));
+            }
+        }
+        faults
+    }
+}
+
+/// Whether the page's row of a scenario tells what was found.
+#[must_use]
+pub(crate) fn agree(scenario: &str, rows: &[Row], found: &Scores) -> Judged {
+    let row = rows.iter().find(|row| row.scenario == scenario);
+    let is_true = row.is_some_and(|row| row.scores.agree(found));
+    let says = row.map_or_else(|| "no row".to_owned(), |row| row.scores.cells());
+    Judged {
+        scenario: scenario.to_owned(),
+        target: format!("its row in {FILE}, within {STALE}"),
+        found: if is_true {
+            found.cells()
+        } else {
+            format!("{}; the page says {says}", found.cells())
+        },
+        standing: if is_true {
+            Standing::Met
+        } else {
+            Standing::Missed
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::Score;
+
+    fn found(ours: f64) -> Scores {
+        let best = |rival: &str, score| Best {
+            rival: rival.to_owned(),
+            score,
+        };
+        Scores {
+            ours,
+            untuned: best("none", 1.0),
+            tuned: best("static-tuned", 0.999),
+        }
+    }
+
+    #[test]
+    fn figures_that_are_no_longer_true_are_missed() {
+        let line =
+            "| outage | 0.978 | none 1.000 | static-tuned 0.999 | 0.03, - | [probes](#limits) |";
+        let rows = [Row::read(line).unwrap()];
+        let standing = |scenario, ours| agree(scenario, &rows, &found(ours)).standing;
+        assert_eq!(standing("outage", 0.982), Standing::Met);
+        assert_eq!(standing("outage", 0.985), Standing::Missed);
+        assert_eq!(standing("hang", 0.978), Standing::Missed, "it has no row");
+        let judged = agree("outage", &rows, &found(0.985));
+        assert!(
+            judged.found.contains("says 0.978 | none 1.000"),
+            "{}",
+            judged.found
+        );
+    }
+
+    #[test]
+    fn scores_are_the_best_of_both_kinds() {
+        let gap = |kind, contender: &str, score| Gap {
+            kind,
+            ours: 0.978,
+            rival: Score {
+                contender: contender.to_owned(),
+                kind,
+                score,
+            },
+            rule: 0.01,
+        };
+        let gaps = [
+            gap(Kind::Untuned, "none", 1.0),
+            gap(Kind::Tuned, "static-tuned", 0.999),
+        ];
+        assert_eq!(Scores::of(&gaps), Some(found(0.978)));
+        assert_eq!(Scores::of(&gaps[..1]), None);
+    }
+}
