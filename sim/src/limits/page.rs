@@ -120,7 +120,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::Limit;
-    use super::super::row::{Best, Scores};
+    use super::super::row::tests::found;
     use super::*;
 
     const TEXT: &str = "# Limits\n\n```text\n# no heading\n```\n\n## Within 0.01 of `none`\n\n\
@@ -141,18 +141,6 @@ mod tests {
         Limits {
             seeds: 7,
             scenarios: scenarios.collect::<BTreeMap<_, _>>(),
-        }
-    }
-
-    fn found(ours: f64) -> Scores {
-        let best = |rival: &str, score| Best {
-            rival: rival.to_owned(),
-            score,
-        };
-        Scores {
-            ours,
-            untuned: best("none", 1.0),
-            tuned: best("static-tuned", 0.999),
         }
     }
 

@@ -176,11 +176,12 @@ pub(crate) fn agree(scenario: &str, rows: &[Row], found: &Scores) -> Judged {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::targets::Score;
 
-    fn found(ours: f64) -> Scores {
+    /// Scores beside `none`, that nobody tuned, and `static-tuned`.
+    pub(in crate::limits) fn found(ours: f64) -> Scores {
         let best = |rival: &str, score| Best {
             rival: rival.to_owned(),
             score,
