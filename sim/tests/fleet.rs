@@ -136,3 +136,23 @@ fn what_a_fleet_cannot_play_is_refused() {
     let refused = fleet::play(&fleet, 1, &|_| ()).unwrap_err().to_string();
     assert!(refused.contains("workers = 1"), "{refused}");
 }
+
+/// Who cut alone took what others got for a slower service, and who had few requests left the others by chance.
+#[test]
+fn sidecars_come_to_shares_that_are_alike_and_light_callers_are_not_put_off() {
+    let size = Size {
+        callers: 300,
+        rps: 30_000.0,
+        endpoints: 30,
+        ..SMALL
+    };
+    let overload = |story: Story| {
+        let figures = play(&story.fleet(&size, Topology::Sidecars), 2).figures;
+        figures.phase("overload").unwrap().clone()
+    };
+    let equal = overload(Story::Overload);
+    assert!(equal.served_fairness.unwrap() > 0.95, "{equal:?}");
+    assert!(equal.score > 0.98, "{equal:?}");
+    let unequal = overload(Story::Unequal);
+    assert!(unequal.served_light >= unequal.served_heavy, "{unequal:?}");
+}

@@ -10,6 +10,7 @@
 
 use core::time::Duration;
 
+use crate::sample::Sample;
 use crate::time::Instant;
 
 /// Experiments are made whenever the clock passes a multiple of this.
@@ -33,6 +34,15 @@ pub(super) struct Point {
     pub(super) in_flight: f64,
     /// Answers a second.
     pub(super) throughput: f64,
+}
+
+impl Point {
+    pub(super) fn of(measured: &Sample) -> Self {
+        Self {
+            in_flight: measured.mean_in_flight(),
+            throughput: measured.throughput(),
+        }
+    }
 }
 
 /// What a cut says about throughput.

@@ -34,6 +34,10 @@ const FEW: f64 = 6.0;
 const STILL_QUEUED: f64 = 0.75;
 /// One step down while the baseline is in doubt: larger, as every step is one more measurement.
 const SEEK_DOWN: f64 = 0.6;
+/// Others cut when their window is complete: what a proxy among many measures after a cut is of so long at the least.
+const OTHERS_FOLLOW: Duration = Duration::from_secs(1);
+/// Latency that has fallen to this share of what it was before the cut shows a queue.
+const FALLEN: f64 = 0.9;
 
 /// What a measurement says about the baseline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +60,8 @@ pub(super) struct Belief {
     pub(super) model: f64,
     /// 0 when unknown.
     pub(super) endpoints: u32,
+    /// Whether most of a queue is of other proxies.
+    pub(super) is_one_of_many: bool,
     /// The burst limit: more could not be served within the objective.
     pub(super) most: f64,
 }
@@ -75,11 +81,17 @@ struct Before {
     point: Point,
     /// The limit to go back to when the cut says nothing; 0 when there is no going back.
     limit: f64,
+    /// The low latency quantile, seconds, where the cut was on no beat: others may have cut meanwhile; else 0.
+    low: f64,
 }
 
 impl From<Point> for Before {
     fn from(point: Point) -> Self {
-        Self { point, limit: 0.0 }
+        Self {
+            point,
+            limit: 0.0,
+            low: 0.0,
+        }
     }
 }
 
@@ -130,13 +142,14 @@ impl Knee {
         self.measured = None;
     }
 
-    /// A queue stands: from what was in flight down to the model.
-    pub(crate) fn enter(&mut self, model: f64, in_flight: f64, throughput: f64) {
+    /// A queue stands: from what was in flight down to the model. `low` is the low latency quantile, seconds.
+    pub(super) fn enter(&mut self, model: f64, point: Point, low: f64) {
         self.value = model;
         self.mode = Mode::Hold;
-        self.test(Point {
-            in_flight,
-            throughput,
+        self.test(Before {
+            point,
+            limit: 0.0,
+            low,
         });
     }
 
@@ -167,11 +180,15 @@ impl Knee {
             && self.mode == Mode::Hold
             && self.before.is_none()
             && window.tally.refused_for_load() > 0
-            && let Some(last) = self.last
+            && let Some(point) = self.last.or_else(|| self.so_far(window, belief))
         {
             let limit = self.value;
             self.value *= STEP_DOWN;
-            self.test(Before { point: last, limit });
+            self.test(Before {
+                point,
+                limit,
+                low: 0.0,
+            });
             return Verdict::Nothing;
         }
         if self.settling {
@@ -191,18 +208,30 @@ impl Knee {
         } else {
             PATIENCE
         };
-        if measured.tally.latency.len() < MEASURED && measured.span < patience {
+        let others_follow =
+            self.before.is_some() && belief.is_one_of_many && measured.span < OTHERS_FOLLOW;
+        let is_short = measured.tally.latency.len() < MEASURED || others_follow;
+        if is_short && measured.span < patience {
             self.measured = Some(measured);
             return Verdict::Nothing;
         }
         self.step(&measured, belief)
     }
 
+    /// What was measured since the value has changed, though it is not enough: a proxy among many that let a beat pass would
+    /// be foreign to those who cut.
+    fn so_far(&self, window: &Sample, belief: &Belief) -> Option<Point> {
+        belief.is_one_of_many.then(|| {
+            let mut sample = self.measured.clone();
+            if let Some(sample) = &mut sample {
+                sample.extend(window);
+            }
+            Point::of(sample.as_ref().unwrap_or(window))
+        })
+    }
+
     fn step(&mut self, measured: &Sample, belief: &Belief) -> Verdict {
-        let now_at = Point {
-            in_flight: measured.mean_in_flight(),
-            throughput: measured.throughput(),
-        };
+        let now_at = Point::of(measured);
         if let Some(before) = self.before.take() {
             if let Some(verdict) = self.conclude(before, now_at, measured, belief) {
                 return verdict;
@@ -226,7 +255,7 @@ impl Knee {
     ) -> Option<Verdict> {
         let latency = &measured.tally.latency;
         let measured_low = low(latency).unwrap_or_default();
-        let loss = self.loss(before.point, now_at, measured, belief);
+        let loss = self.loss(before, now_at, measured, belief);
         self.peak = self
             .peak
             .max(now_at.throughput)
@@ -269,14 +298,18 @@ impl Knee {
         }
     }
 
-    fn loss(&self, before: Point, now_at: Point, measured: &Sample, belief: &Belief) -> Loss {
+    fn loss(&self, before: Before, now_at: Point, measured: &Sample, belief: &Belief) -> Loss {
         let no_queue = match self.mode {
             Mode::Seek => NO_QUEUE_SEEKING,
             Mode::Hold => NO_QUEUE,
         };
-        let is_late = low(&measured.tally.latency).unwrap_or_default() > belief.plausible_low;
-        match loss(before, now_at, measured.span, no_queue) {
-            Loss::Lost if before.in_flight < FEW && is_late => Loss::Unclear,
+        let measured_low = low(&measured.tally.latency).unwrap_or_default();
+        let is_late = measured_low > belief.plausible_low;
+        let others_cut = belief.is_one_of_many && measured_low < before.low * FALLEN;
+        match loss(before.point, now_at, measured.span, no_queue) {
+            // A queue has become shorter: what throughput was lost others have got.
+            Loss::Lost | Loss::Partly if others_cut => Loss::Kept,
+            Loss::Lost if before.point.in_flight < FEW && is_late => Loss::Unclear,
             // A few in flight, late as before: others may have taken their place.
             Loss::Partly if now_at.in_flight < FEW && is_late => Loss::Kept,
             loss => loss,
@@ -331,4 +364,77 @@ impl Knee {
 
 fn low(latency: &Histogram) -> Option<f64> {
     latency.quantile(LOW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::Count;
+
+    /// A second with `answers` that took `ms` each, so many of them in flight as Little's law says.
+    fn second(answers: u32, ms: u64) -> Sample {
+        let mut sample = Sample::empty(Duration::from_secs(1));
+        let latency = Duration::from_millis(ms);
+        (0..answers).for_each(|_| sample.tally.latency.record(latency));
+        let in_flight_ms = u64::from(answers) * ms;
+        sample
+            .tally
+            .add(Count::InFlightMicros, in_flight_ms * 1_000);
+        sample.in_flight = u32::try_from(in_flight_ms / 1_000).unwrap();
+        sample.tally.add_shed(crate::shed::ShedReason::Limit, true);
+        sample
+    }
+
+    fn belief(is_one_of_many: bool) -> Belief {
+        Belief {
+            low: 0.02,
+            plausible_low: 0.09,
+            model: 27.0,
+            endpoints: 100,
+            is_one_of_many,
+            most: 100.0,
+        }
+    }
+
+    /// What a cut from a hundred in flight says, on no beat, when answers take so many milliseconds after it.
+    fn after_a_cut(is_one_of_many: bool, ms: u64) -> Verdict {
+        let mut knee = Knee::at(0.0);
+        let before = Point {
+            in_flight: 100.0,
+            throughput: 400.0,
+        };
+        knee.enter(27.0, before, 0.23);
+        let answers = u32::try_from(27_000 / ms).unwrap();
+        let belief = belief(is_one_of_many);
+        assert!(knee.settling, "what was let in before the cut comes first");
+        knee.update(&second(answers, ms), &belief, Instant::ZERO);
+        knee.update(&second(answers, ms), &belief, Instant::ZERO)
+    }
+
+    #[test]
+    fn a_queue_that_others_cut_as_well_is_no_slower_service() {
+        // Their cuts made it shorter, and what this proxy gave up is theirs now.
+        assert_eq!(after_a_cut(true, 150), Verdict::Nothing);
+        let alone = after_a_cut(false, 150);
+        assert!(matches!(alone, Verdict::BaselineMoved(_)), "{alone:?}");
+        let slower = after_a_cut(true, 230);
+        assert!(
+            matches!(slower, Verdict::BaselineMoved(_)),
+            "latency has not fallen: {slower:?}"
+        );
+    }
+
+    /// The limit on a beat that comes before anything was measured.
+    fn on_an_early_beat(is_one_of_many: bool) -> f64 {
+        let mut knee = Knee::at(8.0);
+        let belief = belief(is_one_of_many);
+        knee.update(&second(20, 100), &belief, Instant::ZERO + BEAT);
+        knee.value()
+    }
+
+    #[test]
+    fn one_of_many_cuts_on_every_beat() {
+        assert!((on_an_early_beat(true) - 8.0 * STEP_DOWN).abs() < 1e-9);
+        assert!((on_an_early_beat(false) - 8.0).abs() < 1e-9);
+    }
 }

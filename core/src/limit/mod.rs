@@ -24,6 +24,7 @@ mod in_force;
 mod knee;
 mod learned;
 mod proof;
+mod share;
 mod standing;
 
 use core::time::Duration;
@@ -36,10 +37,12 @@ use baseline::{Baseline, LOW};
 use burst::{Burst, Known, Queue};
 use capacity::Capacity;
 use ceiling::Ceiling;
+use cut::Point;
 use figures::{BUSY_DELAY, Figures};
 use in_force::{InForce, Wanted};
 use knee::{Belief, Knee, Verdict};
 use proof::Proof;
+use share::is_one_of_many;
 use standing::{Change, Standing, Usual};
 
 pub use learned::{Learned, LimitReason};
@@ -151,7 +154,10 @@ impl Limiter {
         let unheld = self.burst.value().max(self.knee.value());
         self.ceiling.update(sample, unheld, tolerated, now);
         if self.standing.stands() {
-            self.standing.relieve(sample, self.knee.value(), now);
+            // Who carries less than one request holds no queue, and has a limit that chance alone meets.
+            let holds_with_others = self.is_one_of_many() && self.carried() >= 1.0;
+            self.standing
+                .relieve(sample, self.knee.value(), holds_with_others, now);
         }
         if f64::from(sample.in_flight) < self.in_force.limit * ROOM
             && sample.tally.refused_for_load() == 0
@@ -196,6 +202,16 @@ impl Limiter {
         };
         let wanted = Wanted { limit, law, burst };
         self.in_force.set(&wanted, &self.ceiling, min, max)
+    }
+
+    /// What is in flight without a queue, by Little's law.
+    fn carried(&self) -> f64 {
+        self.capacity.value() * self.baseline.mean
+    }
+
+    /// Whether a queue that stands is mostly of other proxies.
+    fn is_one_of_many(&self) -> bool {
+        is_one_of_many(self.carried(), self.endpoints)
     }
 
     fn follow_endpoints(&mut self, endpoints: u32) {
@@ -269,6 +285,7 @@ impl Limiter {
             } else {
                 self.burst.affordable(&self.baseline, slo)
             },
+            is_one_of_many: self.is_one_of_many(),
         };
         match self.standing.judge(figures, usual, now) {
             Change::Same => {}
@@ -278,7 +295,11 @@ impl Limiter {
                 let model = Knee::model(self.capacity.before_the_queue(), mean, self.endpoints);
                 // One short window shows more than is true as often as less.
                 let throughput = figures.throughput.min(self.capacity.value());
-                self.knee.enter(model, figures.in_flight, throughput);
+                let point = Point {
+                    in_flight: figures.in_flight,
+                    throughput,
+                };
+                self.knee.enter(model, point, self.sample_low);
             }
         }
     }
@@ -305,6 +326,7 @@ impl Limiter {
             plausible_low: slo.latency_target().as_secs_f64() * PLAUSIBLE_LOW,
             model: Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints),
             endpoints: self.endpoints,
+            is_one_of_many: self.is_one_of_many(),
             most: self.burst.value(),
         };
         match self.knee.update(window, &belief, now + ahead) {

@@ -43,6 +43,11 @@ const COSTLY_FOR: Duration = Duration::from_millis(150);
 /// limit would let the queue in again.
 const RELIEF: f64 = 0.9;
 const RELIEF_AFTER: Duration = Duration::from_millis(200);
+/// Where most of a queue is of others it must be gone as well, for so long, or a proxy with few requests would leave those
+/// who hold it by chance, and never come back: what they hold costs it nothing. Who has refused nothing for the longer
+/// time leaves all the same: its baseline may be of a service that was faster.
+const RELIEF_OF_MANY: Duration = Duration::from_secs(1);
+const RELIEF_ANYHOW: Duration = Duration::from_secs(4);
 /// When no queue was seen for so long, what is in flight beyond Little's law is no remnant of one: the upstream is slow
 /// with some requests.
 const CLEAR_AFTER: Duration = Duration::from_secs(2);
@@ -67,6 +72,8 @@ pub(super) struct Usual {
     pub(super) mean: f64,
     /// What a request may wait within the objective, seconds.
     pub(super) affordable: f64,
+    /// Whether most of a queue is of other proxies.
+    pub(super) is_one_of_many: bool,
 }
 
 /// Since when something has been so without a break.
@@ -177,7 +184,14 @@ impl Standing {
         self.busy_at = Some(now);
         let seconds = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let of_mean = seconds(usual.mean * STANDING_OF_MEAN);
-        let lasts = busy_for >= STANDING_AFTER.max(of_mean)
+        // Who has few of an upstream's requests has long windows: the one that shows it first is a part of the time. Later
+        // than others it would find the queue cut by them.
+        let shown_for = if usual.is_one_of_many {
+            busy_for + seconds(figures.span)
+        } else {
+            busy_for
+        };
+        let lasts = shown_for >= STANDING_AFTER.max(of_mean)
             || full_for >= FULL_FOR.max(seconds(usual.mean * FULL_OF_MEAN))
             || growing_for >= GROWING_FOR.max(of_mean);
         // The window that shows it first is a part of the time.
@@ -192,12 +206,23 @@ impl Standing {
 
     /// One round while a queue stands. Judged by rounds, not by windows: where traffic comes in packs, a whole window is
     /// never calm.
-    pub(super) fn relieve(&mut self, sample: &Sample, knee: f64, now: Instant) {
+    pub(super) fn relieve(
+        &mut self,
+        sample: &Sample,
+        knee: f64,
+        holds_with_others: bool,
+        now: Instant,
+    ) {
         let is_calm = sample.tally.refused_for_load() == 0
             && f64::from(sample.in_flight) < knee
             && sample.mean_in_flight() < knee * RELIEF;
         let calm_for = self.calm.update(is_calm, now);
-        if is_calm && calm_for >= RELIEF_AFTER {
+        let needed = match self.busy.since {
+            _ if !holds_with_others => RELIEF_AFTER,
+            None => RELIEF_OF_MANY,
+            Some(_) => RELIEF_ANYHOW,
+        };
+        if is_calm && calm_for >= needed {
             self.stands = false;
             self.calm = Spell::default();
         }
@@ -213,6 +238,7 @@ mod tests {
         limit: 90.0,
         mean: 0.04,
         affordable: 0.15,
+        is_one_of_many: false,
     };
 
     fn at(millis: u64) -> Instant {
@@ -285,5 +311,28 @@ mod tests {
         assert!(standing.stands());
         assert_eq!(stands_after(&mut standing, &steady), Some(500));
         assert_eq!(stands_after(&mut standing, &steady), None, "it is known");
+    }
+
+    /// After how many tenths of a second without a refusal a queue is over that others hold as well, if this proxy sees it
+    /// or does not.
+    fn over_after(holds_with_others: bool, is_seen: bool) -> u32 {
+        let mut standing = Standing::default();
+        standing.assume();
+        standing.busy.update(is_seen, at(0));
+        let round = Sample::empty(Duration::from_millis(100));
+        let tenths = (1..100).find(|tenth| {
+            standing.relieve(&round, 6.0, holds_with_others, at(tenth * 100));
+            !standing.stands()
+        });
+        u32::try_from(tenths.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn who_holds_a_queue_with_others_leaves_when_it_is_gone() {
+        let alone = over_after(false, true);
+        assert_eq!(alone, over_after(false, false));
+        let gone = over_after(true, false);
+        let seen = over_after(true, true);
+        assert!(alone < gone && gone < seen, "{alone} {gone} {seen}");
     }
 }

@@ -70,6 +70,8 @@ pub struct PhaseFigures {
     pub fairness: Option<f64>,
     /// Fairness of the share of its requests that each caller had admitted.
     pub served_fairness: Option<f64>,
+    /// The same among light and among heavy callers, the lesser of the two; none where all are equal.
+    pub alike_fairness: Option<f64>,
     /// That share, of all callers: its lowest 1 %, middle and highest 1 %.
     pub served_p01: f64,
     /// See [`Self::served_p01`].
@@ -197,6 +199,7 @@ impl PhaseFigures {
             wasted: number::ratio(counts.late + counts.gave_up, counts.admitted),
             fairness: admitted.fairness(),
             served_fairness: served.fairness(),
+            alike_fairness: fleet.heavy.and_then(|_| alike_fairness(shares)),
             served_p01: served_at(0.01),
             served_p50: served_at(0.5),
             served_p99: served_at(0.99),
@@ -223,6 +226,19 @@ fn slots(fleet: &Fleet, at: Duration) -> f64 {
     let stages = stages.unwrap_or_default();
     let current = stages.iter().rev().find(|(from, _)| *from <= at);
     current.map_or(0.0, |(_, now)| now.all_slots())
+}
+
+/// Fairness among callers who ask for as much: of the class where it is less.
+fn alike_fairness(shares: &[Share]) -> Option<f64> {
+    let of_class = |is_heavy| {
+        let mut served = Moments::default();
+        let class = shares.iter().filter(|share| share.is_heavy == is_heavy);
+        class
+            .filter(|share| share.offered > 0)
+            .for_each(|share| served.add(share.served()));
+        served.fairness()
+    };
+    Some(of_class(false)?.min(of_class(true)?))
 }
 
 /// The share of requests of one class of callers that was admitted.
