@@ -83,6 +83,7 @@ scenarios! {
     retry_storm: "retry-storm",
     rolling_restarts: "rolling-restarts",
     slow_endpoint: "slow-endpoint",
+    slower_for_good: "slower-for-good",
     steady: "steady",
     step: "step",
     stubborn_retries: "stubborn-retries",

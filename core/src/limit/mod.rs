@@ -9,7 +9,8 @@
 //!
 //! [`standing`] tells which. Neither needs a probing phase: the baseline is learned when the upstream is not busy
 //! ([`baseline`]), capacity when it is. What is assumed while a queue stands is tested by small cuts ([`knee`]): if
-//! throughput falls with the limit, there was no queue, and the baseline is what has moved.
+//! throughput falls with the limit, there was no queue, and the baseline is what has moved. Of a few requests latency says
+//! it ([`vain`]).
 //!
 //! Failures and refusals that grow with load put a ceiling on both ([`ceiling`]).
 
@@ -26,6 +27,7 @@ mod learned;
 mod proof;
 mod share;
 mod standing;
+mod vain;
 
 use core::time::Duration;
 
@@ -44,6 +46,7 @@ use knee::{Belief, Knee, Verdict};
 use proof::Proof;
 use share::is_one_of_many;
 use standing::{Change, Standing, Usual};
+use vain::Vain;
 
 pub use learned::{Learned, LimitReason};
 pub use standing::STANDING_AFTER;
@@ -80,6 +83,7 @@ pub(crate) struct Limiter {
     ceiling: Ceiling,
     standing: Standing,
     proof: Proof,
+    vain: Vain,
     window: Option<Sample>,
     sample_low: f64,
     sample_tail: f64,
@@ -102,6 +106,7 @@ impl Limiter {
             ceiling: Ceiling::resume(learned),
             standing: Standing::resume(learned.congested),
             proof: Proof::inherited(learned.baseline_mean > 0.0),
+            vain: Vain::default(),
             window: None,
             sample_low: f64::from(learned.sample_low),
             sample_tail: f64::from(learned.sample_tail),
@@ -225,6 +230,7 @@ impl Limiter {
             self.burst.scale(factor);
             self.knee.scale(factor);
             self.ceiling.scale(factor);
+            self.vain = Vain::default();
         }
         self.endpoints = endpoints;
     }
@@ -254,7 +260,7 @@ impl Limiter {
         if is_clean && !is_news && !self.standing.stands() {
             self.baseline.learn(latency, quantile);
         }
-        self.find_standing_queue(&figures, terms.slo, now);
+        self.find_standing_queue(window, &figures, terms.slo, now);
         self.prove_baseline(&figures, terms.slo, now);
         let queue = if self.standing.stands() {
             Queue::Standing
@@ -274,7 +280,7 @@ impl Limiter {
         }
     }
 
-    fn find_standing_queue(&mut self, figures: &Figures, slo: &Slo, now: Instant) {
+    fn find_standing_queue(&mut self, window: &Sample, figures: &Figures, slo: &Slo, now: Instant) {
         let mean = self.baseline.mean;
         let usual = Usual {
             limit: self.in_force.limit,
@@ -300,6 +306,7 @@ impl Limiter {
                     throughput,
                 };
                 self.knee.enter(model, point, self.sample_low);
+                self.vain.found(window, now);
             }
         }
     }
@@ -321,6 +328,13 @@ impl Limiter {
     fn move_knee(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let Terms { slo, ahead, .. } = terms;
         let quantile = slo.latency_quantile().as_f64();
+        if let Some(measured) = self.vain.held(window, slo.latency_target(), now) {
+            // There never was a queue: the upstream is slower.
+            self.baseline.restart(&measured, quantile);
+            self.proof.complete();
+            self.standing.end();
+            return;
+        }
         let belief = Belief {
             low: self.baseline.low,
             plausible_low: slo.latency_target().as_secs_f64() * PLAUSIBLE_LOW,

@@ -138,6 +138,12 @@ impl Standing {
         self.refused = false;
     }
 
+    /// There was none.
+    pub(super) fn end(&mut self) {
+        self.stands = false;
+        self.calm = Spell::default();
+    }
+
     /// A queue may stand: until one is seen, or none.
     pub(super) fn suspect(&mut self) {
         self.assume();
@@ -223,8 +229,7 @@ impl Standing {
             Some(_) => RELIEF_ANYHOW,
         };
         if is_calm && calm_for >= needed {
-            self.stands = false;
-            self.calm = Spell::default();
+            self.end();
         }
     }
 }
