@@ -167,11 +167,13 @@ lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 layers: rust ## Check which crates each room depends on
 	@ci/layers.sh
 
-docs: rust ## Write the generated references in docs/
+docs: rust ## Write the generated references in docs/, and the tables of the benchmark
 	@ci/generate.sh
+	@ci/bench-tables.py
 
 docs-check: rust ## Check that generated files are up to date, and paths, links and targets in *.md
 	@ci/generate.sh --check
+	@ci/bench-tables.py --check
 	@ci/docs.py
 
 docs-run: module tools ## Run the commands that stand in documents
