@@ -9,9 +9,9 @@
 const TELLING_SHARE: f64 = 0.5;
 
 /// Whether a queue that stands is mostly of other proxies, when this one has `carried` requests in flight without a queue
-/// before so many `endpoints` (0: unknown, and nothing is said).
+/// before so many `endpoints`. Of what is unknown (0) nothing is said.
 pub(super) fn is_one_of_many(carried: f64, endpoints: u32) -> bool {
-    carried < TELLING_SHARE * f64::from(endpoints)
+    carried > 0.0 && carried < TELLING_SHARE * f64::from(endpoints)
 }
 
 #[cfg(test)]
@@ -24,6 +24,7 @@ mod tests {
         assert!(is_one_of_many(0.4, 1), "one of forty before one endpoint");
         assert!(!is_one_of_many(16.0, 8));
         assert!(!is_one_of_many(3.2, 0), "nobody said how many there are");
+        assert!(!is_one_of_many(0.0, 8), "no answer has come yet");
         assert!(!is_one_of_many(f64::NAN, 8), "nothing is known of it");
     }
 }
