@@ -154,11 +154,11 @@ async fn after_a_crash() -> BTreeSet<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_query_asks_for_a_metric_that_envoy_does_not_show() {
     let names = Names::read().unwrap();
+    // What takes a crash; its turn has to end before the next begins.
+    let crashed = after_a_crash().await;
     let (mut stage, crowds, upstreams) = busy(&everything()).await;
     let _ = stage.envoy.push("{").await;
     let mut missing: Vec<&String> = Vec::new();
-    // What takes a crash.
-    let crashed = after_a_crash().await;
     stage
         .until("every metric of dashboards/ is there", async || {
             let _ = in_turn(&stage.caller(), &to("dead"), 2).await;

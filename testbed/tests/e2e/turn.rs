@@ -2,24 +2,77 @@
 //!
 //! Scored runs need it to themselves: on two cores a second Envoy that starts up costs them goodput. Tests that
 //! count single requests do not mind each other. Runs are writers of one lock, the others its readers.
+//!
+//! A test has one turn at a time. A second one would wait for a run that waits for the first to end: the lock is
+//! fair, so a reader queues behind a writer. That is refused at once, every time, rather than once in a while.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::thread;
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 static MACHINE: RwLock<()> = RwLock::const_new(());
 
+/// The tests that have a turn or wait for one.
+static TESTS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
 /// The right to use the machine, until it is dropped.
+pub(crate) struct Turn {
+    _guard: Guard,
+    _entry: Entry,
+}
+
 #[expect(dead_code, reason = "the guards are held, not read")]
-pub(crate) enum Turn {
+enum Guard {
     Shared(RwLockReadGuard<'static, ()>),
     Alone(RwLockWriteGuard<'static, ()>),
 }
 
 /// Beside other tests that count single requests.
+///
+/// # Panics
+///
+/// If the calling test has a turn already.
 pub(crate) async fn shared() -> Turn {
-    Turn::Shared(MACHINE.read().await)
+    let entry = Entry::of_this_test();
+    Turn {
+        _guard: Guard::Shared(MACHINE.read().await),
+        _entry: entry,
+    }
 }
 
 /// Alone.
+///
+/// # Panics
+///
+/// If the calling test has a turn already.
 pub(crate) async fn alone() -> Turn {
-    Turn::Alone(MACHINE.write().await)
+    let entry = Entry::of_this_test();
+    Turn {
+        _guard: Guard::Alone(MACHINE.write().await),
+        _entry: entry,
+    }
+}
+
+/// A test in the list, until it is dropped.
+struct Entry(String);
+
+impl Entry {
+    /// The harness runs every test on a thread that is named after it.
+    fn of_this_test() -> Self {
+        let test = thread::current().name().unwrap_or_default().to_owned();
+        let is_new = TESTS.lock().unwrap().insert(test.clone());
+        assert!(
+            is_new,
+            "{test} asks for a second turn before its first has ended: drop its stage first"
+        );
+        Self(test)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        TESTS.lock().unwrap().remove(&self.0);
+    }
 }
