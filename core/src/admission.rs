@@ -215,14 +215,14 @@ fn take_probe(
     counters: &mut impl Counters,
     ceiling: u64,
 ) -> bool {
-    if slot.exhausted == Some(ceiling) {
+    if slot.gate.is_exhausted(ceiling) {
         return false;
     }
     let granted = match counters.raise(upstream, Counter::Probes) {
         Some(sent) if sent <= ceiling => true,
         Some(_) => {
             counters.lower(upstream, Counter::Probes, 1);
-            slot.exhausted = Some(ceiling);
+            slot.gate.exhaust(ceiling);
             false
         }
         None => slot.gate.take_own_probe(ceiling),

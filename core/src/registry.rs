@@ -5,6 +5,7 @@
 //! none was idle long enough, newcomers share one state, and are counted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use core::time::Duration;
 
@@ -232,10 +233,10 @@ fn rule(config: &Config, key: &UpstreamKey) -> RuleIndex {
 }
 
 fn new_slot(config: &Config, cluster: &str, route: Option<&str>, now: Instant) -> Slot {
-    let key = UpstreamKey {
+    let key = Arc::new(UpstreamKey {
         cluster: cluster.to_owned(),
         route: route.map(str::to_owned),
-    };
+    });
     let hash = UpstreamKey::hash(cluster, route);
     let rule = rule(config, &key);
     Slot::new(key, hash, rule, config.policy(rule), now)

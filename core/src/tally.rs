@@ -62,22 +62,33 @@ const COUNTS: usize = Count::InFlightMicros as usize;
 const SUMS: usize = 5;
 const REASONS: usize = ShedReason::ALL.len();
 const CLASSES: usize = Criticality::ALL.len();
-/// Where demand by level, sheds and would-be sheds by reason begin among the cells.
-const DEMAND: usize = COUNTS;
+/// Where demand by level, sheds and would-be sheds by reason begin among the cells of [`Pressure`].
+const DEMAND: usize = 0;
 const SHED: usize = DEMAND + Level::COUNT;
 const WOULD_SHED: usize = SHED + REASONS;
 const CELLS: usize = WOULD_SHED + REASONS;
+/// Where sums and latencies begin among the numbers of [`Tally::add_grown`].
+const FIRST_SUM: usize = COUNTS + CELLS;
+const FIRST_LATENCY: usize = FIRST_SUM + SUMS;
 
 /// Counts, demand by level, sheds by reason and latencies of one upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally<L = Histogram> {
-    cells: [u32; CELLS],
-    sums: [u64; SUMS],
-    /// Sheds and would-be sheds by criticality. For the metrics alone: no law asks, so they do not travel.
+    counts: [u32; COUNTS],
     /// Most upstreams never shed anything and need no room for it.
-    classes: Option<Box<[[u32; CLASSES]; 2]>>,
+    pressure: Option<Box<Pressure>>,
+    sums: [u64; SUMS],
     /// Time to the response headers of answers that were no failures.
     pub latency: L,
+}
+
+/// What is counted only where room is scarce, or a breaker open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Pressure {
+    /// Demand by level, sheds by reason and would-be sheds by reason.
+    cells: [u32; CELLS],
+    /// Sheds and would-be sheds by criticality. For the metrics alone: no law asks, so they do not travel.
+    classes: [[u32; CLASSES]; 2],
 }
 
 /// What a worker keeps: every count since it began.
@@ -90,7 +101,7 @@ impl<L> Tally<L> {
         let index = count as usize;
         match index.checked_sub(COUNTS) {
             Some(sum) => self.sums.get(sum).copied().unwrap_or_default(),
-            None => self.cell(index),
+            None => self.counts.get(index).copied().unwrap_or_default().into(),
         }
     }
 
@@ -162,7 +173,7 @@ impl<L> Tally<L> {
                     *value = value.wrapping_add(n);
                 }
             }
-            None => self.add_to_cell(index, n),
+            None => add(&mut self.counts, index, n),
         }
     }
 
@@ -183,28 +194,27 @@ impl<L> Tally<L> {
     }
 
     pub(crate) fn add_shed_of(&mut self, class: Criticality, enforced: bool) {
-        let classes = self.classes.get_or_insert_default();
-        let counts = classes.get_mut(usize::from(enforced));
-        if let Some(count) = counts.and_then(|counts| counts.get_mut(class.index())) {
-            *count = count.wrapping_add(1);
+        let classes = &mut self.pressure.get_or_insert_default().classes;
+        if let Some(counts) = classes.get_mut(usize::from(enforced)) {
+            add(counts, class.index(), 1);
         }
     }
 
     fn of_class(&self, class: Criticality, enforced: bool) -> u64 {
-        let classes = self.classes.as_deref();
-        let counts = classes.and_then(|classes| classes.get(usize::from(enforced)));
+        let pressure = self.pressure.as_deref();
+        let counts = pressure.and_then(|pressure| pressure.classes.get(usize::from(enforced)));
         let count = counts.and_then(|counts| counts.get(class.index()));
         count.copied().unwrap_or_default().into()
     }
 
     fn cell(&self, index: usize) -> u64 {
-        self.cells.get(index).copied().unwrap_or_default().into()
+        let pressure = self.pressure.as_deref();
+        let cell = pressure.and_then(|pressure| pressure.cells.get(index));
+        cell.copied().unwrap_or_default().into()
     }
 
     fn add_to_cell(&mut self, index: usize, n: u64) {
-        if let Some(value) = self.cells.get_mut(index) {
-            *value = value.wrapping_add(low_half(n));
-        }
+        add(&mut self.pressure.get_or_insert_default().cells, index, n);
     }
 }
 
@@ -215,10 +225,12 @@ impl Counted {
 
     /// Everything that travels and is not zero, by a number that [`Tally::add_grown`] understands, in the order of it.
     pub(crate) fn grown(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let cells = self.cells.iter().map(|count| u64::from(*count));
-        let sums = self.sums.iter().copied();
-        let latency = self.latency.counts().map(u64::from);
-        let all = cells.chain(sums).chain(latency).enumerate();
+        let counts = self.counts.iter().copied().map(u64::from).enumerate();
+        let cells = self.pressure.iter().flat_map(|pressure| pressure.cells);
+        let cells = (COUNTS..).zip(cells.map(u64::from));
+        let sums = (FIRST_SUM..).zip(self.sums.iter().copied());
+        let latency = (FIRST_LATENCY..).zip(self.latency.counts().map(u64::from));
+        let all = counts.chain(cells).chain(sums).chain(latency);
         all.filter(|(_, value)| *value != 0)
     }
 }
@@ -226,24 +238,42 @@ impl Counted {
 impl Tally {
     /// Adds what a worker's count of this number grew by, as the difference of two of its values.
     pub(crate) fn add_grown(&mut self, number: usize, difference: u64) {
-        if number < CELLS {
-            self.add_to_cell(number, difference);
-        } else if let Some(sum) = self.sums.get_mut(number - CELLS) {
+        if number < COUNTS {
+            add(&mut self.counts, number, difference);
+        } else if number < FIRST_SUM {
+            self.add_to_cell(number - COUNTS, difference);
+        } else if let Some(sum) = self.sums.get_mut(number - FIRST_SUM) {
             *sum = sum.wrapping_add(difference);
         } else {
-            self.latency.add_grown(number - CELLS - SUMS, difference);
+            self.latency.add_grown(number - FIRST_LATENCY, difference);
         }
     }
 
     /// Adds another interval's counts.
     pub fn merge(&mut self, other: &Self) {
-        for (value, n) in self.cells.iter_mut().zip(&other.cells) {
-            *value = value.wrapping_add(*n);
+        add_all(&mut self.counts, &other.counts);
+        if let Some(other) = &other.pressure {
+            add_all(
+                &mut self.pressure.get_or_insert_default().cells,
+                &other.cells,
+            );
         }
         for (value, n) in self.sums.iter_mut().zip(&other.sums) {
             *value = value.wrapping_add(*n);
         }
         self.latency.merge(&other.latency);
+    }
+}
+
+fn add(counts: &mut [u32], index: usize, n: u64) {
+    if let Some(count) = counts.get_mut(index) {
+        *count = count.wrapping_add(low_half(n));
+    }
+}
+
+fn add_all(counts: &mut [u32], more: &[u32]) {
+    for (count, n) in counts.iter_mut().zip(more) {
+        *count = count.wrapping_add(*n);
     }
 }
 

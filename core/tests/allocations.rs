@@ -158,7 +158,7 @@ fn a_shed_request_allocates_nothing() {
             }
         })
     };
-    assert_eq!(shed(), UPSTREAMS, "room for counts by class, once");
+    assert_eq!(shed(), UPSTREAMS, "room for counts of sheds, once");
     assert_eq!(shed(), 0);
 }
 
@@ -180,10 +180,17 @@ fn an_open_breaker_allocates_nothing() {
         }
         unreachable!("a hundred failures in a row are an outage");
     };
-    let counted = allocations(|| {
-        for upstream in &upstreams {
-            opening(&mut engine, *upstream);
-        }
-    });
-    assert_eq!(counted, 0);
+    let mut refused = || {
+        allocations(|| {
+            for upstream in &upstreams {
+                opening(&mut engine, *upstream);
+            }
+        })
+    };
+    assert_eq!(
+        refused(),
+        2 * UPSTREAMS,
+        "room for the own trip and for counts of sheds, once"
+    );
+    assert_eq!(refused(), 0);
 }

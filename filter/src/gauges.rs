@@ -11,13 +11,15 @@
 //! upstream there is.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use tidegate_core::{Counter, Counters, UpstreamId};
+use tidegate_core::{Counter, Counters, UpstreamId, UpstreamKey};
 
 use crate::api::{Host, HostError, MetricId, MetricKind};
 use crate::faults::{Fault, Faults};
-use crate::metrics::name::Naming;
+use crate::metrics::name::{Naming, upstream_labels};
 use crate::metrics::table::{IN_FLIGHT, PROBES_CLAIMED};
+use crate::names::Permission;
 
 /// A count beyond this has been lowered more often than raised, and wrapped.
 const WRAPPED: u64 = u64::MAX / 2;
@@ -25,23 +27,22 @@ const WRAPPED: u64 = u64::MAX / 2;
 /// The gauges of all upstreams, as one VM knows them.
 #[derive(Debug, Default)]
 pub struct Gauges {
-    entries: Vec<Entry>,
+    entries: Vec<Option<Entry>>,
     /// Upstreams, by hash, whose breaker has opened at some time.
     tripped: BTreeSet<u64>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Entry {
     /// Whose it is; a handle passes on to another upstream when the registry is full.
     hash: u64,
-    labels: Option<Box<str>>,
+    key: Arc<UpstreamKey>,
     in_flight: State,
     probes: State,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    #[default]
     Undefined,
     Defined(MetricId),
     /// The host keeps no value for it.
@@ -52,27 +53,33 @@ impl Gauges {
     /// Whether `id` is known to stand for the upstream with this hash.
     #[must_use]
     pub fn knows(&self, id: UpstreamId, hash: u64) -> bool {
-        self.entries
-            .get(id.index())
-            .is_some_and(|entry| entry.hash == hash && entry.labels.is_some())
+        let entry = self.entries.get(id.index()).and_then(Option::as_ref);
+        entry.is_some_and(|entry| entry.hash == hash)
     }
 
-    /// `id` stands for this upstream from now on. No labels: it may have no names of its own.
-    pub fn assign(&mut self, id: UpstreamId, hash: u64, labels: Option<&str>) {
+    /// `id` stands for this upstream from now on, if it is decided whether that may have names of its own.
+    pub fn assign(
+        &mut self,
+        id: UpstreamId,
+        hash: u64,
+        key: &Arc<UpstreamKey>,
+        permission: Permission,
+    ) {
+        let state = match permission {
+            Permission::Own => State::Undefined,
+            Permission::Shared => State::Refused,
+            Permission::Undecided => return,
+        };
         if self.entries.len() <= id.index() {
-            self.entries.resize_with(id.index() + 1, Entry::default);
+            self.entries.resize_with(id.index() + 1, || None);
         }
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            let state = match labels {
-                Some(_) => State::Undefined,
-                None => State::Refused,
-            };
-            *entry = Entry {
+            *entry = Some(Entry {
                 hash,
-                labels: Some(labels.unwrap_or_default().into()),
+                key: Arc::clone(key),
                 in_flight: state,
                 probes: state,
-            };
+            });
         }
     }
 
@@ -124,7 +131,7 @@ impl<H: Host> HostCounters<'_, H> {
 
     /// The gauge's handle; defines it if need be.
     fn define(&mut self, upstream: UpstreamId, counter: Counter) -> Option<MetricId> {
-        let entry = self.gauges.entries.get_mut(upstream.index())?;
+        let entry = self.gauges.entries.get_mut(upstream.index())?.as_mut()?;
         let (metric, state) = match counter {
             Counter::InFlight => (&IN_FLIGHT, &mut entry.in_flight),
             Counter::Probes => (&PROBES_CLAIMED, &mut entry.probes),
@@ -134,8 +141,8 @@ impl<H: Host> HostCounters<'_, H> {
             State::Refused => return None,
             State::Undefined => {}
         }
-        let labels = entry.labels.as_deref()?;
-        let name = self.naming.name(metric, labels, None);
+        let labels = upstream_labels(&entry.key);
+        let name = self.naming.name(metric, &labels, None);
         let defined =
             self.host
                 .define_metric(MetricKind::Gauge, &name)
@@ -205,7 +212,7 @@ impl<H: Host> Counters for HostCounters<'_, H> {
     }
 
     fn value(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
-        let entry = self.gauges.entries.get(upstream.index())?;
+        let entry = self.gauges.entries.get(upstream.index())?.as_ref()?;
         if counter == Counter::Probes
             && entry.probes == State::Undefined
             && !self.gauges.tripped.contains(&entry.hash)
@@ -227,6 +234,13 @@ mod tests {
     const UPSTREAM: UpstreamId = UpstreamId::OVERFLOW;
     const HASH: u64 = 7;
 
+    fn key(cluster: &str) -> Arc<UpstreamKey> {
+        Arc::new(UpstreamKey {
+            cluster: cluster.to_owned(),
+            route: None,
+        })
+    }
+
     struct Vm {
         gauges: Gauges,
         naming: Naming,
@@ -236,7 +250,7 @@ mod tests {
     impl Vm {
         fn new() -> Self {
             let mut gauges = Gauges::default();
-            gauges.assign(UPSTREAM, HASH, Some("tidegate_upstream=.=web;.;"));
+            gauges.assign(UPSTREAM, HASH, &key("web"), Permission::Own);
             Self {
                 gauges,
                 naming: Naming::of_plugin("tidegate"),
@@ -329,8 +343,7 @@ mod tests {
         vm.counters(&host).raise(UPSTREAM, Counter::InFlight);
         assert!(vm.gauges.knows(UPSTREAM, HASH));
         assert!(!vm.gauges.knows(UPSTREAM, 8));
-        vm.gauges
-            .assign(UPSTREAM, 8, Some("tidegate_upstream=.=shop;.;"));
+        vm.gauges.assign(UPSTREAM, 8, &key("shop"), Permission::Own);
         assert_eq!(
             vm.counters(&host).raise(UPSTREAM, Counter::InFlight),
             Some(1)
@@ -345,7 +358,8 @@ mod tests {
     fn an_upstream_without_names_has_no_shared_counts() {
         let host = FakeHost::default();
         let mut vm = Vm::new();
-        vm.gauges.assign(UPSTREAM, 9, None);
+        vm.gauges
+            .assign(UPSTREAM, 9, &key("web"), Permission::Shared);
         assert!(vm.gauges.knows(UPSTREAM, 9));
         assert_eq!(vm.counters(&host).raise(UPSTREAM, Counter::InFlight), None);
         assert_eq!(vm.faults.count(Fault::Metric), 0);

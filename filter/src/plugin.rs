@@ -16,8 +16,8 @@ use crate::exchange::{Exchange, Role};
 use crate::faults::{Fault, Faults};
 use crate::gauges::Gauges;
 use crate::identity;
-use crate::metrics::exporter::{Exporter, Outlet, overflow};
-use crate::metrics::name::{Naming, upstream_labels};
+use crate::metrics::exporter::{Exporter, Outlet};
+use crate::metrics::name::Naming;
 use crate::names::{Names, Permission};
 use crate::reconcile::Reconciler;
 use crate::request::{Curiosity, RequestRules};
@@ -123,6 +123,8 @@ impl<H: Host> Plugin<H> {
         let decided = match self.role {
             Role::Leader | Role::Alone => upkeep::lead(self, &slice, now),
             Role::Follower => {
+                // Its room is what the directives will need: a VM's memory never shrinks.
+                drop(slice);
                 if let Some(directives) = self.exchange.news(&self.host, &self.faults) {
                     self.adopt(&directives, now);
                 }
@@ -158,7 +160,7 @@ impl<H: Host> Plugin<H> {
         let id = self.engine.upstream(cluster, route, now);
         let hash = self.engine.hash(id);
         if !self.gauges.knows(id, hash) {
-            self.introduce(id, hash, cluster, route);
+            self.introduce(id, hash);
         }
         id
     }
@@ -221,20 +223,10 @@ impl<H: Host> Plugin<H> {
     }
 
     /// A handle stands for this upstream from now on.
-    fn introduce(&mut self, id: UpstreamId, hash: u64, cluster: &str, route: Option<&str>) {
-        let key = if id == UpstreamId::OVERFLOW {
-            overflow()
-        } else {
-            UpstreamKey {
-                cluster: cluster.to_owned(),
-                route: route.map(str::to_owned),
-            }
-        };
-        match self.permit(hash) {
-            Permission::Own => self.gauges.assign(id, hash, Some(&upstream_labels(&key))),
-            Permission::Shared => self.gauges.assign(id, hash, None),
-            Permission::Undecided => {}
-        }
+    fn introduce(&mut self, id: UpstreamId, hash: u64) {
+        let permission = self.permit(hash);
+        self.gauges
+            .assign(id, hash, self.engine.key(id), permission);
     }
 
     /// The upstreams whose names stand in the slices, with their counts ready to be used.
@@ -246,13 +238,6 @@ impl<H: Host> Plugin<H> {
                     .expect_probes(UpstreamKey::hash(name.cluster, name.route));
             }
         }
-    }
-
-    pub(crate) fn key_of(&self, upstream: UpstreamId, now: Instant) -> Option<UpstreamKey> {
-        self.engine
-            .views(now)
-            .find(|view| view.id == upstream)
-            .map(|view| view.key.clone())
     }
 
     pub(crate) fn upstream_of(event: &Event) -> UpstreamId {

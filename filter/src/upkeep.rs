@@ -1,6 +1,7 @@
 //! What a leader does on every tick, and how every worker publishes its counts.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tidegate_core::{Event, Instant, UnderWay, UpstreamId, UpstreamKey};
 
@@ -92,9 +93,7 @@ pub(crate) fn publish_metrics<H: Host>(plugin: &mut Plugin<H>, decided: bool, no
 /// Logs and counts a transition.
 fn announce<H: Host>(plugin: &mut Plugin<H>, event: &Event, now: Instant) {
     let upstream = Plugin::<H>::upstream_of(event);
-    let Some(key) = plugin.key_of(upstream, now) else {
-        return;
-    };
+    let key = Arc::clone(plugin.engine.key(upstream));
     if let Some((level, what)) = tidings(event) {
         log(plugin, level, &what, (upstream, &key), now);
     }
@@ -183,9 +182,7 @@ fn reconcile<H: Host>(plugin: &mut Plugin<H>, now: Instant) {
             .gauges
             .counters(&plugin.host, &plugin.naming, &plugin.faults)
             .correct_in_flight(id, correction);
-        let Some(key) = plugin.key_of(id, now) else {
-            continue;
-        };
+        let key = Arc::clone(plugin.engine.key(id));
         let line = format!(
             "tidegate: in-flight corrected upstream={} by={correction} gauge={gauge} workers={sum}",
             key.cluster

@@ -36,14 +36,21 @@ pub(crate) struct Gate {
     state: BreakerState,
     epoch: u32,
     evidence: Evidence,
+    /// Most upstreams never fail so far, and there is a gate for each in every worker.
+    own: Option<Box<Own>>,
+}
+
+/// What a worker did by itself, and its probes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
     trips: u32,
     trip: Option<LocalTrip>,
-    /// A step of this worker's own that the leader has not confirmed.
+    /// A step that the leader has not confirmed.
     unheard: Option<Unheard>,
-    /// What was last decided for the proxy: state and epoch, whatever this worker has seen since.
-    decided: (BreakerState, u32),
     /// Where the count of probes is not shared: the epoch and ceiling under which this worker sent its probe.
     probed: Option<(u32, u64)>,
+    /// Probes beyond this ceiling were refused: no need to ask the shared count again.
+    exhausted: Option<u64>,
 }
 
 /// A step on a worker's own evidence.
@@ -54,6 +61,8 @@ struct Unheard {
     epoch: u32,
     /// Whether it was a trip, and not a ramp.
     trip: bool,
+    /// What was last decided for the proxy: state and epoch, whatever this worker has seen since.
+    decided: (BreakerState, u32),
 }
 
 impl Gate {
@@ -66,8 +75,8 @@ impl Gate {
     }
 
     /// The last trip on this worker's own evidence.
-    pub(crate) const fn trip(&self) -> Option<LocalTrip> {
-        self.trip
+    pub(crate) fn trip(&self) -> Option<LocalTrip> {
+        self.own.as_ref()?.trip
     }
 
     pub(crate) fn passage(&self, now: Instant) -> Passage {
@@ -84,7 +93,19 @@ impl Gate {
     /// Where probes are not counted together, every worker may send one under each ceiling of each epoch.
     pub(crate) fn take_own_probe(&mut self, ceiling: u64) -> bool {
         let grant = Some((self.epoch, ceiling));
-        core::mem::replace(&mut self.probed, grant) != grant
+        let own = self.own.get_or_insert_default();
+        core::mem::replace(&mut own.probed, grant) != grant
+    }
+
+    /// Whether the shared count of probes was at this ceiling before.
+    pub(crate) fn is_exhausted(&self, ceiling: u64) -> bool {
+        let exhausted = self.own.as_ref().and_then(|own| own.exhausted);
+        exhausted == Some(ceiling)
+    }
+
+    /// The shared count of probes is at this ceiling.
+    pub(crate) fn exhaust(&mut self, ceiling: u64) {
+        self.own.get_or_insert_default().exhausted = Some(ceiling);
     }
 
     /// Hears how a request of `epoch`, admitted at `load`, ended. Answers with the reason when that trips.
@@ -124,9 +145,10 @@ impl Gate {
 
     /// Closes the gate on this worker's own evidence, until the leader says otherwise.
     pub(crate) fn trip_locally(&mut self, reason: TripReason, state: BreakerState, now: Instant) {
-        self.trips = self.trips.wrapping_add(1);
-        self.trip = Some(LocalTrip {
-            sequence: self.trips,
+        let own = self.own.get_or_insert_default();
+        own.trips = own.trips.wrapping_add(1);
+        own.trip = Some(LocalTrip {
+            sequence: own.trips,
             epoch: self.epoch,
             reason,
         });
@@ -139,36 +161,33 @@ impl Gate {
     }
 
     fn step(&mut self, state: BreakerState, trip: bool, now: Instant) {
-        self.unheard = Some(Unheard {
+        let decided = self.decided();
+        self.own.get_or_insert_default().unheard = Some(Unheard {
             since: now,
             epoch: self.epoch,
             trip,
+            decided,
         });
         self.enter(state, self.epoch.wrapping_add(1));
     }
 
     /// What was decided for the proxy, an own trip that nobody heard yet left out.
-    pub(crate) const fn decided(&self) -> (BreakerState, u32) {
-        self.decided
+    pub(crate) fn decided(&self) -> (BreakerState, u32) {
+        let unheard = self.own.as_ref().and_then(|own| own.unheard);
+        unheard.map_or((self.state, self.epoch), |step| step.decided)
     }
 
     /// Follows the leader, unless it has not heard this worker's trip yet.
     pub(crate) fn adopt(&mut self, state: BreakerState, epoch: u32, now: Instant) {
-        self.decided = (state, epoch);
-        if let Some(Unheard {
-            since,
-            epoch: ended,
-            trip,
-        }) = self.unheard
+        let unheard = self.own.as_mut().map(|own| &mut own.unheard);
+        if let Some(place) = unheard
+            && let Some(step) = place
         {
-            let ahead = epoch.wrapping_sub(ended);
-            let heard = (1..u32::MAX / 2).contains(&ahead)
-                && (!trip || matches!(state, BreakerState::Open { .. }) || ahead >= 2);
-            // A clock that jumped back does not make it last.
-            if !heard && since <= now && now.saturating_since(since) < HEARING {
+            step.decided = (state, epoch);
+            if step.is_unheard(state, epoch, now) {
                 return;
             }
-            self.unheard = None;
+            *place = None;
         }
         self.enter(state, epoch);
     }
@@ -179,6 +198,17 @@ impl Gate {
         }
         self.state = state;
         self.epoch = epoch;
+    }
+}
+
+impl Unheard {
+    /// Whether the leader, who decided this, cannot have heard of it.
+    fn is_unheard(&self, state: BreakerState, epoch: u32, now: Instant) -> bool {
+        let ahead = epoch.wrapping_sub(self.epoch);
+        let heard = (1..u32::MAX / 2).contains(&ahead)
+            && (!self.trip || matches!(state, BreakerState::Open { .. }) || ahead >= 2);
+        // A clock that jumped back does not make it last.
+        !heard && self.since <= now && now.saturating_since(self.since) < HEARING
     }
 }
 

@@ -1,11 +1,12 @@
 //! What the engine shows of itself, for metrics, tests and pages.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use super::Engine;
 use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::time::Instant;
-use crate::upstream::UpstreamId;
+use crate::upstream::{UpstreamId, UpstreamKey};
 
 impl Engine {
     /// [`crate::UpstreamKey::hash`] of an upstream's name. A handle passes from one upstream to another when the
@@ -13,6 +14,12 @@ impl Engine {
     #[must_use]
     pub fn hash(&self, upstream: UpstreamId) -> u64 {
         self.registry.slot(upstream).hash
+    }
+
+    /// The name of an upstream; all beyond the cap have one in common. Who keeps it shares the engine's copy.
+    #[must_use]
+    pub fn key(&self, upstream: UpstreamId) -> &Arc<UpstreamKey> {
+        &self.registry.slot(upstream).key
     }
 
     /// Requests whose upstream had to share the state of all beyond the cap.
@@ -39,7 +46,7 @@ impl Engine {
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         let upstreams = self.registry.slots().map(|(id, slot)| UpstreamSnapshot {
             id,
-            key: slot.key.clone(),
+            key: UpstreamKey::clone(&slot.key),
             in_flight: slot.in_flight,
             streams: slot.streams,
             limit: slot.ladder.limit(),

@@ -6,6 +6,7 @@ mod outcome;
 mod report;
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use crate::ages::Ages;
 use crate::breaker::{BreakerState, FIRST_FAILURE_RATE, Gate, Thresholds};
@@ -31,7 +32,7 @@ const ANSWERING_BUCKETS: usize = 8;
 /// Worker-side state of one upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    pub(crate) key: UpstreamKey,
+    pub(crate) key: Arc<UpstreamKey>,
     pub(crate) hash: u64,
     /// The configuration's rule that applies.
     pub(crate) rule: RuleIndex,
@@ -69,8 +70,6 @@ pub(crate) struct Slot {
     /// Refusals and arrivals since the tick, for the cap on the share shed.
     pub(crate) refused_share: Share,
     integrated_at: Instant,
-    /// Probes beyond this ceiling were refused: no need to ask the shared count again.
-    pub(crate) exhausted: Option<u64>,
     /// For so many ticks more the leader is taken to know its name.
     introduced: u8,
 }
@@ -84,7 +83,7 @@ pub(crate) struct Share {
 
 impl Slot {
     pub(crate) fn new(
-        key: UpstreamKey,
+        key: Arc<UpstreamKey>,
         hash: u64,
         rule: RuleIndex,
         policy: &Policy,
@@ -126,7 +125,6 @@ impl Slot {
             retry_after_ms: Recent::default(),
             refused_share: Share::default(),
             integrated_at: now,
-            exhausted: None,
             introduced: 0,
         }
     }
