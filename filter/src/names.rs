@@ -5,8 +5,6 @@
 //! `_overflow` and, having no gauge, each worker's part of the limit. An upstream keeps its place for good: giving
 //! it to another would not take the old name back.
 
-use std::collections::BTreeSet;
-
 use crate::api::{Expect, Host, Stored};
 use crate::exchange::keys::Keys;
 use crate::faults::{Fault, Faults};
@@ -19,7 +17,8 @@ const ATTEMPTS: usize = 4;
 pub struct Names {
     /// Where the set is shared.
     key: String,
-    known: BTreeSet<u64>,
+    /// Sorted; there is one for each of a thousand upstreams in every VM.
+    known: Vec<u64>,
     is_full: bool,
 }
 
@@ -40,7 +39,7 @@ impl Names {
     pub fn new(keys: &Keys) -> Self {
         Self {
             key: keys.names(),
-            known: BTreeSet::new(),
+            known: Vec::new(),
             is_full: false,
         }
     }
@@ -53,7 +52,7 @@ impl Names {
         hash: u64,
         cap: usize,
     ) -> Permission {
-        if self.known.contains(&hash) {
+        if self.knows(hash) {
             return Permission::Own;
         }
         if self.is_full {
@@ -69,7 +68,7 @@ impl Names {
                 .map_or(Expect::Absent, |value| Expect::Version(value.version));
             let mut bytes = value.map(|value| value.bytes).unwrap_or_default();
             self.known = decode(&bytes);
-            if self.known.contains(&hash) {
+            if self.knows(hash) {
                 return Permission::Own;
             }
             if self.known.len() >= cap {
@@ -85,7 +84,7 @@ impl Names {
             let written = host.set_shared(&self.key, &bytes, expect);
             match faults.check(host, Fault::SharedData, written) {
                 Some(Stored::Done) => {
-                    self.known.insert(hash);
+                    self.add(hash);
                     return Permission::Own;
                 }
                 Some(Stored::Beaten) => {}
@@ -105,18 +104,28 @@ impl Names {
         if self.known.len() >= cap {
             return Permission::Shared;
         }
-        self.known.insert(hash);
+        self.add(hash);
         Permission::Own
+    }
+
+    fn knows(&self, hash: u64) -> bool {
+        self.known.binary_search(&hash).is_ok()
+    }
+
+    fn add(&mut self, hash: u64) {
+        if let Err(place) = self.known.binary_search(&hash) {
+            self.known.insert(place, hash);
+        }
     }
 }
 
-fn decode(bytes: &[u8]) -> BTreeSet<u64> {
-    bytes
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .map(|chunk| u64::from_le_bytes(*chunk))
-        .collect()
+/// The set as it is shared, in the order in which names came; sorted.
+fn decode(bytes: &[u8]) -> Vec<u64> {
+    let chunks = bytes.as_chunks::<8>().0.iter();
+    let mut known: Vec<u64> = chunks.map(|chunk| u64::from_le_bytes(*chunk)).collect();
+    known.sort_unstable();
+    known.dedup();
+    known
 }
 
 #[cfg(test)]
