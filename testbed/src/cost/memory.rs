@@ -35,7 +35,7 @@ impl Default for Effort {
         Self {
             workers: 4,
             upstreams: 1_000,
-            repetitions: 3,
+            repetitions: 5,
         }
     }
 }
