@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Works out what the trip test of core/src/breaker/evidence.rs promises: docs/laws/evidence.md quotes it.
+"""Works out what the trip test of core/src/breaker/evidence.rs and thresholds.rs promises: docs/laws/evidence.md quotes it.
 
 The constants are read from the code. From zero the sum either falls back to zero or reaches the threshold: one
 excursion. Excursions are alike and independent while the failure rate holds, so the mean number of outcomes until a
@@ -13,13 +13,13 @@ import re
 from pathlib import Path
 
 BREAKER = Path(__file__).resolve().parent.parent / "core/src/breaker"
-SOURCE, RATES = ((BREAKER / name).read_text() for name in ("evidence.rs", "judge/rates.rs"))
+EVIDENCE, THRESHOLDS, RATES = ((BREAKER / name).read_text() for name in ("evidence.rs", "thresholds.rs", "judge/rates.rs"))
 
 
 def constant(name):
-    found = re.search(rf"^const {name}: f(?:32|64) = ([0-9_.]+);", SOURCE, re.MULTILINE)
+    found = re.search(rf"^const {name}: f(?:32|64) = ([0-9_.]+);", EVIDENCE + THRESHOLDS, re.MULTILINE)
     if not found:
-        raise SystemExit(f"evidence.py: error: {name} is not in evidence.rs")
+        raise SystemExit(f"evidence.py: error: {name} is neither in evidence.rs nor in thresholds.rs")
     return float(found[1].replace("_", ""))
 
 

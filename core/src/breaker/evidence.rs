@@ -21,22 +21,10 @@
 //! failed requests were admitted at higher load than the successful ones (a full queue refuses, a short one does
 //! not), while a dead upstream fails at any load.
 
-/// A dead upstream fails at least this share.
-const DEAD_FAILURE_RATE: f64 = 0.95;
-/// Below this the usual failure rate is taken for this: a few failures in a row happen to everybody.
-const MIN_USUAL_FAILURE_RATE: f64 = 0.1;
-/// The failure rate of an upstream that nothing is known of: it may be one that fails often.
-pub(crate) const FIRST_FAILURE_RATE: f64 = 0.3;
-/// The learned rate is an average over a time that may have been better than now.
-const USUAL_MARGIN: f64 = 1.5;
-/// "Usual" stays below the trip ratio, else nothing would ever be unusual.
-const MAX_USUAL_OF_TRIP_RATIO: f64 = 0.8;
+use super::thresholds::Thresholds;
+
 /// An outage shows hardly any success. A sum that got high with more of them is a matter of the success rate.
 const MIN_OUTAGE_SHARE: f64 = 0.8;
-/// False alarms are counted per day.
-const SECONDS_PER_DAY: f64 = 86_400.0;
-/// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice. This is ln(50).
-const RAMP_TRIP: f32 = 3.912_023;
 /// Whatever upstream it is, a few requests at a time it must bear.
 const SURELY_SURVIVED: f32 = 4.0;
 /// What a failure at a load that nobody survived weighs.
@@ -51,68 +39,6 @@ const MIN_PER_SIDE: f64 = 5.0;
 const LOAD_SIGNIFICANCE: f64 = 3.0;
 /// And how much apart, for a difference that matters.
 const MIN_LOAD_RATIO: f64 = 1.03;
-
-/// What one outcome weighs, and how much is enough.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Thresholds {
-    pub(crate) per_failure: f32,
-    pub(crate) per_success: f32,
-    pub(crate) trip: f32,
-    /// What an outcome weighs in the ramp. Worked out beforehand: a failure there is on the request path.
-    ramp: Weights,
-}
-
-/// What one outcome adds to the sum.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Weights {
-    failure: f32,
-    success: f32,
-}
-
-impl Weights {
-    /// Dead against a failure rate of `usual`.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "logarithms of small numbers"
-    )]
-    fn against(usual: f64) -> Self {
-        let usual = usual.min(DEAD_FAILURE_RATE - 0.05);
-        Self {
-            failure: libm::log(DEAD_FAILURE_RATE / usual) as f32,
-            success: libm::log((1.0 - DEAD_FAILURE_RATE) / (1.0 - usual)) as f32,
-        }
-    }
-}
-
-impl Thresholds {
-    /// For an upstream that usually fails `failure_rate` (0..=1) of `rate` outcomes a second.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the logarithm of a day's outcomes"
-    )]
-    pub(crate) fn new(failure_rate: f64, rate: f64, trip_ratio: f64) -> Self {
-        let highest = (trip_ratio * MAX_USUAL_OF_TRIP_RATIO).max(MIN_USUAL_FAILURE_RATE);
-        let usual = (failure_rate * USUAL_MARGIN).clamp(MIN_USUAL_FAILURE_RATE, highest);
-        let Weights { failure, success } = Weights::against(usual);
-        Self {
-            per_failure: failure,
-            per_success: success,
-            trip: libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32,
-            ramp: Weights::against(highest),
-        }
-    }
-
-    /// Evidence right after a trip. What was usual before says little about what came back: it may fail more often than
-    /// ever, and is not dead below the trip ratio.
-    pub(crate) const fn in_ramp(self) -> Self {
-        Self {
-            per_failure: self.ramp.failure,
-            per_success: self.ramp.success,
-            trip: RAMP_TRIP,
-            ..self
-        }
-    }
-}
 
 /// Sums of the loads at which requests of one kind were admitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -200,7 +126,7 @@ impl Evidence {
         if self.score <= 0.0 {
             return;
         }
-        self.score += thresholds.per_success;
+        self.score += thresholds.weights.success;
         if self.score <= 0.0 {
             self.forget();
         } else {
@@ -211,7 +137,7 @@ impl Evidence {
     /// A failure: speaks for one. Whatever is decided, the evidence starts anew.
     pub(crate) fn failure(&mut self, load: u32, thresholds: &Thresholds) -> Finding {
         self.failures.add(load);
-        self.score += thresholds.per_failure * self.weight(f64::from(load));
+        self.score += thresholds.weights.failure * self.weight(f64::from(load));
         if self.score < thresholds.trip {
             return Finding::Undecided;
         }
@@ -232,8 +158,9 @@ impl Evidence {
             // Only sums are known: the mean stands for what is surely survived.
             self.survive(successes.mean(), libm::powf(SURVIVED_MEMORY, count));
         }
-        let failure_weight = f64::from(thresholds.per_failure * self.weight(failures.mean()));
-        let weight = failures.n * failure_weight + successes.n * f64::from(thresholds.per_success);
+        let failure_weight = f64::from(thresholds.weights.failure * self.weight(failures.mean()));
+        let weight =
+            failures.n * failure_weight + successes.n * f64::from(thresholds.weights.success);
         let score = f64::from(self.score) + weight;
         if score <= 0.0 {
             self.forget();
@@ -382,19 +309,5 @@ mod tests {
             !is_caused_by_load(&loads(30..33), &loads(10..30)),
             "three failures tell nothing"
         );
-    }
-
-    #[test]
-    fn no_trip_ratio_makes_thresholds_useless() {
-        for trip_ratio in [0.0, 0.01, 0.5, 1.0] {
-            for failure_rate in [0.0, 0.5, 1.0] {
-                let thresholds = Thresholds::new(failure_rate, 0.0, trip_ratio);
-                assert!(
-                    thresholds.per_failure > 0.0
-                        && thresholds.per_success < 0.0
-                        && thresholds.trip.is_finite()
-                );
-            }
-        }
     }
 }

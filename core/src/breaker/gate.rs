@@ -6,8 +6,8 @@
 
 use core::time::Duration;
 
-use super::evidence::{Evidence, Finding, Thresholds};
-use super::{BreakerState, TripReason};
+use super::evidence::{Evidence, Finding};
+use super::{BreakerState, Thresholds, TripReason};
 use crate::exchange::LocalTrip;
 use crate::outcome::Outcome;
 use crate::permit::Purpose;

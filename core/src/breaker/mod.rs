@@ -25,11 +25,13 @@ mod evidence;
 mod gate;
 mod interval;
 mod judge;
+mod thresholds;
 mod window;
 
-pub(crate) use evidence::{FIRST_FAILURE_RATE, Loads, Thresholds, is_caused_by_load};
+pub(crate) use evidence::{Loads, is_caused_by_load};
 pub(crate) use gate::{Gate, Passage};
 pub(crate) use judge::{Findings, Judge, Transition, ramp_start};
+pub(crate) use thresholds::{FIRST_FAILURE_RATE, Thresholds};
 
 use serde::{Deserialize, Serialize};
 
