@@ -10,7 +10,8 @@ use core::time::Duration;
 
 use crate::histogram::Histogram;
 use crate::limit::baseline::LOW;
-use crate::limit::cut::{BEAT, Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, beat, loss};
+use crate::limit::cut::{BEAT, Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, beat};
+use crate::limit::experiment::{Experiment, Purpose};
 use crate::limit::headroom::{MIN_HEADROOM, headroom};
 use crate::sample::Sample;
 use crate::time::Instant;
@@ -28,16 +29,12 @@ const HOLLOW: f64 = 0.6;
 /// Answers that make one measurement; after [`PATIENCE`] fewer must do.
 const MEASURED: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A limit of so few cannot be cut by a quarter. What it seems to prove is believed where it leaves the objective room.
-const FEW: f64 = 6.0;
 /// A cut that brings latency below this share of the baseline shows that the baseline had a queue in it.
 const STILL_QUEUED: f64 = 0.75;
 /// One step down while the baseline is in doubt: larger, as every step is one more measurement.
 const SEEK_DOWN: f64 = 0.6;
 /// Others cut when their window is complete: what a proxy among many measures after a cut is of so long at the least.
 const OTHERS_FOLLOW: Duration = Duration::from_secs(1);
-/// Latency that has fallen to this share of what it was before the cut shows a queue.
-const FALLEN: f64 = 0.9;
 
 /// What a measurement says about the baseline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,26 +72,6 @@ enum Mode {
     Seek,
 }
 
-/// What was before a cut.
-#[derive(Clone, Copy, Debug)]
-struct Before {
-    point: Point,
-    /// The limit to go back to when the cut says nothing; 0 when there is no going back.
-    limit: f64,
-    /// The low latency quantile, seconds, where the cut was on no beat: others may have cut meanwhile; else 0.
-    low: f64,
-}
-
-impl From<Point> for Before {
-    fn from(point: Point) -> Self {
-        Self {
-            point,
-            limit: 0.0,
-            low: 0.0,
-        }
-    }
-}
-
 /// The knee, as far as known, and the experiment under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Knee {
@@ -102,7 +79,7 @@ pub(crate) struct Knee {
     mode: Mode,
     /// The greatest throughput while seeking.
     peak: f64,
-    before: Option<Before>,
+    experiment: Option<Experiment>,
     measured: Option<Sample>,
     settling: bool,
     /// What was measured last, since the value has changed.
@@ -117,7 +94,7 @@ impl Knee {
             value,
             mode: Mode::Hold,
             peak: 0.0,
-            before: None,
+            experiment: None,
             measured: None,
             settling: false,
             last: None,
@@ -137,7 +114,7 @@ impl Knee {
 
     pub(crate) fn scale(&mut self, factor: f64) {
         self.value *= factor;
-        self.before = None;
+        self.experiment = None;
         self.last = None;
         self.measured = None;
     }
@@ -146,11 +123,7 @@ impl Knee {
     pub(super) fn enter(&mut self, model: f64, point: Point, low: f64) {
         self.value = model;
         self.mode = Mode::Hold;
-        self.test(Before {
-            point,
-            limit: 0.0,
-            low,
-        });
+        self.test(point, Purpose::Entry { low });
     }
 
     /// Holds at a value that has yet to be tried.
@@ -166,7 +139,7 @@ impl Knee {
         self.value = in_flight;
         self.mode = Mode::Seek;
         self.peak = 0.0;
-        self.before = None;
+        self.experiment = None;
         self.measured = None;
         self.settling = true;
         self.last = None;
@@ -178,17 +151,13 @@ impl Knee {
         let on_beat = core::mem::replace(&mut self.beat, beat) != beat;
         if on_beat
             && self.mode == Mode::Hold
-            && self.before.is_none()
+            && self.experiment.is_none()
             && window.tally.refused_for_load() > 0
             && let Some(point) = self.last.or_else(|| self.so_far(window, belief))
         {
             let limit = self.value;
             self.value *= STEP_DOWN;
-            self.test(Before {
-                point,
-                limit,
-                low: 0.0,
-            });
+            self.test(point, Purpose::Trial { limit });
             return Verdict::Nothing;
         }
         if self.settling {
@@ -203,13 +172,13 @@ impl Knee {
             }
             None => window.clone(),
         };
-        let patience = if self.before.is_some() {
+        let patience = if self.experiment.is_some() {
             BEAT
         } else {
             PATIENCE
         };
         let others_follow =
-            self.before.is_some() && belief.is_one_of_many && measured.span < OTHERS_FOLLOW;
+            self.experiment.is_some() && belief.is_one_of_many && measured.span < OTHERS_FOLLOW;
         let is_short = measured.tally.latency.len() < MEASURED || others_follow;
         if is_short && measured.span < patience {
             self.measured = Some(measured);
@@ -232,34 +201,36 @@ impl Knee {
 
     fn step(&mut self, measured: &Sample, belief: &Belief) -> Verdict {
         let now_at = Point::of(measured);
-        if let Some(before) = self.before.take() {
-            if let Some(verdict) = self.conclude(before, now_at, measured, belief) {
+        if let Some(experiment) = self.experiment.take() {
+            if let Some(verdict) = self.conclude(&experiment, now_at, measured, belief) {
                 return verdict;
             }
         } else if self.mode == Mode::Seek {
             self.value *= SEEK_DOWN;
-            self.test(now_at);
+            self.test(now_at, Purpose::Search);
             return Verdict::Nothing;
         }
         self.follow_queue(now_at, measured, belief);
         Verdict::Nothing
     }
 
-    /// What the cut from `before` to `now_at` says. Nothing, when the limit stays where it is.
+    /// What a cut that led to `now_at` says. Nothing, when the limit stays where it is.
     fn conclude(
         &mut self,
-        before: Before,
+        experiment: &Experiment,
         now_at: Point,
         measured: &Sample,
         belief: &Belief,
     ) -> Option<Verdict> {
         let latency = &measured.tally.latency;
         let measured_low = low(latency).unwrap_or_default();
-        let loss = self.loss(before, now_at, measured, belief);
-        self.peak = self
-            .peak
-            .max(now_at.throughput)
-            .max(before.point.throughput);
+        let no_queue = match self.mode {
+            Mode::Seek => NO_QUEUE_SEEKING,
+            Mode::Hold => NO_QUEUE,
+        };
+        let loss = experiment.loss(measured, measured_low, no_queue, belief);
+        let before = experiment.before;
+        self.peak = self.peak.max(now_at.throughput).max(before.throughput);
         let lower = low(latency).is_some_and(|low| low < belief.low * STILL_QUEUED);
         match (self.mode, loss) {
             (_, Loss::Lost | Loss::Partly) => {
@@ -269,10 +240,10 @@ impl Knee {
                 let value = if was_seeking {
                     Self::model(self.peak, mean, belief.endpoints)
                 } else if loss == Loss::Partly {
-                    Self::model(before.point.throughput, mean, belief.endpoints).max(self.value)
+                    Self::model(before.throughput, mean, belief.endpoints).max(self.value)
                 } else {
                     // Where requests come in packs fewer are in flight on average than the limit lets in.
-                    let most = before.point.in_flight.max(before.limit);
+                    let most = before.in_flight.max(experiment.limit());
                     most.max(self.value) + 1.0
                 };
                 self.change(value);
@@ -287,39 +258,21 @@ impl Knee {
             (Mode::Seek, Loss::Kept | Loss::Unclear) => Some(self.seek_on(now_at, latency)),
             (Mode::Hold, Loss::Kept) if lower => {
                 self.mode = Mode::Seek;
-                self.peak = now_at.throughput.max(before.point.throughput);
+                self.peak = now_at.throughput.max(before.throughput);
                 Some(self.seek_on(now_at, latency))
             }
             (Mode::Hold, Loss::Unclear) => {
-                self.value = self.value.max(before.limit);
+                self.value = self.value.max(experiment.limit());
                 None
             }
             (Mode::Hold, Loss::Kept) => None,
         }
     }
 
-    fn loss(&self, before: Before, now_at: Point, measured: &Sample, belief: &Belief) -> Loss {
-        let no_queue = match self.mode {
-            Mode::Seek => NO_QUEUE_SEEKING,
-            Mode::Hold => NO_QUEUE,
-        };
-        let measured_low = low(&measured.tally.latency).unwrap_or_default();
-        let is_late = measured_low > belief.plausible_low;
-        let others_cut = belief.is_one_of_many && measured_low < before.low * FALLEN;
-        match loss(before.point, now_at, measured.span, no_queue) {
-            // A queue has become shorter: what throughput was lost others have got.
-            Loss::Lost | Loss::Partly if others_cut => Loss::Kept,
-            Loss::Lost if before.point.in_flight < FEW && is_late => Loss::Unclear,
-            // A few in flight, late as before: others may have taken their place.
-            Loss::Partly if now_at.in_flight < FEW && is_late => Loss::Kept,
-            loss => loss,
-        }
-    }
-
     /// Further down: what was measured is a lower baseline.
     fn seek_on(&mut self, now_at: Point, latency: &Histogram) -> Verdict {
         self.value *= SEEK_DOWN;
-        self.test(now_at);
+        self.test(now_at, Purpose::Search);
         Verdict::BaselineLower(Box::new(latency.clone()))
     }
 
@@ -347,8 +300,8 @@ impl Knee {
     }
 
     /// The value has been cut, and what comes of it will tell.
-    fn test(&mut self, before: impl Into<Before>) {
-        self.before = Some(before.into());
+    fn test(&mut self, before: Point, purpose: Purpose) {
+        self.experiment = Some(Experiment { before, purpose });
         self.measured = None;
         self.settling = true;
         self.last = None;

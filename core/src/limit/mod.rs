@@ -10,7 +10,7 @@
 //! [`standing`] tells which. Neither needs a probing phase: the baseline is learned when the upstream is not busy
 //! ([`baseline`]), capacity when it is. What is assumed while a queue stands is tested by small cuts ([`knee`]): if
 //! throughput falls with the limit, there was no queue, and the baseline is what has moved. Of a few requests latency says
-//! it ([`vain`]).
+//! it ([`vain`]). What a window of evidence says to each of them stands in [`judge`].
 //!
 //! Failures and refusals that grow with load put a ceiling on both ([`ceiling`]).
 
@@ -19,9 +19,11 @@ mod burst;
 mod capacity;
 mod ceiling;
 mod cut;
+mod experiment;
 mod figures;
 mod headroom;
 mod in_force;
+mod judge;
 mod knee;
 mod learned;
 mod proof;
@@ -35,17 +37,15 @@ use crate::config::{LimitConfig, Slo, Stance};
 use crate::exchange::plausible::{PER_SECOND, PLACES, SECONDS};
 use crate::sample::Sample;
 use crate::time::Instant;
-use baseline::{Baseline, LOW};
-use burst::{Burst, Known, Queue};
+use baseline::Baseline;
+use burst::Burst;
 use capacity::Capacity;
 use ceiling::Ceiling;
-use cut::Point;
-use figures::{BUSY_DELAY, Figures};
 use in_force::{InForce, Wanted};
-use knee::{Belief, Knee, Verdict};
+use knee::Knee;
 use proof::Proof;
 use share::is_one_of_many;
-use standing::{Change, Standing, Usual};
+use standing::Standing;
 use vain::Vain;
 
 pub use learned::{Learned, LimitReason};
@@ -56,10 +56,6 @@ const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Before anything is known, this many times the initial limit.
 const COLD_FACTOR: f64 = 2.0;
-/// A low quantile below this share of the target leaves the objective room, whatever it comes from.
-const PLAUSIBLE_LOW: f64 = 0.3;
-/// Latencies below this share of the target leave the objective so much room that a queue in them does no harm.
-const HARMLESS: f64 = 0.5;
 /// With less than this share of the limit in flight, there is room.
 const ROOM: f64 = 0.5;
 
@@ -144,6 +140,7 @@ impl Limiter {
             let model = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
             self.knee.hold(model.max(f64::from(terms.limit.initial())));
             self.standing.suspect();
+            self.vain.forget();
         }
     }
 
@@ -230,126 +227,67 @@ impl Limiter {
             self.burst.scale(factor);
             self.knee.scale(factor);
             self.ceiling.scale(factor);
-            self.vain = Vain::default();
+            self.vain.forget();
         }
         self.endpoints = endpoints;
     }
+}
 
-    fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
-        let quantile = terms.slo.latency_quantile().as_f64();
-        let latency = &window.tally.latency;
-        let Some(low) = latency.quantile(LOW) else {
-            // No answer, nothing to learn: a hang is the breaker's business, an idle upstream nobody's.
-            if window.in_flight == 0 {
-                self.standing.run_empty();
-            }
-            return;
-        };
-        self.sample_low = low;
-        self.sample_tail = latency.quantile(quantile).unwrap_or(low);
-        let faster =
-            low < self.baseline.low * (1.0 - BUSY_DELAY) && latency.len() >= MIN_WINDOW_SAMPLES;
-        let is_news = !self.baseline.is_known() || faster;
-        if is_news {
-            self.baseline.learn(latency, quantile);
-        }
-        let figures = Figures::of(window, low, &self.baseline);
-        self.capacity.learn(&figures, self.baseline.mean);
-        let carried = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
-        let is_clean = !figures.busy && !self.standing.has_remnant(&figures, carried, now);
-        if is_clean && !is_news && !self.standing.stands() {
-            self.baseline.learn(latency, quantile);
-        }
-        self.find_standing_queue(window, &figures, terms.slo, now);
-        self.prove_baseline(&figures, terms.slo, now);
-        let queue = if self.standing.stands() {
-            Queue::Standing
-        } else {
-            Queue::Passing
-        };
-        self.burst.watch(&figures, terms.slo, queue);
-        let known = Known {
-            baseline: &self.baseline,
-            capacity: &self.capacity,
-            slo: terms.slo,
-        };
-        let in_force = (!self.in_force.is_held()).then_some(self.in_force.limit);
-        self.burst.update(&figures, &known, in_force);
-        if self.standing.stands() {
-            self.move_knee(window, terms, now);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::tally::Count;
+
+    fn limiter() -> Limiter {
+        Limiter::resume(&Learned {
+            baseline_low: 0.1,
+            baseline_mean: 0.1,
+            baseline_tail: 0.15,
+            capacity: 30.0,
+            burst: 10.0,
+            ..Learned::default()
+        })
     }
 
-    fn find_standing_queue(&mut self, window: &Sample, figures: &Figures, slo: &Slo, now: Instant) {
-        let mean = self.baseline.mean;
-        let usual = Usual {
-            limit: self.in_force.limit,
-            mean,
-            // What the upstream itself refuses has cost enough.
-            affordable: if self.ceiling.is_in_force() {
-                0.0
-            } else {
-                self.burst.affordable(&self.baseline, slo)
-            },
-            is_one_of_many: self.is_one_of_many(),
-        };
-        match self.standing.judge(figures, usual, now) {
-            Change::Same => {}
-            Change::Drained => self.burst.embolden(),
-            Change::Stands => {
-                self.burst.caution();
-                let model = Knee::model(self.capacity.before_the_queue(), mean, self.endpoints);
-                // One short window shows more than is true as often as less.
-                let throughput = figures.throughput.min(self.capacity.value());
-                let point = Point {
-                    in_flight: figures.in_flight,
-                    throughput,
-                };
-                self.knee.enter(model, point, self.sample_low);
-                self.vain.found(window, now);
-            }
-        }
+    /// A second of thirty answers a fifth of a second each, and of fewer in flight when requests are held back.
+    fn second(in_flight: u64) -> Sample {
+        let mut sample = Sample::empty(Duration::from_secs(1));
+        (0..30).for_each(|_| sample.tally.latency.record(Duration::from_millis(200)));
+        sample
+            .tally
+            .add(Count::InFlightMicros, in_flight * 1_000_000);
+        sample
     }
 
-    /// A baseline learned while requests had to be refused may have a queue in it.
-    fn prove_baseline(&mut self, figures: &Figures, slo: &Slo, now: Instant) {
-        // There is room in between: what was refused came in a pack.
-        let has_room = figures.in_flight < self.in_force.limit * ROOM;
-        // And what is in it is far within the objective.
-        let is_harmless = self.sample_tail < slo.latency_target().as_secs_f64() * HARMLESS;
-        let doubtful = self.proof.weigh(figures, has_room || is_harmless);
-        if doubtful && !self.standing.stands() && self.proof.doubt(now) {
-            self.standing.assume();
-            self.knee
-                .seek(figures.in_flight_at_end.max(figures.in_flight));
-        }
+    /// Whether holding back is found to be in vain against what was before, when this happened in between.
+    fn compares_after(event: impl Fn(&mut Limiter, Terms<'_>)) -> bool {
+        let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        let policy = config.policy(crate::config::RuleIndex::TopLevel);
+        let terms = Terms {
+            slo: policy.slo(),
+            limit: policy.limit(),
+            stance: Stance::FailFast,
+            ahead: Duration::ZERO,
+        };
+        let mut limiter = limiter();
+        limiter.vain.found(&second(6), Instant::ZERO);
+        event(&mut limiter, terms);
+        let target = policy.slo().latency_target();
+        (1..10_u32).any(|after| {
+            let now = Instant::ZERO + Duration::from_secs(1) * after;
+            limiter.vain.held(&second(3), target, now).is_some()
+        })
     }
 
-    fn move_knee(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
-        let Terms { slo, ahead, .. } = terms;
-        let quantile = slo.latency_quantile().as_f64();
-        if let Some(measured) = self.vain.held(window, slo.latency_target(), now) {
-            // There never was a queue: the upstream is slower.
-            self.baseline.restart(&measured, quantile);
-            self.proof.complete();
-            self.standing.end();
-            return;
-        }
-        let belief = Belief {
-            low: self.baseline.low,
-            plausible_low: slo.latency_target().as_secs_f64() * PLAUSIBLE_LOW,
-            model: Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints),
-            endpoints: self.endpoints,
-            is_one_of_many: self.is_one_of_many(),
-            most: self.burst.value(),
-        };
-        match self.knee.update(window, &belief, now + ahead) {
-            Verdict::Nothing => {}
-            Verdict::BaselineLower(measured) => self.baseline.restart(&measured, quantile),
-            Verdict::BaselineMoved(measured) => {
-                self.baseline.restart(&measured, quantile);
-                self.proof.complete();
-            }
-        }
+    #[test]
+    fn what_was_before_a_queue_that_was_found_says_nothing_of_one_that_is_assumed() {
+        assert!(compares_after(|_, _| {}));
+        assert!(!compares_after(|limiter, terms| limiter.mistrust(terms)));
+        assert!(!compares_after(|limiter, _| {
+            limiter.follow_endpoints(2);
+            limiter.follow_endpoints(4);
+        }));
     }
 }

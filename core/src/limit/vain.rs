@@ -54,6 +54,11 @@ impl Vain {
         }
     }
 
+    /// What was before says nothing about what comes: the upstream has changed, or a queue is only assumed.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
     /// One window while they are, against the objective's latency. When it is in vain: the latencies since, which have no
     /// queue in them.
     pub(super) fn held(
@@ -94,7 +99,7 @@ impl Vain {
         if self.in_a_row < needed {
             return None;
         }
-        *self = Self::default();
+        self.forget();
         Some(since.tally.latency)
     }
 }
