@@ -53,6 +53,7 @@ scenarios! {
     errors_by_load: "errors-by-load",
     far_network: "far-network",
     flapping: "flapping",
+    fleet_few_long: "fleet-few-long",
     fleet_outage: "fleet-outage",
     fleet_overload: "fleet-overload",
     fleet_small_shares: "fleet-small-shares",

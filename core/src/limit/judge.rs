@@ -122,6 +122,7 @@ impl Limiter {
         let belief = Belief {
             low: self.baseline.low,
             plausible_low: slo.latency_target().as_secs_f64() * PLAUSIBLE_LOW,
+            harmless: slo.latency_target().as_secs_f64() * HARMLESS,
             model: Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints),
             endpoints: self.endpoints,
             is_one_of_many: self.is_one_of_many(),

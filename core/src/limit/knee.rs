@@ -10,6 +10,7 @@ use core::time::Duration;
 
 use crate::histogram::Histogram;
 use crate::limit::baseline::LOW;
+use crate::limit::claims::Claims;
 use crate::limit::cut::{BEAT, Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, beat};
 use crate::limit::experiment::{Experiment, Purpose};
 use crate::limit::headroom::{MIN_HEADROOM, headroom};
@@ -53,6 +54,8 @@ pub(super) struct Belief {
     /// The low latency quantile without load, and the highest that a few requests can prove instead; seconds.
     pub(super) low: f64,
     pub(super) plausible_low: f64,
+    /// The highest mean latency that leaves the objective much room, seconds.
+    pub(super) harmless: f64,
     /// [`Knee::model`] of capacity and mean latency.
     pub(super) model: f64,
     /// 0 when unknown.
@@ -82,6 +85,7 @@ pub(crate) struct Knee {
     experiment: Option<Experiment>,
     measured: Option<Sample>,
     settling: bool,
+    claims: Claims,
     /// What was measured last, since the value has changed.
     last: Option<Point>,
     /// The beat of the last experiment.
@@ -97,6 +101,7 @@ impl Knee {
             experiment: None,
             measured: None,
             settling: false,
+            claims: Claims::NONE,
             last: None,
             beat: 0,
         }
@@ -249,7 +254,8 @@ impl Knee {
                 self.change(value);
                 let delay = (measured_low - belief.low).max(0.0);
                 let claimed = now_at.throughput * delay > MIN_HEADROOM;
-                Some(if was_seeking || claimed {
+                let is_believed = claimed && self.claims.claim(mean, belief.harmless);
+                Some(if was_seeking || is_believed {
                     Verdict::BaselineMoved(Box::new(latency.clone()))
                 } else {
                     Verdict::Nothing
@@ -265,7 +271,10 @@ impl Knee {
                 self.value = self.value.max(experiment.limit());
                 None
             }
-            (Mode::Hold, Loss::Kept) => None,
+            (Mode::Hold, Loss::Kept) => {
+                self.claims.deny();
+                None
+            }
         }
     }
 
@@ -291,7 +300,7 @@ impl Knee {
         let measured_low = low(&measured.tally.latency).unwrap_or_default();
         let queue = now_at.throughput * (measured_low - belief.low).max(0.0);
         let room = headroom(belief.model, belief.endpoints);
-        if queue > TOO_MUCH * room && self.value > belief.model {
+        if queue > TOO_MUCH * room && self.value > belief.model && !self.claims.are_pending() {
             self.change((self.value * STEP_DOWN).max(belief.model));
         } else if queue < TOO_LITTLE * room && refused {
             let step = (self.value * STEP_UP).max(self.value + 1.0);
@@ -342,6 +351,7 @@ mod tests {
         Belief {
             low: 0.02,
             plausible_low: 0.09,
+            harmless: 0.3,
             model: 27.0,
             endpoints: 100,
             is_one_of_many,
@@ -375,6 +385,31 @@ mod tests {
             matches!(slower, Verdict::BaselineMoved(_)),
             "latency has not fallen: {slower:?}"
         );
+    }
+
+    #[test]
+    fn a_claim_that_may_do_harm_is_pending_and_the_limit_stays_meanwhile() {
+        let mut knee = Knee::at(0.0);
+        let before = Point {
+            in_flight: 100.0,
+            throughput: 400.0,
+        };
+        knee.enter(27.0, before, 0.23);
+        let harmed = Belief {
+            harmless: 0.15,
+            ..belief(false)
+        };
+        let mut windows = (0..4).map(|_| {
+            let verdict = knee.update(&second(117, 230), &harmed, Instant::ZERO);
+            (verdict, knee.value())
+        });
+        let (claimed, limit) = windows.nth(1).unwrap();
+        assert_eq!(claimed, Verdict::Nothing, "it is said for the first time");
+        assert!(limit > 27.0, "what was lost comes back");
+        for (verdict, later) in windows {
+            assert_eq!(verdict, Verdict::Nothing);
+            assert!(later >= limit, "not down to a model that is in doubt");
+        }
     }
 
     /// The limit on a beat that comes before anything was measured.

@@ -18,6 +18,7 @@ mod baseline;
 mod burst;
 mod capacity;
 mod ceiling;
+mod claims;
 mod cut;
 mod experiment;
 mod figures;

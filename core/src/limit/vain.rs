@@ -5,13 +5,16 @@
 //! a quarter. Latencies vary less. So those of the window in which a queue was found are held against those since: if fewer
 //! are in flight and each takes as long as before, time after time, the others were shed in vain.
 //!
+//! Where it has made them faster there was a queue, and of that nothing is asked for a while: if latency comes back, others
+//! have taken the places.
+//!
 //! ```text
-//! nothing --found--> window before --held, COMPARED answers--> as long: once more, else: none so far
-//!    ^                    ^------------------------------------------------'          |
-//!    '------------------------- so many in a row: in vain <--------------------------'
+//! nothing --found--> window before --held, COMPARED answers--> as long: once more | shorter: a queue, for PROVED_FOR
+//!    ^                    ^-------- neither: none so far --------'      |
+//!    '---------------------- so many in a row: in vain <----------------'
 //! ```
 
-use core::ops::RangeFrom;
+use core::ops::Range;
 use core::time::Duration;
 
 use crate::histogram::Histogram;
@@ -26,8 +29,12 @@ const OTHERS_FOLLOW: Duration = Duration::from_secs(1);
 const COMPARED: u64 = 20;
 /// It counts where in-flight has come down to this share of what it was, ...
 const HELD: f64 = 0.9;
-/// ... and says that holding was in vain where mean latency is this share of what it was, or more. A queue would be shorter.
-const STAYS: RangeFrom<f64> = 0.94..;
+/// ... and says that holding was in vain where mean latency is such a share of what it was. A queue would be shorter, and one
+/// that others make longer is a queue.
+const STAYS: Range<f64> = 0.94..1.25;
+/// Below this share there was a queue. That is known for so long.
+const FALLS: f64 = 0.75;
+const PROVED_FOR: Duration = Duration::from_secs(60);
 /// So many in a row must say so ...
 const IN_A_ROW: u32 = 2;
 /// ... where mean latency is below this share of the target, so that to let more in risks little, ...
@@ -42,6 +49,8 @@ pub(super) struct Vain {
     found_at: Instant,
     since: Option<Sample>,
     in_a_row: u32,
+    /// When holding back was last seen to shorten a queue.
+    shortened_at: Option<Instant>,
 }
 
 impl Vain {
@@ -50,7 +59,11 @@ impl Vain {
         self.found_at = now;
         // A comparison that was begun goes on: with few answers a congestion may be over before there are enough.
         if self.since.is_none() {
-            self.before = (window.mean_in_flight() <= FEW).then(|| window.clone());
+            let is_proved = self
+                .shortened_at
+                .is_some_and(|at| now.saturating_since(at) < PROVED_FOR);
+            let is_few = window.mean_in_flight() <= FEW;
+            self.before = (is_few && !is_proved).then(|| window.clone());
         }
     }
 
@@ -86,7 +99,15 @@ impl Vain {
             return None;
         }
         let (mean, mean_before) = (since.tally.latency.mean()?, before.tally.latency.mean()?);
-        self.in_a_row = if STAYS.contains(&(mean / mean_before)) {
+        let ratio = mean / mean_before;
+        if ratio < FALLS {
+            *self = Self {
+                shortened_at: Some(now),
+                ..Self::default()
+            };
+            return None;
+        }
+        self.in_a_row = if STAYS.contains(&ratio) {
             self.in_a_row.saturating_add(1)
         } else {
             0
@@ -144,6 +165,26 @@ mod tests {
         );
         let many = second(300, 190);
         assert_eq!(in_vain_after(&many, &second(120, 190)), None, "the knee's");
+    }
+
+    #[test]
+    fn a_queue_that_holding_back_has_shortened_is_believed_in_when_others_make_it_longer() {
+        // Three of four proxies took the queue of the others for a slower service, and held ever more of it.
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let held = |vain: &mut Vain, since: u64, ms| {
+            let window = second(40, ms);
+            (since..60).any(|now| vain.held(&window, TARGET, at(now)).is_some())
+        };
+        let found = second(100, 190);
+        let mut vain = Vain::default();
+        vain.found(&found, at(0));
+        let shorter = vain.held(&second(40, 90), TARGET, at(1));
+        assert!(shorter.is_none() && !held(&mut vain, 2, 190));
+        vain.found(&found, at(59));
+        assert!(!held(&mut vain, 59, 190), "it is known for a minute");
+        let mut vain = Vain::default();
+        vain.found(&found, at(0));
+        assert!(!held(&mut vain, 1, 260), "others make it longer");
     }
 
     #[test]
