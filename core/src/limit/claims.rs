@@ -11,7 +11,7 @@
 //!   ^------------------denials----'
 //! ```
 
-/// So many claims more than denials. In a fleet one cut in six claims it while most deny it: three are rare.
+/// So many claims more than denials. In a fleet most cuts deny it, so that three are rare.
 const BELIEVED: u32 = 3;
 
 /// Claims that nobody denied yet.

@@ -14,7 +14,7 @@ const FALLEN: f64 = 0.9;
 
 /// What the cut was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Purpose {
+pub(super) enum Aim {
     /// To hold a queue that was found just now: on no beat, so that others may have cut meanwhile. `low` was the low
     /// latency quantile, seconds.
     Entry {
@@ -35,15 +35,15 @@ pub(super) enum Purpose {
 pub(super) struct Experiment {
     /// What was measured before it.
     pub(super) before: Point,
-    pub(super) purpose: Purpose,
+    pub(super) aim: Aim,
 }
 
 impl Experiment {
     /// The limit to go back to when the cut says nothing; 0 when there is no going back.
     pub(super) const fn limit(&self) -> f64 {
-        match self.purpose {
-            Purpose::Trial { limit } => limit,
-            Purpose::Entry { .. } | Purpose::Search => 0.0,
+        match self.aim {
+            Aim::Trial { limit } => limit,
+            Aim::Entry { .. } | Aim::Search => 0.0,
         }
     }
 
@@ -53,7 +53,7 @@ impl Experiment {
         let now_at = Point::of(measured);
         let is_late = low > belief.plausible_low;
         let others_cut = belief.is_one_of_many
-            && matches!(self.purpose, Purpose::Entry { low: before } if low < before * FALLEN);
+            && matches!(self.aim, Aim::Entry { low: before } if low < before * FALLEN);
         match loss(self.before, now_at, measured.span, no_queue) {
             // A queue has become shorter: what throughput was lost others have got.
             Loss::Lost | Loss::Partly if others_cut => Loss::Kept,

@@ -12,7 +12,7 @@ use crate::histogram::Histogram;
 use crate::limit::baseline::LOW;
 use crate::limit::claims::Claims;
 use crate::limit::cut::{BEAT, Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, beat};
-use crate::limit::experiment::{Experiment, Purpose};
+use crate::limit::experiment::{Aim, Experiment};
 use crate::limit::headroom::{MIN_HEADROOM, headroom};
 use crate::sample::Sample;
 use crate::time::Instant;
@@ -128,7 +128,7 @@ impl Knee {
     pub(super) fn enter(&mut self, model: f64, point: Point, low: f64) {
         self.value = model;
         self.mode = Mode::Hold;
-        self.test(point, Purpose::Entry { low });
+        self.test(point, Aim::Entry { low });
     }
 
     /// Holds at a value that has yet to be tried.
@@ -162,7 +162,7 @@ impl Knee {
         {
             let limit = self.value;
             self.value *= STEP_DOWN;
-            self.test(point, Purpose::Trial { limit });
+            self.test(point, Aim::Trial { limit });
             return Verdict::Nothing;
         }
         if self.settling {
@@ -212,7 +212,7 @@ impl Knee {
             }
         } else if self.mode == Mode::Seek {
             self.value *= SEEK_DOWN;
-            self.test(now_at, Purpose::Search);
+            self.test(now_at, Aim::Search);
             return Verdict::Nothing;
         }
         self.follow_queue(now_at, measured, belief);
@@ -281,7 +281,7 @@ impl Knee {
     /// Further down: what was measured is a lower baseline.
     fn seek_on(&mut self, now_at: Point, latency: &Histogram) -> Verdict {
         self.value *= SEEK_DOWN;
-        self.test(now_at, Purpose::Search);
+        self.test(now_at, Aim::Search);
         Verdict::BaselineLower(Box::new(latency.clone()))
     }
 
@@ -309,8 +309,8 @@ impl Knee {
     }
 
     /// The value has been cut, and what comes of it will tell.
-    fn test(&mut self, before: Point, purpose: Purpose) {
-        self.experiment = Some(Experiment { before, purpose });
+    fn test(&mut self, before: Point, aim: Aim) {
+        self.experiment = Some(Experiment { before, aim });
         self.measured = None;
         self.settling = true;
         self.last = None;
