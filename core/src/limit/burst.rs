@@ -21,6 +21,8 @@ const SLO_USED: f64 = 0.95;
 const MIN_BURST_OF_TARGET: f64 = 0.5;
 /// Growth in one window in which the limit was used up without a queue.
 const GROWTH: f64 = 1.25;
+/// And the most that it grows to, in times of the limit that was used up.
+const GROWN: f64 = 4.0;
 /// What is left of such growth after a second in which it was not needed.
 const REMEMBERED: f64 = 0.9;
 /// Where courage starts, and what one queue teaches about the next.
@@ -130,7 +132,7 @@ impl Burst {
         (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET)
     }
 
-    /// The limit after one more window, in which `in_force` held; none where that was no law's for queues.
+    /// The limit after one more window, in which `in_force` held; none where that was no law's for bursts.
     pub(super) fn update(&mut self, figures: &Figures, known: &Known<'_>, in_force: Option<f64>) {
         let Known {
             baseline,
@@ -140,15 +142,17 @@ impl Burst {
         let affordable = self.affordable(baseline, slo) * self.guard.factor;
         let modelled =
             Knee::model(capacity.value(), baseline.mean, 1) + capacity.value() * affordable;
+        // Who stands in no queue may be many: what was let in without one stays allowed for a while.
+        let kept = self.value * libm::pow(REMEMBERED, figures.span);
         self.value = if figures.holds_up() {
             modelled
         } else if let Some(in_force) = in_force
             && figures.refused
         {
-            modelled.max(self.value.max(in_force) * GROWTH)
+            let grown = self.value.max(in_force) * GROWTH;
+            modelled.max(kept).max(grown.min(in_force * GROWN))
         } else {
-            // Who stands in no queue may be many: what was let in without one stays allowed for a while.
-            modelled.max(self.value * libm::pow(REMEMBERED, figures.span))
+            modelled.max(kept)
         };
     }
 }

@@ -4,7 +4,7 @@ use super::baseline::LOW;
 use super::burst::{Known, Queue};
 use super::cut::Point;
 use super::figures::{BUSY_DELAY, Figures};
-use super::knee::{Belief, Knee, Verdict};
+use super::knee::{Belief, HOLLOW, Knee, Verdict};
 use super::standing::{Change, Usual};
 use super::{Limiter, MIN_WINDOW_SAMPLES, ROOM, Terms};
 use crate::config::Slo;
@@ -21,6 +21,8 @@ impl Limiter {
     pub(super) fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let quantile = terms.slo.latency_quantile().as_f64();
         let latency = &window.tally.latency;
+        let is_forming = self.forming.is_some();
+        self.forming.take_if(|forming| forming.see(window));
         let Some(low) = latency.quantile(LOW) else {
             // No answer, nothing to learn: a hang is the breaker's business, an idle upstream nobody's.
             if window.in_flight == 0 {
@@ -32,7 +34,7 @@ impl Limiter {
         self.sample_tail = latency.quantile(quantile).unwrap_or(low);
         let faster =
             low < self.baseline.low * (1.0 - BUSY_DELAY) && latency.len() >= MIN_WINDOW_SAMPLES;
-        let is_news = !self.baseline.is_known() || faster;
+        let is_news = is_forming || faster;
         if is_news {
             self.baseline.learn(latency, quantile);
         }
@@ -56,7 +58,10 @@ impl Limiter {
             capacity: &self.capacity,
             slo: terms.slo,
         };
-        let in_force = (!self.in_force.is_held()).then_some(self.in_force.limit);
+        // Who is refused at the knee is too much, and no burst, unless the knee is met for moments only.
+        let is_full = figures.in_flight >= self.in_force.limit * HOLLOW;
+        let is_burst = !self.in_force.is_held() && !(self.standing.stands() && is_full);
+        let in_force = is_burst.then_some(self.in_force.limit);
         self.burst.update(&figures, &known, in_force);
         if self.standing.stands() {
             self.move_knee(window, terms, now);

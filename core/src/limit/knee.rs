@@ -26,7 +26,7 @@ const STEP_UP: f64 = 1.1;
 /// One step up towards what Little's law promises, or what packs of requests need.
 const LEAP_UP: f64 = 1.5;
 /// With less than this share of the limit in flight on average, it is met for moments only.
-const HOLLOW: f64 = 0.6;
+pub(super) const HOLLOW: f64 = 0.6;
 /// Answers that make one measurement; after [`PATIENCE`] fewer must do.
 const MEASURED: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(2);

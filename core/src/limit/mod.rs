@@ -22,6 +22,7 @@ mod claims;
 mod cut;
 mod experiment;
 mod figures;
+mod forming;
 mod headroom;
 mod in_force;
 mod judge;
@@ -42,6 +43,7 @@ use baseline::Baseline;
 use burst::Burst;
 use capacity::Capacity;
 use ceiling::Ceiling;
+use forming::Forming;
 use in_force::{InForce, Wanted};
 use knee::Knee;
 use proof::Proof;
@@ -74,6 +76,8 @@ pub(crate) struct Terms<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Limiter {
     baseline: Baseline,
+    /// Until the baseline is of all requests.
+    forming: Option<Forming>,
     capacity: Capacity,
     burst: Burst,
     knee: Knee,
@@ -97,6 +101,7 @@ impl Limiter {
                 f64::from(learned.baseline_mean),
                 f64::from(learned.baseline_tail),
             ),
+            forming: (learned.baseline_mean <= 0.0).then(Forming::default),
             capacity: Capacity::of(f64::from(learned.capacity)),
             burst: Burst::resume(learned),
             knee: Knee::at(f64::from(learned.knee)),
