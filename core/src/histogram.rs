@@ -68,6 +68,18 @@ impl Histogram {
         quantile_of(self.0.iter().map(|count| f64::from(*count)), quantile)
     }
 
+    /// The share (0..=1) that took longer than so many `seconds`, interpolated within a bucket; 0 when empty.
+    pub(crate) fn share_above(&self, seconds: f64) -> f64 {
+        let (mut total, mut above) = (0.0, 0.0);
+        for (index, count) in self.0.iter().enumerate() {
+            let (low, high) = bounds(index);
+            let count = f64::from(*count);
+            total += count;
+            above += count * ((high - seconds) / (high - low)).clamp(0.0, 1.0);
+        }
+        if total > 0.0 { above / total } else { 0.0 }
+    }
+
     /// The mean in seconds, taking a bucket's middle for all in it; `None` when empty.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {

@@ -26,6 +26,11 @@ pub(super) enum Aim {
         /// Where to go back to when the cut says nothing.
         limit: f64,
     },
+    /// To make a queue shorter, from this limit: on no beat.
+    Step {
+        /// Where to go back to when there was none.
+        limit: f64,
+    },
     /// To find the baseline from above.
     Search,
 }
@@ -42,7 +47,7 @@ impl Experiment {
     /// The limit to go back to when the cut says nothing; 0 when there is no going back.
     pub(super) const fn limit(&self) -> f64 {
         match self.aim {
-            Aim::Trial { limit } => limit,
+            Aim::Trial { limit } | Aim::Step { limit } => limit,
             Aim::Entry { .. } | Aim::Search => 0.0,
         }
     }

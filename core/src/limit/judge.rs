@@ -124,10 +124,12 @@ impl Limiter {
             self.standing.end();
             return;
         }
+        let target = slo.latency_target().as_secs_f64();
         let belief = Belief {
             low: self.baseline.low,
-            plausible_low: slo.latency_target().as_secs_f64() * PLAUSIBLE_LOW,
-            harmless: slo.latency_target().as_secs_f64() * HARMLESS,
+            plausible_low: target * PLAUSIBLE_LOW,
+            harmless: target * HARMLESS,
+            target,
             model: Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints),
             endpoints: self.endpoints,
             is_one_of_many: self.is_one_of_many(),

@@ -14,6 +14,7 @@ use crate::limit::claims::Claims;
 use crate::limit::cut::{BEAT, Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, beat};
 use crate::limit::experiment::{Aim, Experiment};
 use crate::limit::headroom::{MIN_HEADROOM, headroom};
+use crate::limit::room::{Room, Wait};
 use crate::sample::Sample;
 use crate::time::Instant;
 
@@ -56,6 +57,8 @@ pub(super) struct Belief {
     pub(super) plausible_low: f64,
     /// The highest mean latency that leaves the objective much room, seconds.
     pub(super) harmless: f64,
+    /// The objective's latency, seconds.
+    pub(super) target: f64,
     /// [`Knee::model`] of capacity and mean latency.
     pub(super) model: f64,
     /// 0 when unknown.
@@ -86,6 +89,9 @@ pub(crate) struct Knee {
     measured: Option<Sample>,
     settling: bool,
     claims: Claims,
+    room: Room,
+    /// A step down has lost throughput: none is made before the beat tells why.
+    is_low: bool,
     /// What was measured last, since the value has changed.
     last: Option<Point>,
     /// The beat of the last experiment.
@@ -102,6 +108,8 @@ impl Knee {
             measured: None,
             settling: false,
             claims: Claims::NONE,
+            room: Room::WHOLE,
+            is_low: false,
             last: None,
             beat: 0,
         }
@@ -154,6 +162,9 @@ impl Knee {
     pub(crate) fn update(&mut self, window: &Sample, belief: &Belief, clock: Instant) -> Verdict {
         let beat = beat(clock);
         let on_beat = core::mem::replace(&mut self.beat, beat) != beat;
+        if on_beat {
+            self.is_low = false;
+        }
         if on_beat
             && self.mode == Mode::Hold
             && self.experiment.is_none()
@@ -234,6 +245,15 @@ impl Knee {
             Mode::Hold => NO_QUEUE,
         };
         let loss = experiment.loss(measured, measured_low, no_queue, belief);
+        if let Aim::Step { limit } = experiment.aim {
+            if loss != Loss::Kept {
+                self.is_low = true;
+                self.room = Room::WHOLE;
+                self.change(limit);
+                return Some(Verdict::Nothing);
+            }
+            return None;
+        }
         let before = experiment.before;
         self.peak = self.peak.max(now_at.throughput).max(before.throughput);
         let lower = low(latency).is_some_and(|low| low < belief.low * STILL_QUEUED);
@@ -298,13 +318,29 @@ impl Knee {
         }
         self.last = Some(now_at);
         let measured_low = low(&measured.tally.latency).unwrap_or_default();
-        let queue = now_at.throughput * (measured_low - belief.low).max(0.0);
-        let room = headroom(belief.model, belief.endpoints);
-        if queue > TOO_MUCH * room && self.value > belief.model && !self.claims.are_pending() {
-            self.change((self.value * STEP_DOWN).max(belief.model));
+        let delay = (measured_low - belief.low).max(0.0);
+        let queue = now_at.throughput * delay;
+        let whole = headroom(belief.model, belief.endpoints);
+        let wait = Wait {
+            delay,
+            whole: whole / now_at.throughput,
+        };
+        let is_cut = self.room.weigh(measured, wait, belief.target);
+        let room = whole * self.room.share();
+        let model = belief.model - whole + room;
+        let is_above = self.value > model && !self.claims.are_pending() && !self.is_low;
+        if is_above && (is_cut || queue > TOO_MUCH * room) {
+            let limit = self.value;
+            let value = (self.value * STEP_DOWN).max(model);
+            if belief.is_one_of_many {
+                self.change(value);
+            } else {
+                self.value = value;
+                self.test(now_at, Aim::Step { limit });
+            }
         } else if queue < TOO_LITTLE * room && refused {
             let step = (self.value * STEP_UP).max(self.value + 1.0);
-            self.change(belief.model.min(self.value * LEAP_UP).max(step));
+            self.change(model.min(self.value * LEAP_UP).max(step));
         }
     }
 
@@ -352,6 +388,7 @@ mod tests {
             low: 0.02,
             plausible_low: 0.09,
             harmless: 0.3,
+            target: 0.6,
             model: 27.0,
             endpoints: 100,
             is_one_of_many,

@@ -29,6 +29,7 @@ mod judge;
 mod knee;
 mod learned;
 mod proof;
+mod room;
 mod share;
 mod standing;
 mod vain;

@@ -1,0 +1,60 @@
+//! How much of the headroom the objective leaves.
+//!
+//! A short queue keeps the upstream busy, and delays everybody by its length. Where the objective is far above what serving
+//! takes nobody minds; where it is near, a queue of two is two too many. So at the knee the answers that came too late, and
+//! would not have without the queue, are held against the throughput that a shorter queue would cost: while they are more
+//! than a few the headroom is cut, and it is given back when by the latencies that were measured it would make few late.
+
+use crate::sample::Sample;
+use crate::tally::Count;
+
+/// Share of the answers that a queue may make late: what a knee without headroom loses in throughput at the least.
+const LATE: f64 = 0.05;
+/// What is left of the headroom after a measurement with more, and the least that ever is.
+const CUT: f64 = 0.7;
+const MIN: f64 = 0.1;
+/// What is given back after one with less.
+const STEP: f64 = 0.1;
+
+/// The share of the headroom that is in use, in 0.1..=1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Room(f64);
+
+/// What requests wait for, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    /// In the queue that there is.
+    pub(super) delay: f64,
+    /// In a queue that fills the whole headroom.
+    pub(super) whole: f64,
+}
+
+impl Room {
+    pub(super) const WHOLE: Self = Self(1.0);
+
+    pub(super) const fn share(self) -> f64 {
+        self.0
+    }
+
+    /// One measurement at the knee, against the objective's latency of `target` seconds. True when the headroom is cut.
+    pub(super) fn weigh(&mut self, measured: &Sample, wait: Wait, target: f64) -> bool {
+        let latency = &measured.tally.latency;
+        let answers = measured.throughput() * measured.span.as_secs_f64();
+        if answers <= 0.0 {
+            return false;
+        }
+        let late = measured.count(Count::Slow) / answers;
+        let due = late - latency.share_above(target + wait.delay);
+        if due > LATE {
+            self.0 = (self.0 * CUT).max(MIN);
+            return true;
+        }
+        let next = (self.0 + STEP).min(1.0);
+        let longer = (next - self.0) * wait.whole;
+        let more = latency.share_above(target - longer) - latency.share_above(target);
+        if due + more <= LATE {
+            self.0 = next;
+        }
+        false
+    }
+}
