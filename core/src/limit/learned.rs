@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::config::Slo;
 use crate::time::Instant;
 
+/// Most answers come within so many mean latencies.
+const USUAL_OF_MEAN: f64 = 2.0;
 /// Silence for so many mean latencies, and so many targets, is more than a bad moment.
 const HANG_OF_MEAN: f64 = 5.0;
 const HANG_OF_TARGET: u32 = 2;
@@ -96,12 +98,22 @@ impl LimitReason {
 }
 
 impl Learned {
-    /// How long a request may wait for its headers before it counts as hanging.
     /// The share of outcomes that usually fail, 0..=1; `None` while nothing is known.
     pub(crate) fn usual_failure_rate(&self) -> Option<f64> {
         (self.rate > 0.0).then(|| f64::from(self.failure_rate))
     }
 
+    /// How long a request must have waited for its caller's leaving to say something: longer than most answers take, or,
+    /// where that is not known, the objective's `target`.
+    pub(crate) fn usual_wait(&self, target: Duration) -> Duration {
+        let usual = f64::from(self.baseline_mean) * USUAL_OF_MEAN;
+        match Duration::try_from_secs_f64(usual) {
+            Ok(usual) if !usual.is_zero() => usual.min(target),
+            _ => target,
+        }
+    }
+
+    /// How long a request may wait for its headers before it counts as hanging.
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
         // An upstream that is slow by nature is not a hanging one. What hangs meanwhile is bounded by the limit.
         let usual = f64::from(self.baseline_mean) * HANG_OF_MEAN;

@@ -61,6 +61,7 @@ impl Slot {
         // A health check may be answered beside the queue, by an upstream that answers nothing else.
         if permit.purpose != Purpose::Exempt {
             self.last_response = now;
+            self.given_up.see_answer();
             self.answered_up_to = self.answered_up_to.max(Some(permit.admitted_at));
         }
         if permit.phase == Phase::Waiting {

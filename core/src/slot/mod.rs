@@ -1,6 +1,7 @@
 //! What one worker keeps for one upstream: its gate and limits as the leader decided them, what is [in
 //! flight](in_flight), what [outcomes](outcome) say, and what the leader [is told](report).
 
+mod given_up;
 mod in_flight;
 mod outcome;
 mod report;
@@ -17,6 +18,7 @@ use crate::limit::Learned;
 use crate::tally::{Count, Counted};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
+use given_up::GivenUp;
 use report::{Fewest, Recent};
 
 /// After this long without an end, a request whose headers came is a stream: a websocket, server-sent events, a
@@ -60,6 +62,7 @@ pub(crate) struct Slot {
     pub(crate) last_response: Instant,
     /// When the latest of the requests that were answered had been let in.
     answered_up_to: Option<Instant>,
+    given_up: GivenUp,
     pub(crate) last_used: Instant,
     /// When this worker, as leader, last decided about it for the others.
     pub(crate) last_led: Instant,
@@ -117,6 +120,7 @@ impl Slot {
             hang_after,
             last_response: now,
             answered_up_to: None,
+            given_up: GivenUp::default(),
             last_used: now,
             last_led: now,
             endpoints: 0,
@@ -133,7 +137,10 @@ impl Slot {
     pub(crate) fn adopt(&mut self, directive: &Directive, policy: &Policy, now: Instant) {
         let was_open = matches!(self.gate.state(), BreakerState::Open { .. });
         self.gate.adopt(directive.breaker, directive.epoch, now);
-        self.write_off |= was_open && !matches!(self.gate.state(), BreakerState::Open { .. });
+        if was_open && !matches!(self.gate.state(), BreakerState::Open { .. }) {
+            self.write_off = true;
+            self.given_up = GivenUp::default();
+        }
         self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);

@@ -23,11 +23,13 @@ impl Slot {
         let answered = permit.is_answered();
         let target = policy.slo().latency_target();
         let age = now.saturating_since(permit.admitted_at);
+        let usual_wait = self.learned.usual_wait(target);
         if !matches!(
             outcome,
             Outcome::Cancelled | Outcome::Failure(Failure::Timeout)
         ) {
             self.last_response = self.last_response.max(now);
+            self.given_up.see_answer();
         }
         if permit.epoch != self.gate.epoch() {
             self.tally.add(Count::Stale, 1);
@@ -62,6 +64,9 @@ impl Slot {
                 // The caller lost patience: the answer would have been slow, however slow.
                 self.tally
                     .add(Count::Slow, u64::from(!answered && age > target));
+                if !answered && age >= usual_wait {
+                    self.given_up.see(now);
+                }
             }
         }
         if permit.purpose == Purpose::Probe {
@@ -72,7 +77,7 @@ impl Slot {
                 Outcome::Failure(_) | Outcome::Overload { .. } => {
                     self.tally.add(Count::ProbeFailures, 1)
                 }
-                Outcome::Cancelled if age > target => self.tally.add(Count::ProbeFailures, 1),
+                Outcome::Cancelled if age >= usual_wait => self.tally.add(Count::ProbeFailures, 1),
                 Outcome::Ignored | Outcome::Cancelled => {}
             }
         }

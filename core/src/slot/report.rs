@@ -75,6 +75,7 @@ impl Slot {
     pub(crate) fn report<'a>(&mut self, packed: &'a mut Vec<u8>, now: Instant) -> Report<'a> {
         self.integrate(now);
         let overdue = self.waiting.at_least(self.hang_after, now);
+        let overdue = overdue.saturating_add(self.given_up.since(self.hang_after, now));
         let report = Report {
             upstream: self.hash,
             began: self.began,

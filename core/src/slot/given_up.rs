@@ -1,0 +1,37 @@
+//! Callers that left without an answer.
+//!
+//! A hang shows in requests that get old. Where callers have less patience than that, none ever does: they leave, and
+//! others come. So those who waited for longer than answers usually take are counted until an answer comes.
+
+use core::time::Duration;
+
+use crate::time::Instant;
+
+/// Callers that left since the last answer to this worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct GivenUp {
+    count: u32,
+    at: Instant,
+}
+
+impl GivenUp {
+    /// A caller left that had waited long enough.
+    pub(super) const fn see(&mut self, now: Instant) {
+        self.count = self.count.saturating_add(1);
+        self.at = now;
+    }
+
+    /// Somebody was answered: it is no hang.
+    pub(super) const fn see_answer(&mut self) {
+        self.count = 0;
+    }
+
+    /// How many there are, if the last of them left within `recent`. Other workers may have had answers since.
+    pub(super) fn since(&self, recent: Duration, now: Instant) -> u32 {
+        if now.saturating_since(self.at) < recent {
+            self.count
+        } else {
+            0
+        }
+    }
+}
