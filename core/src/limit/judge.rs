@@ -34,7 +34,9 @@ impl Limiter {
         self.sample_tail = latency.quantile(quantile).unwrap_or(low);
         let faster =
             low < self.baseline.low * (1.0 - BUSY_DELAY) && latency.len() >= MIN_WINDOW_SAMPLES;
-        let is_news = is_forming || faster;
+        // Where requests are refused a queue may be growing.
+        let is_forming = is_forming && window.tally.refused_for_load() == 0;
+        let is_news = is_forming || !self.baseline.is_known() || faster;
         if is_news {
             self.baseline.learn(latency, quantile);
         }
