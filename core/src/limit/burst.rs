@@ -9,7 +9,7 @@
 use super::baseline::Baseline;
 use super::capacity::Capacity;
 use super::figures::Figures;
-use super::knee::Knee;
+use super::headroom::headroom;
 use super::learned::Learned;
 use crate::config::Slo;
 use crate::exchange::plausible::{PLACES, SHARE};
@@ -140,8 +140,10 @@ impl Burst {
             slo,
         } = *known;
         let affordable = self.affordable(baseline, slo) * self.guard.factor;
-        let modelled =
-            Knee::model(capacity.value(), baseline.mean, 1) + capacity.value() * affordable;
+        let carried = capacity.value() * baseline.mean;
+        // What keeps the upstream busy between arrivals waits as well.
+        let queue = (capacity.value() * affordable).max(headroom(carried, 1));
+        let modelled = carried + queue;
         // Who stands in no queue may be many: what was let in without one stays allowed for a while.
         let kept = self.value * libm::pow(REMEMBERED, figures.span);
         self.value = if figures.holds_up() {
