@@ -146,7 +146,8 @@ impl Burst {
         let modelled = carried + queue;
         // Who stands in no queue may be many: what was let in without one stays allowed for a while.
         let kept = self.value * libm::pow(REMEMBERED, figures.span);
-        self.value = if figures.holds_up() {
+        let is_late = figures.late > figures.refusals;
+        self.value = if figures.holds_up() || is_late {
             modelled
         } else if let Some(in_force) = in_force
             && figures.refused

@@ -31,11 +31,14 @@ pub(super) struct Figures {
     pub(super) answers: u64,
     pub(super) successes: f64,
     pub(super) slow: f64,
+    /// Answers later than the target that a queue of all who were in flight at once may have made so.
+    pub(super) late: f64,
 }
 
 impl Figures {
-    /// The figures of `window`, whose low latency quantile is `low` seconds.
-    pub(super) fn of(window: &Sample, low: f64, baseline: &Baseline) -> Self {
+    /// The figures of `window`, whose low latency quantile is `low` seconds, against the objective's latency of `target`
+    /// seconds.
+    pub(super) fn of(window: &Sample, low: f64, baseline: &Baseline, target: f64) -> Self {
         let delay = (low - baseline.low).max(0.0);
         let refused = window.tally.refused_for_load();
         #[expect(
@@ -43,6 +46,9 @@ impl Figures {
             reason = "counts of one window stay far below 2^53"
         )]
         let refusals = refused as f64;
+        let latency = &window.tally.latency;
+        let longest = f64::from(window.peak) / window.throughput();
+        let late = latency.share_above(target) - latency.share_above(target + longest);
         Self {
             span: window.span.as_secs_f64(),
             throughput: window.throughput(),
@@ -56,6 +62,7 @@ impl Figures {
             answers: window.tally.latency.len(),
             successes: window.count(Count::Successes),
             slow: window.count(Count::Slow),
+            late: late * window.throughput() * window.span.as_secs_f64(),
         }
     }
 

@@ -40,7 +40,12 @@ impl Limiter {
         if is_news {
             self.baseline.learn(latency, quantile);
         }
-        let figures = Figures::of(window, low, &self.baseline);
+        let figures = Figures::of(
+            window,
+            low,
+            &self.baseline,
+            terms.slo.latency_target().as_secs_f64(),
+        );
         self.capacity.learn(&figures, self.baseline.mean);
         let carried = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
         let is_clean = !figures.busy && !self.standing.has_remnant(&figures, carried, now);

@@ -325,7 +325,9 @@ impl Knee {
             delay,
             whole: whole / now_at.throughput,
         };
-        let is_cut = self.room.weigh(measured, wait, belief.target);
+        let is_cut = self
+            .room
+            .weigh(&measured.tally.latency, wait, belief.target);
         let room = whole * self.room.share();
         let model = belief.model - whole + room;
         let is_above = self.value > model && !self.claims.are_pending() && !self.is_low;

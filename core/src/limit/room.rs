@@ -5,8 +5,7 @@
 //! would not have without the queue, are held against the throughput that a shorter queue would cost: while they are more
 //! than a few the headroom is cut, and it is given back when by the latencies that were measured it would make few late.
 
-use crate::sample::Sample;
-use crate::tally::Count;
+use crate::histogram::Histogram;
 
 /// Share of the answers that a queue may make late: what a knee without headroom loses in throughput at the least.
 const LATE: f64 = 0.05;
@@ -37,13 +36,11 @@ impl Room {
     }
 
     /// One measurement at the knee, against the objective's latency of `target` seconds. True when the headroom is cut.
-    pub(super) fn weigh(&mut self, measured: &Sample, wait: Wait, target: f64) -> bool {
-        let latency = &measured.tally.latency;
-        let answers = measured.throughput() * measured.span.as_secs_f64();
-        if answers <= 0.0 {
+    pub(super) fn weigh(&mut self, latency: &Histogram, wait: Wait, target: f64) -> bool {
+        if latency.is_empty() {
             return false;
         }
-        let late = measured.count(Count::Slow) / answers;
+        let late = latency.share_above(target);
         let due = late - latency.share_above(target + wait.delay);
         if due > LATE {
             self.0 = (self.0 * CUT).max(MIN);
@@ -51,7 +48,7 @@ impl Room {
         }
         let next = (self.0 + STEP).min(1.0);
         let longer = (next - self.0) * wait.whole;
-        let more = latency.share_above(target - longer) - latency.share_above(target);
+        let more = latency.share_above(target - longer) - late;
         if due + more <= LATE {
             self.0 = next;
         }

@@ -261,6 +261,7 @@ mod tests {
             &sample,
             0.02 + delay,
             &Baseline::believed(0.02, USUAL.mean, 0.1),
+            0.3,
         )
     }
 
