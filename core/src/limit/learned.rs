@@ -12,6 +12,8 @@ const USUAL_OF_MEAN: f64 = 2.0;
 /// Silence for so many mean latencies, and so many targets, is more than a bad moment.
 const HANG_OF_MEAN: f64 = 5.0;
 const HANG_OF_TARGET: u32 = 2;
+/// Nor is it usual that an answer takes so many mean latencies.
+const LONG_OF_MEAN: f64 = 15.0;
 /// Garbage collectors and schedulers pause for longer than a tight target.
 const MIN_HANG: Duration = Duration::from_millis(500);
 
@@ -106,19 +108,34 @@ impl Learned {
     /// How long a request must have waited for its caller's leaving to say something: longer than most answers take, or,
     /// where that is not known, the objective's `target`.
     pub(crate) fn usual_wait(&self, target: Duration) -> Duration {
-        let usual = f64::from(self.baseline_mean) * USUAL_OF_MEAN;
-        match Duration::try_from_secs_f64(usual) {
-            Ok(usual) if !usual.is_zero() => usual.min(target),
-            _ => target,
+        match self.of_mean(USUAL_OF_MEAN) {
+            Duration::ZERO => target,
+            usual => usual.min(target),
         }
     }
 
     /// How long a request may wait for its headers before it counts as hanging.
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
-        // An upstream that is slow by nature is not a hanging one. What hangs meanwhile is bounded by the limit.
-        let usual = f64::from(self.baseline_mean) * HANG_OF_MEAN;
+        // An upstream that is fast hangs long before an objective that leaves it much time. What hangs meanwhile is bounded
+        // by the limit.
+        let far_beyond = self.far_beyond(slo);
+        match self.of_mean(LONG_OF_MEAN) {
+            Duration::ZERO => far_beyond,
+            long => long.min(far_beyond).max(MIN_HANG),
+        }
+    }
+
+    /// How long a request must have waited for its headers to stand in no queue, when later ones are answered. That is
+    /// longer than any queue within the objective.
+    pub(crate) fn far_beyond(&self, slo: &Slo) -> Duration {
+        // An upstream that is slow by nature is not a hanging one.
         (slo.latency_target() * HANG_OF_TARGET)
+            .max(self.of_mean(HANG_OF_MEAN))
             .max(MIN_HANG)
-            .max(Duration::try_from_secs_f64(usual).unwrap_or_default())
+    }
+
+    /// So many mean latencies; zero while unknown.
+    fn of_mean(&self, factor: f64) -> Duration {
+        Duration::try_from_secs_f64(f64::from(self.baseline_mean) * factor).unwrap_or_default()
     }
 }

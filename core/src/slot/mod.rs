@@ -59,6 +59,8 @@ pub(crate) struct Slot {
     /// The last request was shed for want of room.
     pub(crate) full: bool,
     pub(crate) hang_after: Duration,
+    /// The same, where later ones are answered.
+    overtaken_after: Duration,
     pub(crate) last_response: Instant,
     /// When the latest of the requests that were answered had been let in.
     answered_up_to: Option<Instant>,
@@ -118,6 +120,7 @@ impl Slot {
             shared: false,
             full: false,
             hang_after,
+            overtaken_after: hang_after,
             last_response: now,
             answered_up_to: None,
             given_up: GivenUp::default(),
@@ -184,8 +187,9 @@ impl Slot {
             policy.limit().max().saturating_mul(endpoints),
         );
         self.hang_after = learned.hang_after(policy.slo());
+        self.overtaken_after = learned.far_beyond(policy.slo());
         self.waiting
-            .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
+            .set_horizon(self.overtaken_after.saturating_mul(AGE_HORIZON), now);
     }
 
     /// When a request, of this worker or of one that it leads, last asked for it.
