@@ -60,6 +60,8 @@ const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Before anything is known, this many times the initial limit.
 const COLD_FACTOR: f64 = 2.0;
+/// At least this share of the initial limit is let in when an upstream is back from an outage.
+const MISTRUSTED: f64 = 0.25;
 /// With less than this share of the limit in flight, there is room.
 const ROOM: f64 = 0.5;
 
@@ -145,7 +147,9 @@ impl Limiter {
     pub(crate) fn mistrust(&mut self, terms: Terms<'_>) {
         if self.baseline.is_known() && self.proof.is_complete() && !self.standing.stands() {
             let model = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
-            self.knee.hold(model.max(f64::from(terms.limit.initial())));
+            // What was rarely asked has shown little of what it can do.
+            let least = f64::from(terms.limit.initial()) * MISTRUSTED;
+            self.knee.hold(model.max(least));
             self.standing.suspect();
             self.vain.forget();
         }
