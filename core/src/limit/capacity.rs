@@ -21,6 +21,8 @@ pub(super) struct Capacity {
     /// What it was when the upstream was last not busy.
     calm: f64,
     throughput: f64,
+    /// Whether a queue that stood has shown it.
+    shown: bool,
     /// Whether the window before ended with more in flight than the upstream needs.
     full: bool,
 }
@@ -31,6 +33,7 @@ impl Capacity {
             value,
             calm: value,
             throughput: 0.0,
+            shown: false,
             full: false,
         }
     }
@@ -43,6 +46,21 @@ impl Capacity {
     /// as before; one that lost places needs less, and shows it soon.
     pub(super) const fn before_the_queue(&self) -> f64 {
         self.value.max(self.calm)
+    }
+
+    /// Whether more than the value would have to queue: else it is only what has been asked for.
+    pub(super) const fn is_shown(&self) -> bool {
+        self.shown
+    }
+
+    /// A queue stands: what comes out is all that the upstream can do.
+    pub(super) const fn show(&mut self) {
+        self.shown = true;
+    }
+
+    /// There was no queue.
+    pub(super) const fn doubt(&mut self) {
+        self.shown = false;
     }
 
     pub(super) fn scale(&mut self, factor: f64) {

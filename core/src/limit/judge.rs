@@ -126,6 +126,7 @@ impl Limiter {
         let quantile = slo.latency_quantile().as_f64();
         if let Some(measured) = self.vain.held(window, slo.latency_target(), now) {
             // There never was a queue: the upstream is slower.
+            self.capacity.doubt();
             self.baseline.restart(&measured, quantile);
             self.proof.complete();
             self.standing.end();
@@ -144,8 +145,10 @@ impl Limiter {
         };
         match self.knee.update(window, &belief, now + ahead) {
             Verdict::Nothing => {}
+            Verdict::Queue => self.capacity.show(),
             Verdict::BaselineLower(measured) => self.baseline.restart(&measured, quantile),
             Verdict::BaselineMoved(measured) => {
+                self.capacity.doubt();
                 self.baseline.restart(&measured, quantile);
                 self.proof.complete();
             }

@@ -43,6 +43,8 @@ const OTHERS_FOLLOW: Duration = Duration::from_secs(1);
 pub(crate) enum Verdict {
     /// Nothing new.
     Nothing,
+    /// There is one: what comes out is all that the upstream can do.
+    Queue,
     /// There is no queue, the latency without load is what was measured now.
     BaselineMoved(Box<Histogram>),
     /// There still was a queue in what was taken for the baseline: lower.
@@ -218,8 +220,13 @@ impl Knee {
     fn step(&mut self, measured: &Sample, belief: &Belief) -> Verdict {
         let now_at = Point::of(measured);
         if let Some(experiment) = self.experiment.take() {
-            if let Some(verdict) = self.conclude(&experiment, now_at, measured, belief) {
-                return verdict;
+            match self.conclude(&experiment, now_at, measured, belief) {
+                Some(Verdict::Queue) => {
+                    self.follow_queue(now_at, measured, belief);
+                    return Verdict::Queue;
+                }
+                Some(verdict) => return verdict,
+                None => {}
             }
         } else if self.mode == Mode::Seek {
             self.value *= SEEK_DOWN;
@@ -245,6 +252,8 @@ impl Knee {
             Mode::Hold => NO_QUEUE,
         };
         let loss = experiment.loss(measured, measured_low, no_queue, belief);
+        let is_sure =
+            latency.len() >= MEASURED && now_at.in_flight < experiment.before.in_flight * 0.9;
         if let Aim::Step { limit } = experiment.aim {
             if loss != Loss::Kept {
                 self.is_low = true;
@@ -252,7 +261,7 @@ impl Knee {
                 self.change(limit);
                 return Some(Verdict::Nothing);
             }
-            return None;
+            return is_sure.then_some(Verdict::Queue);
         }
         let before = experiment.before;
         self.peak = self.peak.max(now_at.throughput).max(before.throughput);
@@ -293,7 +302,7 @@ impl Knee {
             }
             (Mode::Hold, Loss::Kept) => {
                 self.claims.deny();
-                None
+                is_sure.then_some(Verdict::Queue)
             }
         }
     }

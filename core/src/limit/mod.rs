@@ -211,7 +211,13 @@ impl Limiter {
                 LimitReason::WarmUp
             };
             // Traffic that was rare may come in a surge; but what each endpoint bears is known better by now.
-            (burst.max(f64::from(terms.limit.initial())), law)
+            let initial = f64::from(terms.limit.initial());
+            let least = if self.capacity.is_shown() {
+                initial * MISTRUSTED
+            } else {
+                initial
+            };
+            (burst.max(least), law)
         };
         let wanted = Wanted { limit, law, burst };
         self.in_force.set(&wanted, &self.ceiling, min, max)
