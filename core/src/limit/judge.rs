@@ -2,9 +2,8 @@
 
 use super::baseline::LOW;
 use super::burst::{Known, Queue};
-use super::cut::Point;
 use super::figures::{BUSY_DELAY, Figures};
-use super::knee::{Belief, HOLLOW, Knee, Verdict};
+use super::knee::{Belief, HOLLOW, Knee, Point, Verdict};
 use super::standing::{Change, Usual};
 use super::{Limiter, MIN_WINDOW_SAMPLES, ROOM, Terms};
 use crate::config::Slo;
@@ -67,7 +66,7 @@ impl Limiter {
         };
         // Who is refused at the knee is too much, and no burst, unless the knee is met for moments only.
         let is_full = figures.in_flight >= self.in_force.limit * HOLLOW;
-        let is_burst = !self.in_force.is_held() && !(self.standing.stands() && is_full);
+        let is_burst = !self.in_force.is_held() && (!self.standing.stands() || !is_full);
         let in_force = is_burst.then_some(self.in_force.limit);
         self.burst.update(&figures, &known, in_force);
         if self.standing.stands() {

@@ -1,38 +1,39 @@
 //! The knee: the fewest requests in flight that carry the greatest throughput.
 //!
 //! Little's law gives it from capacity and no-load latency, if both are right. Whether they are shows when the
-//! limit is cut ([`super::cut`]): when throughput goes with it there was no queue, the upstream's own latency has
-//! changed, and the baseline must follow. The step down to the model is such an experiment, and while the limit holds
+//! limit is cut ([`cut`]): when throughput goes with it there was no queue, the upstream's own latency has
+//! changed, and the baseline must follow ([`conclude`]). The step down to the model is such an experiment, and while the limit holds
 //! one is made on every beat of a clock that all proxies share; above the knee it sheds nothing that a queue would not
-//! have delayed into uselessness.
+//! have delayed into uselessness. Between experiments the limit follows the queue ([`follow`]).
+
+mod claims;
+mod conclude;
+mod cut;
+mod experiment;
+mod follow;
+mod room;
 
 use core::time::Duration;
 
 use crate::histogram::Histogram;
 use crate::limit::baseline::LOW;
-use crate::limit::claims::Claims;
-use crate::limit::cut::{BEAT, Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, beat};
-use crate::limit::experiment::{Aim, Experiment};
-use crate::limit::headroom::{MIN_HEADROOM, headroom};
-use crate::limit::room::{Room, Wait};
+use crate::limit::headroom::headroom;
 use crate::sample::Sample;
 use crate::time::Instant;
+use claims::Claims;
+use cut::{BEAT, beat};
+use experiment::{Aim, Experiment};
+use room::Room;
 
-/// A queue beyond this many times the headroom is cut, below the other share it may grow.
-const TOO_MUCH: f64 = 1.5;
-const TOO_LITTLE: f64 = 0.5;
-/// One step down, one step up.
+pub(super) use cut::Point;
+
+/// One step down.
 const STEP_DOWN: f64 = 0.75;
-const STEP_UP: f64 = 1.1;
-/// One step up towards what Little's law promises, or what packs of requests need.
-const LEAP_UP: f64 = 1.5;
 /// With less than this share of the limit in flight on average, it is met for moments only.
-pub(super) const HOLLOW: f64 = 0.6;
+pub(in crate::limit) const HOLLOW: f64 = 0.6;
 /// Answers that make one measurement; after [`PATIENCE`] fewer must do.
 const MEASURED: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A cut that brings latency below this share of the baseline shows that the baseline had a queue in it.
-const STILL_QUEUED: f64 = 0.75;
 /// One step down while the baseline is in doubt: larger, as every step is one more measurement.
 const SEEK_DOWN: f64 = 0.6;
 /// Others cut when their window is complete: what a proxy among many measures after a cut is of so long at the least.
@@ -237,124 +238,6 @@ impl Knee {
         Verdict::Nothing
     }
 
-    /// What a cut that led to `now_at` says. Nothing, when the limit stays where it is.
-    fn conclude(
-        &mut self,
-        experiment: &Experiment,
-        now_at: Point,
-        measured: &Sample,
-        belief: &Belief,
-    ) -> Option<Verdict> {
-        let latency = &measured.tally.latency;
-        let measured_low = low(latency).unwrap_or_default();
-        let no_queue = match self.mode {
-            Mode::Seek => NO_QUEUE_SEEKING,
-            Mode::Hold => NO_QUEUE,
-        };
-        let loss = experiment.loss(measured, measured_low, no_queue, belief);
-        let is_sure =
-            latency.len() >= MEASURED && now_at.in_flight < experiment.before.in_flight * 0.9;
-        if let Aim::Step { limit } = experiment.aim {
-            if loss != Loss::Kept {
-                self.is_low = true;
-                self.room = Room::WHOLE;
-                self.change(limit);
-                return Some(Verdict::Nothing);
-            }
-            return is_sure.then_some(Verdict::Queue);
-        }
-        let before = experiment.before;
-        self.peak = self.peak.max(now_at.throughput).max(before.throughput);
-        let lower = low(latency).is_some_and(|low| low < belief.low * STILL_QUEUED);
-        match (self.mode, loss) {
-            (_, Loss::Lost | Loss::Partly) => {
-                // Below the knee: go back. If latency is up all the same, it is not for a queue.
-                let was_seeking = core::mem::replace(&mut self.mode, Mode::Hold) == Mode::Seek;
-                let mean = latency.mean().unwrap_or_default();
-                let value = if was_seeking {
-                    Self::model(self.peak, mean, belief.endpoints)
-                } else if loss == Loss::Partly {
-                    Self::model(before.throughput, mean, belief.endpoints).max(self.value)
-                } else {
-                    // Where requests come in packs fewer are in flight on average than the limit lets in.
-                    let most = before.in_flight.max(experiment.limit());
-                    most.max(self.value) + 1.0
-                };
-                self.change(value);
-                let delay = (measured_low - belief.low).max(0.0);
-                let claimed = now_at.throughput * delay > MIN_HEADROOM;
-                let is_believed = claimed && self.claims.claim(mean, belief.harmless);
-                Some(if was_seeking || is_believed {
-                    Verdict::BaselineMoved(Box::new(latency.clone()))
-                } else {
-                    Verdict::Nothing
-                })
-            }
-            (Mode::Seek, Loss::Kept | Loss::Unclear) => Some(self.seek_on(now_at, latency)),
-            (Mode::Hold, Loss::Kept) if lower => {
-                self.mode = Mode::Seek;
-                self.peak = now_at.throughput.max(before.throughput);
-                Some(self.seek_on(now_at, latency))
-            }
-            (Mode::Hold, Loss::Unclear) => {
-                self.value = self.value.max(experiment.limit());
-                None
-            }
-            (Mode::Hold, Loss::Kept) => {
-                self.claims.deny();
-                is_sure.then_some(Verdict::Queue)
-            }
-        }
-    }
-
-    /// Further down: what was measured is a lower baseline.
-    fn seek_on(&mut self, now_at: Point, latency: &Histogram) -> Verdict {
-        self.value *= SEEK_DOWN;
-        self.test(now_at, Aim::Search);
-        Verdict::BaselineLower(Box::new(latency.clone()))
-    }
-
-    /// Between experiments: the queue is held at what keeps the upstream busy.
-    fn follow_queue(&mut self, now_at: Point, measured: &Sample, belief: &Belief) {
-        let refused = measured.tally.refused_for_load() > 0;
-        if now_at.in_flight < self.value * HOLLOW {
-            // The limit is met for moments only: a cut would be no experiment, and who is refused comes in a pack.
-            self.last = None;
-            if refused {
-                self.change((self.value * LEAP_UP).min(belief.most).max(self.value));
-            }
-            return;
-        }
-        self.last = Some(now_at);
-        let measured_low = low(&measured.tally.latency).unwrap_or_default();
-        let delay = (measured_low - belief.low).max(0.0);
-        let queue = now_at.throughput * delay;
-        let whole = headroom(belief.model, belief.endpoints);
-        let wait = Wait {
-            delay,
-            whole: whole / now_at.throughput,
-        };
-        let is_cut = self
-            .room
-            .weigh(&measured.tally.latency, wait, belief.target);
-        let room = whole * self.room.share();
-        let model = belief.model - whole + room;
-        let is_above = self.value > model && !self.claims.are_pending() && !self.is_low;
-        if is_above && (is_cut || queue > TOO_MUCH * room) {
-            let limit = self.value;
-            let value = (self.value * STEP_DOWN).max(model);
-            if belief.is_one_of_many {
-                self.change(value);
-            } else {
-                self.value = value;
-                self.test(now_at, Aim::Step { limit });
-            }
-        } else if queue < TOO_LITTLE * room && refused {
-            let step = (self.value * STEP_UP).max(self.value + 1.0);
-            self.change(model.min(self.value * LEAP_UP).max(step));
-        }
-    }
-
     /// The value has been cut, and what comes of it will tell.
     fn test(&mut self, before: Point, aim: Aim) {
         self.experiment = Some(Experiment { before, aim });
@@ -425,7 +308,7 @@ mod tests {
     #[test]
     fn a_queue_that_others_cut_as_well_is_no_slower_service() {
         // Their cuts made it shorter, and what this proxy gave up is theirs now.
-        assert_eq!(after_a_cut(true, 150), Verdict::Nothing);
+        assert_eq!(after_a_cut(true, 150), Verdict::Queue);
         let alone = after_a_cut(false, 150);
         assert!(matches!(alone, Verdict::BaselineMoved(_)), "{alone:?}");
         let slower = after_a_cut(true, 230);

@@ -3,8 +3,8 @@
 //! What throughput alone says of a cut ([`super::cut`]) is weighed here with what is known besides: whether others may
 //! have cut meanwhile, and how few requests it was about.
 
-use crate::limit::cut::{Loss, Point, loss};
-use crate::limit::knee::Belief;
+use super::Belief;
+use super::cut::{Loss, Point, loss};
 use crate::sample::Sample;
 
 /// A limit of so few cannot be cut by a quarter. What it seems to prove is believed where it leaves the objective room.

@@ -30,10 +30,10 @@ const CHANCE: f64 = 1.75;
 
 /// In-flight and throughput, as measured.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Point {
-    pub(super) in_flight: f64,
+pub(in crate::limit) struct Point {
+    pub(in crate::limit) in_flight: f64,
     /// Answers a second.
-    pub(super) throughput: f64,
+    pub(in crate::limit) throughput: f64,
 }
 
 impl Point {
@@ -58,6 +58,11 @@ pub(super) enum Loss {
     Unclear,
 }
 
+/// Whether in-flight has followed a cut, so that it says something.
+pub(super) fn is_followed(before: Point, after: Point) -> bool {
+    after.in_flight > 0.0 && after.in_flight <= before.in_flight * TELLING_CUT
+}
+
 /// Which beat of the clock this is.
 pub(super) fn beat(clock: Instant) -> u64 {
     clock.saturating_since(Instant::ZERO).as_secs() / BEAT.as_secs()
@@ -67,8 +72,7 @@ pub(super) fn beat(clock: Instant) -> u64 {
 pub(super) fn loss(before: Point, after: Point, span: Duration, no_queue: f64) -> Loss {
     let in_flight = after.in_flight / before.in_flight;
     let throughput = after.throughput / before.throughput;
-    let is_telling = in_flight > 0.0 && in_flight <= TELLING_CUT && throughput.is_finite();
-    if !is_telling {
+    if !is_followed(before, after) || !throughput.is_finite() {
         return Loss::Kept;
     }
     let is_inelastic = throughput > 0.0 && libm::log(throughput) / libm::log(in_flight) <= no_queue;
