@@ -189,3 +189,57 @@ impl Guard {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::config::{Config, RuleIndex};
+    use crate::sample::Sample;
+    use crate::shed::ShedReason;
+
+    /// The limit after so many windows that refused requests while `in_force` held, with answers of so many milliseconds.
+    fn after(windows: u32, in_force: Option<f64>, ms: u64) -> f64 {
+        let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        let slo = config.policy(RuleIndex::TopLevel).slo();
+        let baseline = Baseline::believed(0.02, 0.04, 0.1);
+        let mut window = Sample::empty(Duration::from_millis(100));
+        (0..36).for_each(|_| window.tally.latency.record(Duration::from_millis(20)));
+        (0..4).for_each(|_| window.tally.latency.record(Duration::from_millis(ms)));
+        window.tally.add_shed(ShedReason::Limit, true);
+        window.peak = 60;
+        let figures = Figures::of(&window, 0.02, &baseline, 0.3);
+        let known = Known {
+            baseline: &baseline,
+            capacity: &Capacity::of(400.0),
+            slo,
+        };
+        let mut burst = Burst::resume(&Learned::default());
+        for _ in 0..windows {
+            burst.update(&figures, &known, in_force);
+        }
+        burst.value()
+    }
+
+    #[test]
+    fn what_is_used_up_without_a_queue_grows_and_not_without_end() {
+        let modelled = after(1, None, 20);
+        assert!(after(3, Some(100.0), 20) > modelled * 1.2);
+        assert!((after(200, Some(100.0), 20) - 400.0).abs() < 1e-9);
+        assert!(
+            (after(200, None, 20) - modelled).abs() < 1e-9,
+            "others refused them"
+        );
+    }
+
+    #[test]
+    fn it_does_not_grow_while_it_makes_more_late_than_are_refused() {
+        assert!((after(10, Some(100.0), 330) - after(1, None, 330)).abs() < 1e-9);
+        assert!(
+            after(10, Some(100.0), 900) > 200.0,
+            "no queue of sixty makes them so late"
+        );
+    }
+}

@@ -36,3 +36,50 @@ impl Forming {
         self.answered > 0.0 && (is_alike || self.span >= PATIENCE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tenth of a second with so many in flight, and these answers (milliseconds).
+    fn tenth(in_flight: u64, answers: &[u64]) -> Sample {
+        let mut sample = Sample::empty(Duration::from_millis(100));
+        for ms in answers {
+            sample.tally.latency.record(Duration::from_millis(*ms));
+        }
+        sample.tally.add(Count::InFlightMicros, in_flight * 100_000);
+        sample
+    }
+
+    /// After how many tenths the baseline is formed, where after the first ones each is like the last.
+    fn formed_after(windows: &[Sample]) -> Option<usize> {
+        let mut forming = Forming::default();
+        let last = windows.last().unwrap();
+        (1..200).find(|tenth| forming.see(windows.get(tenth - 1).unwrap_or(last)))
+    }
+
+    #[test]
+    fn the_first_answers_of_a_slow_service_are_only_the_fast_ones() {
+        // A hundred requests a second: half of them take 50 ms, half 550 ms, of which none ends in the first half second.
+        let fast = [50; 5];
+        let both = [50, 50, 50, 50, 50, 550, 550, 550, 550, 550];
+        let windows: Vec<Sample> = (0..5)
+            .map(|tenth_number| tenth(5 + 5 * tenth_number, &fast))
+            .chain([tenth(30, &both)])
+            .collect();
+        let formed = formed_after(&windows).unwrap();
+        assert!((10..40).contains(&formed), "{formed}");
+        assert_eq!(formed_after(&[tenth(5, &[50; 10])]), Some(1), "all of them");
+    }
+
+    #[test]
+    fn what_never_ends_is_waited_for_so_long_and_no_longer() {
+        let stuck = [tenth(30, &[50; 10])];
+        assert_eq!(formed_after(&stuck), Some(100));
+        assert_eq!(
+            formed_after(&[tenth(30, &[])]),
+            None,
+            "nothing to form it of"
+        );
+    }
+}

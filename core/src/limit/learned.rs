@@ -139,3 +139,60 @@ impl Learned {
         Duration::try_from_secs_f64(f64::from(self.baseline_mean) * factor).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, RuleIndex};
+
+    /// How long a request may wait where answers take so many seconds on average and the objective is so many
+    /// milliseconds: till it hangs, and till it is far beyond any queue.
+    fn waits(mean: f32, target_ms: u32) -> (Duration, Duration) {
+        let text =
+            format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"{target_ms}ms"}}}}}}"#);
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        let slo = config.policy(RuleIndex::TopLevel).slo();
+        let learned = Learned {
+            baseline_mean: mean,
+            ..Learned::default()
+        };
+        (learned.hang_after(slo), learned.far_beyond(slo))
+    }
+
+    #[test]
+    fn a_hang_is_known_by_what_answers_usually_take() {
+        let seconds = |seconds: f64| Duration::from_secs_f64(seconds);
+        assert_eq!(waits(0.0, 300), (seconds(0.6), seconds(0.6)), "unknown");
+        assert_eq!(waits(0.0625, 300), (seconds(0.6), seconds(0.6)));
+        assert_eq!(
+            waits(0.5, 7_000),
+            (seconds(7.5), seconds(14.0)),
+            "a patient objective"
+        );
+        assert_eq!(
+            waits(0.015_625, 7_000).0,
+            seconds(0.5),
+            "pauses are no hangs"
+        );
+        assert_eq!(
+            waits(0.5, 100),
+            (seconds(2.5), seconds(2.5)),
+            "a slow service"
+        );
+    }
+
+    #[test]
+    fn who_leaves_sooner_than_answers_usually_come_says_nothing() {
+        let target = Duration::from_millis(300);
+        let wait = |mean| {
+            Learned {
+                baseline_mean: mean,
+                ..Learned::default()
+            }
+            .usual_wait(target)
+        };
+        assert_eq!(wait(0.0), target);
+        assert_eq!(wait(0.0625), Duration::from_millis(125));
+        assert_eq!(wait(1.0), target);
+    }
+}

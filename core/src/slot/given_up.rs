@@ -35,3 +35,26 @@ impl GivenUp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECENT: Duration = Duration::from_millis(500);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn callers_that_left_count_until_somebody_is_answered_or_long_ago() {
+        let mut given_up = GivenUp::default();
+        assert_eq!(given_up.since(RECENT, at(0)), 0);
+        (0..5).for_each(|tenth| given_up.see(at(1_000 + tenth * 100)));
+        assert_eq!(given_up.since(RECENT, at(1_500)), 5);
+        assert_eq!(given_up.since(RECENT, at(1_900)), 0, "nobody asks any more");
+        given_up.see_answer();
+        given_up.see(at(2_000));
+        assert_eq!(given_up.since(RECENT, at(2_000)), 1);
+    }
+}

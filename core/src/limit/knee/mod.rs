@@ -343,6 +343,42 @@ mod tests {
         }
     }
 
+    fn whole(number: f64) -> u32 {
+        (0..10_000).rfind(|n| f64::from(*n) <= number).unwrap()
+    }
+
+    /// The least limit in four seconds without a beat, and the limit at their end, of a service that answers as many as
+    /// `answers` says with so many in flight, while the queue looks longer than the headroom.
+    fn held_at(is_one_of_many: bool, answers: impl Fn(f64) -> u32) -> (f64, f64) {
+        let mut knee = Knee::at(80.0);
+        let belief = Belief {
+            harmless: 0.01,
+            ..belief(is_one_of_many)
+        };
+        let limits = (0..40).map(|_| {
+            let answers = answers(knee.value()).max(10);
+            let ms = u64::from(whole(knee.value() / f64::from(answers) * 1e3));
+            knee.update(&second(answers, ms), &belief, Instant::ZERO);
+            knee.value()
+        });
+        limits.fold((80.0, 80.0), |(least, _), limit| (limit.min(least), limit))
+    }
+
+    #[test]
+    fn a_service_that_has_become_slower_is_not_asked_for_less_and_less() {
+        // Each request takes 200 ms by itself now: fewer in flight are fewer answers.
+        let (least, last) = held_at(false, |in_flight| whole(in_flight * 5.0));
+        assert!(
+            least >= 80.0 * STEP_DOWN - 1e-9,
+            "one step down is tried: {least}"
+        );
+        assert!((last - 80.0).abs() < 1e-9, "and taken back: {last}");
+        let (_, queued) = held_at(false, |_| 400);
+        assert!(queued < 40.0, "a queue is cut: {queued}");
+        let (_, shared) = held_at(true, |in_flight| whole(in_flight * 5.0));
+        assert!(shared < 40.0, "what others do cannot be told: {shared}");
+    }
+
     /// The limit on a beat that comes before anything was measured.
     fn on_an_early_beat(is_one_of_many: bool) -> f64 {
         let mut knee = Knee::at(8.0);

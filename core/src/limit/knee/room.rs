@@ -55,3 +55,62 @@ impl Room {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+
+    const TARGET: f64 = 0.1;
+    const WAIT: Wait = Wait {
+        delay: 0.04,
+        whole: 0.05,
+    };
+
+    fn latencies(ms: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut histogram = Histogram::default();
+        for ms in ms {
+            histogram.record(Duration::from_millis(ms));
+        }
+        histogram
+    }
+
+    /// The share after so many measurements of these latencies.
+    fn after(measurements: u32, room: &mut Room, latency: &Histogram) -> f64 {
+        for _ in 0..measurements {
+            room.weigh(latency, WAIT, TARGET);
+        }
+        room.share()
+    }
+
+    fn stays_whole(latency: &Histogram) -> bool {
+        let mut room = Room::WHOLE;
+        after(20, &mut room, latency);
+        room == Room::WHOLE
+    }
+
+    #[test]
+    fn a_queue_that_makes_answers_late_is_made_shorter_and_given_back_when_it_would_not() {
+        let mut room = Room::WHOLE;
+        assert!(after(3, &mut room, &latencies([120; 60])) < 0.4);
+        assert!((after(50, &mut room, &latencies([120; 60])) - MIN).abs() < 1e-9);
+        let near = after(50, &mut room, &latencies([94; 60]));
+        assert!(
+            (near - MIN).abs() < 1e-9,
+            "one step more would make them late"
+        );
+        assert!((after(50, &mut room, &latencies([50; 60])) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_late_without_a_queue_and_a_few_that_are_late_with_one_leave_it_alone() {
+        assert!(stays_whole(&latencies(
+            [50; 48].into_iter().chain([540; 12])
+        )));
+        assert!(stays_whole(&latencies(
+            [50; 58].into_iter().chain([120; 2])
+        )));
+        assert!(stays_whole(&latencies([])));
+    }
+}
