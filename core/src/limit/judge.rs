@@ -7,6 +7,7 @@ use super::knee::{Belief, HOLLOW, Knee, Point, Verdict};
 use super::standing::{Change, Usual};
 use super::{Limiter, MIN_WINDOW_SAMPLES, ROOM, Terms};
 use crate::config::Slo;
+use crate::histogram::Histogram;
 use crate::sample::Sample;
 use crate::time::Instant;
 
@@ -126,7 +127,7 @@ impl Limiter {
         if let Some(measured) = self.vain.held(window, slo.latency_target(), now) {
             // There never was a queue: the upstream is slower.
             self.capacity.doubt();
-            self.baseline.restart(&measured, quantile);
+            self.restart(&measured, quantile);
             self.proof.complete();
             self.standing.end();
             return;
@@ -148,9 +149,15 @@ impl Limiter {
             Verdict::BaselineLower(measured) => self.baseline.restart(&measured, quantile),
             Verdict::BaselineMoved(measured) => {
                 self.capacity.doubt();
-                self.baseline.restart(&measured, quantile);
+                self.restart(&measured, quantile);
                 self.proof.complete();
             }
         }
+    }
+
+    /// An experiment has shown what latency is without a queue.
+    fn restart(&mut self, measured: &Histogram, quantile: f64) {
+        self.baseline.restart(measured, quantile);
+        self.forming = None;
     }
 }
