@@ -1,6 +1,5 @@
 //! `compare`: every scenario with every contender, as tables, JSON and a page.
 
-mod jobs;
 mod limits;
 
 use std::collections::BTreeSet;
@@ -8,15 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tidegate_sim::compare::{Comparison, Outcome, page, table, verdict};
 use tidegate_sim::contender::{self, Kind};
 use tidegate_sim::limits::{FILE, Judged, Limits, Standing};
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::targets::Targets;
+
+use super::{chosen, jobs};
 
 /// Runs scenarios with every contender, and compares them.
 #[derive(Debug, Parser)]
@@ -129,47 +129,10 @@ fn play(
     threads: usize,
 ) -> Result<Vec<Outcome>> {
     let jobs = jobs::all(scenarios, contenders, seeds);
-    let bar = progress(jobs.len());
-    let outcomes = jobs::run(&jobs, threads, |job| {
-        bar.set_message(format!("{} {}", job.scenario.name, job.contender.name));
-        let outcome = Outcome::of(job.scenario, job.contender, job.repetition)
-            .with_context(|| format!("scenario {}", job.scenario.name));
-        bar.inc(1);
-        outcome
-    });
-    bar.finish_and_clear();
-    outcomes
-}
-
-/// A bar where somebody watches; nothing otherwise.
-fn progress(jobs: usize) -> ProgressBar {
-    let bar = ProgressBar::new(u64::try_from(jobs).unwrap_or(u64::MAX));
-    let template = "{bar:40} {pos}/{len} runs, {eta} left  {wide_msg}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// Those of `known` that are named, in their own order.
-fn chosen<T: Clone>(
-    what: &str,
-    wanted: &[String],
-    known: &[T],
-    name: impl Fn(&T) -> &str,
-) -> Result<Vec<T>> {
-    if let Some(unknown) = wanted
-        .iter()
-        .find(|wanted| *wanted != "all" && !known.iter().any(|item| name(item) == *wanted))
-    {
-        let names: Vec<&str> = known.iter().map(&name).collect();
-        bail!(
-            "{what}: found {unknown}, expected all or some of: {}",
-            names.join(", ")
-        );
-    }
-    let is_wanted = |item: &&T| wanted.iter().any(|w| w == "all" || w == name(item));
-    Ok(known.iter().filter(is_wanted).cloned().collect())
+    jobs::play(&jobs, threads, |job| {
+        Outcome::of(job.scenario, job.contender, job.repetition)
+            .with_context(|| format!("scenario {}", job.scenario.name))
+    })
 }
 
 fn write_json(folder: &Path, comparison: &Comparison, verdicts: &[Judged]) -> Result<()> {

@@ -5,6 +5,8 @@ pub(crate) mod fleet;
 pub(crate) mod list;
 pub(crate) mod run;
 
+mod jobs;
+
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -35,4 +37,25 @@ pub(crate) fn contender(name: &str) -> Result<Kind> {
         "contender: found {name}, expected one of: {}",
         names.join(", ")
     )
+}
+
+/// Those of `known` that are named, in their own order.
+fn chosen<T: Clone>(
+    what: &str,
+    wanted: &[String],
+    known: &[T],
+    name: impl Fn(&T) -> &str,
+) -> Result<Vec<T>> {
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|wanted| *wanted != "all" && !known.iter().any(|item| name(item) == *wanted))
+    {
+        let names: Vec<&str> = known.iter().map(&name).collect();
+        bail!(
+            "{what}: found {unknown}, expected all or some of: {}",
+            names.join(", ")
+        );
+    }
+    let is_wanted = |item: &&T| wanted.iter().any(|w| w == "all" || w == name(item));
+    Ok(known.iter().filter(is_wanted).cloned().collect())
 }

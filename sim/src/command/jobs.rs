@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use indicatif::{ProgressBar, ProgressStyle};
 use tidegate_sim::contender::Kind;
 use tidegate_sim::scenario::Scenario;
 
@@ -42,11 +43,37 @@ pub(super) fn all<'a>(
     pairs.flat_map(of_one).collect()
 }
 
-/// Makes every run with `make` on `threads` threads; the results are in the order of the jobs.
+/// Makes every run with `make` on `threads` threads, under a bar; the results are in the order of the jobs.
 ///
 /// # Errors
 /// The first error in the order of the jobs; jobs that nobody has taken by then are not begun.
-pub(super) fn run<'a, T: Send, E: Send>(
+pub(super) fn play<'a, T: Send, E: Send>(
+    jobs: &[Job<'a>],
+    threads: usize,
+    make: impl Fn(&Job<'a>) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let bar = progress(jobs.len());
+    let results = run(jobs, threads, |job| {
+        bar.set_message(format!("{} {}", job.scenario.name, job.contender.name));
+        let result = make(job);
+        bar.inc(1);
+        result
+    });
+    bar.finish_and_clear();
+    results
+}
+
+/// A bar where somebody watches; nothing otherwise.
+fn progress(jobs: usize) -> ProgressBar {
+    let bar = ProgressBar::new(u64::try_from(jobs).unwrap_or(u64::MAX));
+    let template = "{bar:40} {pos}/{len} runs, {eta} left  {wide_msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn run<'a, T: Send, E: Send>(
     jobs: &[Job<'a>],
     threads: usize,
     make: impl Fn(&Job<'a>) -> Result<T, E> + Sync,
