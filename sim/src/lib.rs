@@ -6,6 +6,7 @@
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
 //! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
 //! - what became of it: [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`limits`];
+//! - whether laws are fitted to the stories they are judged by: [`sweep`];
 //! - how it is shown to people: [`report`].
 
 pub mod arrivals;
@@ -24,6 +25,7 @@ pub mod rng;
 pub mod scenario;
 pub mod score;
 pub mod series;
+pub mod sweep;
 pub mod targets;
 pub mod tidegate;
 pub mod world;

@@ -19,6 +19,7 @@ enum Command {
     Run(command::run::Options),
     Compare(command::compare::Options),
     Fleet(command::fleet::Options),
+    Sweep(command::sweep::Options),
     List(command::list::Options),
 }
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Run(options) => command::run::run(&options),
         Command::Compare(options) => command::compare::run(&options),
         Command::Fleet(options) => command::fleet::run(&options),
+        Command::Sweep(options) => command::sweep::run(&options),
         Command::List(options) => command::list::run(&options),
     };
     ended.unwrap_or_else(|error| {

@@ -31,6 +31,8 @@ pub enum Purpose {
     Balancing,
     /// What one shard of a fleet draws, by a number of its own.
     Fleet(u32),
+    /// What a sweep's story is made of, by its number.
+    Story(u32),
 }
 
 /// The generator of `seed` for one purpose.
@@ -46,6 +48,7 @@ pub fn generator(seed: u64, purpose: Purpose) -> Generator {
         Purpose::Contender => (6, 0),
         Purpose::Balancing => (7, 0),
         Purpose::Fleet(index) => (8, index),
+        Purpose::Story(index) => (9, index),
     };
     generator.set_stream(kind << 32 | u64::from(index));
     generator

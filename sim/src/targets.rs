@@ -8,6 +8,7 @@
 //! comparison without a rival of its kind is not made.
 
 mod judge;
+mod sweep;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use crate::scenario::{Measure, Range, ScenarioError};
 
 pub use judge::{Gap, Kind, Score, Verdict};
+pub use sweep::{Found, Sweep};
 
 /// Everything that must be reached.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -30,6 +32,9 @@ pub struct Targets {
     /// Sets of scenarios with the same outcome.
     #[serde(default)]
     pub alike: Vec<Alike>,
+    /// What a sweep of random stories must reach.
+    #[serde(default)]
+    pub sweep: Option<Sweep>,
 }
 
 /// How far our score may lie behind others' of the same scenario.

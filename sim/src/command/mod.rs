@@ -4,6 +4,7 @@ pub(crate) mod compare;
 pub(crate) mod fleet;
 pub(crate) mod list;
 pub(crate) mod run;
+pub(crate) mod sweep;
 
 mod jobs;
 

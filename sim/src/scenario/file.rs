@@ -33,6 +33,14 @@ pub enum ScenarioError {
         /// Every fault, each as `path: what is wrong`.
         faults: Vec<String>,
     },
+    /// The scenario has no text.
+    #[error("write scenario {name}")]
+    Write {
+        /// Its name.
+        name: String,
+        /// The cause.
+        source: toml::ser::Error,
+    },
 }
 
 impl Scenario {
@@ -62,6 +70,17 @@ impl Scenario {
                 faults,
             })
         }
+    }
+
+    /// The text of a file that reads back as this scenario.
+    ///
+    /// # Errors
+    /// When a number has no place in TOML, as a seed above 2^63 - 1.
+    pub fn text(&self) -> Result<String, ScenarioError> {
+        toml::to_string(self).map_err(|source| ScenarioError::Write {
+            name: self.name.clone(),
+            source,
+        })
     }
 
     /// Reads one scenario file.

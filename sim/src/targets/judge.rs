@@ -39,7 +39,7 @@ pub struct Verdict {
 }
 
 /// Scores are counts over counts: what is less than this is the rounding of a sum, not a difference.
-const ROUNDING: f64 = 1e-9;
+pub(super) const ROUNDING: f64 = 1e-9;
 
 impl Targets {
     /// Judges the played scenarios, in their order: `ours` tells a figure of ours, `scores` those of all contenders.
@@ -169,7 +169,7 @@ impl Alike {
 }
 
 /// A figure with as many digits as decide.
-fn shown(value: f64) -> String {
+pub(super) fn shown(value: f64) -> String {
     if value.is_infinite() {
         "never".to_owned()
     } else if value >= 10.0 {

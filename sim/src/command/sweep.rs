@@ -1,0 +1,181 @@
+//! `sweep`: random services and stories with every contender that nobody tuned.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, ValueEnum};
+use serde_json::json;
+use tidegate_sim::compare::OURS;
+use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::scenario::Scenario;
+use tidegate_sim::sweep::{self, Played, Proxies, Standing, behind, standing};
+use tidegate_sim::targets::{self, Found, Targets};
+use tidegate_sim::world;
+
+use super::{chosen, jobs};
+
+/// So many stories are shown in which we are furthest behind ...
+const FURTHEST: usize = 10;
+/// ... and so many with our lowest scores.
+const LOWEST: usize = 5;
+
+/// Plays random services and stories: are the laws fitted to the scenarios that somebody wrote?
+#[derive(Debug, Parser)]
+pub(crate) struct Options {
+    /// How many stories.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    stories: u32,
+    /// Number of the first story.
+    #[arg(long, default_value_t = 0)]
+    first: u32,
+    /// What stories are drawn from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Contenders by name, separated by commas, or `all`; without it every one that nobody tuned.
+    #[arg(long, value_delimiter = ',')]
+    contenders: Vec<String>,
+    /// Proxies and endpoints.
+    #[arg(long, value_enum, default_value_t = Count::One)]
+    proxies: Count,
+    /// Threads; the result does not depend on them.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Folder for `sweep.json` and the stories as files.
+    #[arg(long, default_value = "out/sim-sweep")]
+    out: PathBuf,
+    /// Hold it against `[sweep]` of `sim/targets.toml`, and end with a failure when that is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+/// [`Proxies`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Count {
+    /// One proxy and one endpoint.
+    One,
+    /// 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints.
+    Some,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let contenders = contenders(&options.contenders)?;
+    let bounds = bounds(options, &contenders)?;
+    let stories = stories(options)?;
+    let folder = options.out.join("stories");
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+    for story in &stories {
+        let path = folder.join(format!("{}.toml", story.name));
+        save(&path, story.text()?.as_bytes())?;
+    }
+    let played = play(&stories, &contenders, options.threads)?;
+    write_json(options, &played)?;
+    let standings = standing::standings(&played);
+    println!("{}", standing::text(&standings));
+    show(&played);
+    println!(
+        "to play one again: make sim ARGS=\"run {}/NAME.toml\"",
+        folder.display()
+    );
+    Ok(bounds.map_or(ExitCode::SUCCESS, |bounds| check(bounds, &standings)))
+}
+
+fn contenders(names: &[String]) -> Result<Vec<Kind>> {
+    let all = contender::all();
+    if names.is_empty() {
+        return Ok(all.into_iter().filter(|kind| !kind.is_tuned).collect());
+    }
+    chosen("contender", names, &all, |kind| kind.name)
+}
+
+/// What the sweep is held against, where that is asked for; found out before anything is played.
+fn bounds(options: &Options, contenders: &[Kind]) -> Result<Option<targets::Sweep>> {
+    if !options.check {
+        return Ok(None);
+    }
+    if contenders.len() < 2 || !contenders.iter().any(|kind| kind.name == OURS) {
+        bail!("contenders: to check, expected {OURS} and at least one other");
+    }
+    let bounds = Targets::read()?.sweep;
+    Ok(Some(bounds.context("sim/targets.toml: expected [sweep]")?))
+}
+
+fn stories(options: &Options) -> Result<Vec<Scenario>> {
+    let proxies = match options.proxies {
+        Count::One => Proxies::One,
+        Count::Some => Proxies::Some,
+    };
+    let Some(end) = options.first.checked_add(options.stories) else {
+        bail!("first: found {}, which leaves no numbers", options.first);
+    };
+    let numbers = options.first..end;
+    let drawn = numbers.map(|number| sweep::story(options.seed, number, proxies));
+    Ok(drawn.collect())
+}
+
+fn play(stories: &[Scenario], contenders: &[Kind], threads: usize) -> Result<Vec<Played>> {
+    let jobs = jobs::all(stories, contenders, 1);
+    let scores = jobs::play(&jobs, threads, |job| {
+        let run = world::play(job.scenario, job.contender);
+        let run = run.with_context(|| format!("story {}", job.scenario.name))?;
+        anyhow::Ok((job.contender.name, run.figures.score))
+    })?;
+    let of_each = scores.chunks(contenders.len().max(1));
+    let played = stories.iter().zip(of_each).map(|(story, scores)| {
+        let scores = scores.iter().copied();
+        Played::of(&story.name, &story.title, scores)
+    });
+    Ok(played.collect())
+}
+
+/// The stories to look at.
+fn show(played: &[Played]) {
+    let furthest = behind::furthest(played, FURTHEST);
+    if !furthest.is_empty() {
+        println!("furthest behind\n{}", behind::text(&furthest));
+    }
+    let lowest = behind::lowest(played, LOWEST);
+    if !lowest.is_empty() {
+        println!("lowest of ours\n{}", behind::text(&lowest));
+    }
+}
+
+/// Says whether the bounds are held; a failure where one is not.
+fn check(bounds: targets::Sweep, standings: &[Standing]) -> ExitCode {
+    let ours = standings.iter().find(|one| one.contender == OURS);
+    let other = standings.iter().find(|one| one.contender != OURS);
+    // What did not play has no figures, which meets nothing.
+    let verdicts = bounds.judge(Found {
+        mean: ours.map_or(f64::NAN, |one| one.mean),
+        best_other: other.map_or(("nobody", f64::NAN), |one| (one.contender, one.mean)),
+        below_seven_tenths: ours.map_or(f64::NAN, |one| one.bad),
+    });
+    for verdict in &verdicts {
+        let word = if verdict.is_met { "passed" } else { "FAILED" };
+        println!("{word}  {}: {}", verdict.target, verdict.found);
+    }
+    let failed = verdicts.iter().filter(|verdict| !verdict.is_met).count();
+    println!("{} passed, {failed} failed", verdicts.len() - failed);
+    if failed > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn write_json(options: &Options, played: &[Played]) -> Result<()> {
+    let document = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seed": options.seed,
+        "stories": played,
+    });
+    save(
+        &options.out.join("sweep.json"),
+        &serde_json::to_vec(&document)?,
+    )
+}
+
+fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).with_context(|| format!("write {}", path.display()))
+}

@@ -1,0 +1,181 @@
+//! What becomes of the service.
+
+use std::time::Duration;
+
+use super::dice::{self, Dice};
+use super::service::{Service, slower};
+use crate::number;
+use crate::profile::{Change, Delay, Errors, Mode};
+use crate::scenario::TimedChange;
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    None,
+    Outage,
+    Hang,
+    SlowForGood,
+    SlowForAWhile,
+    Halved,
+    Errors,
+    Delays,
+}
+
+/// What becomes of a service, and when.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Incident {
+    /// In order of time.
+    pub(super) timeline: Vec<TimedChange>,
+    /// In a few words; none where nothing happens.
+    pub(super) words: Option<String>,
+}
+
+impl Incident {
+    /// Draws one for a run of some length; nothing happens in three of ten.
+    pub(super) fn drawn(dice: &mut Dice, service: &Service, length: Duration) -> Self {
+        use Kind::{Delays, Halved, Hang, None, Outage, SlowForAWhile, SlowForGood};
+        let kind = dice.one_of(
+            None,
+            &[
+                None,
+                None,
+                Outage,
+                Hang,
+                SlowForGood,
+                SlowForAWhile,
+                Halved,
+                Kind::Errors,
+                Delays,
+            ],
+        );
+        let law = service.behaviour.service;
+        let mut change = Vec::new();
+        let words = match kind {
+            None => {
+                return Self {
+                    timeline: Vec::new(),
+                    words: Option::None,
+                };
+            }
+            Outage => {
+                change.push((0.4, Change::mode(Mode::Fail)));
+                change.push((0.6, Change::mode(Mode::Serve)));
+                "outage".to_owned()
+            }
+            Hang => {
+                change.push((0.4, Change::mode(Mode::Hang)));
+                change.push((0.6, Change::mode(Mode::Serve)));
+                "hang".to_owned()
+            }
+            SlowForGood | SlowForAWhile => {
+                let factor = dice::hundredths(dice.between(1.3, 3.0));
+                let to = |service| Change {
+                    service: Some(service),
+                    ..Change::default()
+                };
+                change.push((0.4, to(slower(&law, factor))));
+                if matches!(kind, SlowForAWhile) {
+                    change.push((0.7, to(law)));
+                    format!("{factor} x slower for a while")
+                } else {
+                    format!("{factor} x slower for good")
+                }
+            }
+            Halved => {
+                let [fewer, again] = halved(service);
+                change.push((0.4, fewer));
+                change.push((0.7, again));
+                "half the slots".to_owned()
+            }
+            Kind::Errors => {
+                let share = dice::hundredths(dice.between(0.05, 0.4));
+                change.push((0.3, errors(share)));
+                change.push((0.8, errors(0.0)));
+                format!("errors {share}")
+            }
+            Delays => {
+                let share = dice::hundredths(dice.between(0.1, 0.5));
+                let by = number::millis(service.objective) * dice.between(0.2, 0.6);
+                let by = dice::millis(by);
+                change.push((0.3, delay(share, by)));
+                change.push((0.8, delay(0.0, Duration::ZERO)));
+                format!("delays {share} by {} ms", by.as_millis())
+            }
+        };
+        let timed = |(share, change)| TimedChange {
+            at: dice::part(length, share),
+            change,
+        };
+        Self {
+            timeline: change.into_iter().map(timed).collect(),
+            words: Some(words),
+        }
+    }
+}
+
+/// Half of the slots, and all of them again; where endpoints have one each, half of the endpoints.
+fn halved(service: &Service) -> [Change; 2] {
+    let behaviour = &service.behaviour;
+    if behaviour.slots > 1 {
+        return [behaviour.slots / 2, behaviour.slots].map(Change::slots);
+    }
+    [(behaviour.endpoints / 2).max(1), behaviour.endpoints].map(|endpoints| Change {
+        endpoints: Some(endpoints),
+        ..Change::default()
+    })
+}
+
+fn errors(share: f64) -> Change {
+    Change {
+        errors: Some(Errors { share, status: 500 }),
+        ..Change::default()
+    }
+}
+
+fn delay(share: f64, by: Duration) -> Change {
+    Change {
+        delay: Some(Delay { share, by }),
+        ..Change::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::sweep::Spread;
+
+    fn service(endpoints: u32, slots: u32) -> Service {
+        let spread = Spread {
+            proxies: 1,
+            workers: 1,
+            endpoints,
+        };
+        let mut service = Service::drawn(&mut Dice::of(1, 0), spread);
+        service.behaviour.slots = slots;
+        service
+    }
+
+    #[test]
+    fn everything_happens_and_nothing_more_often() {
+        let length = Duration::from_secs(30);
+        let incidents: Vec<Incident> = (0..200)
+            .map(|number| Incident::drawn(&mut Dice::of(1, number), &service(1, 16), length))
+            .collect();
+        let quiet = incidents.iter().filter(|one| one.words.is_none()).count();
+        // Three of ten; the standard deviation is 6.
+        assert!((40..80).contains(&quiet), "{quiet}");
+        let words = incidents.iter().filter_map(|one| one.words.as_deref());
+        let plain = |word: &str| word.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+        let kinds: BTreeSet<String> = words.map(plain).collect();
+        assert_eq!(kinds.len(), 7, "{kinds:?}");
+    }
+
+    #[test]
+    fn half_of_the_slots_is_half_of_the_endpoints_where_each_has_one() {
+        assert_eq!(halved(&service(1, 5)), [2, 5].map(Change::slots));
+        let [fewer, again] = halved(&service(8, 1));
+        assert_eq!((fewer.endpoints, again.endpoints), (Some(4), Some(8)));
+    }
+}

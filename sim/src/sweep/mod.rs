@@ -1,0 +1,246 @@
+//! Random services and stories: laws may be fitted to the stories that somebody wrote.
+//!
+//! Those of `scenarios/` have one service (16 slots, 40 ms) and a few objectives. Here slots, pace, spread, objective,
+//! deadline, load, incident, workers and retries of a story are drawn, from a seed and the story's number alone, so
+//! that the same stories come out everywhere. Each is a [`Scenario`] as any other, with times in whole milliseconds
+//! (service times: microseconds), so that its file tells all of it. What became of them is in [`standing`], where we
+//! were behind in [`behind`].
+//!
+//! Edges: a story with more proxies or endpoints is the one of the same number before one proxy, as far as slots can
+//! be divided; an endpoint has at least one.
+
+pub mod behind;
+pub mod standing;
+
+mod dice;
+mod incident;
+mod load;
+mod service;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::{
+    Arrivals, ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, UpstreamProfile,
+};
+use dice::Dice;
+use incident::Incident;
+use load::Load;
+use service::Service;
+
+pub use standing::{Played, Standing};
+
+/// So many requests at the capacity make a run long enough ...
+const REQUESTS: f64 = 3_000.0;
+/// ... within these bounds, s.
+const SHORTEST_S: f64 = 30.0;
+const LONGEST_S: f64 = 150.0;
+/// Share of a run that is not scored.
+const WARMUP: f64 = 0.1;
+/// What is promised holds for so many of the answers.
+const QUANTILE: f64 = 0.99;
+
+/// How many proxies and endpoints stories have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proxies {
+    /// One of each.
+    #[default]
+    One,
+    /// Drawn: 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints.
+    Some,
+}
+
+/// What stands before a service, and over how many endpoints it is spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Spread {
+    proxies: u32,
+    /// Of each proxy.
+    workers: u32,
+    endpoints: u32,
+}
+
+impl Spread {
+    /// Draws all of it in either case, so that what is drawn after it is the same.
+    fn drawn(dice: &mut Dice, proxies: Proxies) -> Self {
+        let drawn = Self {
+            proxies: dice.one_of(1, &[2, 3, 6, 20]),
+            workers: dice.one_of(1, &[2, 2, 4]),
+            endpoints: dice.one_of(1, &[1, 2, 8]),
+        };
+        match proxies {
+            Proxies::One => Self {
+                proxies: 1,
+                endpoints: 1,
+                ..drawn
+            },
+            Proxies::Some => drawn,
+        }
+    }
+
+    /// What stands before the service, in a few words.
+    fn words(self) -> String {
+        let workers = match self.workers {
+            1 => "1 worker".to_owned(),
+            count => format!("{count} workers"),
+        };
+        match self.proxies {
+            1 => workers,
+            count => format!("{count} proxies of {workers}"),
+        }
+    }
+}
+
+/// The story `number` of a seed.
+#[must_use]
+pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
+    let mut dice = Dice::of(seed, number);
+    let spread = Spread::drawn(&mut dice, proxies);
+    let service = Service::drawn(&mut dice, spread);
+    let seconds = (REQUESTS / service.behaviour.capacity()).clamp(SHORTEST_S, LONGEST_S);
+    let length = dice::millis(seconds * 1_000.0);
+    let load = Load::drawn(&mut dice, length);
+    let incident = Incident::drawn(&mut dice, &service, length);
+    let retries = retries(&mut dice);
+    let kind = match proxies {
+        Proxies::One => "",
+        Proxies::Some => "some-",
+    };
+    Scenario {
+        name: format!("s{seed}-{kind}{number:05}"),
+        title: title(&service, spread, &load, &incident, retries),
+        prose: format!("Drawn by `tidegate-sim sweep`: story {number} of seed {seed}."),
+        seed: dice.seed(),
+        duration: length,
+        warmup: dice::part(length, WARMUP),
+        workers: spread.workers,
+        proxies: spread.proxies,
+        counting: Counting::default(),
+        network: None,
+        incidents: Vec::new(),
+        slo: Slo {
+            latency: service.objective,
+            quantile: QUANTILE,
+        },
+        upstreams: vec![UpstreamProfile {
+            behaviour: service.behaviour,
+            timeline: incident.timeline,
+            ..UpstreamProfile::named(STANDARD_UPSTREAM)
+        }],
+        clients: vec![ClientProfile {
+            upstream: STANDARD_UPSTREAM.to_owned(),
+            arrivals: Arrivals::Poisson,
+            load: load.points,
+            bursts: load.bursts,
+            deadline: service.deadline,
+            retries,
+            criticality: BTreeMap::new(),
+            paths: BTreeMap::new(),
+        }],
+        marks: Vec::new(),
+        expect: BTreeMap::new(),
+        expect_sim: BTreeMap::new(),
+    }
+}
+
+/// Callers of one story in five try again.
+fn retries(dice: &mut Dice) -> Option<Retries> {
+    if !dice.one_of(true, &[false; 4]) {
+        return None;
+    }
+    Some(Retries {
+        max: dice.one_of(1, &[2, 3]),
+        backoff: Duration::from_millis(dice.one_of(25, &[100])),
+        steady: false,
+        stubborn: false,
+    })
+}
+
+/// One line that says everything.
+fn title(
+    service: &Service,
+    spread: Spread,
+    load: &Load,
+    incident: &Incident,
+    retries: Option<Retries>,
+) -> String {
+    let retries = retries.map(|Retries { max, backoff, .. }| {
+        let what = if max == 1 { "retry" } else { "retries" };
+        format!("{max} {what} after {} ms", backoff.as_millis())
+    });
+    let happens = [Some(load.words.clone()), incident.words.clone(), retries];
+    let happens: Vec<String> = happens.into_iter().flatten().collect();
+    format!(
+        "{}, {}: {}",
+        service.words(),
+        spread.words(),
+        happens.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [Proxies; 2] = [Proxies::One, Proxies::Some];
+
+    #[test]
+    fn a_story_depends_on_seed_and_number() {
+        let one = story(1, 7, Proxies::One);
+        assert_eq!(one, story(1, 7, Proxies::One));
+        for other in [story(1, 8, Proxies::One), story(2, 7, Proxies::One)] {
+            assert_ne!(one.title, other.title);
+            assert_ne!(one.seed, other.seed);
+        }
+    }
+
+    #[test]
+    fn every_story_makes_sense() {
+        for (number, proxies) in (0..300).flat_map(|n| BOTH.map(|proxies| (n, proxies))) {
+            let story = story(1, number, proxies);
+            let name = story.name.clone();
+            let checked = story.checked(&name);
+            assert!(checked.is_ok(), "{checked:?}");
+        }
+    }
+
+    #[test]
+    fn a_story_reads_back_from_its_file() {
+        for (number, proxies) in (0..300).flat_map(|n| BOTH.map(|proxies| (n, proxies))) {
+            let story = story(1, number, proxies);
+            let text = story.text().unwrap();
+            assert_eq!(
+                Scenario::parse(&text, &story.name).unwrap(),
+                story,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn more_proxies_leave_the_story_as_it_is() {
+        let (one, some) = (story(1, 2, Proxies::One), story(1, 2, Proxies::Some));
+        assert_eq!(some.slo, one.slo);
+        assert_eq!(some.workers, one.workers);
+        assert_eq!(some.seed, one.seed);
+        let drawn = (0..100).map(|number| story(1, number, Proxies::Some));
+        let most = drawn.map(|story| story.proxies).max();
+        assert_eq!(most, Some(20));
+        assert_eq!(one.proxies, 1);
+    }
+
+    #[test]
+    fn a_title_says_everything() {
+        let story = story(1, 1, Proxies::One);
+        assert_eq!(
+            story.title,
+            "4 slots, 81.8 ms (sigma 0.63), 49/s, objective 504 ms, deadline 941 ms, 4 workers: \
+             bursts of 247 in 1917 ms to 3.51, 2 retries after 25 ms"
+        );
+        let drawn = (0..100).map(|number| self::story(1, number, Proxies::Some).title);
+        let mut of_many = drawn.filter(|title| title.contains(" 20 proxies of "));
+        assert!(of_many.any(|title| title.starts_with("8 x ")));
+    }
+}

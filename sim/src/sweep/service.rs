@@ -1,0 +1,142 @@
+//! A service of any size and pace, and what is promised to its callers.
+
+use std::time::Duration;
+
+use super::Spread;
+use super::dice::{self, Dice};
+use crate::number;
+use crate::profile::{Behaviour, ServiceTime};
+
+/// What services bear, requests a second: less tells nothing in a minute, more takes long to play.
+const CAPACITY: std::ops::RangeInclusive<f64> = 20.0..=6_000.0;
+/// Of a normal distribution 99 % lie below so many deviations above the mean.
+const NORMAL_P99: f64 = 2.326;
+/// Nobody promises less, ms.
+const LEAST_OBJECTIVE_MS: f64 = 20.0;
+
+/// A service, and what its callers hear of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Service {
+    /// How each endpoint behaves at the start.
+    pub(super) behaviour: Behaviour,
+    /// What is promised: an answer later than this is no good answer.
+    pub(super) objective: Duration,
+    /// When callers give up.
+    pub(super) deadline: Duration,
+}
+
+impl Service {
+    /// Draws one, and spreads its slots over endpoints.
+    pub(super) fn drawn(dice: &mut Dice, spread: Spread) -> Self {
+        let (slots, mean_ms) = size(dice);
+        let mean = dice::micros(mean_ms * 1_000.0);
+        let (service, p99_ms) = if dice.one_of(false, &[true, true, true]) {
+            let sigma = dice::hundredths(dice.between(0.2, 1.1));
+            let above_mean = libm::exp(NORMAL_P99 * sigma - sigma * sigma / 2.0);
+            (ServiceTime::Lognormal { mean, sigma }, mean_ms * above_mean)
+        } else {
+            (ServiceTime::constant(mean), mean_ms)
+        };
+        let objective = dice::millis((p99_ms * dice.scale(1.5, 6.0)).max(LEAST_OBJECTIVE_MS));
+        let deadline = dice::millis(number::millis(objective) * dice.between(1.5, 5.0));
+        Self {
+            behaviour: Behaviour {
+                endpoints: spread.endpoints,
+                slots: (slots / spread.endpoints.max(1)).max(1),
+                service,
+                ..Behaviour::default()
+            },
+            objective,
+            deadline,
+        }
+    }
+
+    /// In a few words.
+    pub(super) fn words(&self) -> String {
+        let Behaviour {
+            endpoints,
+            slots,
+            service,
+            ..
+        } = &self.behaviour;
+        let slots = match endpoints {
+            1 => format!("{slots} slots"),
+            _ => format!("{endpoints} x {slots} slots"),
+        };
+        let spread = match service {
+            ServiceTime::Lognormal { sigma, .. } => format!("sigma {sigma}"),
+            _ => "constant".to_owned(),
+        };
+        format!(
+            "{slots}, {:.1} ms ({spread}), {:.0}/s, objective {} ms, deadline {} ms",
+            number::millis(service.mean()),
+            self.behaviour.capacity(),
+            self.objective.as_millis(),
+            self.deadline.as_millis()
+        )
+    }
+}
+
+/// Slots and mean service time, ms.
+fn size(dice: &mut Dice) -> (u32, f64) {
+    loop {
+        let slots = dice::count(dice.scale(2.0, 200.0));
+        let mean_ms = dice.scale(3.0, 400.0);
+        if CAPACITY.contains(&(f64::from(slots) / mean_ms * 1_000.0)) {
+            return (slots, mean_ms);
+        }
+    }
+}
+
+/// The same law, so many times slower.
+pub(super) fn slower(law: &ServiceTime, factor: f64) -> ServiceTime {
+    let mean = dice::micros(law.mean().as_secs_f64() * 1e6 * factor);
+    match *law {
+        ServiceTime::Lognormal { sigma, .. } => ServiceTime::Lognormal { mean, sigma },
+        _ => ServiceTime::constant(mean),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Spread = Spread {
+        proxies: 1,
+        workers: 1,
+        endpoints: 1,
+    };
+
+    #[test]
+    fn services_are_within_their_bounds() {
+        for number in 0..300 {
+            let service = Service::drawn(&mut Dice::of(1, number), ONE);
+            let capacity = service.behaviour.capacity();
+            // Service times are rounded after the bound was held.
+            assert!((19.9..6_010.0).contains(&capacity), "{capacity}");
+            assert!(service.objective >= Duration::from_millis(20));
+            assert!(service.deadline > service.objective);
+            let late = service.behaviour.service.share_above(service.objective);
+            assert!(late < 0.01, "{late} are late without any load");
+        }
+    }
+
+    #[test]
+    fn endpoints_share_the_slots() {
+        let many = Spread {
+            proxies: 1,
+            workers: 1,
+            endpoints: 8,
+        };
+        let whole = Service::drawn(&mut Dice::of(1, 3), ONE).behaviour;
+        let parts = Service::drawn(&mut Dice::of(1, 3), many).behaviour;
+        assert_eq!(parts.slots, (whole.slots / 8).max(1));
+        assert_eq!(parts.service, whole.service);
+    }
+
+    #[test]
+    fn slower_is_another_mean() {
+        let law = ServiceTime::constant(Duration::from_micros(1_500));
+        assert_eq!(slower(&law, 2.0).mean(), Duration::from_millis(3));
+    }
+}

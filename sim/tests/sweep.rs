@@ -1,0 +1,75 @@
+//! Random services and stories: Tidegate is ahead also where nobody has looked.
+//!
+//! A small part of what `make sim-sweep` plays, and of these only services that are quickly played.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use std::thread;
+
+use tidegate_sim::compare::OURS;
+use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::scenario::Scenario;
+use tidegate_sim::sweep::{Played, Proxies, Standing, story};
+use tidegate_sim::world;
+
+const STORIES: usize = 24;
+/// Requests a second; what more of them would show takes as many times longer.
+const SMALL: f64 = 400.0;
+/// Of another seed than that by which `make sim-sweep` looks.
+const SEED: u64 = 2;
+
+fn kind(name: &str) -> Kind {
+    let known = contender::all();
+    *known.iter().find(|kind| kind.name == name).unwrap()
+}
+
+fn stories() -> Vec<Scenario> {
+    let drawn = (0..).map(|number| story(SEED, number, Proxies::One));
+    let is_small = |story: &Scenario| {
+        let mut upstreams = story.upstreams.iter();
+        upstreams.all(|upstream| upstream.behaviour.capacity() < SMALL)
+    };
+    drawn.filter(is_small).take(STORIES).collect()
+}
+
+fn played(story: &Scenario, kinds: &[Kind]) -> Played {
+    let score = |kind: &Kind| {
+        let run = world::play(story, kind).unwrap();
+        (kind.name, run.figures.score)
+    };
+    Played::of(&story.name, &story.title, kinds.iter().map(score))
+}
+
+#[test]
+fn ahead_on_services_that_nobody_chose() {
+    let kinds = [OURS, "adaptive-concurrency", "none"].map(kind);
+    let stories = stories();
+    let played: Vec<Played> = thread::scope(|scope| {
+        let halves = stories.chunks(STORIES.div_ceil(2));
+        let work = |half| move || -> Vec<Played> { half_of(half, &kinds) };
+        let threads: Vec<_> = halves.map(|half| scope.spawn(work(half))).collect();
+        let results = threads.into_iter().map(|thread| thread.join().unwrap());
+        results.flatten().collect()
+    });
+    let mean = |name| Standing::of(name, &played).unwrap().mean;
+    let ours = mean(OURS);
+    assert!(ours >= 0.9, "{ours}");
+    for other in ["adaptive-concurrency", "none"] {
+        assert!(ours > mean(other), "{ours}, {other} {}", mean(other));
+    }
+}
+
+fn half_of(stories: &[Scenario], kinds: &[Kind]) -> Vec<Played> {
+    stories.iter().map(|story| played(story, kinds)).collect()
+}
+
+#[test]
+fn a_story_plays_the_same_again_and_from_its_file() {
+    for number in 0..3 {
+        let drawn = story(SEED, number, Proxies::One);
+        let text = drawn.text().unwrap();
+        let read = Scenario::parse(&text, &drawn.name).unwrap();
+        let digest = |story: &Scenario| world::play(story, &kind(OURS)).unwrap().digest;
+        assert_eq!(digest(&drawn), digest(&read), "{}", drawn.title);
+    }
+}
