@@ -3,6 +3,7 @@
 use super::Slot;
 use crate::breaker::{BreakerState, TripReason, ramp_start};
 use crate::config::Policy;
+use crate::limit::Learned;
 use crate::outcome::{Failure, Outcome};
 use crate::permit::{Permit, Purpose};
 use crate::tally::Count;
@@ -23,7 +24,8 @@ impl Slot {
         let answered = permit.is_answered();
         let target = policy.slo().latency_target();
         let age = now.saturating_since(permit.admitted_at);
-        let usual_wait = self.learned.usual_wait(target);
+        // Worked out for those who leave alone: most do not.
+        let is_long = |learned: &Learned| age >= learned.usual_wait(target);
         if !matches!(
             outcome,
             Outcome::Cancelled | Outcome::Failure(Failure::Timeout)
@@ -64,7 +66,7 @@ impl Slot {
                 // The caller lost patience: the answer would have been slow, however slow.
                 self.tally
                     .add(Count::Slow, u64::from(!answered && age > target));
-                if !answered && age >= usual_wait {
+                if !answered && is_long(&self.learned) {
                     self.given_up.see(now);
                 }
             }
@@ -77,7 +79,9 @@ impl Slot {
                 Outcome::Failure(_) | Outcome::Overload { .. } => {
                     self.tally.add(Count::ProbeFailures, 1)
                 }
-                Outcome::Cancelled if age >= usual_wait => self.tally.add(Count::ProbeFailures, 1),
+                Outcome::Cancelled if is_long(&self.learned) => {
+                    self.tally.add(Count::ProbeFailures, 1)
+                }
                 Outcome::Ignored | Outcome::Cancelled => {}
             }
         }
