@@ -71,7 +71,8 @@ impl Histogram {
     /// The share (0..=1) that took longer than so many `seconds`, interpolated within a bucket; 0 when empty.
     pub(crate) fn share_above(&self, seconds: f64) -> f64 {
         let (mut total, mut above) = (0.0, 0.0);
-        for (index, count) in self.0.iter().enumerate() {
+        let filled = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
+        for (index, count) in filled {
             let (low, high) = bounds(index);
             let count = f64::from(*count);
             total += count;

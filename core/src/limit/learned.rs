@@ -8,12 +8,12 @@ use crate::config::Slo;
 use crate::time::Instant;
 
 /// Most answers come within so many mean latencies.
-const USUAL_OF_MEAN: f64 = 2.0;
+const USUAL_OF_MEAN: u32 = 2;
 /// Silence for so many mean latencies, and so many targets, is more than a bad moment.
-const HANG_OF_MEAN: f64 = 5.0;
+const HANG_OF_MEAN: u32 = 5;
 const HANG_OF_TARGET: u32 = 2;
 /// Nor is it usual that an answer takes so many mean latencies.
-const LONG_OF_MEAN: f64 = 15.0;
+const LONG_OF_MEAN: u32 = 15;
 /// Garbage collectors and schedulers pause for longer than a tight target.
 const MIN_HANG: Duration = Duration::from_millis(500);
 
@@ -108,35 +108,43 @@ impl Learned {
     /// How long a request must have waited for its caller's leaving to say something: longer than most answers take, or,
     /// where that is not known, the objective's `target`.
     pub(crate) fn usual_wait(&self, target: Duration) -> Duration {
-        match self.of_mean(USUAL_OF_MEAN) {
+        match self.mean() {
             Duration::ZERO => target,
-            usual => usual.min(target),
+            mean => mean.saturating_mul(USUAL_OF_MEAN).min(target),
         }
     }
 
     /// How long a request may wait for its headers before it counts as hanging.
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
-        // An upstream that is fast hangs long before an objective that leaves it much time. What hangs meanwhile is bounded
-        // by the limit.
-        let far_beyond = self.far_beyond(slo);
-        match self.of_mean(LONG_OF_MEAN) {
-            Duration::ZERO => far_beyond,
-            long => long.min(far_beyond).max(MIN_HANG),
-        }
+        let [hang_after, _] = self.patience(slo);
+        hang_after
     }
 
-    /// How long a request must have waited for its headers to stand in no queue, when later ones are answered. That is
-    /// longer than any queue within the objective.
-    pub(crate) fn far_beyond(&self, slo: &Slo) -> Duration {
+    /// How long a request may wait for its headers: before it counts as hanging, and, where later ones are answered, before
+    /// it is taken to stand in no queue. The latter is longer than any queue within the objective.
+    pub(crate) fn patience(&self, slo: &Slo) -> [Duration; 2] {
+        let mean = self.mean();
         // An upstream that is slow by nature is not a hanging one.
-        (slo.latency_target() * HANG_OF_TARGET)
-            .max(self.of_mean(HANG_OF_MEAN))
-            .max(MIN_HANG)
+        let far_beyond = slo
+            .latency_target()
+            .saturating_mul(HANG_OF_TARGET)
+            .max(mean.saturating_mul(HANG_OF_MEAN))
+            .max(MIN_HANG);
+        // One that is fast hangs long before an objective that leaves it much time. What hangs meanwhile is bounded by the
+        // limit.
+        let hang_after = match mean {
+            Duration::ZERO => far_beyond,
+            mean => {
+                let long = mean.saturating_mul(LONG_OF_MEAN);
+                long.min(far_beyond).max(MIN_HANG)
+            }
+        };
+        [hang_after, far_beyond]
     }
 
-    /// So many mean latencies; zero while unknown.
-    fn of_mean(&self, factor: f64) -> Duration {
-        Duration::try_from_secs_f64(f64::from(self.baseline_mean) * factor).unwrap_or_default()
+    /// The mean no-load latency; zero while unknown.
+    fn mean(&self) -> Duration {
+        Duration::try_from_secs_f32(self.baseline_mean).unwrap_or_default()
     }
 }
 
@@ -156,7 +164,7 @@ mod tests {
             baseline_mean: mean,
             ..Learned::default()
         };
-        (learned.hang_after(slo), learned.far_beyond(slo))
+        learned.patience(slo).into()
     }
 
     #[test]

@@ -186,8 +186,7 @@ impl Slot {
             policy.limit().min(),
             policy.limit().max().saturating_mul(endpoints),
         );
-        self.hang_after = learned.hang_after(policy.slo());
-        self.overtaken_after = learned.far_beyond(policy.slo());
+        [self.hang_after, self.overtaken_after] = learned.patience(policy.slo());
         self.waiting
             .set_horizon(self.overtaken_after.saturating_mul(AGE_HORIZON), now);
     }
