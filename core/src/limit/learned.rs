@@ -125,18 +125,18 @@ impl Learned {
     pub(crate) fn patience(&self, slo: &Slo) -> [Duration; 2] {
         let mean = self.mean();
         // An upstream that is slow by nature is not a hanging one.
-        let far_beyond = slo
-            .latency_target()
+        let target = slo.latency_target();
+        let far_beyond = target
             .saturating_mul(HANG_OF_TARGET)
             .max(mean.saturating_mul(HANG_OF_MEAN))
             .max(MIN_HANG);
-        // One that is fast hangs long before an objective that leaves it much time. What hangs meanwhile is bounded by the
-        // limit.
+        // One that is fast hangs before twice an objective that leaves it much time, but who is not late yet may be waiting
+        // for a pause to end. What hangs meanwhile is bounded by the limit.
         let hang_after = match mean {
             Duration::ZERO => far_beyond,
             mean => {
                 let long = mean.saturating_mul(LONG_OF_MEAN);
-                long.min(far_beyond).max(MIN_HANG)
+                long.max(target).min(far_beyond).max(MIN_HANG)
             }
         };
         [hang_after, far_beyond]
@@ -177,11 +177,8 @@ mod tests {
             (seconds(7.5), seconds(14.0)),
             "a patient objective"
         );
-        assert_eq!(
-            waits(0.015_625, 7_000).0,
-            seconds(0.5),
-            "pauses are no hangs"
-        );
+        assert_eq!(waits(0.015_625, 7_000).0, seconds(7.0), "it may be a pause");
+        assert_eq!(waits(0.015_625, 200).0, seconds(0.5));
         assert_eq!(
             waits(0.5, 100),
             (seconds(2.5), seconds(2.5)),
