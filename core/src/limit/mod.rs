@@ -56,7 +56,7 @@ const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Before anything is known, this many times the initial limit.
 const COLD_FACTOR: f64 = 2.0;
-/// At least this share of the initial limit is let in when an upstream is back from an outage.
+/// At least this share of the initial limit is let in when an upstream is back from an outage, or has shown its capacity.
 const MISTRUSTED: f64 = 0.25;
 /// With less than this share of the limit in flight, there is room.
 const ROOM: f64 = 0.5;

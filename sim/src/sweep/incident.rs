@@ -11,7 +11,7 @@ use crate::scenario::TimedChange;
 /// What happens.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    None,
+    Nothing,
     Outage,
     Hang,
     SlowForGood,
@@ -33,55 +33,54 @@ pub(super) struct Incident {
 impl Incident {
     /// Draws one for a run of some length; nothing happens in three of ten.
     pub(super) fn drawn(dice: &mut Dice, service: &Service, length: Duration) -> Self {
-        use Kind::{Delays, Halved, Hang, None, Outage, SlowForAWhile, SlowForGood};
         let kind = dice.one_of(
-            None,
+            Kind::Nothing,
             &[
-                None,
-                None,
-                Outage,
-                Hang,
-                SlowForGood,
-                SlowForAWhile,
-                Halved,
+                Kind::Nothing,
+                Kind::Nothing,
+                Kind::Outage,
+                Kind::Hang,
+                Kind::SlowForGood,
+                Kind::SlowForAWhile,
+                Kind::Halved,
                 Kind::Errors,
-                Delays,
+                Kind::Delays,
             ],
         );
         let law = service.behaviour.service;
         let mut change = Vec::new();
         let words = match kind {
-            None => {
+            Kind::Nothing => {
                 return Self {
                     timeline: Vec::new(),
-                    words: Option::None,
+                    words: None,
                 };
             }
-            Outage => {
+            Kind::Outage => {
                 change.push((0.4, Change::mode(Mode::Fail)));
                 change.push((0.6, Change::mode(Mode::Serve)));
                 "outage".to_owned()
             }
-            Hang => {
+            Kind::Hang => {
                 change.push((0.4, Change::mode(Mode::Hang)));
                 change.push((0.6, Change::mode(Mode::Serve)));
                 "hang".to_owned()
             }
-            SlowForGood | SlowForAWhile => {
+            Kind::SlowForGood | Kind::SlowForAWhile => {
                 let factor = dice::hundredths(dice.between(1.3, 3.0));
                 let to = |service| Change {
                     service: Some(service),
                     ..Change::default()
                 };
                 change.push((0.4, to(slower(&law, factor))));
-                if matches!(kind, SlowForAWhile) {
+                if matches!(kind, Kind::SlowForAWhile) {
                     change.push((0.7, to(law)));
                     format!("{factor} x slower for a while")
                 } else {
                     format!("{factor} x slower for good")
                 }
             }
-            Halved => {
+            Kind::Halved => {
                 let [fewer, again] = halved(service);
                 change.push((0.4, fewer));
                 change.push((0.7, again));
@@ -93,7 +92,7 @@ impl Incident {
                 change.push((0.8, errors(0.0)));
                 format!("errors {share}")
             }
-            Delays => {
+            Kind::Delays => {
                 let share = dice::hundredths(dice.between(0.1, 0.5));
                 let by = number::millis(service.objective) * dice.between(0.2, 0.6);
                 let by = dice::millis(by);
