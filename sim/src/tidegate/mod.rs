@@ -190,7 +190,8 @@ impl Contender for Tidegate {
         };
         if let Some(vm) = self.vms.get_mut(worker) {
             if done.outcome != tidegate_core::Outcome::Cancelled {
-                vm.engine.respond(&mut permit, now);
+                let gauges = &mut self.gauges;
+                vm.engine.respond(&mut permit, done.outcome, gauges, now);
             }
             vm.engine
                 .complete(permit, done.outcome, &mut self.gauges, now);
@@ -269,7 +270,7 @@ impl Contender for Tidegate {
             .filter_map(|vm| {
                 let snapshot = vm.engine.snapshot(world::START);
                 let upstream = snapshot.upstreams.into_iter().find(|view| view.id == *id)?;
-                Some(u64::from(upstream.in_flight) + u64::from(upstream.streams))
+                Some(u64::from(upstream.in_flight + upstream.uploading) + u64::from(upstream.open))
             })
             .sum();
         // Both have to come back to nothing.
