@@ -14,9 +14,10 @@ use super::window::WindowStats;
 use crate::time::Instant;
 
 /// A queue that has not drained for so long stands ...
-pub const STANDING_AFTER: Duration = Duration::from_millis(500);
+pub const STANDING_AFTER: Duration = Duration::from_millis(300);
 /// ... or for so many mean latencies, if that is longer.
-const STANDING_OF_MEAN: f64 = 5.0;
+const STANDING_OF_MEAN: f64 = 3.0;
+const COSTLY: f64 = 0.5;
 /// Growth in one window that refused requests without a queue.
 const GROWTH: f64 = 1.25;
 /// What is left of such growth after a second in which it was not needed.
@@ -53,6 +54,7 @@ impl Cruise {
         &mut self,
         window: &WindowStats,
         mean: f64,
+        affordable: f64,
         in_force: Option<f64>,
         now: Instant,
     ) -> bool {
@@ -66,8 +68,15 @@ impl Cruise {
             }
             return false;
         }
+        self.grown = 0.0;
         self.has_refused |= window.is_refusing;
-        let since = *self.queue_since.get_or_insert(now);
+        if window.delay < affordable * COSTLY {
+            self.queue_since = None;
+            return false;
+        }
+        // The window that shows it first is a part of the time.
+        let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
+        let since = *self.queue_since.get_or_insert(now - span);
         let of_mean = Duration::try_from_secs_f64(mean * STANDING_OF_MEAN).unwrap_or_default();
         self.has_refused && now.saturating_since(since) >= STANDING_AFTER.max(of_mean)
     }

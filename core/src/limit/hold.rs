@@ -47,12 +47,6 @@ const APP_LIMITED: f64 = 0.6;
 /// The queue is over when in-flight stays below this share of the limit for so long.
 const ROOM: f64 = 0.9;
 const OVER_AFTER: Duration = Duration::from_millis(200);
-/// Share of the answers that a queue may make late: what a limit without headroom loses in throughput at the least.
-const LATE: f64 = 0.05;
-/// What is left of the wait after a measurement with more, the least that ever is, and what one with less gives back.
-const GAIN_CUT: f64 = 0.7;
-const MIN_GAIN: f64 = 0.1;
-const GAIN_STEP: f64 = 0.1;
 /// So many trials more than not must find a slower service where to believe it may cost the objective.
 const VOTES: u32 = 3;
 
@@ -71,8 +65,6 @@ pub(super) struct Target {
     pub(super) delay: f64,
     /// Whether a longer latency without a queue leaves the objective room, up to this mean; seconds.
     pub(super) harmless: f64,
-    /// The objective's latency, seconds.
-    pub(super) objective: f64,
     /// The most that could be served within the objective.
     pub(super) most: f64,
 }
@@ -114,8 +106,6 @@ pub(super) struct Hold {
     beat: u64,
     /// Nothing has been refused, with room for more, since.
     calm_since: Option<Instant>,
-    /// The part of the wait that is in use, in 0..=1: less while the queue makes answers late.
-    gain: f64,
 }
 
 impl Hold {
@@ -130,7 +120,6 @@ impl Hold {
             votes: 0,
             beat: 0,
             calm_since: None,
-            gain: 1.0,
         }
     }
 
@@ -246,10 +235,9 @@ impl Hold {
             }
             return;
         }
-        let is_late = self.weigh_lateness(measured, target);
-        let wait = target.wait * self.gain;
+        let wait = target.wait;
         let model = target.capacity * (target.latency + wait);
-        let is_long = is_late || target.delay > wait * TOO_MUCH;
+        let is_long = target.delay > wait * TOO_MUCH;
         if is_long && self.limit > model && !is_blocked {
             let from = self.limit;
             self.phase = Phase::Cut {
@@ -261,24 +249,6 @@ impl Hold {
             let creep = (self.limit * CREEP_UP).max(self.limit + 1.0);
             self.change(model.min(self.limit * STEP_UP).max(creep));
         }
-    }
-
-    /// Where the objective is near, a queue of two is two too many: answers that are late because of the queue are held
-    /// against the throughput that a shorter one would cost. True when the wait is cut.
-    fn weigh_lateness(&mut self, measured: &Sample, target: &Target) -> bool {
-        let latency = &measured.tally.latency;
-        let late = latency.share_above(target.objective);
-        let because_of_queue = late - latency.share_above(target.objective + target.delay);
-        if because_of_queue > LATE {
-            self.gain = (self.gain * GAIN_CUT).max(MIN_GAIN);
-            return true;
-        }
-        let longer = target.wait * GAIN_STEP;
-        let more = latency.share_above(target.objective - longer) - late;
-        if because_of_queue + more <= LATE {
-            self.gain = (self.gain + GAIN_STEP).min(1.0);
-        }
-        false
     }
 
     fn end_cut(

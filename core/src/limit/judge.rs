@@ -39,16 +39,34 @@ impl Limiter {
             }
         }
         self.capacity.learn(&stats, self.floor.mean);
+        self.weigh_lateness(window, &stats, terms.slo);
         let is_doubtful = self.doubt_floor(&stats, terms.slo, now);
         let in_force = (!self.in_force.is_held()).then_some(self.in_force.limit);
+        let affordable = self.affordable(terms.slo);
         match &mut self.state {
             State::Cruise(cruise) => {
-                let stands = cruise.update(&stats, self.floor.mean, in_force, now);
+                let mean = self.floor.mean;
+                let stands = cruise.update(&stats, mean, affordable, in_force, now);
                 if stands || is_doubtful {
                     self.enter_hold(terms.slo);
                 }
             }
             State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
+        }
+    }
+
+    fn weigh_lateness(&mut self, window: &Sample, stats: &WindowStats, slo: &Slo) {
+        let target = slo.latency_target().as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "counts of one window stay far below 2^53")]
+        let refused = window.tally.refused_for_load() as f64;
+        let affordable = self.affordable(slo);
+        match &self.state {
+            State::Hold(_) => {
+                self.hold_feedback.weigh(window, stats.delay, affordable * HELD_SHARE, target, 50.0, 0.0);
+            }
+            State::Cruise(_) => {
+                self.burst_feedback.weigh(window, stats.delay, affordable, target, 500.0, refused);
+            }
         }
     }
 
@@ -92,7 +110,7 @@ impl Limiter {
     fn held_wait(&self, capacity: f64, slo: &Slo) -> f64 {
         let carried = capacity * self.believed_floor(slo);
         let busy = headroom(carried, self.endpoints) / capacity.max(f64::MIN_POSITIVE);
-        busy.min(self.affordable(slo) * HELD_SHARE)
+        busy.min(self.affordable(slo) * HELD_SHARE) * self.hold_feedback.gain()
     }
 
     fn move_hold(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) {
@@ -107,7 +125,6 @@ impl Limiter {
             wait: self.held_wait(capacity, slo),
             delay: 0.0,
             harmless: objective * HARMLESS,
-            objective,
             most: self.cruise_limit(terms),
         };
         let State::Hold(hold) = &mut self.state else {

@@ -17,6 +17,7 @@
 mod capacity;
 mod ceiling;
 mod cruise;
+mod feedback;
 mod floor;
 mod headroom;
 mod hold;
@@ -35,6 +36,7 @@ use crate::time::Instant;
 use capacity::Capacity;
 use ceiling::Ceiling;
 use cruise::Cruise;
+use feedback::SloFeedback;
 use floor::Floor;
 use headroom::headroom;
 use hold::Hold;
@@ -95,6 +97,9 @@ pub(crate) struct Limiter {
     capacity: Capacity,
     state: State,
     ceiling: Ceiling,
+    /// How much of the wait is in use, of bursts and while a queue stands.
+    burst_feedback: SloFeedback,
+    hold_feedback: SloFeedback,
     /// A queue has stood at some time: the capacity is known.
     has_held: bool,
     /// Requests have been refused since, with a floor that may have a queue in it.
@@ -122,6 +127,8 @@ impl Limiter {
                 State::Cruise(Cruise::default())
             },
             ceiling: Ceiling::resume(learned),
+            burst_feedback: SloFeedback::FULL,
+            hold_feedback: SloFeedback::FULL,
             has_held: learned.knee > 0.0,
             doubtful_since: None,
             window: None,
@@ -223,7 +230,7 @@ impl Limiter {
         let capacity = self.capacity.value();
         let carried = capacity * self.floor.mean;
         // What keeps the upstream busy between arrivals waits as well.
-        let queue = (capacity * self.affordable(terms.slo)).max(headroom(carried, self.endpoints));
+        let queue = (capacity * self.affordable(terms.slo) * self.burst_feedback.gain()).max(headroom(carried, self.endpoints));
         let grown = match &self.state {
             State::Cruise(cruise) => cruise.grown(),
             State::Hold(_) => 0.0,
