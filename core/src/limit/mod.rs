@@ -50,8 +50,8 @@ const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Before anything is known, this many times the initial limit.
 const COLD_FACTOR: f64 = 2.0;
-/// At least this share of the initial limit is let in when an upstream is back from an outage.
-const CONSERVATIVE: f64 = 0.25;
+/// Once the latency is known, at least this share of the initial limit: traffic that was rare may come in a surge.
+const SURGE: f64 = 0.2;
 /// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
 const OBJECTIVE_USED: f64 = 0.95;
 /// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
@@ -164,13 +164,11 @@ impl Limiter {
     }
 
     /// The upstream is away, and may be less when it comes back: it is held until it is seen to bear more.
-    pub(crate) fn restart_conservatively(&mut self, terms: Terms<'_>) {
+    pub(crate) fn restart_conservatively(&mut self) {
         if self.floor.is_known() && self.floor.is_proven() && !self.is_congested() {
             let carried = self.capacity.value() * self.floor.mean;
-            // What was rarely asked has shown little of what it can do.
-            let least = f64::from(terms.limit.initial()) * CONSERVATIVE;
             let limit = carried + headroom(carried, self.endpoints);
-            self.state = State::Hold(Hold::at(limit.max(least)));
+            self.state = State::Hold(Hold::at(limit));
         }
     }
 
@@ -235,11 +233,10 @@ impl Limiter {
             State::Cruise(cruise) => cruise.grown(),
             State::Hold(_) => 0.0,
         };
-        // Traffic that was rare may come in a surge.
         let least = if self.has_held {
             0.0
         } else {
-            f64::from(terms.limit.initial())
+            f64::from(terms.limit.initial()) * SURGE
         };
         (carried + queue).max(grown).max(least)
     }
