@@ -23,7 +23,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    Arrivals, ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, UpstreamProfile,
+    Arrivals, ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until,
+    UpstreamProfile,
 };
 use dice::Dice;
 use incident::Incident;
@@ -123,6 +124,7 @@ pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
         slo: Slo {
             latency: service.objective,
             quantile: QUANTILE,
+            until: Until::Headers,
         },
         upstreams: vec![UpstreamProfile {
             behaviour: service.behaviour,
@@ -138,6 +140,9 @@ pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
             retries,
             criticality: BTreeMap::new(),
             paths: BTreeMap::new(),
+            upload: None,
+            reads_for: None,
+            quota: None,
         }],
         marks: Vec::new(),
         expect: BTreeMap::new(),

@@ -1,0 +1,47 @@
+//! What the upstream of a client serves of its requests.
+
+use super::{ClientProfile, Scenario};
+
+impl Scenario {
+    /// Requests a second that the upstream of `client` serves at the start, for the paths this client asks for: at
+    /// the best concurrency, with the bodies that hold a slot, and for the share of time without pauses. A path that
+    /// fails counts as if it did not.
+    #[must_use]
+    pub fn capacity_for(&self, client: &ClientProfile) -> f64 {
+        let Some(profile) = self.upstream(&client.upstream) else {
+            return 0.0;
+        };
+        let behaviour = &profile.behaviour;
+        if client.paths.is_empty() {
+            return behaviour.capacity();
+        }
+        let weight: f64 = client.paths.values().sum();
+        let mean = |time: &dyn Fn(&str) -> f64| -> f64 {
+            let paths = client.paths.iter();
+            paths.map(|(path, share)| time(path) * share / weight).sum()
+        };
+        let body = |path: &str| behaviour.body_for(path).copied();
+        behaviour.throughput(
+            mean(&|path| behaviour.service_for(path).mean().as_secs_f64()),
+            mean(&|path| body(path).map_or(0.0, |body| body.held())),
+            mean(&|path| body(path).map_or(0.0, |body| body.duration.mean().as_secs_f64())),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mix_of_paths_weighs_service_and_bodies() {
+        let text = "name='t'\ntitle='t'\nprose='p'\nseed=1\nduration='9s'\n\
+            [[clients]]\nload=[{at='0s', x=0.5}]\npaths={'/'=0.75, '/stream'=0.25}\n\
+            [[upstreams]]\nname='main'\n[upstreams.behaviour.bodies]\n\
+            '/stream'={duration={kind='constant', mean='4s'}, holds_slot=true}";
+        let scenario = Scenario::parse(text, "test").unwrap();
+        let found = scenario.capacity_for(&scenario.clients[0]);
+        // 16 slots; 40 ms for each, and 4 s for a quarter.
+        assert!((found - 16.0 / 1.04).abs() < 1e-9, "{found}");
+    }
+}
