@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::STANDARD_UPSTREAM;
+use super::{Quota, STANDARD_UPSTREAM};
 use crate::profile::ServiceTime;
 
 /// One stream of requests.
@@ -122,26 +122,6 @@ pub struct Upload {
     /// Share of uploads that never end, 0..=1; their callers give up at the deadline.
     #[serde(default)]
     pub stalled: f64,
-}
-
-/// What a service grants one client: beyond it requests are answered at once and without a slot.
-///
-/// A bucket holds as many tokens as are granted in a second, and begins full.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Quota {
-    /// Requests a second.
-    pub rps: f64,
-    /// Status of the answer to one too many.
-    #[serde(default = "too_many_requests")]
-    pub status: u16,
-    /// Value of its `retry-after` header in seconds, where it has one.
-    #[serde(default)]
-    pub retry_after: Option<u32>,
-}
-
-const fn too_many_requests() -> u16 {
-    429
 }
 
 /// What a caller does about a failed attempt.

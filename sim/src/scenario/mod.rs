@@ -15,6 +15,7 @@ mod conduct;
 mod expect;
 mod file;
 mod objective;
+mod quota;
 mod stage;
 mod upstream;
 
@@ -23,10 +24,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Quota, Retries, Upload};
+pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries, Upload};
 pub use expect::{Measure, Range};
 pub use file::{ScenarioError, folder};
 pub use objective::{Slo, Until};
+pub use quota::{Bucket, Quota};
 pub use stage::{Counting, Incident, Network};
 pub use upstream::{Balancing, Exception, Stages, TimedChange, UpstreamProfile};
 

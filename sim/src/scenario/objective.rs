@@ -26,7 +26,7 @@ pub enum Until {
     /// Its headers.
     #[default]
     Headers,
-    /// The first byte of its body; the headers of a response without one.
+    /// The first byte of its body; where it has none, its end.
     FirstByte,
     /// Its last byte.
     End,
