@@ -19,7 +19,7 @@ use tidegate_core::{
 use crate::contender::{
     Ask, Contender, ContenderError, Done, Kind, Made, Mishap, Note, RequestId, Verdict, View,
 };
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Until};
 use crate::world;
 use counters::Gauges;
 
@@ -40,7 +40,17 @@ const TICK: Duration = Duration::from_millis(100);
 #[must_use]
 pub fn policy(scenario: &Scenario) -> serde_json::Value {
     let target = format!("{}ms", scenario.slo.latency.as_millis());
-    json!({"slo": {"latency": {"quantile": scenario.slo.quantile, "target": target}}})
+    let mut latency = json!({"quantile": scenario.slo.quantile, "target": target});
+    let until = match scenario.slo.until {
+        // The default, which users leave out.
+        Until::Headers => None,
+        Until::FirstByte => Some("firstByte"),
+        Until::End => Some("end"),
+    };
+    if let (Some(until), Some(latency)) = (until, latency.as_object_mut()) {
+        latency.insert("until".to_owned(), json!(until));
+    }
+    json!({"slo": {"latency": latency}})
 }
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
@@ -183,15 +193,20 @@ impl Contender for Tidegate {
         }
     }
 
+    fn headers(&mut self, request: RequestId, now: Instant) {
+        if let Some(Held { worker, permit }) = self.permits.get_mut(&request)
+            && let Some(vm) = self.vms.get_mut(*worker)
+        {
+            vm.engine.respond(permit, now);
+        }
+    }
+
     fn complete(&mut self, done: &Done, now: Instant) {
         // A request whose VM has crashed is nobody's any more.
-        let Some(Held { worker, mut permit }) = self.permits.remove(&done.request) else {
+        let Some(Held { worker, permit }) = self.permits.remove(&done.request) else {
             return;
         };
         if let Some(vm) = self.vms.get_mut(worker) {
-            if done.outcome != tidegate_core::Outcome::Cancelled {
-                vm.engine.respond(&mut permit, now);
-            }
             vm.engine
                 .complete(permit, done.outcome, &mut self.gauges, now);
         }
