@@ -5,8 +5,9 @@
 //! workers and upstreams: an algorithm that is shared by the workers keeps one state, one that is not keeps a
 //! state for each.
 //!
-//! Edges: latency is time to the response headers, which in the simulated world is also the end. A request that
-//! was admitted is completed exactly once, also when its caller went away.
+//! Edges: [`Done::latency`] is time to the end, the last byte of the response. Those that measure to another moment
+//! hear of it by [`Contender::headers`] and [`Contender::first_byte`]. A request that was admitted is completed exactly
+//! once, also when its caller went away.
 
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct Ask<'a> {
     pub endpoints: u32,
     /// Requests that this proxy has in flight to the upstream, this one not among them.
     pub in_flight: u32,
+    /// Whether a body follows, the end of which [`Contender::uploaded`] tells.
+    pub has_body: bool,
 }
 
 /// What becomes of a request.
@@ -81,6 +84,8 @@ pub struct Done {
     pub endpoint: u32,
     /// How it ended.
     pub outcome: Outcome,
+    /// Whether the upstream's response headers had come.
+    pub is_answered: bool,
     /// From admission to the end.
     pub latency: Duration,
     /// How long it stood in the upstream's line, so far where it still does; none when it neither waited nor got a
@@ -147,7 +152,22 @@ pub trait Contender {
         true
     }
 
-    /// Hears how an admitted request ended.
+    /// Hears that the body of an admitted request is complete; only of those that have one.
+    fn uploaded(&mut self, request: RequestId, now: Instant) {
+        let _ = (request, now);
+    }
+
+    /// Hears that the upstream's response headers for an admitted request are here, and what they say by themselves.
+    fn headers(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
+        let _ = (request, outcome, now);
+    }
+
+    /// Hears that the first byte of its response's body is here; not where there is no body.
+    fn first_byte(&mut self, request: RequestId, now: Instant) {
+        let _ = (request, now);
+    }
+
+    /// Hears how an admitted request ended: with the last byte, or because one side went away.
     fn complete(&mut self, done: &Done, now: Instant);
 
     /// How often [`Contender::tick`] wants to be called; none: never.

@@ -10,7 +10,7 @@ use serde_json::json;
 use tidegate_sim::compare::OURS;
 use tidegate_sim::contender::{self, Kind};
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Played, Proxies, Standing, behind, standing};
+use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, behind, labels, standing};
 use tidegate_sim::targets::{self, Found, Targets};
 use tidegate_sim::world;
 
@@ -39,6 +39,9 @@ pub(crate) struct Options {
     /// Proxies and endpoints.
     #[arg(long, value_enum, default_value_t = Count::One)]
     proxies: Count,
+    /// What stories are made of.
+    #[arg(long, value_enum, default_value_t = Made::Classic)]
+    axes: Made,
     /// Threads; the result does not depend on them.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -55,8 +58,17 @@ pub(crate) struct Options {
 enum Count {
     /// One proxy and one endpoint.
     One,
-    /// 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints.
+    /// 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints; of all axes 1 to 20, and 1 to 8.
     Some,
+}
+
+/// [`Axes`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Made {
+    /// Size, pace, objective, load, incident, workers and retries.
+    Classic,
+    /// And bodies, uploads, stalls, crowds and callers that are worth nothing.
+    All,
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
@@ -110,7 +122,11 @@ fn stories(options: &Options) -> Result<Vec<Scenario>> {
         bail!("first: found {}, which leaves no numbers", options.first);
     };
     let numbers = options.first..end;
-    let drawn = numbers.map(|number| sweep::story(options.seed, number, proxies));
+    let axes = match options.axes {
+        Made::Classic => Axes::Classic,
+        Made::All => Axes::All,
+    };
+    let drawn = numbers.map(|number| sweep::story_of(axes, options.seed, number, proxies));
     Ok(drawn.collect())
 }
 
@@ -124,13 +140,20 @@ fn play(stories: &[Scenario], contenders: &[Kind], threads: usize) -> Result<Vec
     let of_each = scores.chunks(contenders.len().max(1));
     let played = stories.iter().zip(of_each).map(|(story, scores)| {
         let scores = scores.iter().copied();
-        Played::of(&story.name, &story.title, scores)
+        Played::of(&story.name, &story.title, scores).on(story)
     });
     Ok(played.collect())
 }
 
-/// The stories to look at.
+/// How we do on each axis, and the stories to look at.
 fn show(played: &[Played]) {
+    println!("{}", labels::text(&labels::axes(played)));
+    if let Some((one, gap)) = labels::worst_calm(played) {
+        println!(
+            "nothing overloaded: behind `none` by {gap:.3} at most, in {}\n",
+            one.name
+        );
+    }
     let furthest = behind::furthest(played, FURTHEST);
     if !furthest.is_empty() {
         println!("furthest behind\n{}", behind::text(&furthest));

@@ -1,10 +1,13 @@
 //! The services behind the proxy, and what becomes of them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Behaviour, Change, Delay, Errors, Mode, QueueBound, ServiceTime};
+use crate::profile::{
+    Behaviour, Body, Change, Contention, Delay, Errors, Mode, Pauses, QueueBound, ServiceTime,
+};
 
 /// A service behind the proxy and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,6 +116,26 @@ impl UpstreamProfile {
         self.timeline.iter().any(scales)
     }
 
+    /// What of this upstream only the simulator can play.
+    pub(super) fn only_simulated(&self) -> impl Iterator<Item = &'static str> {
+        let ever = |is_used: &dyn Fn(&Behaviour) -> bool| {
+            let exceptions = self.exceptions.iter();
+            let own = exceptions.flat_map(|exception| self.stages_of(exception.endpoint));
+            let mut stages = self.stages().into_iter().chain(own);
+            stages.any(|(_, behaviour)| is_used(&behaviour))
+        };
+        let keys = [
+            ("body", ever(&|b| b.body.is_some() || !b.bodies.is_empty())),
+            ("headers", ever(&|b| !b.headers.is_default())),
+            ("failing", ever(&|b| !b.failing.is_empty())),
+            ("pauses", ever(&|b| b.pauses.is_some())),
+            ("contention", ever(&|b| b.contention.is_some())),
+            ("connections", ever(&|b| b.connections.is_some())),
+        ];
+        let used = keys.into_iter().filter(|(_, is_used)| *is_used);
+        used.map(|(key, _)| key)
+    }
+
     /// All that changes, to change it.
     pub(super) fn timelines_mut(&mut self) -> impl Iterator<Item = &mut TimedChange> {
         let own = self.exceptions.iter_mut();
@@ -147,6 +170,10 @@ struct FlatChange {
     errors: Option<Errors>,
     delay: Option<Delay>,
     queue: Option<QueueBound>,
+    body: Option<Body>,
+    failing: Option<BTreeMap<String, u16>>,
+    pauses: Option<Pauses>,
+    contention: Option<Contention>,
 }
 
 impl From<FlatChange> for TimedChange {
@@ -160,6 +187,10 @@ impl From<FlatChange> for TimedChange {
             errors,
             delay,
             queue,
+            body,
+            failing,
+            pauses,
+            contention,
         } = flat;
         Self {
             at,
@@ -171,6 +202,10 @@ impl From<FlatChange> for TimedChange {
                 errors,
                 delay,
                 queue,
+                body,
+                failing,
+                pauses,
+                contention,
             },
         }
     }

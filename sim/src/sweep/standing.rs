@@ -5,8 +5,10 @@ use std::iter;
 
 use serde::Serialize;
 
+use super::labels;
 use crate::number;
 use crate::report::table;
+use crate::scenario::Scenario;
 
 /// Below this a score is poor ...
 pub const POOR: f64 = 0.9;
@@ -22,6 +24,8 @@ pub struct Played {
     pub name: String,
     /// What happens in it.
     pub title: String,
+    /// The axes it lies on.
+    pub axes: Vec<&'static str>,
     /// Scores by contender, each at most 1: luck on the oracle's average makes up for nothing elsewhere.
     pub scores: BTreeMap<&'static str, f64>,
 }
@@ -39,7 +43,17 @@ impl Played {
         Self {
             name: name.to_owned(),
             title: title.to_owned(),
+            axes: Vec::new(),
             scores: scores.into_iter().map(capped).collect(),
+        }
+    }
+
+    /// The same with the axes of the story that was played.
+    #[must_use]
+    pub fn on(self, story: &Scenario) -> Self {
+        Self {
+            axes: labels::of(story),
+            ..self
         }
     }
 
