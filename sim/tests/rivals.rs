@@ -12,7 +12,7 @@ use tidegate_sim::scenario::{Measure, Scenario, folder};
 use tidegate_sim::world::{self, Run};
 
 fn kind(name: &str) -> Kind {
-    let known = contender::all();
+    let known = contender::known();
     *known.iter().find(|kind| kind.name == name).unwrap()
 }
 
@@ -251,4 +251,17 @@ fn ejection_by_endpoint_keeps_traffic_off_the_one_that_fails() {
     );
     assert!(failed("outlier") < 10, "five, and what was under way");
     assert!(failed("linkerd") < 20, "seven, and a probe now and then");
+}
+
+#[test]
+fn the_best_static_limit_is_no_worse_than_any_of_those_tried() {
+    for scenario in ["bursts", "capacity-halves", "outage"] {
+        let best = score(scenario, "best-static");
+        for other in ["none", "static-tuned", "static-tuned-http1"] {
+            let other = score(scenario, other);
+            assert!(best >= other, "{scenario}: {best} {other}");
+        }
+    }
+    let digest = || play("bursts", "best-static").digest;
+    assert_eq!(digest(), digest());
 }

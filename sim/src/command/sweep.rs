@@ -14,7 +14,7 @@ use tidegate_sim::sweep::{self, Played, Proxies, Standing, behind, standing};
 use tidegate_sim::targets::{self, Found, Targets};
 use tidegate_sim::world;
 
-use super::{chosen, jobs};
+use super::jobs;
 
 /// So many stories are shown in which we are furthest behind ...
 const FURTHEST: usize = 10;
@@ -82,11 +82,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 fn contenders(names: &[String]) -> Result<Vec<Kind>> {
-    let all = contender::all();
     if names.is_empty() {
-        return Ok(all.into_iter().filter(|kind| !kind.is_tuned).collect());
+        let all = contender::all();
+        return Ok(all.into_iter().filter(|kind| !kind.is_tuned()).collect());
     }
-    chosen("contender", names, &all, |kind| kind.name)
+    super::contenders(names)
 }
 
 /// What the sweep is held against, where that is asked for; found out before anything is played.

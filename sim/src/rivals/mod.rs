@@ -2,11 +2,13 @@
 //!
 //! Each file names its source, its formula and its parameters, which are the published defaults: nobody tuned
 //! them, save where [`Kind::is_tuned`] says so. What several share stands beside them: concurrency limits
-//! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`).
+//! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`). Bounds are no rivals:
+//! they know the story, and only say how far one could get.
 
 mod adaptive_concurrency;
 mod admission_control;
 mod aimd;
+mod best_static;
 mod both;
 mod cinnamon;
 mod dagor;
@@ -45,3 +47,6 @@ pub const RIVALS: &[Kind] = &[
     hystrix::KIND,
     linkerd::KIND,
 ];
+
+/// What is no rival: it knows how the story goes.
+pub const BOUNDS: &[Kind] = &[best_static::KIND];

@@ -17,7 +17,7 @@ use tidegate_core::{
 };
 
 use crate::contender::{
-    Ask, Contender, ContenderError, Done, Kind, Made, Mishap, Note, RequestId, Verdict, View,
+    Ask, Contender, ContenderError, Done, Kind, Made, Make, Mishap, Note, RequestId, Verdict, View,
 };
 use crate::scenario::Scenario;
 use crate::world;
@@ -27,8 +27,7 @@ use counters::Gauges;
 pub const KIND: Kind = Kind {
     name: NAME,
     title: "Tidegate",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const NAME: &str = "tidegate";
