@@ -183,7 +183,12 @@ fn breakers_spare_a_dead_upstream_each_by_its_rule() {
 
 #[test]
 fn breakers_that_count_answers_do_not_see_a_hang() {
-    for name in ["linkerd", "outlier", "admission-control"] {
+    for name in [
+        "linkerd",
+        "outlier",
+        "admission-control",
+        "admission-control-upstream",
+    ] {
         let figures = play("hang", name).figures;
         let reached = figures.measure(Measure::ReachedWhileDownRatio).unwrap();
         assert!(reached > 0.95, "{name}: {reached}");
@@ -251,6 +256,27 @@ fn ejection_by_endpoint_keeps_traffic_off_the_one_that_fails() {
     );
     assert!(failed("outlier") < 10, "five, and what was under way");
     assert!(failed("linkerd") < 20, "seven, and a probe now and then");
+}
+
+#[test]
+fn admission_control_of_the_cluster_leaves_the_healthy_upstream_alone() {
+    let worst = |name| {
+        let figures = play("one-dead", name).figures;
+        figures.measure(Measure::ScoreWorstUpstream).unwrap()
+    };
+    let (cluster, listener) = (
+        worst("admission-control-upstream"),
+        worst("admission-control"),
+    );
+    assert!(cluster > 0.99, "{cluster}");
+    assert!(listener < 0.95, "{listener}");
+}
+
+#[test]
+fn admission_control_of_the_cluster_does_not_see_connections_that_are_refused() {
+    let shed = |name| play("refused", name).figures.shed;
+    assert_eq!(shed("admission-control-upstream"), 0);
+    assert!(shed("admission-control") > 100);
 }
 
 #[test]

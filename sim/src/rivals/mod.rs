@@ -7,6 +7,7 @@
 
 mod adaptive_concurrency;
 mod admission_control;
+mod admission_control_upstream;
 mod aimd;
 mod best_static;
 mod both;
@@ -37,6 +38,7 @@ pub const RIVALS: &[Kind] = &[
     outlier::KIND,
     adaptive_concurrency::KIND,
     admission_control::KIND,
+    admission_control_upstream::KIND,
     both::KIND,
     aimd::KIND,
     vegas::KIND,
