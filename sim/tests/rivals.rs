@@ -280,6 +280,26 @@ fn admission_control_of_the_cluster_does_not_see_connections_that_are_refused() 
 }
 
 #[test]
+fn bbr_holds_the_capacity_and_takes_bursts_for_overload() {
+    for scenario in ["steady", "overload-2x", "overload-5x", "step"] {
+        let score = score(scenario, "bbr");
+        assert!(score > 0.97, "{scenario}: {score}");
+    }
+    let bursts = score("bursts", "bbr");
+    assert!(bursts < 0.5, "{bursts}");
+}
+
+#[test]
+fn bbr_drains_the_queue_to_see_the_floor_and_so_does_not_drift() {
+    let run = play_story("[{at='0s', x=2.0}]", 60, "", "bbr");
+    let late = run.samples.iter().filter(|sample| sample.at_s > 30.0);
+    let limits: Vec<u64> = late.filter_map(|sample| sample.limit).collect();
+    // The capacity times the least mean latency is 16; the gain is 2, and the best bucket is a half above the mean.
+    assert!(limits.iter().max() < Some(&120), "{limits:?}");
+    assert_eq!(limits.iter().min(), Some(&5), "4, and the one that finds 4");
+}
+
+#[test]
 fn the_best_static_limit_is_no_worse_than_any_of_those_tried() {
     for scenario in ["bursts", "capacity-halves", "outage"] {
         let best = score(scenario, "best-static");

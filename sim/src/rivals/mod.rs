@@ -9,6 +9,7 @@ mod adaptive_concurrency;
 mod admission_control;
 mod admission_control_upstream;
 mod aimd;
+mod bbr;
 mod best_static;
 mod both;
 mod cinnamon;
@@ -44,6 +45,7 @@ pub const RIVALS: &[Kind] = &[
     vegas::KIND,
     vegas::WINDOWED,
     gradient2::KIND,
+    bbr::KIND,
     cinnamon::KIND,
     dagor::KIND,
     hystrix::KIND,
