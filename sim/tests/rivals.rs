@@ -300,6 +300,21 @@ fn bbr_drains_the_queue_to_see_the_floor_and_so_does_not_drift() {
 }
 
 #[test]
+fn protego_holds_the_capacity_and_wanders_above_it() {
+    for scenario in ["steady", "overload-2x", "overload-5x", "step"] {
+        let score = score(scenario, "protego");
+        assert!(score > 0.97, "{scenario}: {score}");
+    }
+    let run = play_story("[{at='0s', x=3.0}]", 120, "", "protego");
+    let late = run.samples.iter().filter(|sample| sample.at_s > 60.0);
+    let limits: Vec<u64> = late.filter_map(|sample| sample.limit).collect();
+    // Where throughput is the same whatever is let in, chance decides: some hundred steps of one, up or down.
+    assert!(limits.iter().min() > Some(&16), "{limits:?}");
+    assert!(limits.iter().max() < Some(&100), "{limits:?}");
+    assert!(run.figures.score > 0.97, "{}", run.figures.score);
+}
+
+#[test]
 fn the_best_static_limit_is_no_worse_than_any_of_those_tried() {
     for scenario in ["bursts", "capacity-halves", "outage"] {
         let best = score(scenario, "best-static");

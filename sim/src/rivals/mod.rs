@@ -21,6 +21,7 @@ mod linkerd;
 mod none;
 mod outlier;
 mod priority;
+mod protego;
 mod rolling;
 mod static_limit;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub const RIVALS: &[Kind] = &[
     vegas::WINDOWED,
     gradient2::KIND,
     bbr::KIND,
+    protego::KIND,
     cinnamon::KIND,
     dagor::KIND,
     hystrix::KIND,
