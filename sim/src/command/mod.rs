@@ -6,6 +6,7 @@ pub(crate) mod list;
 pub(crate) mod run;
 pub(crate) mod sweep;
 
+mod accept;
 mod jobs;
 
 use std::path::Path;
