@@ -1,6 +1,6 @@
 //! What one complete window says: of the latency without a queue, of capacity, of a queue, and of the limit that holds it.
 
-use super::cruise::{Cruise, STANDING_AFTER};
+use super::cruise::STANDING_AFTER;
 use super::floor::LOW;
 use super::headroom::headroom;
 use super::hold::{Hold, Target, Verdict};
