@@ -117,7 +117,7 @@ impl Gate {
         thresholds: &Thresholds,
     ) -> Option<TripReason> {
         match (self.state, outcome) {
-            (BreakerState::Open { .. }, Outcome::Failure(_) | Outcome::Overload { .. })
+            (BreakerState::Open { .. }, Outcome::Failure(_))
                 if purpose == Purpose::Probe =>
             {
                 Some(TripReason::ProbeFailed)

@@ -133,9 +133,10 @@ impl Slot {
         let age = now.saturating_since(permit.started_at);
         let target = policy.slo().latency_target();
         let count = match outcome {
-            // A client error is an answer all the same: an upstream that refuses is alive.
+            // An upstream that refuses is alive.
             Outcome::Ignored if permit.is_answered() => Count::ProbeSuccesses,
-            Outcome::Failure(_) | Outcome::Overload { .. } => Count::ProbeFailures,
+            Outcome::Overload { .. } => Count::ProbeSuccesses,
+            Outcome::Failure(_) => Count::ProbeFailures,
             Outcome::Cancelled
                 if permit.stage == Stage::Waiting && age >= self.learned.usual_wait(target) =>
             {
