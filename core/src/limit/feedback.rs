@@ -14,6 +14,8 @@ const LATE: f64 = 0.05;
 const CUT: f64 = 0.8;
 const MIN: f64 = 0.1;
 const STEP: f64 = 0.05;
+/// What is left of it where more in flight was found to carry less.
+const CONTENDED: f64 = 0.5;
 
 /// The part of a wait that is in use, and what has been seen since it last changed.
 #[derive(Clone, Debug)]
@@ -34,6 +36,11 @@ impl SloFeedback {
 
     pub(super) const fn gain(&self) -> f64 {
         self.gain
+    }
+
+    /// More in flight carries less.
+    pub(super) fn contend(&mut self) {
+        self.gain = (self.gain * CONTENDED).max(MIN);
     }
 
     /// One window in which requests waited for `delay` seconds, where the objective is `target` and the whole wait `wait`.

@@ -56,6 +56,9 @@ impl Limiter {
     }
 
     fn weigh_lateness(&mut self, window: &Sample, stats: &WindowStats, slo: &Slo) {
+        if self.is_unreachable(slo) {
+            return;
+        }
         let target = slo.latency_target().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "counts of one window stay far below 2^53")]
         let refused = window.tally.refused_for_load() as f64;
@@ -124,7 +127,11 @@ impl Limiter {
             in_doubt: !self.floor.is_proven(),
             wait: self.held_wait(capacity, slo),
             delay: 0.0,
-            harmless: objective * HARMLESS,
+            harmless: if self.is_unreachable(slo) {
+                f64::INFINITY
+            } else {
+                objective * HARMLESS
+            },
             most: self.cruise_limit(terms),
         };
         let State::Hold(hold) = &mut self.state else {
@@ -137,6 +144,7 @@ impl Limiter {
         });
         match verdict {
             Verdict::Nothing | Verdict::Queue => {}
+            Verdict::Contended => self.burst_feedback.contend(),
             Verdict::Slower(measured) => self.floor.restart(&measured, quantile),
             Verdict::Faster(measured) => self.floor.relearn(&measured, quantile),
         }

@@ -259,8 +259,15 @@ impl Limiter {
                 let service = f64::midpoint(tail, self.floor.mean.min(tail));
                 (used - service).max(target * MIN_WAIT)
             }
-            None => target * UNREACHABLE_WAIT,
+            None => (target * UNREACHABLE_WAIT).max(self.floor.mean),
         }
+    }
+
+    /// Whether no shedding makes most answers be in time.
+    fn is_unreachable(&self, slo: &Slo) -> bool {
+        let used = slo.latency_target().as_secs_f64() * OBJECTIVE_USED;
+        let quantile = slo.latency_quantile().as_f64();
+        self.floor.is_proven() && self.floor.tail_within(used, quantile).is_none()
     }
 
     fn follow_endpoints(&mut self, endpoints: u32) {
