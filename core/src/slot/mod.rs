@@ -5,6 +5,8 @@ mod given_up;
 pub(crate) mod in_flight;
 mod outcome;
 mod report;
+#[cfg(test)]
+mod testing;
 
 use core::time::Duration;
 use std::sync::Arc;
