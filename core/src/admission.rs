@@ -53,7 +53,6 @@ pub(crate) enum Load {
 /// Asks breaker and limit.
 pub(crate) fn ask(
     slot: &mut Slot,
-    policy: &Policy,
     upstream: UpstreamId,
     request: &mut impl Request,
     counters: &mut impl Counters,
@@ -84,7 +83,7 @@ pub(crate) fn ask(
             );
         }
     };
-    if slot.is_full_of_open(policy) {
+    if slot.is_full_of_open() {
         let reason = ShedReason::MaxOpen;
         return refuse(reason, RETRY_AFTER_LOAD, Load::Unasked, None);
     }
@@ -431,6 +430,26 @@ mod tests {
             engine.complete(permit, Outcome::Success, &mut gauge, Instant::ZERO);
         }
         assert_eq!(gauge.value, 0);
+    }
+
+    #[test]
+    fn another_bound_holds_at_once() {
+        let (mut engine, web) = bounded(1, "");
+        let mut gauge = Gauge::default();
+        let streams = (0..2).map(|_| stream(&mut engine, web, &mut gauge).unwrap());
+        let _held: Vec<_> = streams.collect();
+        for (max_open, expected) in [(3, None), (2, Some(ShedReason::MaxOpen))] {
+            let text = format!(
+                r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},"limit":{{"maxOpen":{max_open}}}}}"#
+            );
+            let config = Config::from_json(text.as_bytes()).unwrap();
+            engine.reconfigure(config, Instant::ZERO);
+            let found = stream(&mut engine, web, &mut gauge);
+            assert_eq!(found.as_ref().err().copied(), expected);
+            if let Ok(permit) = found {
+                engine.complete(permit, Outcome::Success, &mut gauge, Instant::ZERO);
+            }
+        }
     }
 
     #[test]

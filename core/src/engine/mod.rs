@@ -113,7 +113,7 @@ impl Engine {
         let policy = self.config.policy(slot.rule);
         slot.arrive(now);
         let answer = if self.config.enabled() {
-            admission::ask(slot, policy, upstream, request, counters, now)
+            admission::ask(slot, upstream, request, counters, now)
         } else {
             Answer::Admit {
                 load: admission::raise(slot, upstream, counters),

@@ -26,6 +26,11 @@ const COUNTS: [Count; 9] = [
     Count::ProbeFailures,
 ];
 
+/// What the headers say, where they come, what the end says, and what is counted.
+type Exchange = (Option<Outcome>, Outcome, &'static [(Count, u64)]);
+/// The same of a probe: headers, whether its body is still on its way, end, milliseconds, and which counts change.
+type Probe = (Option<Outcome>, bool, Outcome, u64, &'static [Count]);
+
 /// The counts that are not zero.
 fn counted(slot: &Slot) -> Vec<(Count, u64)> {
     let counts = COUNTS.map(|count| (count, slot.count(count)));
@@ -71,7 +76,7 @@ fn a_success_is_heard_with_the_headers() {
 
 #[test]
 fn headers_and_end_together_count_once() {
-    let table: [(Option<Outcome>, Outcome, &[(Count, u64)]); 13] = [
+    let table: [Exchange; 13] = [
         (Some(SUCCESS), SUCCESS, &[(Count::Successes, 1)]),
         (
             Some(SUCCESS),
@@ -209,7 +214,7 @@ fn a_probe_that_becomes_a_websocket_does_not_wait_for_its_end() {
 #[test]
 fn a_probe_is_judged_by_what_it_says_of_the_upstream() {
     let patience = 400;
-    let table: [(Option<Outcome>, bool, Outcome, u64, &[Count]); 8] = [
+    let table: [Probe; 8] = [
         // A client error is an answer.
         (
             Some(NEUTRAL),
@@ -339,7 +344,7 @@ fn a_stalled_upload_that_a_timeout_ends_is_a_departure() {
 
 #[test]
 fn outcomes_of_an_epoch_that_is_over_are_stale_unless_they_were_heard_in_it() {
-    let table: [(Option<Outcome>, Outcome, &[(Count, u64)]); 4] = [
+    let table: [Exchange; 4] = [
         (Some(SUCCESS), BROKEN, &[(Count::Successes, 1)]),
         (Some(SUCCESS), SUCCESS, &[(Count::Successes, 1)]),
         (Some(NEUTRAL), BROKEN, &[(Count::Stale, 1)]),
