@@ -15,7 +15,9 @@ fn any_value(field: &Field) -> BoxedStrategy<Value> {
         Values::Flag(_) => any::<bool>().prop_map(Value::from).boxed(),
         Values::Choice { names, .. } => {
             let known = prop::sample::select(names());
-            prop_oneof![20 => known, 1 => Just("nonsense")].prop_map(Value::from).boxed()
+            prop_oneof![20 => known, 1 => Just("nonsense")]
+                .prop_map(Value::from)
+                .boxed()
         }
         Values::Fraction(fraction) => {
             let (min, max) = (fraction.min.as_f64(), fraction.max.as_f64());
