@@ -292,7 +292,7 @@ mod tests {
         host.set_attribute(attribute::CODE_DETAILS, b"via_upstream");
         for _ in 0..times {
             let mut stream = Stream::new(Rc::clone(vm));
-            stream.on_request_headers();
+            stream.on_request_headers(Length::HeadersOnly);
             stream.on_response_headers(Length::HeadersOnly);
         }
     }
@@ -308,7 +308,7 @@ mod tests {
     fn is_open(vm: &SharedPlugin, host: &FakeHost) -> bool {
         let before = host.replies().len();
         let mut stream = Stream::new(Rc::clone(vm));
-        stream.on_request_headers();
+        stream.on_request_headers(Length::HeadersOnly);
         drop(stream);
         host.replies()
             .get(before)
@@ -412,7 +412,7 @@ mod tests {
         tick(&host, &[&one, &crashed]);
         for _ in 0..5 {
             let mut stream = Stream::new(Rc::clone(&crashed));
-            stream.on_request_headers();
+            stream.on_request_headers(Length::HeadersOnly);
             // A trapped VM drops nothing.
             std::mem::forget(stream);
         }
@@ -438,7 +438,7 @@ mod tests {
         let gauge = || host.metric_value("tidegate_upstream=.=web;.;tidegate_in_flight");
         for _ in 0..250 {
             let mut stream = Stream::new(Rc::clone(&other));
-            stream.on_request_headers();
+            stream.on_request_headers(Length::HeadersOnly);
             tick(&host, &[&leader]);
             assert_eq!(gauge(), Some(1));
             drop(stream);
@@ -500,7 +500,7 @@ mod tests {
             host.set_attribute(attribute::CLUSTER, format!("c{name}").as_bytes());
             drop({
                 let mut stream = Stream::new(Rc::clone(&one));
-                stream.on_request_headers();
+                stream.on_request_headers(Length::HeadersOnly);
                 stream
             });
             if name % 100 == 0 {

@@ -218,7 +218,13 @@ mod tests {
         question: impl FnOnce(&mut Asked<'_, FakeHost>) -> T,
     ) -> T {
         let faults = Faults::default();
-        question(&mut Asked::new(host, rules, &faults, Curiosity::Little))
+        question(&mut Asked::new(
+            host,
+            rules,
+            &faults,
+            Curiosity::Little,
+            Length::HeadersOnly,
+        ))
     }
 
     #[test]
@@ -248,7 +254,7 @@ mod tests {
         let host = FakeHost::default();
         host.set_header(Headers::Request, "user-agent", "kube-probe/1.33");
         let (rules, faults) = (rules(""), Faults::default());
-        let mut asked = Asked::new(&host, &rules, &faults, Curiosity::Much);
+        let mut asked = Asked::new(&host, &rules, &faults, Curiosity::Much, Length::HeadersOnly);
         assert!(!asked.is_retry());
         assert!(asked.is_health_check());
         assert_eq!(asked.protocol(), Protocol::PlainHttp);
@@ -306,6 +312,16 @@ mod tests {
             host.set_header(Headers::Request, "x-envoy-attempt-count", value);
             assert!(!ask(&host, &rules(""), |asked| asked.is_retry()), "{value}");
         }
+    }
+
+    #[test]
+    fn what_follows_the_headers_is_known_without_a_read() {
+        let (host, rules, faults) = (FakeHost::default(), rules(""), Faults::default());
+        for (length, has_body) in [(Length::HeadersOnly, false), (Length::More, true)] {
+            let asked = Asked::new(&host, &rules, &faults, Curiosity::Little, length);
+            assert_eq!(asked.has_body(), has_body);
+        }
+        assert_eq!(host.take_reads(), 0);
     }
 
     #[test]
