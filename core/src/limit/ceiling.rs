@@ -141,6 +141,11 @@ impl Ceiling {
         self.rise(sample, wanted, now);
     }
 
+    /// Whether load makes requests fail.
+    pub(crate) const fn is_in_force(&self) -> bool {
+        self.value.is_some()
+    }
+
     /// `limit`, held below the ceiling.
     pub(crate) fn hold(&self, limit: f64) -> f64 {
         self.value.map_or(limit, |value| limit.min(value))

@@ -44,7 +44,7 @@ impl SloFeedback {
     }
 
     /// One window in which requests waited for `delay` seconds, where the objective is `target` and the whole wait `wait`.
-    pub(super) fn weigh(&mut self, window: &Sample, delay: f64, wait: f64, target: f64, judged: f64, refused: f64) {
+    pub(super) fn weigh(&mut self, window: &Sample, delay: f64, wait: f64, target: f64, judged: f64, refused: f64, most: f64) {
         let latency = &window.tally.latency;
         #[expect(clippy::cast_precision_loss, reason = "counts of one window stay far below 2^53")]
         let answers = latency.len() as f64;
@@ -61,7 +61,7 @@ impl SloFeedback {
         if self.late > allowed {
             self.gain = (self.gain * CUT).max(MIN);
         } else if self.late + self.more <= allowed {
-            self.gain = (self.gain + STEP).min(1.0);
+            self.gain = (self.gain + STEP).min(most);
         }
         *self = Self { gain: self.gain, ..Self::FULL };
     }

@@ -289,6 +289,11 @@ impl Hold {
                 self.measured = Some(measured);
                 Verdict::Nothing
             }
+            Finding::Slower if after.latency <= target.harmless => {
+                self.phase = Phase::Settled { is_blocked: false };
+                self.change(from);
+                Verdict::Slower(Box::new(measured))
+            }
             Finding::Undecided | Finding::Slower => {
                 self.phase = Phase::Settled { is_blocked: true };
                 self.change(from);

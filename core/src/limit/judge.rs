@@ -42,7 +42,12 @@ impl Limiter {
         self.weigh_lateness(window, &stats, terms.slo);
         let is_doubtful = self.doubt_floor(&stats, terms.slo, now);
         let in_force = (!self.in_force.is_held()).then_some(self.in_force.limit);
-        let affordable = self.affordable(terms.slo);
+        // What the upstream itself refuses has cost enough.
+        let affordable = if self.ceiling.is_in_force() {
+            0.0
+        } else {
+            self.affordable(terms.slo)
+        };
         match &mut self.state {
             State::Cruise(cruise) => {
                 let mean = self.floor.mean;
@@ -65,10 +70,10 @@ impl Limiter {
         let affordable = self.affordable(slo);
         match &self.state {
             State::Hold(_) => {
-                self.hold_feedback.weigh(window, stats.delay, affordable * HELD_SHARE, target, 50.0, 0.0);
+                self.hold_feedback.weigh(window, stats.delay, affordable * HELD_SHARE, target, 50.0, 0.0, 1.0);
             }
             State::Cruise(_) => {
-                self.burst_feedback.weigh(window, stats.delay, affordable, target, 500.0, refused);
+                self.burst_feedback.weigh(window, stats.delay, affordable, target, 500.0, refused, 1.3);
             }
         }
     }
