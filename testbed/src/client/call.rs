@@ -10,6 +10,9 @@ use hyper::{Method, Request, Response};
 
 use super::Caller;
 use super::connection::{Connection, Tunnel};
+use super::upload;
+use crate::pace::Body;
+use tidegate_sim::arrivals::Sending;
 
 /// Why a call got no answer.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,7 @@ pub struct Call {
     authority: Option<String>,
     headers: Vec<(String, String)>,
     body: Bytes,
+    sending: Option<Sending>,
 }
 
 impl Call {
@@ -58,6 +62,7 @@ impl Call {
             authority: None,
             headers: Vec::new(),
             body: Bytes::new(),
+            sending: None,
         }
     }
 
@@ -68,6 +73,15 @@ impl Call {
             method: Method::POST,
             body: body.into(),
             ..Self::get(path)
+        }
+    }
+
+    /// `POST path` with a body that takes its time, or never ends.
+    #[must_use]
+    pub fn upload(path: &str, sending: Sending) -> Self {
+        Self {
+            sending: Some(sending),
+            ..Self::post(path, Bytes::new())
         }
     }
 
@@ -122,12 +136,16 @@ impl Call {
         self
     }
 
-    pub(super) fn request(&self, addr: SocketAddr) -> Result<Request<Full<Bytes>>, CallError> {
+    /// The request; the time of its upload begins now.
+    pub(super) fn request(&self, addr: SocketAddr) -> Result<Request<Body>, CallError> {
         let authority = self.authority.clone().unwrap_or_else(|| addr.to_string());
         let mut request = Request::builder()
             .method(self.method.clone())
             .uri(format!("http://{authority}{}", self.path))
-            .body(Full::new(self.body.clone()))?;
+            .body(match self.sending {
+                Some(sending) => upload::body(sending),
+                None => Full::new(self.body.clone()).boxed_unsync(),
+            })?;
         for (name, value) in &self.headers {
             let name: HeaderName = name.parse().map_err(hyper::http::Error::from)?;
             let value = HeaderValue::from_str(value).map_err(hyper::http::Error::from)?;
@@ -218,6 +236,16 @@ impl Exchange {
             }
         }
         Ok(None)
+    }
+
+    /// Reads the answer to its end and keeps nothing of it.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn drain(mut self) -> Result<(), CallError> {
+        while self.chunk().await?.is_some() {}
+        self.caller.give_back(self.connection);
+        Ok(())
     }
 
     /// Reads the answer to its end.

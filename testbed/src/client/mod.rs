@@ -5,6 +5,7 @@
 //! its stream), as a caller does that gives up. [`open_loop`] replays a schedule.
 //! [`Hbone`] is the way to a service through its waypoint in an ambient mesh.
 
+mod attempt;
 mod call;
 mod connection;
 mod hbone;
@@ -14,6 +15,7 @@ mod identity;
 pub mod open_loop;
 #[cfg(test)]
 mod socket_tests;
+mod upload;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
