@@ -7,6 +7,8 @@
 
 mod attempt;
 mod call;
+#[cfg(test)]
+mod conduct_tests;
 mod connection;
 mod hbone;
 #[cfg(test)]
