@@ -16,8 +16,9 @@ use crate::envoy::{Admin, Envoy, EnvoyError, Metrics, Route};
 use crate::upstream::Counts;
 use crate::variant::Variant;
 use tidegate_sim::arrivals;
+use tidegate_sim::profile::Headers;
 use tidegate_sim::record::Record;
-use tidegate_sim::scenario::Scenario;
+use tidegate_sim::scenario::{Scenario, UpstreamProfile};
 use tidegate_sim::score::Figures;
 use tidegate_sim::series::{self, Sample, Window};
 
@@ -193,12 +194,24 @@ async fn start_envoy(
     services: &Services,
 ) -> Result<Envoy, EnvoyError> {
     let mut builder = Envoy::builder().concurrency(scenario.workers);
+    if scenario.upstreams.iter().any(has_bodies) {
+        // The time of a route covers the whole response, and a stream lasts as long as it lasts.
+        builder = builder.route_timeout(Duration::ZERO);
+    }
     for profile in &scenario.upstreams {
         builder = builder
             .cluster(variant.cluster(services.cluster(profile)))
             .route(Route::host(&profile.name).to(&profile.name));
     }
     variant.envoy(builder, scenario).start().await
+}
+
+/// Whether responses of a service ever last beyond their headers.
+fn has_bodies(profile: &UpstreamProfile) -> bool {
+    let mut stages = profile.stages().into_iter();
+    stages.any(|(_, now)| {
+        now.body.is_some() || !now.bodies.is_empty() || now.headers == Headers::AtOnce
+    })
 }
 
 struct Sampler {
