@@ -53,6 +53,7 @@ pub(crate) enum Load {
 /// Asks breaker and limit.
 pub(crate) fn ask(
     slot: &mut Slot,
+    policy: &Policy,
     upstream: UpstreamId,
     request: &mut impl Request,
     counters: &mut impl Counters,
@@ -83,6 +84,10 @@ pub(crate) fn ask(
             );
         }
     };
+    if slot.is_full_of_open(policy) {
+        let reason = ShedReason::MaxOpen;
+        return refuse(reason, RETRY_AFTER_LOAD, Load::Unasked, None);
+    }
     let mut level = None;
     // Where the last request found no room, a look at the count costs the host less than counting this one and
     // taking that back.
@@ -191,7 +196,7 @@ pub(crate) fn raise(slot: &mut Slot, upstream: UpstreamId, counters: &mut impl C
         return u32::try_from(value).unwrap_or(u32::MAX);
     }
     slot.shared = false;
-    slot.in_flight
+    slot.held()
         .saturating_add(1)
         .saturating_mul(u32::from(slot.workers))
 }

@@ -56,7 +56,7 @@ pub use ratio::{NotARatio, Ratio};
 pub use registry::OVERFLOW;
 pub use request::{Known, Request};
 pub use shed::{Shed, ShedReason};
-pub use slot::STREAM_AFTER;
+pub use slot::ANSWERING_FOR;
 pub use snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 pub use tally::{Count, Counted, Tally};
 pub use time::Instant;

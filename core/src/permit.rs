@@ -13,9 +13,12 @@ use crate::upstream::UpstreamId;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Permit {
     pub(crate) upstream: UpstreamId,
-    pub(crate) admitted_at: Instant,
-    pub(crate) phase: Phase,
+    /// When the upstream had the whole request: at its admission, or at the end of its body.
+    pub(crate) started_at: Instant,
+    pub(crate) stage: Stage,
     pub(crate) place: Place,
+    /// From the start to the moment that the objective measures, once that has come.
+    pub(crate) latency: Option<Duration>,
     /// In flight when it was admitted, itself included.
     pub(crate) load: u32,
     /// The breaker's epoch: an outcome says nothing about a state that began after its admission.
@@ -23,8 +26,8 @@ pub struct Permit {
     pub(crate) purpose: Purpose,
     /// Whether the proxy-wide counter counts it.
     pub(crate) shared: bool,
-    /// Whether it was written off before its answer came: held, and no load.
-    pub(crate) written_off: bool,
+    /// What its response headers said, where that was no failure.
+    pub(crate) answer: Option<Answer>,
 }
 
 impl Permit {
@@ -34,35 +37,53 @@ impl Permit {
         self.upstream
     }
 
-    /// When the request was admitted.
+    /// When the upstream had the whole request: at its admission, or at the end of its body.
     #[must_use]
-    pub const fn admitted_at(&self) -> Instant {
-        self.admitted_at
+    pub const fn started_at(&self) -> Instant {
+        self.started_at
     }
 
-    /// Time from admission to the response headers, once they have come.
+    /// Time from the end of the request to the moment that the objective measures, once that has come.
     #[must_use]
-    pub fn latency(&self) -> Option<Duration> {
-        match self.phase {
-            Phase::Waiting => None,
-            Phase::Answered { at } => Some(at.saturating_since(self.admitted_at)),
-        }
+    pub const fn latency(&self) -> Option<Duration> {
+        self.latency
     }
 
     /// Whether the response headers have come.
     #[must_use]
     pub const fn is_answered(&self) -> bool {
-        matches!(self.phase, Phase::Answered { .. })
+        matches!(self.stage, Stage::Answering | Stage::Open)
     }
 }
 
 /// How far the exchange got.
+///
+/// ```text
+///             request complete     headers        the moment measured
+///  Uploading ------------------> Waiting -----> Answering ---------> Open --> (complete)
+///     admitted with a body          ^ admitted without one
+/// ```
+///
+/// A request counts against the limit before `Open`, and its latency begins after `Uploading`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// No response headers yet.
+pub(crate) enum Stage {
+    /// The caller still sends the request's body.
+    Uploading,
+    /// The upstream has the request; no response headers yet.
     Waiting,
-    /// Response headers came; the body may still run.
-    Answered { at: Instant },
+    /// The response headers came, and the objective measures a later moment.
+    Answering,
+    /// The objective has its latency. The response may go on.
+    Open,
+}
+
+/// What response headers said that were no failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// A success, which has been counted as one.
+    Success,
+    /// Nothing about the upstream, such as a client's error.
+    Neutral,
 }
 
 /// Where the ages ledger counts it (see [`crate::ages`]).

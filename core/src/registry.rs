@@ -156,7 +156,7 @@ impl Registry {
         let mut tripped = Vec::new();
         if directives.leader != self.leader {
             self.leader = directives.leader;
-            self.slots_mut().for_each(|(_, slot)| slot.is_stranger());
+            self.slots_mut().for_each(|(_, slot)| slot.mark_unknown());
         }
         for directive in directives.entries() {
             if directive.epoch != 0 {
@@ -166,7 +166,7 @@ impl Registry {
                 Some(id) => {
                     let slot = self.slot_mut(*id);
                     slot.adopt(&directive, config.policy(slot.rule), now);
-                    slot.is_introduced();
+                    slot.mark_introduced();
                 }
                 None => {
                     self.learned.insert(directive.upstream, directive);

@@ -17,6 +17,11 @@ pub trait Request {
     /// endpoint out of rotation.
     fn is_health_check(&mut self) -> bool;
 
+    /// Whether a body follows the headers: until it is complete, time is the caller's.
+    fn has_body(&self) -> bool {
+        false
+    }
+
     /// A stable hash of the caller, so that the same callers are served while others are shed; `None` when
     /// callers are not told apart.
     fn cohort(&mut self) -> Option<u32>;

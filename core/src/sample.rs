@@ -15,7 +15,9 @@ pub(crate) struct Sample {
     pub(crate) tally: Tally,
     /// In flight at its end.
     pub(crate) in_flight: u32,
-    /// Of these, waiting far beyond the latency target.
+    /// Uploads under way that may soon be in flight.
+    pub(crate) uploading: u32,
+    /// Of those in flight, waiting far beyond the latency target.
     pub(crate) overdue: u32,
     /// The most in flight that an arrival met.
     pub(crate) peak: u32,
@@ -36,6 +38,7 @@ impl Sample {
             span: span.max(Duration::from_micros(1)),
             tally: Tally::default(),
             in_flight: 0,
+            uploading: 0,
             overdue: 0,
             peak: 0,
             last_response: Instant::ZERO,
@@ -54,13 +57,16 @@ impl Sample {
         self.tally.get(count) as f64
     }
 
-    /// Answers a second that were no failures: the throughput of which latencies are known.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of one interval stay far below 2^53"
-    )]
+    /// Answers a second whose latency was measured and that were no failures, client errors among them: Little's law
+    /// needs all that were in flight.
     pub(crate) fn throughput(&self) -> f64 {
-        self.tally.latency.len() as f64 / self.span.as_secs_f64()
+        self.count(Count::Answers) / self.span.as_secs_f64()
+    }
+
+    /// Their exact mean latency, seconds; `None` without any.
+    pub(crate) fn mean_latency(&self) -> Option<f64> {
+        let answers = self.count(Count::Answers);
+        (answers > 0.0).then(|| self.count(Count::LatencyMicros) / 1e6 / answers)
     }
 
     /// Mean in-flight over the interval.
@@ -68,10 +74,15 @@ impl Sample {
         self.count(Count::InFlightMicros) / (self.span.as_secs_f64() * 1e6)
     }
 
+    /// Successes, less those that failed after their headers.
+    pub(crate) fn successes(&self) -> f64 {
+        (self.count(Count::Successes) - self.count(Count::Retracted)).max(0.0)
+    }
+
     /// The loads at which requests that succeeded were admitted.
     pub(crate) fn success_loads(&self) -> Loads {
         Loads {
-            n: self.count(Count::Successes),
+            n: self.successes(),
             sum: self.count(Count::SuccessLoad),
             squares: self.count(Count::SuccessLoadSquares),
         }
@@ -91,6 +102,7 @@ impl Sample {
         self.span += later.span;
         self.tally.merge(&later.tally);
         self.in_flight = later.in_flight;
+        self.uploading = later.uploading;
         self.overdue = later.overdue;
         self.peak = self.peak.max(later.peak);
         self.last_response = self.last_response.max(later.last_response);

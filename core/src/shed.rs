@@ -12,6 +12,8 @@ pub enum ShedReason {
     Criticality,
     /// A retry, and first attempts of its class need what the upstream can carry.
     Retry,
+    /// As many requests have not ended as the policy allows.
+    MaxOpen,
     /// The breaker is open.
     BreakerOpen,
     /// The breaker is half-open, and all probes it grants are under way.
@@ -20,10 +22,11 @@ pub enum ShedReason {
 
 impl ShedReason {
     /// Every reason, in the order of its index.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Limit,
         Self::Criticality,
         Self::Retry,
+        Self::MaxOpen,
         Self::BreakerOpen,
         Self::BreakerHalfOpen,
     ];
@@ -35,6 +38,7 @@ impl ShedReason {
             Self::Limit => "limit",
             Self::Criticality => "criticality",
             Self::Retry => "retry",
+            Self::MaxOpen => "max_open",
             Self::BreakerOpen => "breaker_open",
             Self::BreakerHalfOpen => "breaker_half_open",
         }

@@ -44,8 +44,10 @@ pub struct UpstreamSnapshot {
     pub key: UpstreamKey,
     /// The worker's own requests in flight.
     pub in_flight: u32,
-    /// The worker's own streams, requests that hang since before the breaker opened, and those that later ones overtook.
-    pub streams: u32,
+    /// The worker's own requests that have not ended and are no load: open responses, and those that were taken out.
+    pub open: u32,
+    /// The worker's own uploads that may soon be in flight.
+    pub uploading: u32,
     /// The concurrency limit of the proxy.
     pub limit: u32,
     /// Why it is that; only the leader knows.

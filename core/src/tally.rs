@@ -27,6 +27,10 @@ pub enum Count {
     Failures,
     /// Overload signals.
     Overloads,
+    /// Successes that turned out to be failures after their headers.
+    Retracted,
+    /// Answers that were no failures and whose latency was measured, client errors among them.
+    Answers,
     /// Outcomes that say nothing.
     Ignored,
     /// Callers that went away.
@@ -47,6 +51,8 @@ pub enum Count {
     Spared,
     /// Sum of in-flight over time, request-microseconds.
     InFlightMicros,
+    /// Sum of the latencies of `Answers`, microseconds.
+    LatencyMicros,
     /// Sum of the load at admission of successful requests.
     SuccessLoad,
     /// Sum of the load at admission of failed requests and overload signals.
@@ -59,7 +65,7 @@ pub enum Count {
 
 /// Counts that are no sums.
 const COUNTS: usize = Count::InFlightMicros as usize;
-const SUMS: usize = 5;
+const SUMS: usize = 6;
 const REASONS: usize = ShedReason::ALL.len();
 const CLASSES: usize = Criticality::ALL.len();
 /// Where demand by level, sheds and would-be sheds by reason begin among the cells of [`Pressure`].
@@ -78,7 +84,7 @@ pub struct Tally<L = Histogram> {
     /// Most upstreams never shed anything and need no room for it.
     pressure: Option<Box<Pressure>>,
     sums: [u64; SUMS],
-    /// Time to the response headers of answers that were no failures.
+    /// Latencies of successes, to the moment that the objective measures.
     pub latency: L,
 }
 
@@ -177,6 +183,12 @@ impl<L> Tally<L> {
         }
     }
 
+    fn add_measured(&mut self, latency: Duration) {
+        let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        self.add(Count::Answers, 1);
+        self.add(Count::LatencyMicros, micros);
+    }
+
     /// Adds one request's load at admission, and its square.
     pub(crate) fn add_load(&mut self, sum: Count, squares: Count, load: u32) {
         let load = u64::from(load);
@@ -219,8 +231,12 @@ impl<L> Tally<L> {
 }
 
 impl Counted {
-    pub(crate) fn add_latency(&mut self, latency: Duration) {
-        self.latency.record(latency);
+    /// Adds the measured latency of an answer that was no failure; to the histogram only if it was a success.
+    pub(crate) fn add_answer(&mut self, latency: Duration, is_success: bool) {
+        self.add_measured(latency);
+        if is_success {
+            self.latency.record(latency);
+        }
     }
 
     /// Everything that travels and is not zero, by a number that [`Tally::add_grown`] understands, in the order of it.
@@ -236,6 +252,13 @@ impl Counted {
 }
 
 impl Tally {
+    /// Adds the measured latency of a success.
+    #[cfg(test)]
+    pub(crate) fn add_success(&mut self, latency: Duration) {
+        self.add_measured(latency);
+        self.latency.record(latency);
+    }
+
     /// Adds what a worker's count of this number grew by, as the difference of two of its values.
     pub(crate) fn add_grown(&mut self, number: usize, difference: u64) {
         if number < COUNTS {

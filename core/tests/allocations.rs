@@ -132,7 +132,7 @@ fn an_admitted_request_allocates_nothing() {
             assert_eq!(engine.upstream(name, None, at(now)), *upstream);
             for outcome in outcomes {
                 let mut permit = admit(engine, *upstream, &mut gauge, at(now)).unwrap();
-                engine.respond(&mut permit, at(now + 3));
+                engine.respond(&mut permit, outcome, &mut gauge, at(now + 3));
                 engine.complete(permit, outcome, &mut gauge, at(now + 5));
             }
         }

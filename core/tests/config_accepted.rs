@@ -69,6 +69,7 @@ fn written_default(values: &Values) -> Option<String> {
         Values::Choice { default, .. } => default.map(|name| format!("\"{name}\"")),
         Values::Fraction(fraction) => fraction.default.map(|ratio| ratio.to_string()),
         Values::Count(count) => Some(count.default.to_string()),
+        Values::Bound(_) => None,
         Values::Span(span) => span.default.map(|d| format!("\"{}\"", Readable(d))),
         Values::Text { default, .. } => default.map(|text| format!("\"{text}\"")),
         Values::Texts { default, .. } => Some(format!("{default:?}")),
@@ -112,6 +113,7 @@ fn every_default_of_the_reference_is_what_an_absent_field_means() {
 fn every_range_of_the_reference_holds_its_default_and_ends_where_it_says() {
     for field in FIELDS {
         match field.values {
+            Values::Bound(range) => assert!(range.min < range.max, "{field:?}"),
             Values::Count(range) => {
                 assert!(
                     (range.min..=range.max).contains(&range.default),

@@ -64,7 +64,8 @@ impl Worker {
 
     fn answer(&mut self, mut permit: Permit) {
         let now = self.now();
-        self.engine.respond(&mut permit, now);
+        self.engine
+            .respond(&mut permit, Outcome::Success, &mut Unshared, now);
         self.end(permit, Outcome::Success);
     }
 
@@ -125,11 +126,11 @@ proptest! {
         for step in steps {
             worker.take(step);
             let seen = worker.seen(upstream);
-            prop_assert_eq!((seen.in_flight, seen.streams), (1, 0), "{:?}", step);
+            prop_assert_eq!((seen.in_flight, seen.open), (1, 0), "{:?}", step);
         }
         worker.end(held, Outcome::Cancelled);
         let seen = worker.seen(upstream);
-        prop_assert_eq!((seen.in_flight, seen.streams), (0, 0));
+        prop_assert_eq!((seen.in_flight, seen.open), (0, 0));
     }
 }
 
@@ -176,7 +177,7 @@ fn health_checks_that_pass_a_full_limit_overtake_nobody() {
         worker.answer(check);
         worker.take(Step::Tick);
         let seen = worker.seen(upstream);
-        assert_eq!((seen.in_flight, seen.streams), (full, 0));
+        assert_eq!((seen.in_flight, seen.open), (full, 0));
     }
     for permit in held {
         worker.end(permit, Outcome::Cancelled);

@@ -253,7 +253,7 @@ proptest! {
             let snapshot = engine.snapshot(at(now));
             for upstream in &snapshot.upstreams {
                 let own = held.iter().filter(|permit| permit.upstream() == upstream.id).count();
-                prop_assert_eq!(upstream.in_flight as usize + upstream.streams as usize, own);
+                prop_assert_eq!(upstream.in_flight as usize + upstream.open as usize, own);
                 prop_assert_eq!(counters.read(upstream.id, Counter::InFlight), i64::from(upstream.in_flight));
             }
         }
@@ -483,10 +483,7 @@ fn requests_that_later_ones_overtook_take_nobodys_place() {
         span: 1_000,
         ..traffic
     });
-    assert_eq!(
-        (alone.snapshot().in_flight, alone.snapshot().streams),
-        (0, 3)
-    );
+    assert_eq!((alone.snapshot().in_flight, alone.snapshot().open), (0, 3));
 
     let low = alone.directive().learned.sample_tail;
     for permit in &mut late {
@@ -496,10 +493,7 @@ fn requests_that_later_ones_overtook_take_nobodys_place() {
         alone.complete(permit, Outcome::Success);
     }
     alone.tick();
-    assert_eq!(
-        (alone.snapshot().in_flight, alone.snapshot().streams),
-        (0, 0)
-    );
+    assert_eq!((alone.snapshot().in_flight, alone.snapshot().open), (0, 0));
     let learned = alone.directive().learned;
     assert!(
         learned.sample_tail <= low * 2.0,
@@ -517,10 +511,7 @@ fn requests_that_nobody_overtook_keep_their_places() {
     for _ in 0..40 {
         alone.tick();
     }
-    assert_eq!(
-        (alone.snapshot().in_flight, alone.snapshot().streams),
-        (3, 0)
-    );
+    assert_eq!((alone.snapshot().in_flight, alone.snapshot().open), (3, 0));
     for permit in late {
         alone.complete(permit, Outcome::Cancelled);
     }

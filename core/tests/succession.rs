@@ -94,7 +94,8 @@ impl Led {
         let now = at(self.now);
         for (_, outcome, mut permit) in self.under_way.extract_if(.., |(end, ..)| *end <= self.now)
         {
-            self.worker.respond(&mut permit, now);
+            self.worker
+                .respond(&mut permit, outcome, &mut Unshared, now);
             self.worker.complete(permit, outcome, &mut Unshared, now);
         }
     }

@@ -167,31 +167,51 @@ extern "C" fn proxy_on_tick(root: u32) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn proxy_on_request_headers(id: u32, _count: u32, _end: u32) -> u32 {
+extern "C" fn proxy_on_request_headers(id: u32, _count: u32, end: u32) -> u32 {
     #[cfg(feature = "test-hooks")]
     crash_if_asked();
-    match on_stream(id, Stream::on_request_headers) {
+    match on_stream(id, |stream| stream.on_request_headers(length(end))) {
         Some(Next::Answered) => PAUSE,
         Some(Next::Continue) | None => CONTINUE,
     }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn proxy_on_response_headers(id: u32, _count: u32, end: u32) -> u32 {
-    let length = if end == 0 {
-        Length::More
-    } else {
-        Length::HeadersOnly
-    };
-    on_stream(id, |stream| stream.on_response_headers(length));
+extern "C" fn proxy_on_request_body(id: u32, _size: u32, end: u32) -> u32 {
+    if end != 0 {
+        on_stream(id, Stream::on_request_end);
+    }
     CONTINUE
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn proxy_on_response_body(id: u32, _size: u32, end: u32) -> u32 {
-    if end != 0 {
-        on_stream(id, Stream::on_response_end);
+extern "C" fn proxy_on_request_trailers(id: u32, _count: u32) -> u32 {
+    on_stream(id, Stream::on_request_end);
+    CONTINUE
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn proxy_on_response_headers(id: u32, _count: u32, end: u32) -> u32 {
+    on_stream(id, |stream| stream.on_response_headers(length(end)));
+    CONTINUE
+}
+
+const fn length(end: u32) -> Length {
+    if end == 0 {
+        Length::More
+    } else {
+        Length::HeadersOnly
     }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn proxy_on_response_body(id: u32, _size: u32, end: u32) -> u32 {
+    on_stream(id, |stream| {
+        stream.on_response_body();
+        if end != 0 {
+            stream.on_response_end();
+        }
+    });
     CONTINUE
 }
 

@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 
+use tidegate_core::classify::Length;
 use tidegate_core::config::{Config, CriticalityConfig, CriticalityInputs, Ignore};
 use tidegate_core::reply::Protocol;
 use tidegate_core::{Criticality, Request, UpstreamKey};
@@ -51,6 +52,7 @@ pub struct Asked<'a, H> {
     rules: &'a RequestRules,
     faults: &'a Faults,
     curiosity: Curiosity,
+    length: Length,
     map: OnceCell<Vec<u8>>,
 }
 
@@ -61,12 +63,14 @@ impl<'a, H: Host> Asked<'a, H> {
         rules: &'a RequestRules,
         faults: &'a Faults,
         curiosity: Curiosity,
+        length: Length,
     ) -> Self {
         Self {
             host,
             rules,
             faults,
             curiosity,
+            length,
             map: OnceCell::new(),
         }
     }
@@ -160,6 +164,10 @@ impl<H: Host> Request for Asked<'_, H> {
         self.value(ATTEMPT_COUNT)
             .and_then(|value| value.trim_ascii().parse::<u32>().ok())
             .is_some_and(|attempt| attempt > 1)
+    }
+
+    fn has_body(&self) -> bool {
+        self.length == Length::More
     }
 
     fn is_health_check(&mut self) -> bool {

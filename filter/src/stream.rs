@@ -1,9 +1,9 @@
 //! One request's life in the filter.
 //!
 //! ```text
-//! request headers --> admitted: a permit --> response headers --> body, trailers --> end
-//!        |                                        |                                   ^
-//!        +--> shed: a local reply                 +--> the verdict, once -------------+
+//! request headers --> admitted: a permit --> request complete --> response headers --> body, trailers --> end
+//!        |                                                               |                                 ^
+//!        +--> shed: a local reply                                        +--> the verdict, once -----------+
 //! ```
 //!
 //! The permit is spent where the response ends: with the headers, the body's last byte, or the trailers. A stream
@@ -18,11 +18,12 @@ use std::rc::Rc;
 
 use tidegate_core::classify::{self, Author, FirstLook, Length, ResponseFlags};
 use tidegate_core::reply::LocalReply;
-use tidegate_core::{Decision, Outcome, Permit};
+use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
 
 use crate::api::{Headers, Host, attribute};
 use crate::exchange::lease::Duty;
 use crate::faults::{Fault, Faults};
+use crate::gauges::HostCounters;
 use crate::plugin::Plugin;
 use crate::request::{Asked, Curiosity};
 
@@ -42,6 +43,8 @@ pub struct Stream<H: Host> {
     permit: Option<Permit>,
     /// What the response headers said.
     verdict: Option<Outcome>,
+    /// Whether a part of the response's body has come.
+    has_body: bool,
 }
 
 impl<H: Host> Stream<H> {
@@ -52,11 +55,12 @@ impl<H: Host> Stream<H> {
             plugin,
             permit: None,
             verdict: None,
+            has_body: false,
         }
     }
 
-    /// The request headers: in or out.
-    pub fn on_request_headers(&mut self) -> Next {
+    /// The request headers, which a body follows or not: in or out.
+    pub fn on_request_headers(&mut self, length: Length) -> Next {
         // Nothing calls back into the filter while it runs; were it so, the request would pass.
         let Ok(mut guard) = self.plugin.try_borrow_mut() else {
             return Next::Continue;
@@ -80,6 +84,7 @@ impl<H: Host> Stream<H> {
             &plugin.rules,
             &plugin.faults,
             plugin.curiosity,
+            length,
         );
         if request.is_passed_by() {
             return Next::Continue;
@@ -107,6 +112,11 @@ impl<H: Host> Stream<H> {
         }
     }
 
+    /// The last part of the request's body, or its trailers.
+    pub fn on_request_end(&mut self) {
+        self.with_permit(|engine, permit, counters, now| engine.start(permit, counters, now));
+    }
+
     /// The response headers, the upstream's or the proxy's own.
     pub fn on_response_headers(&mut self, length: Length) {
         let Some(permit) = self.permit.as_mut() else {
@@ -118,14 +128,30 @@ impl<H: Host> Stream<H> {
         let plugin = &mut *guard;
         let now = plugin.now();
         let answer = judge(&plugin.host, &plugin.faults, length);
+        let mut counters = plugin
+            .gauges
+            .counters(&plugin.host, &plugin.naming, &plugin.faults);
         if answer.by == By::Upstream {
-            plugin.engine.respond(permit, now);
+            let outcome = answer.outcome;
+            plugin.engine.respond(permit, outcome, &mut counters, now);
+        }
+        if answer.is_upgrade {
+            plugin.engine.upgrade(permit, &mut counters, now);
         }
         drop(guard);
         self.verdict = Some(answer.outcome);
         if answer.is_over {
             self.complete(answer.outcome);
         }
+    }
+
+    /// A part of the response's body. Only the first may matter.
+    pub fn on_response_body(&mut self) {
+        if self.has_body {
+            return;
+        }
+        self.has_body = true;
+        self.with_permit(|engine, permit, counters, now| engine.first_byte(permit, counters, now));
     }
 
     /// The last part of the response's body, and nothing follows.
@@ -152,6 +178,25 @@ impl<H: Host> Stream<H> {
             verdict => verdict,
         };
         self.complete(outcome);
+    }
+
+    /// Tells the engine of a step of the request, where it has a permit.
+    fn with_permit(
+        &mut self,
+        step: impl FnOnce(&mut Engine, &mut Permit, &mut HostCounters<'_, H>, Instant),
+    ) {
+        let Some(permit) = self.permit.as_mut() else {
+            return;
+        };
+        let Ok(mut guard) = self.plugin.try_borrow_mut() else {
+            return;
+        };
+        let plugin = &mut *guard;
+        let now = plugin.now();
+        let mut counters = plugin
+            .gauges
+            .counters(&plugin.host, &plugin.naming, &plugin.faults);
+        step(&mut plugin.engine, permit, &mut counters, now);
     }
 
     fn complete(&mut self, outcome: Outcome) {
@@ -188,6 +233,8 @@ impl<H: Host> Drop for Stream<H> {
 struct Answer {
     outcome: Outcome,
     by: By,
+    /// Whether the connection becomes something else.
+    is_upgrade: bool,
     /// Whether the exchange is over, as far as the filter cares.
     is_over: bool,
 }
@@ -204,6 +251,7 @@ fn judge<H: Host>(host: &H, faults: &Faults, length: Length) -> Answer {
     let upstreams = |outcome| Answer {
         outcome,
         by: By::Upstream,
+        is_upgrade: false,
         is_over,
     };
     let read = host.header(Headers::Response, ":status");
@@ -217,7 +265,8 @@ fn judge<H: Host>(host: &H, faults: &Faults, length: Length) -> Answer {
     match classify::first_look(status, length) {
         FirstLook::Settled(outcome) => upstreams(outcome),
         FirstLook::Upgraded => Answer {
-            is_over: true,
+            is_upgrade: true,
+            is_over: false,
             ..upstreams(Outcome::Ignored)
         },
         FirstLook::MaybeGrpc => match grpc_outcome(host, faults, Headers::Response) {
@@ -247,11 +296,13 @@ fn blame<H: Host>(
         Author::Upstream => Answer {
             outcome: own(),
             by: By::Upstream,
+            is_upgrade: false,
             is_over,
         },
         Author::Proxy(outcome) => Answer {
             outcome,
             by: By::Proxy,
+            is_upgrade: false,
             is_over,
         },
     }
@@ -314,7 +365,7 @@ mod tests {
 
         fn stream(&self) -> (Stream<FakeHost>, Next) {
             let mut stream = Stream::new(Rc::clone(&self.plugin));
-            let next = stream.on_request_headers();
+            let next = stream.on_request_headers(Length::HeadersOnly);
             (stream, next)
         }
 

@@ -80,7 +80,7 @@ pub(crate) fn publish_metrics<H: Host>(plugin: &mut Plugin<H>, decided: bool, no
         exporter.add(&mut out, &view);
         if decided {
             let under_way = plugin.engine.under_way(view.hash).unwrap_or_default();
-            exporter.record(&mut out, &view, under_way.streams);
+            exporter.record(&mut out, &view, under_way.open);
         }
     }
     if decided {

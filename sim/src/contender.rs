@@ -157,9 +157,9 @@ pub trait Contender {
         let _ = (request, now);
     }
 
-    /// Hears that the response headers of an admitted request are here.
-    fn headers(&mut self, request: RequestId, now: Instant) {
-        let _ = (request, now);
+    /// Hears that the upstream's response headers for an admitted request are here, and what they say by themselves.
+    fn headers(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
+        let _ = (request, outcome, now);
     }
 
     /// Hears that the first byte of its response's body is here; not where there is no body.

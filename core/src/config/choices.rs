@@ -13,6 +13,19 @@ pub enum Mode {
     Enforce,
 }
 
+/// Which moment of a response its latency is measured to, and up to which a request counts as in flight: one clock for
+/// both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Until {
+    /// The response headers.
+    #[default]
+    Headers,
+    /// The first byte of the body: for servers that send headers before they do the work.
+    FirstByte,
+    /// The last byte.
+    End,
+}
+
 /// What wins when stability and throughput are at odds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stance {
@@ -46,6 +59,28 @@ impl Mode {
 }
 
 impl Choice for Mode {
+    const ALL: &'static [Self] = &Self::ALL;
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Until {
+    /// Every value.
+    pub const ALL: [Self; 3] = [Self::Headers, Self::FirstByte, Self::End];
+
+    /// As written in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Headers => "headers",
+            Self::FirstByte => "firstByte",
+            Self::End => "end",
+        }
+    }
+}
+
+impl Choice for Until {
     const ALL: &'static [Self] = &Self::ALL;
     fn name(self) -> &'static str {
         self.name()
@@ -95,6 +130,12 @@ impl Choice for Reply {
 }
 
 impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Until {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -3,7 +3,7 @@
 //! Ranges and defaults come from the constants of [`super::schema`], which the
 //! reader uses; a test reads every default back through the reader.
 
-use super::choices::{Mode, Reply, Stance};
+use super::choices::{Mode, Reply, Stance, Until};
 use super::schema::{self, Field, Values, names};
 use crate::criticality::Criticality;
 
@@ -25,7 +25,16 @@ pub static FIELDS: &[Field] = &[
         path: "slo.latency.target",
         values: Values::Span(schema::LATENCY_TARGET),
         is_per_upstream: true,
-        doc: "Time to the response headers that the quantile must keep.",
+        doc: "Latency that the quantile must keep, from the end of the request to the moment that `slo.latency.until` names.",
+    },
+    Field {
+        path: "slo.latency.until",
+        values: Values::Choice {
+            names: names::<Until>,
+            default: Some(schema::LATENCY_UNTIL.1.name()),
+        },
+        is_per_upstream: true,
+        doc: "What the latency is measured to, and until when a request counts against the limit: the response's `headers`, the `firstByte` of its body, or its `end`.",
     },
     Field {
         path: "slo.successRate",
@@ -74,6 +83,12 @@ pub static FIELDS: &[Field] = &[
         values: Values::Count(schema::LIMIT_INITIAL),
         is_per_upstream: true,
         doc: "Limit before anything was learned, per endpoint. Within `limit.min` and `limit.max`; where it is not set, it is moved into these bounds.",
+    },
+    Field {
+        path: "limit.maxOpen",
+        values: Values::Bound(schema::LIMIT_MAX_OPEN),
+        is_per_upstream: true,
+        doc: "Most requests per endpoint that have not ended, streams and downloads among them; at least `limit.min`.",
     },
     Field {
         path: "breaker.enabled",

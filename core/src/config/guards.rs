@@ -18,6 +18,7 @@ pub struct LimitConfig {
     min: u32,
     max: u32,
     initial: u32,
+    max_open: Option<u32>,
 }
 
 impl LimitConfig {
@@ -39,12 +40,27 @@ impl LimitConfig {
         self.initial
     }
 
+    /// Most requests that have not ended, per endpoint, at least [`Self::min`]; `None`: no bound.
+    #[must_use]
+    pub const fn max_open(&self) -> Option<u32> {
+        self.max_open
+    }
+
     pub(super) fn read(s: &mut Section<'_>, parent: Option<&Self>) -> Self {
         let errors = s.error_count();
         let min = s.count(schema::LIMIT_MIN, parent.map(Self::min));
         let max = s.count(schema::LIMIT_MAX, parent.map(Self::max));
         let initial = s.count(schema::LIMIT_INITIAL, parent.map(Self::initial));
+        let inherited = parent.and_then(Self::max_open);
+        let max_open = s.bound(schema::LIMIT_MAX_OPEN, inherited);
         let is_comparable = errors == s.error_count();
+        if is_comparable && max_open.is_some_and(|max_open| max_open < min) {
+            if s.has("maxOpen") {
+                s.refuse("maxOpen", format!("at least limit.min ({min})"));
+            } else if let (Some(max_open), true) = (max_open, s.has("min")) {
+                s.refuse("min", format!("at most limit.maxOpen ({max_open})"));
+            }
+        }
         if is_comparable && min > max {
             if s.has("max") {
                 s.refuse("max", format!("at least limit.min ({min})"));
@@ -60,6 +76,7 @@ impl LimitConfig {
             max,
             // An initial value that was not written here follows the bounds.
             initial: initial.min(max).max(min),
+            max_open,
         }
     }
 }

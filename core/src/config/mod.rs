@@ -34,7 +34,7 @@ mod typed;
 mod typo;
 mod upstreams;
 
-pub use choices::{Mode, Reply, Stance};
+pub use choices::{Mode, Reply, Stance, Until};
 pub use criticality::{CriticalityConfig, CriticalityInputs, CriticalityNeeds};
 pub use document::{MAX_DOCUMENT_BYTES, MAX_VALUES, Node};
 pub use duration::{Readable, parse_duration};

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::choices::{Mode, Stance};
+use super::choices::{Mode, Stance, Until};
 use super::guards::{BreakerConfig, LimitConfig};
 use super::reader::Section;
 use super::schema;
@@ -89,6 +89,7 @@ impl Policy {
 pub struct Slo {
     latency_quantile: Ratio,
     latency_target: Duration,
+    until: Until,
     success_rate: Ratio,
 }
 
@@ -100,10 +101,16 @@ impl Slo {
         self.latency_quantile
     }
 
-    /// Time to the response headers that the quantile must keep, 1 ms to 10 min.
+    /// The latency that the quantile must keep, 1 ms to 10 min; [`Self::until`] says what it is measured to.
     #[must_use]
     pub const fn latency_target(&self) -> Duration {
         self.latency_target
+    }
+
+    /// Which moment of the response the latency is measured to. It begins when the upstream has the whole request.
+    #[must_use]
+    pub const fn until(&self) -> Until {
+        self.until
     }
 
     /// The share of requests that must not fail, `0.5..=0.99999`.
@@ -113,15 +120,17 @@ impl Slo {
     }
 
     pub(super) fn read(s: &mut Section<'_>, parent: Option<&Self>) -> Self {
-        let (latency_quantile, latency_target) = s.object("latency", |s| {
+        let (latency_quantile, latency_target, until) = s.object("latency", |s| {
             (
                 s.fraction(schema::LATENCY_QUANTILE, parent.map(Self::latency_quantile)),
                 s.span(schema::LATENCY_TARGET, parent.map(Self::latency_target)),
+                s.choice_or(schema::LATENCY_UNTIL, parent.map(Self::until)),
             )
         });
         Self {
             latency_quantile,
             latency_target,
+            until,
             success_rate: s.fraction(schema::SUCCESS_RATE, parent.map(Self::success_rate)),
         }
     }

@@ -137,6 +137,7 @@ fn takes_and_default(values: &Values) -> (String, String) {
             fraction.default.map_or_else(required, |value| code(&value)),
         ),
         Values::Count(count) => (count.to_string(), code(&count.default)),
+        Values::Bound(bound) => (bound.to_string(), String::new()),
         Values::Span(span) => (
             span.to_string(),
             span.default.map_or_else(required, |value| {

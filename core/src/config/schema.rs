@@ -8,7 +8,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::choices::{Mode, Reply, Stance};
+use super::choices::{Mode, Reply, Stance, Until};
 use super::duration::Readable;
 use crate::criticality::Criticality;
 use crate::ratio::Ratio;
@@ -44,6 +44,8 @@ pub enum Values {
     Fraction(Fraction),
     /// A whole number.
     Count(Count),
+    /// A whole number that is not set by default.
+    Bound(Bound),
     /// A duration.
     Span(Span),
     /// A text.
@@ -80,6 +82,16 @@ pub struct Count {
     pub max: u32,
     /// When absent.
     pub default: u32,
+}
+
+/// An integer that may be left out, and its range, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    pub(super) key: &'static str,
+    /// Least.
+    pub min: u32,
+    /// Greatest.
+    pub max: u32,
 }
 
 /// A ratio and its range, both ends included.
@@ -172,10 +184,16 @@ pub(super) const LATENCY_TARGET: Span = Span {
     max: TEN_MINUTES,
     default: None,
 };
+pub(super) const LATENCY_UNTIL: (&str, Until) = ("until", Until::Headers);
 pub(super) const SUCCESS_RATE: Fraction = share("successRate", 0.5, 0.99999, Some(ratio(0.999)));
 pub(super) const LIMIT_MIN: Count = count("min", 1, MAX_PER_ENDPOINT, 1);
 pub(super) const LIMIT_MAX: Count = count("max", 1, MAX_PER_ENDPOINT, 1_000);
 pub(super) const LIMIT_INITIAL: Count = count("initial", 1, MAX_PER_ENDPOINT, 20);
+pub(super) const LIMIT_MAX_OPEN: Bound = Bound {
+    key: "maxOpen",
+    min: 1,
+    max: MAX_PER_ENDPOINT,
+};
 pub(super) const BREAKER_ENABLED: Flag = Flag {
     key: "enabled",
     default: true,
@@ -222,6 +240,12 @@ pub const MAX_RULES: usize = 1_000;
 pub const MAX_ENTRIES: usize = 100;
 
 impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from {} to {}", self.min, self.max)
+    }
+}
+
+impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a whole number from {} to {}", self.min, self.max)
     }

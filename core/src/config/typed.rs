@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::document::Node;
 use super::duration::parse_duration;
 use super::reader::Section;
-use super::schema::{Choice, Count, Flag, Fraction, OneOf, Span, names};
+use super::schema::{Bound, Choice, Count, Flag, Fraction, OneOf, Span, names};
 use crate::ratio::Ratio;
 
 /// An expected value that must not be left out.
@@ -37,6 +37,13 @@ impl Section<'_> {
         })
         .or(inherited)
         .unwrap_or(count.default)
+    }
+
+    pub(super) fn bound(&mut self, bound: Bound, inherited: Option<u32>) -> Option<u32> {
+        self.value(bound.key, &bound, |node| {
+            whole(node).filter(|value| (bound.min..=bound.max).contains(value))
+        })
+        .or(inherited)
     }
 
     pub(super) fn fraction(&mut self, fraction: Fraction, inherited: Option<Ratio>) -> Ratio {

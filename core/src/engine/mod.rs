@@ -1,7 +1,7 @@
 //! The engine: one constructor and a few verbs, the same for filter, simulator and playground.
 //!
-//! A request is admitted or shed ([`Engine::admit`]); its permit hears of the response headers
-//! ([`Engine::respond`]) and of the end ([`Engine::complete`]). On every tick a worker that is alone decides for
+//! A request is admitted or shed ([`Engine::admit`]); its permit hears of the end of the request ([`Engine::start`]), the
+//! response headers ([`Engine::respond`]), the first byte ([`Engine::first_byte`]) and the end ([`Engine::complete`]). On every tick a worker that is alone decides for
 //! itself ([`Engine::tick`]); workers of one proxy exchange what they saw instead ([`Engine::slice`],
 //! [`Engine::decide`], [`Engine::adopt`]). The control laws are the same either way: alone is a leader of one.
 
@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use crate::admission::{self, Answer, Enforcement, Load};
 use crate::breaker::BreakerState;
-use crate::config::{Config, Policy};
+use crate::config::{Config, Policy, Until};
 use crate::counters::{Counter, Counters};
 use crate::event::Events;
 use crate::leader::Leader;
@@ -21,6 +21,8 @@ use crate::permit::{Permit, Purpose};
 use crate::registry::Registry;
 use crate::request::Request;
 use crate::shed::Shed;
+use crate::slot::Slot;
+use crate::slot::in_flight::{Entry, Shift};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
@@ -110,7 +112,7 @@ impl Engine {
         let policy = self.config.policy(slot.rule);
         slot.arrive(now);
         let answer = if self.config.enabled() {
-            admission::ask(slot, upstream, request, counters, now)
+            admission::ask(slot, policy, upstream, request, counters, now)
         } else {
             Answer::Admit {
                 load: admission::raise(slot, upstream, counters),
@@ -146,28 +148,72 @@ impl Engine {
             },
         };
         slot.full = false;
-        Decision::Admit(slot.enter(upstream, load, purpose, now))
+        let entry = Entry {
+            load,
+            purpose,
+            has_body: request.has_body(),
+        };
+        Decision::Admit(slot.enter(upstream, entry, now))
     }
 
-    /// The response headers of an admitted request came.
-    pub fn respond(&mut self, permit: &mut Permit, now: Instant) {
-        self.registry.slot_mut(permit.upstream).answer(permit, now);
+    /// The body of an admitted request is complete: from now on time is the upstream's.
+    pub fn start(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
+        let slot = self.registry.slot_mut(permit.upstream);
+        let shift = slot.start(permit, now);
+        follow(shift, permit, counters);
     }
 
-    /// An admitted request ended: with its response's last byte, a reset, or its caller's departure.
-    pub fn complete(
+    /// The response headers of an admitted request came, and this is what they say by themselves.
+    pub fn respond(
         &mut self,
-        permit: Permit,
+        permit: &mut Permit,
         outcome: Outcome,
         counters: &mut impl Counters,
         now: Instant,
     ) {
         let slot = self.registry.slot_mut(permit.upstream);
-        if slot.leave(&permit, now) && permit.shared {
-            counters.lower(permit.upstream, Counter::InFlight, 1);
-        }
         let policy = self.config.policy(slot.rule);
-        let Some(reason) = slot.learn(&permit, outcome, policy, now) else {
+        let shift = slot.answer(permit, policy.slo().until(), now);
+        follow(shift, permit, counters);
+        slot.learn_answer(permit, outcome, now);
+        slot.record_latency(permit, policy);
+    }
+
+    /// The first byte of the response's body came.
+    pub fn first_byte(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
+        let slot = self.registry.slot_mut(permit.upstream);
+        let policy = self.config.policy(slot.rule);
+        if policy.slo().until() == Until::FirstByte && permit.is_answered() {
+            measure(slot, policy, permit, counters, now);
+        }
+    }
+
+    /// The connection of an admitted request became something else, such as a WebSocket: it is no load any more.
+    pub fn upgrade(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
+        let slot = self.registry.slot_mut(permit.upstream);
+        let shift = slot.open(permit, now);
+        follow(shift, permit, counters);
+    }
+
+    /// An admitted request ended: with its response's last byte, a reset, or its caller's departure.
+    pub fn complete(
+        &mut self,
+        mut permit: Permit,
+        outcome: Outcome,
+        counters: &mut impl Counters,
+        now: Instant,
+    ) {
+        if outcome == Outcome::Success && !permit.is_answered() {
+            self.respond(&mut permit, outcome, counters, now);
+        }
+        let slot = self.registry.slot_mut(permit.upstream);
+        let policy = self.config.policy(slot.rule);
+        if matches!(outcome, Outcome::Success | Outcome::Ignored) && permit.is_answered() {
+            measure(slot, policy, &mut permit, counters, now);
+        }
+        let shift = slot.leave(&permit, now);
+        follow(shift, &permit, counters);
+        let Some(reason) = slot.learn_end(&permit, outcome, policy, now) else {
             return;
         };
         if policy.breaker().enabled() {
@@ -208,5 +254,33 @@ impl Engine {
     pub fn reconfigure(&mut self, config: Config, now: Instant) {
         self.config = config;
         self.registry.follow_config(&self.config, now);
+    }
+}
+
+/// The moment that the objective measures.
+fn measure(
+    slot: &mut Slot,
+    policy: &Policy,
+    permit: &mut Permit,
+    counters: &mut impl Counters,
+    now: Instant,
+) {
+    let is_measured = permit.latency().is_some();
+    let shift = slot.measure(permit, now);
+    follow(shift, permit, counters);
+    if !is_measured {
+        slot.record_latency(permit, policy);
+    }
+}
+
+/// Carries a request's step over to the proxy-wide count.
+fn follow(shift: Shift, permit: &Permit, counters: &mut impl Counters) {
+    match shift {
+        Shift::Lower if permit.shared => counters.lower(permit.upstream, Counter::InFlight, 1),
+        Shift::Raise if permit.shared => {
+            // The count alone matters: the request is in already.
+            let _ = counters.raise(permit.upstream, Counter::InFlight);
+        }
+        Shift::Same | Shift::Lower | Shift::Raise => {}
     }
 }

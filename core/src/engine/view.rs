@@ -48,7 +48,8 @@ impl Engine {
             id,
             key: UpstreamKey::clone(&slot.key),
             in_flight: slot.in_flight,
-            streams: slot.streams,
+            open: slot.open,
+            uploading: slot.uploading,
             limit: slot.ladder.limit(),
             limit_reason: self
                 .leader

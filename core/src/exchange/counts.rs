@@ -135,7 +135,7 @@ mod tests {
         counted.add(Count::Arrivals, 300);
         counted.add(Count::SuccessLoadSquares, u64::MAX);
         counted.add_shed(ShedReason::BreakerHalfOpen, false);
-        counted.add_latency(Duration::MAX);
+        counted.add_answer(Duration::MAX, true);
         let sum = difference(&[], &bytes(&counted));
         assert_eq!(sum.get(Count::Arrivals), 300);
         assert_eq!(sum.get(Count::SuccessLoadSquares), u64::MAX);

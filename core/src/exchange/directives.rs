@@ -41,6 +41,8 @@ pub struct Directive {
     pub margin: Margin,
     /// Workers that serve this upstream, at least 1: who cannot see the shared count keeps to this share.
     pub workers: u16,
+    /// Requests of the whole proxy that have not ended.
+    pub unended: u32,
     /// All that the laws learned.
     pub learned: Learned,
 }
@@ -113,6 +115,7 @@ impl Directive {
             reserve: 1,
             margin: Margin::NONE,
             workers: 1,
+            unended: 0,
             learned: Learned::default(),
         }
     }

@@ -75,6 +75,7 @@ impl From<Former> for Directive {
             reserve: former.reserve,
             margin: former.margin,
             workers: former.workers,
+            unended: 0,
             learned: former.learned.into(),
         }
     }
@@ -143,6 +144,7 @@ mod tests {
                     ..Margin::NONE
                 },
                 workers: 4,
+                unended: 0,
                 learned: LEARNED,
             };
             let second = Directive {

@@ -17,8 +17,10 @@ pub struct Report<'a> {
     pub began: Instant,
     /// Requests it has in flight now.
     pub in_flight: u32,
-    /// Requests of its own that became streams, that hang since before the breaker opened, or that later ones overtook.
-    pub streams: u32,
+    /// Uploads of its own that may soon be in flight.
+    pub uploading: u32,
+    /// Requests of its own that have not ended and are no load: open responses, and those that were taken out.
+    pub open: u32,
     /// Of those in flight, how many wait for response headers far beyond the latency target.
     pub overdue: u32,
     /// The most requests in flight, in the whole proxy, that an arrival met since the last report but one.

@@ -46,13 +46,20 @@ pub(super) struct Seen {
 /// What the live workers have under way with one upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnderWay {
-    /// Requests in flight.
+    /// Requests in flight, and uploads that may soon be.
     pub in_flight: u64,
-    /// Streams, requests that hang since before the breaker opened, and those that later ones overtook.
-    pub streams: u64,
+    /// Requests that have not ended and are no load.
+    pub open: u64,
     /// The fewest requests of other workers in flight that an arrival met, by the count that the workers share; below
     /// zero when that count is too low, `None` when nobody came.
     pub others: Option<i32>,
+}
+
+impl UnderWay {
+    /// Requests that have not ended.
+    fn unended(&self) -> u32 {
+        u32::try_from(self.in_flight.saturating_add(self.open)).unwrap_or(u32::MAX)
+    }
 }
 
 /// One upstream's merged reports of a round.
@@ -155,8 +162,9 @@ impl Controller {
         sample.retry_after = sample
             .retry_after
             .max(Duration::from_millis(u64::from(report.retry_after_ms)));
-        round.under_way.in_flight += u64::from(report.in_flight);
-        round.under_way.streams += u64::from(report.streams);
+        sample.uploading = sample.uploading.saturating_add(report.uploading);
+        round.under_way.in_flight += u64::from(report.in_flight) + u64::from(report.uploading);
+        round.under_way.open += u64::from(report.open);
         let others = [round.under_way.others, report.others];
         round.under_way.others = others.into_iter().flatten().min();
         self.remember(place, worker, report);
@@ -250,6 +258,7 @@ impl Controller {
             reserve,
             margin,
             workers: sample.workers.max(1),
+            unended: round.under_way.unended(),
             learned,
         };
         let reason = self.limiter.reason();

@@ -206,8 +206,8 @@ mod tests {
         let slo = config.policy(RuleIndex::TopLevel).slo();
         let baseline = Baseline::believed(0.02, 0.04, 0.1);
         let mut window = Sample::empty(Duration::from_millis(100));
-        (0..36).for_each(|_| window.tally.latency.record(Duration::from_millis(20)));
-        (0..4).for_each(|_| window.tally.latency.record(Duration::from_millis(ms)));
+        (0..36).for_each(|_| window.tally.add_success(Duration::from_millis(20)));
+        (0..4).for_each(|_| window.tally.add_success(Duration::from_millis(ms)));
         window.tally.add_shed(ShedReason::Limit, true);
         window.peak = 60;
         let figures = Figures::of(&window, 0.02, &baseline, 0.3);

@@ -60,7 +60,7 @@ impl Figures {
             refused: refused > 0,
             refused_share: refusals / window.count(Count::Arrivals).max(1.0),
             answers: window.tally.latency.len(),
-            successes: window.count(Count::Successes),
+            successes: window.successes(),
             slow: window.count(Count::Slow),
             late: late * window.throughput() * window.span.as_secs_f64(),
         }

@@ -45,7 +45,7 @@ mod tests {
     fn tenth(in_flight: u64, answers: &[u64]) -> Sample {
         let mut sample = Sample::empty(Duration::from_millis(100));
         for ms in answers {
-            sample.tally.latency.record(Duration::from_millis(*ms));
+            sample.tally.add_success(Duration::from_millis(*ms));
         }
         sample.tally.add(Count::InFlightMicros, in_flight * 100_000);
         sample

@@ -266,7 +266,7 @@ mod tests {
     /// A second of thirty answers a fifth of a second each, and of fewer in flight when requests are held back.
     fn second(in_flight: u64) -> Sample {
         let mut sample = Sample::empty(Duration::from_secs(1));
-        (0..30).for_each(|_| sample.tally.latency.record(Duration::from_millis(200)));
+        (0..30).for_each(|_| sample.tally.add_success(Duration::from_millis(200)));
         sample
             .tally
             .add(Count::InFlightMicros, in_flight * 1_000_000);

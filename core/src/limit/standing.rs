@@ -255,7 +255,7 @@ mod tests {
         let mut sample = Sample::empty(Duration::from_millis(100));
         sample.in_flight = in_flight;
         for _ in 0..20 {
-            sample.tally.latency.record(Duration::from_millis(40));
+            sample.tally.add_success(Duration::from_millis(40));
         }
         Figures::of(
             &sample,

@@ -1,107 +1,218 @@
 //! Which of a worker's requests are in flight.
 //!
-//! A request counts from its admission to its end, unless it is no load any more: it has become a stream, hangs since
-//! before the breaker opened, or later ones have overtaken it. Such a one is held, and counted apart.
+//! A request is load from the moment the upstream has all of it to the moment that the objective measures: the same part
+//! of its life that its latency is taken from, or Little's law would mix two clocks. Before that it is an upload, which
+//! is its caller's time; after that it is open, which is no load. Some stop being load sooner: uploads that stall,
+//! requests that hang since before the breaker opened, requests that later ones overtook, and bodies without an end.
 //!
 //! ```text
-//!   enter --> waiting --answer--> answering --leave--> gone
-//!                |                    |                  ^
-//!                +-- take_unloading --+--> held ---------+
+//!  Uploading --request complete--> Waiting --headers--> Answering --measured--> Open --leave--> gone
+//!      |                              |                     |                     ^
+//!      +----- take_unloading ---------+---------------------+--> held, no load ---+
 //! ```
+//!
+//! Held and open requests are counted together in [`Slot::open`].
 
 use core::time::Duration;
 
-use super::Slot;
-use crate::permit::{Permit, Phase, Purpose};
+use super::{COARSE_BUCKETS, Slot};
+use crate::ages::Ages;
+use crate::config::Until;
+use crate::permit::{Permit, Purpose, Stage};
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
+/// How a request is let in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The proxy's requests in flight with it.
+    pub(crate) load: u32,
+    pub(crate) purpose: Purpose,
+    /// Whether a body follows its headers.
+    pub(crate) has_body: bool,
+}
+
+/// What a step of a request means for the proxy-wide count of requests in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Shift {
+    /// Nothing.
+    Same,
+    /// One more.
+    Raise,
+    /// One less.
+    Lower,
+}
+
 impl Slot {
     /// A request is let in.
-    pub(crate) fn enter(
-        &mut self,
-        upstream: UpstreamId,
-        load: u32,
-        purpose: Purpose,
-        now: Instant,
-    ) -> Permit {
+    pub(crate) fn enter(&mut self, upstream: UpstreamId, entry: Entry, now: Instant) -> Permit {
         self.tally.add(Count::Admitted, 1);
-        self.count_in_flight(1, now);
+        let (stage, place) = if entry.has_body {
+            self.uploading = self.uploading.saturating_add(1);
+            let horizon = self.upload_horizon;
+            let uploads = self.uploads.get_or_insert_with(|| ledger(horizon));
+            (Stage::Uploading, uploads.enter(now))
+        } else {
+            self.count_in_flight(1, now);
+            (Stage::Waiting, self.waiting.enter(now))
+        };
         Permit {
             upstream,
-            admitted_at: now,
-            phase: Phase::Waiting,
-            place: self.waiting.enter(now),
-            load,
+            started_at: now,
+            stage,
+            place,
+            latency: None,
+            load: entry.load,
             epoch: self.gate.epoch(),
-            purpose,
+            purpose: entry.purpose,
             shared: self.shared,
-            written_off: false,
+            answer: None,
         }
     }
 
-    /// A request ended. Says whether it still counted as in flight; a stream does not.
-    pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> bool {
-        let counted = match permit.phase {
-            _ if permit.written_off => false,
-            Phase::Waiting => self.waiting.leave(permit.place),
-            Phase::Answered { .. } => self.answering.leave(permit.place),
-        };
-        if counted {
-            self.count_in_flight(-1, now);
+    /// The upstream has the whole request: its clock starts.
+    pub(crate) fn start(&mut self, permit: &mut Permit, now: Instant) -> Shift {
+        if permit.stage != Stage::Uploading {
+            return Shift::Same;
+        }
+        let was_counted = self.leave_ledger(permit, now);
+        permit.stage = Stage::Waiting;
+        permit.started_at = now;
+        permit.place = self.waiting.enter(now);
+        self.count_in_flight(1, now);
+        if was_counted {
+            Shift::Same
         } else {
-            self.streams = self.streams.saturating_sub(1);
+            Shift::Raise
         }
-        counted
     }
 
-    /// The response headers of a request came.
-    pub(crate) fn answer(&mut self, permit: &mut Permit, now: Instant) {
+    /// The response headers came, and `until` is what the objective measures.
+    pub(crate) fn answer(&mut self, permit: &mut Permit, until: Until, now: Instant) -> Shift {
         // A health check may be answered beside the queue, by an upstream that answers nothing else.
         if permit.purpose != Purpose::Exempt {
             self.last_response = now;
             self.given_up.see_answer();
-            self.answered_up_to = self.answered_up_to.max(Some(permit.admitted_at));
+            self.answered_up_to = self.answered_up_to.max(Some(permit.started_at));
         }
-        if permit.phase == Phase::Waiting {
-            if self.waiting.leave(permit.place) {
-                permit.place = self.answering.enter(now);
-            } else {
-                permit.written_off = true;
+        match permit.stage {
+            Stage::Answering | Stage::Open => Shift::Same,
+            // Answered before the request was complete: there is nothing to measure.
+            Stage::Uploading => self.open(permit, now),
+            Stage::Waiting if until == Until::Headers => self.measure(permit, now),
+            Stage::Waiting => {
+                if self.waiting.leave(permit.place) {
+                    let horizon = self.answering_horizon();
+                    let answering = self.answering.get_or_insert_with(|| ledger(horizon));
+                    permit.place = answering.enter(now);
+                    permit.stage = Stage::Answering;
+                } else {
+                    // It was taken out already, and stays so.
+                    permit.stage = Stage::Open;
+                }
+                Shift::Same
             }
-            permit.phase = Phase::Answered { at: now };
         }
     }
 
-    /// Takes those out of the count in flight that are no load any more, and says how many: streams, what hangs since
-    /// before the breaker opened, and what later ones overtook. An upstream that is back does not know of those that
-    /// hang; their callers wait for timeouts, and until then they would take the places of requests that it could serve.
+    /// The moment that the objective measures: the request is no load any more.
+    pub(crate) fn measure(&mut self, permit: &mut Permit, now: Instant) -> Shift {
+        if matches!(permit.stage, Stage::Uploading | Stage::Open) {
+            return Shift::Same;
+        }
+        let shift = self.open(permit, now);
+        if shift == Shift::Lower {
+            // A request that was taken out stood in no queue, and says nothing about one.
+            permit.latency = Some(now.saturating_since(permit.started_at));
+        }
+        shift
+    }
+
+    /// A request ended.
+    pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> Shift {
+        if self.leave_ledger(permit, now) {
+            Shift::Lower
+        } else {
+            Shift::Same
+        }
+    }
+
+    /// A request is load no longer, and has not ended.
+    pub(crate) fn open(&mut self, permit: &mut Permit, now: Instant) -> Shift {
+        let was_counted = self.leave_ledger(permit, now);
+        permit.stage = Stage::Open;
+        self.open = self.open.saturating_add(1);
+        if was_counted {
+            Shift::Lower
+        } else {
+            Shift::Same
+        }
+    }
+
+    /// Takes a request out of where it is counted. Says whether the proxy-wide count includes it.
+    fn leave_ledger(&mut self, permit: &Permit, now: Instant) -> bool {
+        let counted = match permit.stage {
+            Stage::Uploading => {
+                let counted = leave(&mut self.uploads, permit);
+                self.uploading = self.uploading.saturating_sub(u32::from(counted));
+                counted
+            }
+            Stage::Waiting => self.waiting.leave(permit.place),
+            Stage::Answering => leave(&mut self.answering, permit),
+            Stage::Open => false,
+        };
+        if !counted {
+            self.open = self.open.saturating_sub(1);
+        } else if permit.stage != Stage::Uploading {
+            self.count_in_flight(-1, now);
+        }
+        counted
+    }
+
+    /// Takes those out of the count in flight that are no load, and says how many: uploads that take longer than answers
+    /// may, requests that hang since before the breaker opened, requests that later ones overtook, and bodies that go on
+    /// for [`super::ANSWERING_FOR`]. An upstream that is back does not know of those that hang; their callers wait for timeouts,
+    /// and until then they would take the places of requests that it could serve.
     pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {
         let lost = if core::mem::take(&mut self.write_off) {
             Some(self.hang_after)
         } else {
             self.overtaken(now)
         };
-        let mut taken = self.answering.take_beyond(now);
+        let mut taken = take_beyond(&mut self.answering, now);
         if let Some(age) = lost {
             taken = taken.saturating_add(self.waiting.take_at_least(age, now));
         }
         if taken > 0 {
-            self.streams = self.streams.saturating_add(taken);
             self.count_in_flight(-i32::try_from(taken).unwrap_or(i32::MAX), now);
         }
+        let stalled = take_beyond(&mut self.uploads, now);
+        self.uploading = self.uploading.saturating_sub(stalled);
+        let taken = taken.saturating_add(stalled);
+        self.open = self.open.saturating_add(taken);
         taken
     }
 
     /// The age from which waiting requests stand in no queue: they wait far beyond the target, and later ones have been
-    /// answered. To refuse others for their sake would help neither.
+    /// answered. To shed others for their sake would help neither.
     fn overtaken(&self, now: Instant) -> Option<Duration> {
-        // A clock that jumped back knows of nobody who was let in later.
+        // A clock that jumped back knows of no request that was let in later.
         let answered = self.answered_up_to.filter(|at| *at <= now)?;
         let age = now.saturating_since(answered).max(self.overtaken_after);
         // The ledger does not tell those apart that are older than its horizon.
         (age <= self.waiting.horizon()).then_some(age)
+    }
+
+    /// What the proxy-wide count holds of this worker: requests in flight, and uploads that may soon be.
+    pub(crate) const fn held(&self) -> u32 {
+        self.in_flight.saturating_add(self.uploading)
+    }
+
+    /// Requests that have not ended.
+    pub(crate) const fn unended(&self) -> u32 {
+        self.held().saturating_add(self.open)
     }
 
     /// One more in flight, or one less.
@@ -119,4 +230,17 @@ impl Slot {
         );
         self.integrated_at = self.integrated_at.max(now);
     }
+}
+
+fn ledger(horizon: Duration) -> Box<Ages<COARSE_BUCKETS>> {
+    Box::new(Ages::new(horizon))
+}
+
+fn leave(ledger: &mut Option<Box<Ages<COARSE_BUCKETS>>>, permit: &Permit) -> bool {
+    let ledger = ledger.as_mut();
+    ledger.is_some_and(|ledger| ledger.leave(permit.place))
+}
+
+fn take_beyond(ledger: &mut Option<Box<Ages<COARSE_BUCKETS>>>, now: Instant) -> u32 {
+    ledger.as_mut().map_or(0, |ledger| ledger.take_beyond(now))
 }

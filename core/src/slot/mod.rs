@@ -2,7 +2,7 @@
 //! flight](in_flight), what [outcomes](outcome) say, and what the leader [is told](report).
 
 mod given_up;
-mod in_flight;
+pub(crate) mod in_flight;
 mod outcome;
 mod report;
 
@@ -21,15 +21,15 @@ use crate::upstream::UpstreamKey;
 use given_up::GivenUp;
 use report::{Fewest, Recent};
 
-/// After this long without an end, a request whose headers came is a stream: a websocket, server-sent events, a
-/// gRPC stream, a large download. It no longer counts as in flight, because it says nothing about load.
-pub const STREAM_AFTER: Duration = Duration::from_secs(5);
+/// Where the objective measures a later moment than the headers, a body that goes on for so long after them is a stream or
+/// a large download: it no longer counts as in flight. Longer where the objective leaves a request more time.
+pub const ANSWERING_FOR: Duration = Duration::from_secs(5);
 /// Ages are told apart up to this many times the time after which a request hangs.
 const AGE_HORIZON: u32 = 2;
 /// A hang is seen a fifteenth of its time too late at most.
 const WAITING_BUCKETS: usize = 32;
-/// Whether an answer has become a stream is known to a sixth of [`STREAM_AFTER`]: nothing is in a hurry there.
-const ANSWERING_BUCKETS: usize = 8;
+/// Whether an upload stalls, or a body is a stream, is known to a sixth of the time: nothing is in a hurry there.
+const COARSE_BUCKETS: usize = 8;
 
 /// Worker-side state of one upstream.
 #[derive(Clone, Debug)]
@@ -48,10 +48,17 @@ pub(crate) struct Slot {
     pub(crate) tally: Counted,
     pub(crate) in_flight: u32,
     pub(crate) waiting: Ages<WAITING_BUCKETS>,
-    pub(crate) answering: Ages<ANSWERING_BUCKETS>,
-    /// Requests that became streams, that hang since before the breaker opened, or that later ones overtook: held, but
-    /// no load.
-    pub(crate) streams: u32,
+    /// Most requests have no body and are measured to their headers: they need neither ledger.
+    answering: Option<Box<Ages<COARSE_BUCKETS>>>,
+    uploads: Option<Box<Ages<COARSE_BUCKETS>>>,
+    /// Uploads under way that may soon be in flight.
+    pub(crate) uploading: u32,
+    /// Requests that have not ended and are no load: what the objective measures is over, or they were taken out.
+    pub(crate) open: u32,
+    /// The same of the whole proxy's other workers with their requests in flight, as the leader last said.
+    unended_elsewhere: u32,
+    /// What this worker last reported of that.
+    unended_reported: u32,
     /// The breaker let go, and what hangs since before is to be written off.
     write_off: bool,
     /// Whether the proxy-wide count of requests in flight includes this worker's.
@@ -61,6 +68,8 @@ pub(crate) struct Slot {
     pub(crate) hang_after: Duration,
     /// The same, where later ones are answered.
     overtaken_after: Duration,
+    /// An upload that takes longer may never end: it is no load before it does.
+    upload_horizon: Duration,
     pub(crate) last_response: Instant,
     /// When the latest of the requests that were answered had been let in.
     answered_up_to: Option<Instant>,
@@ -114,13 +123,18 @@ impl Slot {
             tally: Counted::default(),
             in_flight: 0,
             waiting: Ages::new(hang_after * AGE_HORIZON),
-            answering: Ages::new(STREAM_AFTER),
-            streams: 0,
+            answering: None,
+            uploads: None,
+            uploading: 0,
+            open: 0,
+            unended_elsewhere: 0,
+            unended_reported: 0,
             write_off: false,
             shared: false,
             full: false,
             hang_after,
             overtaken_after: hang_after,
+            upload_horizon: hang_after,
             last_response: now,
             answered_up_to: None,
             given_up: GivenUp::default(),
@@ -147,6 +161,7 @@ impl Slot {
         self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);
+        self.unended_elsewhere = directive.unended.saturating_sub(self.unended_reported);
         self.follow_policy(policy, now);
     }
 
@@ -161,6 +176,7 @@ impl Slot {
             reserve: self.ladder.reserve(),
             margin: self.ladder.margin(),
             workers: self.workers,
+            unended: self.unended_elsewhere.saturating_add(self.unended_reported),
             learned: self.learned,
         }
     }
@@ -189,6 +205,28 @@ impl Slot {
         [self.hang_after, self.overtaken_after] = learned.patience(policy.slo());
         self.waiting
             .set_horizon(self.overtaken_after.saturating_mul(AGE_HORIZON), now);
+        self.upload_horizon = policy.slo().latency_target();
+        if let Some(uploads) = &mut self.uploads {
+            uploads.set_horizon(self.upload_horizon, now);
+        }
+        let horizon = self.answering_horizon();
+        if let Some(answering) = &mut self.answering {
+            answering.set_horizon(horizon, now);
+        }
+    }
+
+    /// How long a body may go on before it is a stream.
+    fn answering_horizon(&self) -> Duration {
+        ANSWERING_FOR.max(self.overtaken_after)
+    }
+
+    /// Whether the proxy has as many requests that have not ended as the policy allows.
+    pub(crate) fn is_full_of_open(&self, policy: &Policy) -> bool {
+        policy.limit().max_open().is_some_and(|per_endpoint| {
+            let endpoints = self.endpoints.max(self.learned.endpoints).max(1);
+            let most = per_endpoint.saturating_mul(endpoints);
+            self.unended_elsewhere.saturating_add(self.unended()) >= most
+        })
     }
 
     /// When a request, of this worker or of one that it leads, last asked for it.
@@ -198,6 +236,6 @@ impl Slot {
 
     /// Whether nothing would be lost if it were forgotten.
     pub(crate) const fn is_idle(&self) -> bool {
-        self.in_flight == 0 && self.streams == 0
+        self.unended() == 0
     }
 }

@@ -1,17 +1,68 @@
-//! What the end of a request says about its upstream.
+//! What a request's answer and its end say about the upstream.
+//!
+//! A success is heard with the response headers: a stream that goes on for minutes is alive all the same. A response that
+//! fails after them takes the success back.
 
 use super::Slot;
 use crate::breaker::{BreakerState, TripReason, ramp_start};
 use crate::config::Policy;
-use crate::limit::Learned;
 use crate::outcome::{Failure, Outcome};
-use crate::permit::{Permit, Purpose};
+use crate::permit::{Answer, Permit, Purpose, Stage};
 use crate::tally::Count;
 use crate::time::Instant;
 
 impl Slot {
+    /// Learns what the response headers of a request say, if it is nothing bad. The rest is learned at its end.
+    pub(crate) fn learn_answer(&mut self, permit: &mut Permit, outcome: Outcome, now: Instant) {
+        if permit.purpose == Purpose::Exempt || permit.answer.is_some() {
+            return;
+        }
+        permit.answer = match outcome {
+            Outcome::Success => Some(Answer::Success),
+            Outcome::Ignored => Some(Answer::Neutral),
+            Outcome::Failure(_) | Outcome::Overload { .. } | Outcome::Cancelled => None,
+        };
+        if permit.answer != Some(Answer::Success) || permit.epoch != self.gate.epoch() {
+            return;
+        }
+        self.tally.add(Count::Successes, 1);
+        self.tally
+            .add_load(Count::SuccessLoad, Count::SuccessLoadSquares, permit.load);
+        if permit.purpose == Purpose::Probe {
+            self.tally.add(Count::ProbeSuccesses, 1);
+            if matches!(self.gate.state(), BreakerState::Open { .. }) {
+                // The leader hears of it a tick or two later, and will say the same.
+                self.write_off = true;
+                self.gate
+                    .ramp_locally(ramp_start(self.ladder.limit(), &self.learned), now);
+                return;
+            }
+        }
+        // A success trips nothing.
+        let _ = self.gate.hear(
+            Outcome::Success,
+            permit.purpose,
+            permit.load,
+            &self.thresholds,
+        );
+    }
+
+    /// Records the latency of a request, once it is measured.
+    pub(crate) fn record_latency(&mut self, permit: &Permit, policy: &Policy) {
+        let (Some(answer), Some(latency)) = (permit.answer, permit.latency) else {
+            return;
+        };
+        if permit.epoch != self.gate.epoch() && permit.purpose != Purpose::Probe {
+            return;
+        }
+        let is_success = answer == Answer::Success;
+        self.tally.add_answer(latency, is_success);
+        let is_slow = is_success && latency > policy.slo().latency_target();
+        self.tally.add(Count::Slow, u64::from(is_slow));
+    }
+
     /// Learns how a request ended. Answers with a reason when that is enough to trip.
-    pub(crate) fn learn(
+    pub(crate) fn learn_end(
         &mut self,
         permit: &Permit,
         outcome: Outcome,
@@ -21,11 +72,6 @@ impl Slot {
         if permit.purpose == Purpose::Exempt {
             return None;
         }
-        let answered = permit.is_answered();
-        let target = policy.slo().latency_target();
-        let age = now.saturating_since(permit.admitted_at);
-        // Worked out for those who leave alone: most do not.
-        let is_long = |learned: &Learned| age >= learned.usual_wait(target);
         if !matches!(
             outcome,
             Outcome::Cancelled | Outcome::Failure(Failure::Timeout)
@@ -34,68 +80,69 @@ impl Slot {
             self.given_up.see_answer();
         }
         if permit.epoch != self.gate.epoch() {
-            self.tally.add(Count::Stale, 1);
+            // Its success, where it was one, was counted in its own time.
+            let is_stale = permit.answer != Some(Answer::Success);
+            self.tally.add(Count::Stale, u64::from(is_stale));
             return None;
         }
+        let took_back = permit.answer == Some(Answer::Success);
         match outcome {
-            Outcome::Success => {
-                let latency = permit.latency().unwrap_or(age);
-                self.tally.add(Count::Successes, 1);
-                self.tally
-                    .add_load(Count::SuccessLoad, Count::SuccessLoadSquares, permit.load);
-                if !permit.written_off {
-                    // What stands in no queue says nothing about one.
-                    self.tally.add_latency(latency);
-                }
-                self.tally.add(Count::Slow, u64::from(latency > target));
-            }
+            // Its headers said so.
+            Outcome::Success => return None,
             Outcome::Failure(_) => {
                 self.tally.add(Count::Failures, 1);
+                self.tally.add(Count::Retracted, u64::from(took_back));
                 self.tally
                     .add_load(Count::FailureLoad, Count::FailureLoadSquares, permit.load);
             }
             Outcome::Overload { retry_after } => {
                 self.tally.add(Count::Overloads, 1);
+                self.tally.add(Count::Retracted, u64::from(took_back));
                 self.tally
                     .add_load(Count::FailureLoad, Count::FailureLoadSquares, permit.load);
                 self.see_retry_after(retry_after.unwrap_or_default());
             }
-            Outcome::Ignored => self.tally.add(Count::Ignored, 1),
-            Outcome::Cancelled => {
-                self.tally.add(Count::Cancelled, 1);
-                // The caller lost patience: the answer would have been slow, however slow.
-                self.tally
-                    .add(Count::Slow, u64::from(!answered && age > target));
-                if !answered && is_long(&self.learned) {
-                    self.given_up.see(now);
-                }
-            }
+            Outcome::Ignored => self.tally.add(Count::Ignored, u64::from(!took_back)),
+            Outcome::Cancelled => self.learn_departure(permit, policy, now),
         }
         if permit.purpose == Purpose::Probe {
-            match outcome {
-                Outcome::Success => self.tally.add(Count::ProbeSuccesses, 1),
-                // A client error is an answer all the same: whoever can refuse is alive.
-                Outcome::Ignored if answered => self.tally.add(Count::ProbeSuccesses, 1),
-                Outcome::Failure(_) | Outcome::Overload { .. } => {
-                    self.tally.add(Count::ProbeFailures, 1)
-                }
-                Outcome::Cancelled if is_long(&self.learned) => {
-                    self.tally.add(Count::ProbeFailures, 1)
-                }
-                Outcome::Ignored | Outcome::Cancelled => {}
-            }
-        }
-        if permit.purpose == Purpose::Probe
-            && outcome == Outcome::Success
-            && matches!(self.gate.state(), BreakerState::Open { .. })
-        {
-            // The leader hears of it a tick or two later, and will say the same.
-            self.write_off = true;
-            self.gate
-                .ramp_locally(ramp_start(self.ladder.limit(), &self.learned), now);
-            return None;
+            self.judge_probe(permit, outcome, policy, now);
         }
         self.gate
             .hear(outcome, permit.purpose, permit.load, &self.thresholds)
+    }
+
+    /// A caller left.
+    fn learn_departure(&mut self, permit: &Permit, policy: &Policy, now: Instant) {
+        self.tally.add(Count::Cancelled, 1);
+        if matches!(permit.stage, Stage::Uploading | Stage::Open) {
+            return;
+        }
+        // The caller lost patience: the answer would have been slow, however slow.
+        let age = now.saturating_since(permit.started_at);
+        let target = policy.slo().latency_target();
+        self.tally.add(Count::Slow, u64::from(age > target));
+        // Worked out for those who leave alone: most do not.
+        if permit.stage == Stage::Waiting && age >= self.learned.usual_wait(target) {
+            self.given_up.see(now);
+        }
+    }
+
+    /// What a probe's end says that its headers did not.
+    fn judge_probe(&mut self, permit: &Permit, outcome: Outcome, policy: &Policy, now: Instant) {
+        let age = now.saturating_since(permit.started_at);
+        let target = policy.slo().latency_target();
+        let count = match outcome {
+            // A client error is an answer all the same: an upstream that refuses is alive.
+            Outcome::Ignored if permit.is_answered() => Count::ProbeSuccesses,
+            Outcome::Failure(_) | Outcome::Overload { .. } => Count::ProbeFailures,
+            Outcome::Cancelled
+                if permit.stage == Stage::Waiting && age >= self.learned.usual_wait(target) =>
+            {
+                Count::ProbeFailures
+            }
+            Outcome::Success | Outcome::Ignored | Outcome::Cancelled => return,
+        };
+        self.tally.add(count, 1);
     }
 }

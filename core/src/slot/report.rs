@@ -33,7 +33,7 @@ impl Slot {
     /// A request asked for admission when it would make so many in flight in the whole proxy.
     pub(crate) fn see_load(&mut self, load: u32) {
         self.peak.see(load);
-        let met = i64::from(load) - 1 - i64::from(self.in_flight);
+        let met = i64::from(load) - 1 - i64::from(self.held());
         self.others.see(i32::try_from(met).unwrap_or(i32::MAX));
     }
 
@@ -43,12 +43,12 @@ impl Slot {
     }
 
     /// The leader that is followed has answered for it.
-    pub(crate) const fn is_introduced(&mut self) {
+    pub(crate) const fn mark_introduced(&mut self) {
         self.introduced = INTRODUCED_FOR;
     }
 
     /// Another leader may not know it.
-    pub(crate) const fn is_stranger(&mut self) {
+    pub(crate) const fn mark_unknown(&mut self) {
         self.introduced = 0;
     }
 
@@ -76,11 +76,13 @@ impl Slot {
         self.integrate(now);
         let overdue = self.waiting.at_least(self.hang_after, now);
         let overdue = overdue.saturating_add(self.given_up.since(self.hang_after, now));
+        self.unended_reported = self.unended();
         let report = Report {
             upstream: self.hash,
             began: self.began,
             in_flight: self.in_flight,
-            streams: self.streams,
+            uploading: self.uploading,
+            open: self.open,
             overdue,
             peak: self.peak.value(),
             others: self.others.value(),

@@ -68,7 +68,8 @@ impl Alone {
     /// The response headers came.
     pub(crate) fn respond(&mut self, permit: &mut Permit) {
         let now = self.now();
-        self.engine.respond(permit, now);
+        self.engine
+            .respond(permit, Outcome::Success, &mut Unshared, now);
     }
 
     pub(crate) fn complete(&mut self, permit: Permit, outcome: Outcome) {
@@ -92,7 +93,8 @@ impl Alone {
             self.millis += 1;
             for (_, mut permit) in under_way.extract_if(.., |(due, _)| *due <= self.millis) {
                 let now = Instant::from_nanos(self.millis * MILLI);
-                self.engine.respond(&mut permit, now);
+                self.engine
+                    .respond(&mut permit, Outcome::Success, &mut Unshared, now);
                 self.engine
                     .complete(permit, Outcome::Success, &mut Unshared, now);
             }

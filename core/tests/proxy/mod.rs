@@ -120,7 +120,7 @@ impl Proxy {
                 if !self.permits.is_empty() {
                     let index = index.index(self.permits.len());
                     let (engine, permit) = &mut self.permits[index];
-                    self.engines[*engine].respond(permit, at);
+                    self.engines[*engine].respond(permit, Outcome::Success, &mut self.counters, at);
                 }
             }
             Step::Complete(index, outcome) => {
@@ -210,7 +210,7 @@ impl Proxy {
         let worker = &mut self.engines[engine];
         match worker.admit(upstream, &mut Known::default(), &mut self.counters, at) {
             Decision::Admit(mut permit) => {
-                worker.respond(&mut permit, at);
+                worker.respond(&mut permit, Outcome::Success, &mut self.counters, at);
                 worker.complete(permit, outcome, &mut self.counters, at);
             }
             Decision::Shed(_) => self.sheds += 1,
@@ -247,7 +247,7 @@ impl Proxy {
                 });
                 assert_eq!(
                     own.count(),
-                    upstream.in_flight as usize + upstream.streams as usize,
+                    upstream.in_flight as usize + upstream.open as usize,
                     "what is held is in flight or a stream"
                 );
                 *in_flight.entry(upstream.id).or_default() += i64::from(upstream.in_flight);

@@ -46,7 +46,7 @@ impl Source {
 }
 
 /// How many [`SOURCES`] there are.
-pub const SOURCE_COUNT: usize = 34;
+pub const SOURCE_COUNT: usize = 36;
 
 /// All counts of one upstream that workers add to counters.
 pub static SOURCES: [Source; SOURCE_COUNT] = [
@@ -65,11 +65,13 @@ pub static SOURCES: [Source; SOURCE_COUNT] = [
     shed(ShedReason::Limit),
     shed(ShedReason::Criticality),
     shed(ShedReason::Retry),
+    shed(ShedReason::MaxOpen),
     shed(ShedReason::BreakerOpen),
     shed(ShedReason::BreakerHalfOpen),
     would_shed(ShedReason::Limit),
     would_shed(ShedReason::Criticality),
     would_shed(ShedReason::Retry),
+    would_shed(ShedReason::MaxOpen),
     would_shed(ShedReason::BreakerOpen),
     would_shed(ShedReason::BreakerHalfOpen),
     ranked(Criticality::Sheddable),

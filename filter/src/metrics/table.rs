@@ -68,8 +68,15 @@ const fn of_plugin(metric: Metric) -> Metric {
 }
 
 const REASONS: [&str; ShedReason::ALL.len()] = {
-    let [a, b, c, d, e] = ShedReason::ALL;
-    [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
+    let [a, b, c, d, e, f] = ShedReason::ALL;
+    [
+        a.as_str(),
+        b.as_str(),
+        c.as_str(),
+        d.as_str(),
+        e.as_str(),
+        f.as_str(),
+    ]
 };
 const CLASSES: [&str; Criticality::ALL.len()] = {
     let [a, b, c, d] = Criticality::ALL;
@@ -185,7 +192,7 @@ pub const PROBES: Metric = counter(
 /// In flight, exact for the proxy.
 pub const IN_FLIGHT: Metric = gauge(
     "in_flight",
-    "Requests admitted and not completed, in the whole proxy; without streams.",
+    "Requests admitted whose latency is not measured yet, in the whole proxy.",
 );
 /// Probes ever claimed.
 pub const PROBES_CLAIMED: Metric = gauge(
@@ -195,7 +202,7 @@ pub const PROBES_CLAIMED: Metric = gauge(
 /// Streams.
 pub const STREAMS: Metric = gauge(
     "streams",
-    "Exchanges that outlived 5 s after their response headers, and no longer count as in flight.",
+    "Requests that have not ended and no longer count as in flight: open responses, stalled uploads, requests that hang.",
 );
 /// The limit.
 pub const LIMIT: Metric = gauge(
@@ -205,7 +212,7 @@ pub const LIMIT: Metric = gauge(
 /// Baseline latency.
 pub const BASELINE_RTT: Metric = gauge(
     "baseline_rtt_us",
-    "Mean latency to the response headers without a queue, as learned, microseconds; 0 while unknown.",
+    "Mean latency without a queue, to the moment that the objective measures, as learned, microseconds; 0 while unknown.",
 );
 /// Latency now.
 pub const SAMPLE_RTT: Metric = gauge(

@@ -85,7 +85,8 @@ impl Proxy {
     /// A request has ended.
     pub(super) fn complete(&mut self, mut permit: Permit, outcome: Outcome, now: Instant) {
         if outcome != Outcome::Cancelled {
-            self.engine.respond(&mut permit, now);
+            let counts = &mut self.counts;
+            self.engine.respond(&mut permit, outcome, counts, now);
         }
         self.engine.complete(permit, outcome, &mut self.counts, now);
     }

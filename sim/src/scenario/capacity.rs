@@ -1,31 +1,38 @@
 //! What the upstream of a client serves of its requests.
 
+use std::time::Duration;
+
 use super::{ClientProfile, Scenario};
 
 impl Scenario {
     /// Requests a second that the upstream of `client` serves at the start, for the paths this client asks for: at
-    /// the best concurrency, with the bodies that hold a slot, and for the share of time without pauses. A path that
-    /// fails counts as if it did not.
+    /// the best concurrency, with the bodies that hold a slot, for as long as this client reads them, and for the share
+    /// of time without pauses. A path that fails counts as if it did not.
     #[must_use]
     pub fn capacity_for(&self, client: &ClientProfile) -> f64 {
         let Some(profile) = self.upstream(&client.upstream) else {
             return 0.0;
         };
         let behaviour = &profile.behaviour;
+        let most = client.reads_for.map_or(Duration::MAX, |law| law.mean());
+        let body = |path: &str| {
+            let body = behaviour.body_for(path);
+            body.map_or(0.0, |body| body.duration.mean_within(most))
+        };
+        let held = |path: &str| {
+            let body_holds = behaviour.body_for(path).is_some_and(|body| body.holds_slot);
+            if body_holds { body(path) } else { 0.0 }
+        };
+        let service = |path: &str| behaviour.service_for(path).mean().as_secs_f64();
         if client.paths.is_empty() {
-            return behaviour.capacity();
+            return behaviour.throughput(service("/"), held("/"), body("/"));
         }
         let weight: f64 = client.paths.values().sum();
         let mean = |time: &dyn Fn(&str) -> f64| -> f64 {
             let paths = client.paths.iter();
             paths.map(|(path, share)| time(path) * share / weight).sum()
         };
-        let body = |path: &str| behaviour.body_for(path).copied();
-        behaviour.throughput(
-            mean(&|path| behaviour.service_for(path).mean().as_secs_f64()),
-            mean(&|path| body(path).map_or(0.0, |body| body.held())),
-            mean(&|path| body(path).map_or(0.0, |body| body.duration.mean().as_secs_f64())),
-        )
+        behaviour.throughput(mean(&service), mean(&held), mean(&body))
     }
 }
 

@@ -5,6 +5,7 @@
 //! Counts in flight are shared, or not, as the scenario has it.
 
 mod counters;
+mod request;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Counters, Decision, Directives, Engine, Event, Instant, Known, Permit, Phase, Slice,
+    Counter, Counters, Decision, Directives, Engine, Event, Instant, Outcome, Permit, Phase, Slice,
     UpstreamId,
 };
 
@@ -22,6 +23,7 @@ use crate::contender::{
 use crate::scenario::{Scenario, Until};
 use crate::world;
 use counters::Gauges;
+use request::Asking;
 
 /// How it is had.
 pub const KIND: Kind = Kind {
@@ -144,6 +146,19 @@ impl Tidegate {
         });
     }
 
+    /// Does something with the permit of a request; a request whose VM has crashed has none any more.
+    fn with_permit(
+        &mut self,
+        request: RequestId,
+        what: impl FnOnce(&mut Engine, &mut Permit, &mut Gauges),
+    ) {
+        if let Some(Held { worker, permit }) = self.permits.get_mut(&request)
+            && let Some(vm) = self.vms.get_mut(*worker)
+        {
+            what(&mut vm.engine, permit, &mut self.gauges);
+        }
+    }
+
     fn note(&mut self, event: Event, now: Instant) {
         let (id, breaker, reason) = match event {
             Event::Tripped { upstream, reason } => (upstream, Phase::Open, reason.as_str()),
@@ -171,10 +186,7 @@ impl Contender for Tidegate {
         let Some(upstream) = vm.upstreams.get(ask.upstream).copied() else {
             return Verdict::Admit;
         };
-        let mut request = Known {
-            criticality: ask.criticality,
-            retry: ask.attempt > 1,
-        };
+        let mut request = Asking(ask);
         vm.engine.set_endpoints(upstream, ask.endpoints);
         let decision = vm
             .engine
@@ -193,12 +205,22 @@ impl Contender for Tidegate {
         }
     }
 
-    fn headers(&mut self, request: RequestId, now: Instant) {
-        if let Some(Held { worker, permit }) = self.permits.get_mut(&request)
-            && let Some(vm) = self.vms.get_mut(*worker)
-        {
-            vm.engine.respond(permit, now);
-        }
+    fn uploaded(&mut self, request: RequestId, now: Instant) {
+        self.with_permit(request, |engine, permit, gauges| {
+            engine.start(permit, gauges, now);
+        });
+    }
+
+    fn headers(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
+        self.with_permit(request, |engine, permit, gauges| {
+            engine.respond(permit, outcome, gauges, now);
+        });
+    }
+
+    fn first_byte(&mut self, request: RequestId, now: Instant) {
+        self.with_permit(request, |engine, permit, gauges| {
+            engine.first_byte(permit, gauges, now);
+        });
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
@@ -284,7 +306,7 @@ impl Contender for Tidegate {
             .filter_map(|vm| {
                 let snapshot = vm.engine.snapshot(world::START);
                 let upstream = snapshot.upstreams.into_iter().find(|view| view.id == *id)?;
-                Some(u64::from(upstream.in_flight) + u64::from(upstream.streams))
+                Some(u64::from(upstream.in_flight + upstream.uploading) + u64::from(upstream.open))
             })
             .sum();
         // Both have to come back to nothing.

@@ -1,5 +1,7 @@
 //! A request's body on its way to the upstream, and a response with a body on its way back.
 
+use tidegate_core::{Instant, Outcome};
+
 use super::at_proxy::number;
 use super::call::{Attempt, Held, Place};
 use super::queue::What;
@@ -101,7 +103,7 @@ impl World<'_> {
         attempt.at_proxy = Held::Answered;
         let headers_first = attempt.headers_first;
         self.tell(id, |contender, request, now| {
-            contender.headers(request, now)
+            contender.headers(request, Outcome::Success, now);
         });
         if !headers_first {
             self.tell(id, |contender, request, now| {
@@ -132,9 +134,10 @@ impl World<'_> {
         };
         let (held, body, reply) = (attempt.at_proxy, attempt.body, attempt.reply);
         if held == Held::Waiting && reply != Reply::Reset {
+            let outcome = attempt.outcome();
             attempt.at_proxy = Held::Answered;
             self.tell(id, |contender, request, now| {
-                contender.headers(request, now)
+                contender.headers(request, outcome, now);
             });
         } else if held == Held::Answered && body.is_none() && reply == Reply::Ok {
             // Headers that were sent first, and a body in one piece.
@@ -153,11 +156,7 @@ impl World<'_> {
         }
     }
 
-    fn tell(
-        &mut self,
-        id: usize,
-        what: impl FnOnce(&mut dyn Contender, RequestId, tidegate_core::Instant),
-    ) {
+    fn tell(&mut self, id: usize, what: impl FnOnce(&mut dyn Contender, RequestId, Instant)) {
         let call = self
             .attempts
             .get(id)
@@ -168,7 +167,7 @@ impl World<'_> {
         }
     }
 
-    fn proxy_due(&self, id: usize) -> tidegate_core::Instant {
+    fn proxy_due(&self, id: usize) -> Instant {
         self.attempts
             .get(id)
             .map_or(self.now, |attempt| attempt.proxy_due)

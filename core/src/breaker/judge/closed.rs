@@ -31,7 +31,10 @@ impl Judge {
         let (successes, failures) = (sample.success_loads(), sample.failure_loads());
         self.window.add(
             Outcomes {
-                successes: sample.tally.get(Count::Successes),
+                successes: sample
+                    .tally
+                    .get(Count::Successes)
+                    .saturating_sub(sample.tally.get(Count::Retracted)),
                 failures: sample.tally.get(Count::Failures),
             },
             findings.now,
@@ -81,9 +84,7 @@ impl Judge {
     /// Whether answers stayed far too slow although hardly anything is let in.
     fn is_slow(&mut self, findings: &Findings<'_>) -> bool {
         let sample = findings.sample;
-        let judged = sample
-            .count(Count::Slow)
-            .max(sample.count(Count::Successes));
+        let judged = sample.count(Count::Slow).max(sample.successes());
         let slow = judged > 0.0
             && sample.count(Count::Slow) >= SLOW_SHARE * judged
             && findings.limit <= findings.min_limit;

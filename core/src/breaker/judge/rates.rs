@@ -100,7 +100,7 @@ impl Rates {
     /// Learns from a round with a closed breaker.
     pub(super) fn learn(&mut self, sample: &Sample, now: Instant) {
         let failures = sample.count(Count::Failures);
-        let outcomes = failures + sample.count(Count::Successes);
+        let outcomes = failures + sample.successes();
         let span = sample.span.as_secs_f64();
         self.outcomes += (outcomes / span - self.outcomes) * span / (span + self.span);
         self.span = (self.span + span).min(RATE_SECONDS);

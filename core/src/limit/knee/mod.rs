@@ -267,7 +267,7 @@ mod tests {
     fn second(answers: u32, ms: u64) -> Sample {
         let mut sample = Sample::empty(Duration::from_secs(1));
         let latency = Duration::from_millis(ms);
-        (0..answers).for_each(|_| sample.tally.latency.record(latency));
+        (0..answers).for_each(|_| sample.tally.add_success(latency));
         let in_flight_ms = u64::from(answers) * ms;
         sample
             .tally

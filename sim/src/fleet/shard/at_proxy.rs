@@ -43,7 +43,10 @@ impl Shard<'_> {
                         ShedReason::BreakerOpen | ShedReason::BreakerHalfOpen => {
                             bin.counts.shed_by_breaker += 1;
                         }
-                        ShedReason::Limit | ShedReason::Criticality | ShedReason::Retry => {
+                        ShedReason::Limit
+                        | ShedReason::Criticality
+                        | ShedReason::Retry
+                        | ShedReason::MaxOpen => {
                             bin.counts.shed_by_limit += 1;
                         }
                     }
@@ -87,7 +90,7 @@ impl Shard<'_> {
             return;
         };
         // From the caller's side: one hop to the proxy before, one from it after.
-        let latency = self.now.saturating_since(held.permit.admitted_at()) + self.hop * 2;
+        let latency = self.now.saturating_since(held.permit.started_at()) + self.hop * 2;
         let outcome = match answer {
             Answer::Ok => Outcome::Success,
             Answer::Status(status) => classify::http_answer(status, None),
