@@ -1,15 +1,17 @@
 //! What an open loop makes of uploads, bodies and the moment that the objective names.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::open_loop;
 use crate::upstream::{Quotas, Upstream};
 use tidegate_sim::arrivals;
-use tidegate_sim::profile::{Change, Mode};
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::Scenario;
 
@@ -30,11 +32,15 @@ async fn stage(objective: &str, client: &str, behaviour: &str) -> (Scenario, Ups
 
 /// Plays it against the upstream itself.
 async fn play(scenario: &Scenario, upstream: &Upstream) -> Vec<Record> {
+    play_at(scenario, upstream.addr()).await
+}
+
+async fn play_at(scenario: &Scenario, addr: SocketAddr) -> Vec<Record> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let replay = open_loop::replay(
         Arc::new(scenario.clone()),
         Arc::new(arrivals::schedule(scenario)),
-        upstream.addr(),
+        addr,
         Instant::now(),
         sender,
     );
@@ -64,7 +70,7 @@ fn all_are(records: &[Record], answer: &Answer) -> bool {
 const LONG_BODY: &str = "body={duration={kind='constant', mean='600s'}, holds_slot=true}";
 /// Headers at once, and nothing for longer than any test.
 const LONG_WORK: &str = "headers='at-once'\nservice={kind='constant', mean='600s'}";
-const READS_LITTLE: &str = "reads_for={kind='constant', mean='1ms'}";
+const READS_LITTLE: &str = "deadline='20s'\nreads_for={kind='constant', mean='1ms'}";
 const IMPATIENT: &str = "deadline='200ms'";
 
 #[tokio::test]
@@ -117,13 +123,20 @@ async fn a_response_is_read_to_its_end() {
 
 #[tokio::test]
 async fn a_response_that_breaks_off_is_no_good_answer_and_not_asked_for_again() {
-    let retries = "retries={max=3, backoff='1ms'}";
-    let (scenario, upstream) = stage("until='headers'", retries, LONG_BODY).await;
-    let breaking = async {
-        until("all are answered", || upstream.counts().served == 10).await;
-        upstream.change(&Change::mode(Mode::Refuse));
-    };
-    let (records, ()) = tokio::join!(play(&scenario, &upstream), breaking);
+    let client = "deadline='20s'\nretries={max=3, backoff='1ms'}";
+    let (scenario, _) = stage("until='headers'", client, "").await;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let breaking = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            // A request of this test fits into one read.
+            stream.read(&mut [0; 4_096]).await.unwrap();
+            let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhal";
+            stream.write_all(half).await.unwrap();
+        }
+    });
+    let records = play_at(&scenario, addr).await;
+    breaking.abort();
     assert!(all_are(&records, &Answer::Broken), "{records:?}");
     assert!(records.iter().all(|record| record.attempts == 1));
 }
@@ -155,7 +168,8 @@ async fn callers_give_up_an_upload_that_stalls_and_may_try_again() {
 
 #[tokio::test]
 async fn a_client_with_a_quota_says_which_one_it_is() {
-    let (scenario, upstream) = stage("until='headers'", "quota={rps=2.0}", "").await;
+    let (scenario, upstream) =
+        stage("until='headers'", "deadline='20s'\nquota={rps=2.0}", "").await;
     drop(upstream);
     let quotas = Arc::new(Quotas::of(&scenario, "main"));
     let upstream = Upstream::builder("main").quotas(quotas);

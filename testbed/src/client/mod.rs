@@ -10,6 +10,7 @@ mod call;
 #[cfg(test)]
 mod conduct_tests;
 mod connection;
+mod exchange;
 mod hbone;
 #[cfg(test)]
 mod hbone_tests;
@@ -24,8 +25,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use connection::{Connection, Protocol};
 
-pub use call::{Call, CallError, Exchange, Reply};
+pub use call::{Call, CallError, Reply};
 pub use connection::Tunnel;
+pub use exchange::Exchange;
 pub use hbone::Hbone;
 pub use identity::{Identity, IdentityError};
 
