@@ -14,12 +14,14 @@ pub(super) struct Demand<'a> {
     body: Option<&'a Body>,
     until: Until,
     reads_for: Option<Duration>,
+    upload: Duration,
 }
 
 impl<'a> Demand<'a> {
     pub(super) fn of(behaviour: &'a Behaviour, arrival: &Arrival, until: Until) -> Self {
         Self {
             reads_for: arrival.reads_for,
+            upload: arrival.uploads_for().unwrap_or_default(),
             ..Self::on(behaviour, &arrival.path, until)
         }
     }
@@ -32,6 +34,7 @@ impl<'a> Demand<'a> {
             body: behaviour.body_for(path),
             until,
             reads_for: None,
+            upload: Duration::ZERO,
         }
     }
 
@@ -89,7 +92,7 @@ impl<'a> Demand<'a> {
     /// Slot-seconds that it costs, at least as many as its connection is worth.
     pub(super) fn cost(&self) -> f64 {
         let by_connection = self.behaviour.connections.map_or(0.0, |connections| {
-            let taken = self.service().as_secs_f64() + self.body();
+            let taken = (self.upload + self.service()).as_secs_f64() + self.body();
             taken * self.slots() / f64::from(connections.max)
         });
         self.slot_time().max(by_connection)

@@ -126,6 +126,20 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
     verdicts
 }
 
+/// Whether there is a path that is asked for, and for which the objective is out of reach whatever the load.
+#[must_use]
+pub fn is_unreachable(scenario: &Scenario) -> bool {
+    scenario.upstreams.iter().any(|profile| {
+        let mut server = Server::new(profile, scenario.slo);
+        let clients = scenario.clients.iter();
+        let mut clients = clients.filter(|client| client.upstream == profile.name);
+        clients.any(|client| {
+            let is_plain = client.paths.is_empty() && server.is_unreachable("/");
+            is_plain || client.paths.keys().any(|path| server.is_unreachable(path))
+        })
+    })
+}
+
 /// A request that is complete at the service.
 struct Request<'a> {
     at: Duration,

@@ -20,7 +20,7 @@ impl Behaviour {
     }
 
     /// Requests a second for means in seconds: of the service time, of the part of the body that holds the slot, and
-    /// of the whole body, which holds a connection. At the best concurrency, and for the share of time without pauses.
+    /// of what else takes a connection, the whole body. At the best concurrency, and for the share of time without pauses.
     #[must_use]
     pub fn throughput(&self, service: f64, held: f64, body: f64) -> f64 {
         let slots = self.best_concurrency(service, held);

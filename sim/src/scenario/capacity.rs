@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{ClientProfile, Scenario};
+use crate::profile::Behaviour;
 
 impl Scenario {
     /// Requests a second that the upstream of `client` serves at the start, for the paths this client asks for: at
@@ -13,8 +14,15 @@ impl Scenario {
         let Some(profile) = self.upstream(&client.upstream) else {
             return 0.0;
         };
-        let behaviour = &profile.behaviour;
-        let most = client.reads_for.map_or(Duration::MAX, |law| law.mean());
+        client.capacity_of(&profile.behaviour)
+    }
+}
+
+impl ClientProfile {
+    /// Requests a second that an upstream which behaves like this serves, for the paths that this client asks for.
+    #[must_use]
+    pub fn capacity_of(&self, behaviour: &Behaviour) -> f64 {
+        let most = self.reads_for.map_or(Duration::MAX, |law| law.mean());
         let body = |path: &str| {
             let body = behaviour.body_for(path);
             body.map_or(0.0, |body| body.duration.mean_within(most))
@@ -23,16 +31,20 @@ impl Scenario {
             let body_holds = behaviour.body_for(path).is_some_and(|body| body.holds_slot);
             if body_holds { body(path) } else { 0.0 }
         };
+        // An upload takes a connection as well.
+        let upload = self
+            .upload
+            .map_or(0.0, |upload| upload.duration.mean().as_secs_f64());
         let service = |path: &str| behaviour.service_for(path).mean().as_secs_f64();
-        if client.paths.is_empty() {
-            return behaviour.throughput(service("/"), held("/"), body("/"));
+        if self.paths.is_empty() {
+            return behaviour.throughput(service("/"), held("/"), upload + body("/"));
         }
-        let weight: f64 = client.paths.values().sum();
+        let weight: f64 = self.paths.values().sum();
         let mean = |time: &dyn Fn(&str) -> f64| -> f64 {
-            let paths = client.paths.iter();
+            let paths = self.paths.iter();
             paths.map(|(path, share)| time(path) * share / weight).sum()
         };
-        behaviour.throughput(mean(&service), mean(&held), mean(&body))
+        behaviour.throughput(mean(&service), mean(&held), upload + mean(&body))
     }
 }
 
