@@ -14,9 +14,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidegate_core::{Criticality, Instant, Outcome, Phase};
 
-use crate::rivals::RIVALS;
+use crate::rivals::{BOUNDS, RIVALS};
 use crate::scenario::Scenario;
 use crate::tidegate;
+use crate::world::Run;
 
 /// The number of a request that was admitted or asks to be; no other request of the run has it.
 pub type RequestId = u64;
@@ -220,16 +221,47 @@ pub struct Kind {
     pub name: &'static str,
     /// One line that says what it is.
     pub title: &'static str,
-    /// Whether somebody who knows the capacity set it, which nobody does outside a laboratory.
-    pub is_tuned: bool,
-    /// Makes one for a proxy of the scenario. No two proxies of a run get the same seed.
-    pub make: fn(&Scenario, seed: u64) -> Made,
+    /// How one is made, and who chose its settings.
+    pub make: Make,
 }
 
-/// Everyone who can play, Tidegate first.
+/// How a contender is made, and who chose its settings.
+#[derive(Debug, Clone, Copy)]
+pub enum Make {
+    /// As it was published. Makes one for a proxy of the scenario. No two proxies of a run get the same seed.
+    Published(fn(&Scenario, seed: u64) -> Made),
+    /// The same, set by somebody who knows the capacity, which nobody does outside a laboratory.
+    Tuned(fn(&Scenario, seed: u64) -> Made),
+    /// Plays the scenario with one setting after another and answers with the best run: a bound, not a rival.
+    Hindsight(fn(&Scenario) -> Result<Run, ContenderError>),
+}
+
+impl Kind {
+    /// Whether somebody chose its settings who knows more than a proxy can.
+    #[must_use]
+    pub const fn is_tuned(&self) -> bool {
+        matches!(self.make, Make::Tuned(_) | Make::Hindsight(_))
+    }
+
+    /// Whether it is no rival but a bound: it plays a scenario many times, and only where it is asked for by name.
+    #[must_use]
+    pub const fn is_bound(&self) -> bool {
+        matches!(self.make, Make::Hindsight(_))
+    }
+}
+
+/// Everyone who competes, Tidegate first.
 #[must_use]
 pub fn all() -> Vec<Kind> {
     let mut all = vec![tidegate::KIND];
     all.extend(RIVALS);
     all
+}
+
+/// Everyone who competes, and then the bounds.
+#[must_use]
+pub fn known() -> Vec<Kind> {
+    let mut known = all();
+    known.extend(BOUNDS);
+    known
 }

@@ -4,7 +4,7 @@
 //! that it can do at least so much. A window in which the queue ran empty shows less than the truth, so a lower
 //! value is believed only from windows that began and ended with more in flight than the upstream needs.
 
-use super::figures::Figures;
+use super::window::WindowStats;
 
 /// Weight of the newest window of a busy upstream, when it says something else than the ones before ...
 const SURPRISE_WEIGHT: f64 = 0.5;
@@ -21,8 +21,6 @@ pub(super) struct Capacity {
     /// What it was when the upstream was last not busy.
     calm: f64,
     throughput: f64,
-    /// Whether a queue that stood has shown it.
-    shown: bool,
     /// Whether the window before ended with more in flight than the upstream needs.
     full: bool,
 }
@@ -33,7 +31,6 @@ impl Capacity {
             value,
             calm: value,
             throughput: 0.0,
-            shown: false,
             full: false,
         }
     }
@@ -48,21 +45,6 @@ impl Capacity {
         self.value.max(self.calm)
     }
 
-    /// Whether more than the value would have to queue: else it is only what has been asked for.
-    pub(super) const fn is_shown(&self) -> bool {
-        self.shown
-    }
-
-    /// A queue stands: what comes out is all that the upstream can do.
-    pub(super) const fn show(&mut self) {
-        self.shown = true;
-    }
-
-    /// There was no queue.
-    pub(super) const fn doubt(&mut self) {
-        self.shown = false;
-    }
-
     pub(super) fn scale(&mut self, factor: f64) {
         self.value *= factor;
         self.calm *= factor;
@@ -70,35 +52,35 @@ impl Capacity {
     }
 
     /// Learns from one window; `mean` is the no-load latency in seconds.
-    pub(super) fn learn(&mut self, figures: &Figures, mean: f64) {
-        let full = figures.in_flight_at_end > figures.throughput * mean;
+    pub(super) fn learn(&mut self, window: &WindowStats, mean: f64) {
+        let full = window.in_flight_at_end > window.throughput * mean;
         let full_throughout = core::mem::replace(&mut self.full, full) && full;
-        let believed = full_throughout || figures.throughput > self.value;
-        if figures.busy && self.value > 0.0 && believed {
-            let weight = if is_surprise(figures, self.value) {
+        let believed = full_throughout || window.throughput > self.value;
+        if window.is_busy && self.value > 0.0 && believed {
+            let weight = if is_surprise(window, self.value) {
                 SURPRISE_WEIGHT
             } else {
                 BUSY_WEIGHT
             };
-            self.value += (figures.throughput - self.value) * weight;
+            self.value += (window.throughput - self.value) * weight;
             self.throughput = self.value;
-        } else if !figures.busy || self.value <= 0.0 {
+        } else if !window.is_busy || self.value <= 0.0 {
             let weight = if self.throughput > 0.0 {
                 IDLE_WEIGHT
             } else {
                 1.0
             };
-            self.throughput += (figures.throughput - self.throughput) * weight;
+            self.throughput += (window.throughput - self.throughput) * weight;
             self.value = self.value.max(self.throughput);
         }
-        if !figures.busy {
+        if !window.is_busy {
             self.calm = self.value;
         }
     }
 }
 
 /// Whether so many answers cannot well have come from an upstream of this capacity.
-fn is_surprise(figures: &Figures, capacity: f64) -> bool {
-    let expected = capacity * figures.span;
-    (figures.throughput * figures.span - expected).abs() > CHANCE * expected.sqrt()
+fn is_surprise(window: &WindowStats, capacity: f64) -> bool {
+    let expected = capacity * window.span;
+    (window.throughput * window.span - expected).abs() > CHANCE * expected.sqrt()
 }

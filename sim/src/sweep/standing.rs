@@ -136,6 +136,7 @@ pub fn text(standings: &[Standing]) -> String {
         "p10",
         "worst",
         "below 0.9 %",
+        "below 0.7 %",
         "best",
     ];
     let row = |one: &Standing| {
@@ -143,7 +144,8 @@ pub fn text(standings: &[Standing]) -> String {
         let scores = scores.map(|score| format!("{score:.3}"));
         iter::once(one.contender.to_owned())
             .chain(scores)
-            .chain([format!("{:.1}", one.poor * 100.0), one.best.to_string()])
+            .chain([one.poor, one.bad].map(|share| format!("{:.1}", share * 100.0)))
+            .chain([one.best.to_string()])
             .collect()
     };
     let rows: Vec<Vec<String>> = standings.iter().map(row).collect();
@@ -200,8 +202,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "us         0.550   0.500  0.100  0.100         80.0     6",
-                "other      0.500   0.500  0.500  0.500        100.0     5"
+                "us         0.550   0.500  0.100  0.100         80.0         60.0     6",
+                "other      0.500   0.500  0.500  0.500        100.0        100.0     5"
             ]
         );
     }

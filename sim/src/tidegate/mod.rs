@@ -18,7 +18,7 @@ use tidegate_core::{
 };
 
 use crate::contender::{
-    Ask, Contender, ContenderError, Done, Kind, Made, Mishap, Note, RequestId, Verdict, View,
+    Ask, Contender, ContenderError, Done, Kind, Made, Make, Mishap, Note, RequestId, Verdict, View,
 };
 use crate::scenario::{Scenario, Until};
 use crate::world;
@@ -29,8 +29,7 @@ use request::Asking;
 pub const KIND: Kind = Kind {
     name: NAME,
     title: "Tidegate",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const NAME: &str = "tidegate";

@@ -31,7 +31,7 @@ pub(crate) mod upstream;
 
 use std::collections::BTreeMap;
 
-use crate::contender::{ContenderError, Kind, Note};
+use crate::contender::{ContenderError, Kind, Made, Make, Note};
 use crate::digest::Digest;
 use crate::record::Record;
 use crate::scenario::Scenario;
@@ -79,7 +79,18 @@ pub use run::START;
 /// # Errors
 /// When the contender cannot be made for this scenario.
 pub fn play(scenario: &Scenario, kind: &Kind) -> Result<Run, ContenderError> {
-    let mut world = run::World::new(scenario, kind)?;
+    match kind.make {
+        Make::Published(make) | Make::Tuned(make) => play_with(scenario, &make),
+        Make::Hindsight(search) => search(scenario),
+    }
+}
+
+/// Plays a scenario with the contenders that `make` makes from the scenario and a seed for each proxy.
+pub(crate) fn play_with(
+    scenario: &Scenario,
+    make: &dyn Fn(&Scenario, u64) -> Made,
+) -> Result<Run, ContenderError> {
+    let mut world = run::World::new(scenario, make)?;
     world.play();
     Ok(world.into_run())
 }

@@ -10,7 +10,7 @@ use super::queue::{Queue, What};
 use super::report::Ledger;
 use super::upstream::Upstream;
 use crate::arrivals::{self, Arrival};
-use crate::contender::{ContenderError, Kind};
+use crate::contender::{ContenderError, Made};
 use crate::rng::{self, Generator, Purpose};
 use crate::scenario::{Bucket, ClientProfile, Network, Scenario};
 
@@ -48,7 +48,10 @@ pub(super) struct Chance {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(scenario: &'a Scenario, kind: &Kind) -> Result<Self, ContenderError> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        make: &dyn Fn(&Scenario, u64) -> Made,
+    ) -> Result<Self, ContenderError> {
         let generator = |purpose| rng::generator(scenario.seed, purpose);
         let upstreams: Vec<Upstream> = (0..)
             .zip(&scenario.upstreams)
@@ -61,7 +64,7 @@ impl<'a> World<'a> {
                 .iter()
                 .map(|upstream| Flight::new(upstream.endpoints.len(), index));
             proxies.push(Proxy {
-                contender: (kind.make)(scenario, rand::Rng::random(&mut seeds))?,
+                contender: make(scenario, rand::Rng::random(&mut seeds))?,
                 flights: flights.collect(),
                 good: 0,
             });
