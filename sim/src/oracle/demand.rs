@@ -98,6 +98,15 @@ impl<'a> Demand<'a> {
         self.slot_time().max(by_connection)
     }
 
+    /// The most requests that an endpoint holds, served and waiting.
+    pub(super) fn most_held(&self) -> f64 {
+        self.behaviour
+            .connections
+            .map_or(f64::INFINITY, |connections| {
+                f64::from(connections.max) + f64::from(connections.backlog)
+            })
+    }
+
     /// Share of requests that do not fail at once.
     pub(super) fn correct(&self) -> f64 {
         1.0 - self.behaviour.errors.map_or(0.0, |errors| errors.share)

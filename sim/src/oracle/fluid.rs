@@ -42,7 +42,8 @@ impl Fluid {
             Some(clock) => clock.latest_start(at + budget, demand.to_moment()).max(at),
             None => at + budget.saturating_sub(demand.to_moment()),
         };
-        let admitted = self.work(stages, at, latest) >= self.backlog;
+        let is_accepted = self.backlog < demand.most_held() * demand.cost();
+        let admitted = is_accepted && self.work(stages, at, latest) >= self.backlog;
         if admitted {
             // A request that fails at once holds no slot.
             self.backlog += demand.cost() * demand.correct();

@@ -43,7 +43,9 @@ impl Slots {
         };
         let moment = after(start, demand.to_moment());
         // What finds a slot is taken, however long it takes by itself: that is in its worth.
-        let admitted = demand.is_free() || start == at || moment <= at + budget;
+        let in_time = demand.is_free() || start == at || moment <= at + budget;
+        let waiting = (start - at).as_secs_f64() * demand.slots() / demand.slot_time();
+        let admitted = in_time && waiting < demand.most_held();
         if admitted {
             self.owed += demand.correct();
             if self.owed >= 1.0 - f64::EPSILON {

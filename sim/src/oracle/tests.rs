@@ -130,6 +130,22 @@ fn connections_bound_what_bodies_can_be_under_way() {
 }
 
 #[test]
+fn no_more_wait_than_an_endpoint_accepts() {
+    // With an objective of ten seconds a line of ten seconds could be good, if there were room for it.
+    let good = |connections: &str| {
+        let s = scenario(
+            "[{at='0s', x=3.0}]",
+            &format!("[upstreams.behaviour]\n{connections}\n[slo]\nlatency='10s'"),
+        );
+        good_per_second(&s, 0, 5) * 5.0
+    };
+    let (all, bounded) = (good(""), good("connections={max=32, backlog=100}"));
+    // 400 a second for 5 s, and the line.
+    assert!((all - 5_900.0).abs() < 200.0, "{all}");
+    assert!((bounded - 2_132.0).abs() < 20.0, "{bounded}");
+}
+
+#[test]
 fn what_a_pause_makes_late_is_not_good() {
     // In the last 500 ms of each 2 s nothing is answered: who comes 300 to 40 ms before their end is late.
     let s = scenario(

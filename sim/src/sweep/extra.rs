@@ -35,14 +35,13 @@ enum Extra {
     Slower,
 }
 
-const ALL: [Extra; 12] = {
+const OTHERS: [Extra; 11] = {
     use Extra::{
-        Backlog, Body, Contention, Crash, MixShift, Pauses, Quota, SlowClass, Slower, Streams,
+        Backlog, Contention, Crash, MixShift, Pauses, Quota, SlowClass, Slower, Streams,
         Unreachable, Uploads,
     };
     [
         Unreachable,
-        Body,
         Contention,
         Backlog,
         Pauses,
@@ -56,10 +55,19 @@ const ALL: [Extra; 12] = {
     ]
 };
 
-/// Draws what a story has more, nothing in one of six, and changes the story so.
+/// Chance that responses have bodies; of each of the others it is about 0.12.
+const BODIES: f64 = 0.35;
+
+/// Draws what a story has more, nothing in one of nine, and changes the story so.
 pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
-    let most = dice.one_of(0, &[1, 1, 2, 2, 3]);
-    let mut chosen = dice.some_of(&ALL, most);
+    let has_body = dice.happens(BODIES);
+    let most = dice.one_of(0, &[1, 1, 2, 2, 2]);
+    let mut chosen = dice.some_of(&OTHERS, most);
+    if has_body {
+        // After the objective, before what depends on slots.
+        let place = usize::from(chosen.first() == Some(&Extra::Unreachable));
+        chosen.insert(place, Extra::Body);
+    }
     // These decide about the same requests: the first of them does.
     let is_mix =
         |extra: &Extra| matches!(extra, Extra::Slower | Extra::SlowClass | Extra::MixShift);

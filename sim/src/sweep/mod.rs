@@ -277,9 +277,9 @@ mod tests {
                 && more.clients == before.clients
                 && more.slo == before.slo
         });
-        // One in six has nothing more; the standard deviation is 6.5.
+        // 0.65 of a sixth have nothing more; the standard deviation is 5.4.
         let plain = plain.count();
-        assert!((25..80).contains(&plain), "{plain}");
+        assert!((12..60).contains(&plain), "{plain}");
         let many = (0..count).map(|number| story_of(Axes::All, 1, number, Proxies::Some));
         let counts = many.map(|story| (story.proxies, story.upstreams[0].behaviour.endpoints));
         let (proxies, endpoints): (BTreeSet<u32>, BTreeSet<u32>) = counts.unzip();
