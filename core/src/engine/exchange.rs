@@ -10,7 +10,7 @@ use super::Engine;
 use crate::breaker::Transition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, Slice};
+use crate::exchange::{Directives, ENVELOPE_BYTES, Slice};
 use crate::leader::{Leader, Surroundings, UnderWay};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -28,7 +28,7 @@ impl Engine {
                 room += name + REPORT_BYTES;
             }
         });
-        let mut payload = Vec::with_capacity(room);
+        let mut payload = Vec::with_capacity(room + ENVELOPE_BYTES);
         self.registry.for_each_in_order(|slot| {
             if slot.is_reported(now)
                 && let Some(introduction) = slot.introduction()

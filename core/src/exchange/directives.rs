@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMER_VERSIONS, WireError, check_all, former, open, plausible, seal};
+use super::envelope::{open, seal};
+use super::{WireError, check_all, plausible};
 use crate::breaker::BreakerState;
 use crate::ladder::Margin;
 use crate::limit::Learned;
@@ -72,18 +73,12 @@ impl<'a> Directives<'a> {
         seal(&(self.leader, self.at), self.payload.into_owned())
     }
 
-    /// Reads what [`Directives::encode`] wrote, now or in one of the [`FORMER_VERSIONS`]: all of it or nothing.
+    /// Reads what [`Directives::encode`] wrote: all of it or nothing.
     ///
     /// # Errors
     /// When the bytes are of another version, an entry cannot be read, or has a number that no leader writes.
     pub fn decode(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
-        let bytes = bytes.into();
-        if let Some((version, rest)) = bytes.split_first()
-            && FORMER_VERSIONS.contains(version)
-        {
-            return former::read(rest);
-        }
-        let ((leader, at), payload) = open(bytes)?;
+        let ((leader, at), payload) = open(bytes.into())?;
         check_all::<Directive>(&payload, plausible::check)?;
         Ok(Self {
             leader,

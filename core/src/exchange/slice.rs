@@ -7,8 +7,9 @@
 
 use std::borrow::Cow;
 
+use super::envelope::{open, seal};
 use super::report::{Introduction, Report};
-use super::{WireError, check_all, open, seal};
+use super::{WireError, check_all};
 use crate::time::Instant;
 
 /// What one worker saw.
