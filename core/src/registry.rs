@@ -10,7 +10,7 @@ use std::sync::Arc;
 use core::time::Duration;
 
 use crate::config::{Config, RuleIndex, UpstreamName};
-use crate::exchange::{Directive, Directives};
+use crate::exchange::{Directive, Directives, Entry, UNSTAMPED};
 use crate::slot::Slot;
 use crate::tally::Count;
 use crate::time::Instant;
@@ -24,18 +24,53 @@ pub const OVERFLOW: &str = "_overflow";
 /// All slots of one worker.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    overflow: Slot,
+    overflow: Place,
     #[expect(
         clippy::vec_box,
         reason = "a vector of slots is copied as it grows, and a VM's memory never shrinks"
     )]
-    slots: Vec<Box<Slot>>,
+    slots: Vec<Box<Place>>,
     by_hash: BTreeMap<u64, UpstreamId>,
     /// What was learned about upstreams that this worker has not seen.
-    learned: BTreeMap<u64, Directive>,
+    learned: BTreeMap<u64, Learned>,
     overflowed: u64,
     /// Whose directives were followed last.
     leader: u64,
+    /// The last stamp of directives that this worker gave as a leader. None is given twice, or a follower would miss one.
+    stamp: u32,
+}
+
+/// One upstream.
+#[derive(Debug)]
+struct Place {
+    slot: Slot,
+    /// The stamp of the directive that it follows.
+    followed: u32,
+}
+
+/// What was learned about an upstream, with the stamp of the directive that said so.
+#[derive(Debug)]
+struct Learned {
+    directive: Directive,
+    followed: u32,
+}
+
+impl Place {
+    const fn new(slot: Slot) -> Self {
+        Self {
+            slot,
+            followed: UNSTAMPED,
+        }
+    }
+
+    /// Whether this directive of the same leader would change nothing.
+    fn follows(&self, entry: &Entry<'_>) -> bool {
+        is_same(self.followed, entry) && !self.slot.gate.is_ahead()
+    }
+}
+
+fn is_same(followed: u32, entry: &Entry<'_>) -> bool {
+    entry.stamp != UNSTAMPED && entry.stamp == followed
 }
 
 impl Registry {
@@ -43,28 +78,23 @@ impl Registry {
         let overflow = new_slot(config, OVERFLOW, None, now);
         Self {
             by_hash: BTreeMap::from([(overflow.hash, UpstreamId::OVERFLOW)]),
-            overflow,
+            overflow: Place::new(overflow),
             slots: Vec::new(),
             learned: BTreeMap::new(),
             overflowed: 0,
             leader: 0,
+            stamp: UNSTAMPED,
         }
     }
 
     /// The slot of a handle; the shared one for a handle of nobody's.
     pub(crate) fn slot(&self, id: UpstreamId) -> &Slot {
-        position(id)
-            .and_then(|position| self.slots.get(position))
-            .map(Box::as_ref)
-            .unwrap_or(&self.overflow)
+        &self.place(id).slot
     }
 
     /// The same, to change it.
     pub(crate) fn slot_mut(&mut self, id: UpstreamId) -> &mut Slot {
-        position(id)
-            .and_then(|position| self.slots.get_mut(position))
-            .map(Box::as_mut)
-            .unwrap_or(&mut self.overflow)
+        &mut self.place_mut(id).slot
     }
 
     /// All slots, the shared one first.
@@ -72,7 +102,7 @@ impl Registry {
         core::iter::once(&self.overflow)
             .chain(self.slots.iter().map(Box::as_ref))
             .zip(0..)
-            .map(|(slot, id)| (UpstreamId(id), slot))
+            .map(|(place, id)| (UpstreamId(id), &place.slot))
     }
 
     /// The same, to change them.
@@ -80,7 +110,7 @@ impl Registry {
         core::iter::once(&mut self.overflow)
             .chain(self.slots.iter_mut().map(Box::as_mut))
             .zip(0..)
-            .map(|(slot, id)| (UpstreamId(id), slot))
+            .map(|(place, id)| (UpstreamId(id), &mut place.slot))
     }
 
     /// The handle of an upstream that is kept.
@@ -91,10 +121,11 @@ impl Registry {
     /// All slots that have been asked for, in the order of their hashes. What all beyond the cap share may never be.
     pub(crate) fn for_each_in_order(&mut self, mut work: impl FnMut(&mut Slot)) {
         for id in self.by_hash.values() {
-            let slot = position(*id)
+            let place = position(*id)
                 .and_then(|position| self.slots.get_mut(position))
                 .map(Box::as_mut)
                 .unwrap_or(&mut self.overflow);
+            let slot = &mut place.slot;
             if *id != UpstreamId::OVERFLOW || slot.tally.get(Count::Arrivals) > 0 {
                 work(slot);
             }
@@ -110,7 +141,7 @@ impl Registry {
     pub(crate) fn directive(&self, hash: u64) -> Option<Directive> {
         match self.by_hash.get(&hash) {
             Some(id) => Some(self.slot(*id).directive()),
-            None => self.learned.get(&hash).copied(),
+            None => self.learned.get(&hash).map(|learned| learned.directive),
         }
     }
 
@@ -136,15 +167,30 @@ impl Registry {
             return UpstreamId::OVERFLOW;
         };
         let mut slot = new_slot(config, cluster, route, now);
-        if let Some(directive) = self.learned.remove(&hash) {
-            slot.adopt(&directive, config.policy(slot.rule), now);
+        if let Some(learned) = self.learned.remove(&hash) {
+            slot.adopt(&learned.directive, config.policy(slot.rule), now);
         }
+        let new = Place::new(slot);
         self.by_hash.insert(hash, id);
         match position(id).and_then(|position| self.slots.get_mut(position)) {
-            Some(place) => **place = slot,
-            None => self.slots.push(Box::new(slot)),
+            Some(place) => **place = new,
+            None => self.slots.push(Box::new(new)),
         }
         id
+    }
+
+    /// Whether this directive of that leader is followed already.
+    pub(crate) fn follows(&self, leader: u64, entry: &Entry<'_>) -> bool {
+        if leader != self.leader {
+            return false;
+        }
+        match self.by_hash.get(&entry.upstream) {
+            Some(id) => self.place(*id).follows(entry),
+            None => {
+                let learned = self.learned.get(&entry.upstream);
+                learned.is_some_and(|learned| is_same(learned.followed, entry))
+            }
+        }
     }
 
     pub(crate) fn adopt(
@@ -156,43 +202,97 @@ impl Registry {
         let mut tripped = Vec::new();
         if directives.leader != self.leader {
             self.leader = directives.leader;
-            self.slots_mut().for_each(|(_, slot)| slot.mark_unknown());
+            for place in self.places_mut() {
+                place.slot.mark_unknown();
+                place.followed = UNSTAMPED;
+            }
+            for learned in self.learned.values_mut() {
+                learned.followed = UNSTAMPED;
+            }
         }
-        for directive in directives.entries() {
+        for entry in directives.unread() {
+            let id = self.by_hash.get(&entry.upstream).copied();
+            if let Some(place) = id.map(|id| self.place_mut(id))
+                && place.follows(&entry)
+            {
+                place.slot.mark_introduced();
+                continue;
+            }
+            if id.is_none() && self.follows(directives.leader, &entry) {
+                continue;
+            }
+            let Some(directive) = entry.directive() else {
+                continue;
+            };
             if directive.epoch != 0 {
                 tripped.push(directive.upstream);
             }
-            match self.by_hash.get(&directive.upstream) {
+            let followed = entry.stamp;
+            match id {
                 Some(id) => {
-                    let slot = self.slot_mut(*id);
-                    slot.adopt(&directive, config.policy(slot.rule), now);
-                    slot.mark_introduced();
+                    let place = self.place_mut(id);
+                    let policy = config.policy(place.slot.rule);
+                    place.slot.adopt(&directive, policy, now);
+                    place.slot.mark_introduced();
+                    place.followed = followed;
                 }
                 None => {
-                    self.learned.insert(directive.upstream, directive);
-                    // At the cap some other goes, lest names long gone keep out those in use.
-                    if self.learned.len()
-                        > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX)
-                    {
-                        let other = self
-                            .learned
-                            .keys()
-                            .find(|hash| **hash != directive.upstream);
-                        if let Some(other) = other.copied() {
-                            self.learned.remove(&other);
-                        }
-                    }
+                    let learned = Learned {
+                        directive,
+                        followed,
+                    };
+                    self.learn(learned, config);
                 }
             }
         }
         tripped
     }
 
+    /// Keeps what was learned about an upstream that this worker has not seen.
+    fn learn(&mut self, learned: Learned, config: &Config) {
+        let upstream = learned.directive.upstream;
+        self.learned.insert(upstream, learned);
+        // At the cap some other goes, lest names long gone keep out those in use.
+        if self.learned.len() > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX) {
+            let other = self.learned.keys().find(|hash| **hash != upstream);
+            if let Some(other) = other.copied() {
+                self.learned.remove(&other);
+            }
+        }
+    }
+
     pub(crate) fn follow_config(&mut self, config: &Config, now: Instant) {
-        for (_, slot) in self.slots_mut() {
+        for place in self.places_mut() {
+            let slot = &mut place.slot;
             slot.rule = rule(config, &slot.key);
             slot.follow_policy(config.policy(slot.rule), now);
+            // The same directive may mean something else by other bounds.
+            place.followed = UNSTAMPED;
         }
+    }
+
+    /// A stamp that this worker has not given to any directive yet.
+    pub(crate) fn next_stamp(&mut self) -> u32 {
+        self.stamp = self.stamp.wrapping_add(1).max(UNSTAMPED + 1);
+        self.stamp
+    }
+
+    fn place(&self, id: UpstreamId) -> &Place {
+        position(id)
+            .and_then(|position| self.slots.get(position))
+            .map(Box::as_ref)
+            .unwrap_or(&self.overflow)
+    }
+
+    fn place_mut(&mut self, id: UpstreamId) -> &mut Place {
+        position(id)
+            .and_then(|position| self.slots.get_mut(position))
+            .map(Box::as_mut)
+            .unwrap_or(&mut self.overflow)
+    }
+
+    fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
+        core::iter::once(&mut self.overflow).chain(self.slots.iter_mut().map(Box::as_mut))
     }
 
     fn free_id(&self) -> Option<UpstreamId> {

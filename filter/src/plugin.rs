@@ -126,7 +126,7 @@ impl<H: Host> Plugin<H> {
                 // Its room is what the directives will need: a VM's memory never shrinks.
                 drop(slice);
                 if let Some(directives) = self.exchange.news(&self.host, &self.faults) {
-                    self.adopt(&directives, now);
+                    self.follow(directives, now);
                 }
                 false
             }
@@ -147,6 +147,18 @@ impl<H: Host> Plugin<H> {
     pub(crate) fn adopt(&mut self, directives: &Directives<'_>, now: Instant) {
         for upstream in self.engine.adopt(directives, now) {
             self.gauges.expect_probes(upstream);
+        }
+    }
+
+    /// The same, as it was published.
+    fn follow(&mut self, directives: Vec<u8>, now: Instant) {
+        match self.engine.follow(directives, now) {
+            Ok(tripped) => {
+                for upstream in tripped {
+                    self.gauges.expect_probes(upstream);
+                }
+            }
+            Err(error) => self.faults.note(&self.host, Fault::Payload, &error),
         }
     }
 

@@ -10,7 +10,7 @@ use super::Engine;
 use crate::breaker::Transition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, ENVELOPE_BYTES, Slice};
+use crate::exchange::{Directives, ENVELOPE_BYTES, Slice, WireError};
 use crate::leader::{Leader, Surroundings, UnderWay};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -63,8 +63,10 @@ impl Engine {
     ) -> Option<(Directives<'static>, Events)> {
         let mut leader = self.leader.take().unwrap_or_else(|| Leader::new(now));
         let events = self.round(&mut leader, slices, counters, now);
-        let directives = events.as_ref().map(|_| leader.directives(false, now));
-        let directives = directives.map(|entries| Directives::new(self.worker, now, entries));
+        let directives = events.as_ref().map(|_| {
+            let payload = leader.publish(self.registry.next_stamp(), now);
+            Directives::of(self.worker, now, payload)
+        });
         self.leader = Some(leader);
         directives.zip(events)
     }
@@ -132,7 +134,7 @@ impl Engine {
     #[must_use]
     pub fn learned(&self, now: Instant) -> Directives<'static> {
         let leader = self.leader.iter();
-        let entries = leader.flat_map(|leader| leader.directives(true, now));
+        let entries = leader.flat_map(Leader::learned);
         Directives::new(self.worker, now, entries)
     }
 
@@ -141,8 +143,20 @@ impl Engine {
         self.leader = None;
     }
 
+    /// Reads what the leader published and follows it; what this worker follows already is not read again. Answers as
+    /// [`Engine::adopt`] does.
+    ///
+    /// # Errors
+    /// As [`Directives::decode`]; nothing is followed then.
+    pub fn follow(&mut self, bytes: Vec<u8>, now: Instant) -> Result<Vec<u64>, WireError> {
+        let registry = &self.registry;
+        let directives =
+            Directives::decode_news(bytes, |leader, entry| registry.follows(leader, entry))?;
+        Ok(self.adopt(&directives, now))
+    }
+
     /// Follows what the leader decided; also how a fresh VM takes over what was learned. Answers with the hashes of
-    /// upstreams whose breaker has ever opened.
+    /// upstreams whose breaker has ever opened, of those that it did not follow already.
     pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<u64> {
         self.registry.adopt(&self.config, directives, now)
     }

@@ -6,8 +6,8 @@
 //! and checksum. Another version is refused, so that two versions of the module side by side ignore each other instead of
 //! misreading; so is what was cut off or damaged on the way. A directive carries all that was learned, so it is also what a fresh VM starts from.
 //!
-//! Others may write on the table where the bytes lie: a payload is read through once when it comes, and refused as a whole
-//! if any of it cannot be read or is no plausible number ([`plausible`]).
+//! Others may write on the table where the bytes lie: directives are checked when they come, before any is followed, and
+//! refused as a whole if one cannot be read or has a number that is not plausible ([`plausible`]).
 
 mod counts;
 mod directives;
@@ -19,6 +19,7 @@ mod slice;
 use serde::Deserialize;
 
 pub use directives::{Directive, Directives};
+pub(crate) use directives::{Entry, UNSTAMPED};
 pub(crate) use envelope::ENVELOPE_BYTES;
 pub use report::{Introduction, LocalTrip, Report};
 pub use slice::Slice;
@@ -46,20 +47,7 @@ pub enum WireError {
     },
 }
 
-/// Reads every value that stands in these bytes, up to the very end.
-fn check_all<'a, T: Deserialize<'a>>(
-    mut bytes: &'a [u8],
-    check: impl Fn(&T) -> Result<(), WireError>,
-) -> Result<(), WireError> {
-    while !bytes.is_empty() {
-        let (value, behind) = postcard::take_from_bytes(bytes).map_err(|_| WireError::Malformed)?;
-        check(&value)?;
-        bytes = behind;
-    }
-    Ok(())
-}
-
-/// Values that stand one behind the other, which [`check_all`] has read before.
+/// Values that stand one behind the other, up to the first that cannot be read.
 fn all<'a, T: Deserialize<'a> + 'a>(bytes: &'a [u8]) -> impl Iterator<Item = T> + 'a {
     let mut rest = bytes;
     core::iter::from_fn(move || {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{WireError, counts};
+use super::counts;
 use crate::breaker::TripReason;
 use crate::tally::{Counted, Tally};
 use crate::time::Instant;
@@ -70,15 +70,6 @@ impl<'a> Report<'a> {
         Self {
             counts: bytes,
             ..self
-        }
-    }
-
-    /// Refuses counts that cannot be read.
-    pub(super) fn check(&self) -> Result<(), WireError> {
-        if counts::is_whole(self.counts) {
-            Ok(())
-        } else {
-            Err(WireError::Malformed)
         }
     }
 

@@ -7,9 +7,9 @@
 
 use std::borrow::Cow;
 
+use super::WireError;
 use super::envelope::{open, seal};
 use super::report::{Introduction, Report};
-use super::{WireError, check_all};
 use crate::time::Instant;
 
 /// What one worker saw.
@@ -51,16 +51,16 @@ impl<'a> Slice<'a> {
     }
 
     /// Reads what [`Slice::encode`] wrote: all of it or nothing, since reports that are missing are throughput that is.
+    /// That they are whole the envelope says: they are not read twice for it. Of a neighbor's forgery those up to the
+    /// first that cannot be read count, and any numbers are possible ones.
     ///
     /// # Errors
-    /// When the bytes are of another version, or anything in them cannot be read.
+    /// When the bytes are of another version, or not as they were written.
     pub fn decode(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
         let ((worker, at, introductions), payload) = open(bytes.into())?;
-        let (names, reports) = payload
-            .split_at_checked(introductions)
-            .ok_or(WireError::Malformed)?;
-        check_all::<Introduction<'_>>(names, |_| Ok(()))?;
-        check_all::<Report<'_>>(reports, Report::check)?;
+        if introductions > payload.len() {
+            return Err(WireError::Malformed);
+        }
         Ok(Self {
             worker,
             at,

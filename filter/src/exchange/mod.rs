@@ -185,21 +185,15 @@ impl Exchange {
         }
     }
 
-    /// Follows: directives that are newer than those followed last.
-    pub fn news(&mut self, host: &impl Host, faults: &Faults) -> Option<Directives<'static>> {
+    /// Follows: directives that are newer than those followed last, as they were published.
+    pub fn news(&mut self, host: &impl Host, faults: &Faults) -> Option<Vec<u8>> {
         let read = host.shared(&self.keys.directives());
         let value = faults.check(host, Fault::SharedData, read)??;
         if self.followed == Some(value.version) {
             return None;
         }
         self.followed = Some(value.version);
-        match Directives::decode(value.bytes) {
-            Ok(directives) => Some(directives),
-            Err(error) => {
-                faults.note(host, Fault::Payload, &error);
-                None
-            }
-        }
+        Some(value.bytes)
     }
 
     fn join(&mut self, host: &impl Host, faults: &Faults) {

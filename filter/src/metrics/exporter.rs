@@ -38,6 +38,8 @@ pub struct Exporter {
 struct Entry {
     hash: u64,
     names: Permission,
+    /// [`tidegate_core::Tally::fingerprint`] of what has been added.
+    added: u64,
     /// Those that have ever been more than zero, by source. Few of all there are.
     counters: Vec<Counter>,
     /// Only where this worker led.
@@ -111,6 +113,7 @@ impl Exporter {
             *entry = Some(Box::new(Entry {
                 hash,
                 names,
+                added: 0,
                 counters: Vec::new(),
                 gauges: None,
             }));
@@ -122,6 +125,10 @@ impl Exporter {
         let Some(entry) = self.entry(view) else {
             return;
         };
+        let counted = view.tally.fingerprint();
+        if core::mem::replace(&mut entry.added, counted) == counted {
+            return;
+        }
         let names = entry.names;
         // Both are sorted: one walk.
         let mut place = 0;
