@@ -171,6 +171,12 @@ impl<L> Tally<L> {
         })
     }
 
+    /// Whether room was ever scarce, or a breaker open: else nothing was shed, and no class or level counted.
+    #[must_use]
+    pub const fn knows_pressure(&self) -> bool {
+        self.pressure.is_some()
+    }
+
     /// A number that differs after every change of a count, because counts only grow: whoever publishes them knows by it
     /// that there is nothing to do. Sums and latencies are left out.
     #[must_use]

@@ -40,7 +40,7 @@ impl Engine {
         let mut packed = Vec::new();
         self.registry.for_each_in_order(|slot| {
             if slot.is_reported(now) {
-                append(&slot.report(&mut packed, now), &mut payload);
+                slot.report(&mut packed, now).write(&mut payload);
             }
         });
         Slice::new(self.worker, now, introductions, payload)

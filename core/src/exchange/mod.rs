@@ -15,14 +15,13 @@ mod envelope;
 pub(crate) mod plausible;
 mod report;
 mod slice;
-
-use serde::Deserialize;
+mod varint;
 
 pub use directives::{Directive, Directives};
 pub(crate) use directives::{Entry, UNSTAMPED};
 pub(crate) use envelope::ENVELOPE_BYTES;
 pub use report::{Introduction, LocalTrip, Report};
-pub use slice::Slice;
+pub use slice::{Reports, Slice};
 
 /// Version of both wire formats; a change to any type that is sent is a new one.
 pub const WIRE_VERSION: u8 = 5;
@@ -45,15 +44,4 @@ pub enum WireError {
         /// The field of a [`Directive`].
         field: &'static str,
     },
-}
-
-/// Values that stand one behind the other, up to the first that cannot be read.
-fn all<'a, T: Deserialize<'a> + 'a>(bytes: &'a [u8]) -> impl Iterator<Item = T> + 'a {
-    let mut rest = bytes;
-    core::iter::from_fn(move || {
-        let (value, behind) = postcard::take_from_bytes(rest).ok()?;
-        rest = behind;
-        Some(value)
-    })
-    .fuse()
 }

@@ -71,13 +71,33 @@ impl<'a> Slice<'a> {
 
     /// Upstreams that the leader may not know.
     pub fn introductions(&self) -> impl Iterator<Item = Introduction<'_>> {
-        let bytes = self.payload.get(..self.introductions);
-        super::all(bytes.unwrap_or_default())
+        let mut rest = self.payload.get(..self.introductions).unwrap_or_default();
+        core::iter::from_fn(move || {
+            let (name, behind) = postcard::take_from_bytes(rest).ok()?;
+            rest = behind;
+            Some(name)
+        })
+        .fuse()
     }
 
     /// One for every upstream in use, in the order of their hashes.
-    pub fn reports(&self) -> impl Iterator<Item = Report<'_>> {
-        let bytes = self.payload.get(self.introductions..);
-        super::all(bytes.unwrap_or_default())
+    pub fn reports(&self) -> Reports<'_> {
+        let rest = self.payload.get(self.introductions..);
+        Reports(rest.unwrap_or_default())
+    }
+}
+
+/// The reports of a slice, up to the first that cannot be read.
+#[derive(Clone, Debug)]
+pub struct Reports<'a>(&'a [u8]);
+
+impl<'a> Iterator for Reports<'a> {
+    type Item = Report<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut rest = self.0;
+        let report = Report::take(&mut rest);
+        self.0 = report.map_or(&[], |_| rest);
+        report
     }
 }

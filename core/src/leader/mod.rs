@@ -258,7 +258,8 @@ mod tests {
             counts: &[],
         }
         .with_counts(&counted, &mut bytes);
-        let payload = postcard::to_extend(&report, Vec::new()).unwrap();
+        let mut payload = Vec::new();
+        report.write(&mut payload);
         Slice::new(worker, now, 0, payload)
     }
 

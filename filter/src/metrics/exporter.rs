@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tidegate_core::{Event, UpstreamId, UpstreamKey, UpstreamView};
 
 use super::name::{Naming, upstream_labels};
-use super::sources::{READING_COUNT, READINGS, SOURCES};
+use super::sources::{READING_COUNT, READINGS, sources_of};
 use super::table::{
     FAULTS_TOTAL, LIMIT_REASONS, Metric, OVERFLOW, RECONCILED, TRANSITIONS, TRIP_REASONS,
     UPSTREAMS, WORKERS,
@@ -40,13 +40,13 @@ struct Entry {
     names: Permission,
     /// [`tidegate_core::Tally::fingerprint`] of what has been added.
     added: u64,
-    /// Those that have ever been more than zero, by source. Few of all there are.
+    /// Those that have ever been more than zero, in the order of sources. Few of all there are.
     counters: Vec<Counter>,
     /// Only where this worker led.
     gauges: Option<Box<[Gauge; READING_COUNT]>>,
 }
 
-/// One of [`SOURCES`].
+/// One of [`super::sources::SOURCES`].
 #[derive(Clone, Copy, Debug)]
 struct Counter {
     source: u8,
@@ -132,7 +132,7 @@ impl Exporter {
         let names = entry.names;
         // Both are sorted: one walk.
         let mut place = 0;
-        for (number, source) in (0_u8..).zip(&SOURCES) {
+        for (number, source) in (0_u8..).zip(sources_of(view.tally)) {
             let now = low_half(source.read(view.tally));
             let is_known = entry
                 .counters
