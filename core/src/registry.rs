@@ -198,7 +198,7 @@ impl Registry {
         config: &Config,
         directives: &Directives<'_>,
         now: Instant,
-    ) -> Vec<u64> {
+    ) -> Vec<UpstreamId> {
         let mut tripped = Vec::new();
         if directives.leader != self.leader {
             self.leader = directives.leader;
@@ -224,12 +224,12 @@ impl Registry {
             let Some(directive) = entry.directive() else {
                 continue;
             };
-            if directive.epoch != 0 {
-                tripped.push(directive.upstream);
-            }
             let followed = entry.stamp;
             match id {
                 Some(id) => {
+                    if directive.epoch != 0 {
+                        tripped.push(id);
+                    }
                     let place = self.place_mut(id);
                     let policy = config.policy(place.slot.rule);
                     place.slot.adopt(&directive, policy, now);

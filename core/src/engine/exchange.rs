@@ -148,16 +148,16 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Directives::decode`]; nothing is followed then.
-    pub fn follow(&mut self, bytes: Vec<u8>, now: Instant) -> Result<Vec<u64>, WireError> {
+    pub fn follow(&mut self, bytes: Vec<u8>, now: Instant) -> Result<Vec<UpstreamId>, WireError> {
         let registry = &self.registry;
         let directives =
             Directives::decode_news(bytes, |leader, entry| registry.follows(leader, entry))?;
         Ok(self.adopt(&directives, now))
     }
 
-    /// Follows what the leader decided; also how a fresh VM takes over what was learned. Answers with the hashes of
-    /// upstreams whose breaker has ever opened, of those that it did not follow already.
-    pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<u64> {
+    /// Follows what the leader decided; also how a fresh VM takes over what was learned. Answers with those upstreams
+    /// whose breaker has ever opened; it leaves out those of which it followed the same already.
+    pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<UpstreamId> {
         self.registry.adopt(&self.config, directives, now)
     }
 }

@@ -155,7 +155,12 @@ impl Exchange {
     }
 
     /// Leads: publishes what was decided.
-    pub fn decree(&mut self, host: &impl Host, faults: &Faults, directives: Directives<'_>) {
+    pub fn publish_directives(
+        &mut self,
+        host: &impl Host,
+        faults: &Faults,
+        directives: Directives<'_>,
+    ) {
         let written = host.set_shared(
             &self.keys.directives(),
             &directives.encode(),
@@ -165,7 +170,7 @@ impl Exchange {
     }
 
     /// Leads: publishes what was learned, about once a second. `learned` is only asked for when it is time.
-    pub fn keep(
+    pub fn save(
         &mut self,
         host: &impl Host,
         faults: &Faults,
@@ -186,7 +191,7 @@ impl Exchange {
     }
 
     /// Follows: directives that are newer than those followed last, as they were published.
-    pub fn news(&mut self, host: &impl Host, faults: &Faults) -> Option<Vec<u8>> {
+    pub fn poll(&mut self, host: &impl Host, faults: &Faults) -> Option<Vec<u8>> {
         let read = host.shared(&self.keys.directives());
         let value = faults.check(host, Fault::SharedData, read)??;
         if self.followed == Some(value.version) {
