@@ -38,6 +38,8 @@ pub(crate) struct Registry {
     leader: u64,
     /// The last stamp of directives that this worker gave as a leader. None is given twice, or a follower would miss one.
     stamp: u32,
+    /// How long the last slice was.
+    slice_bytes: usize,
 }
 
 /// One upstream.
@@ -84,6 +86,7 @@ impl Registry {
             overflowed: 0,
             leader: 0,
             stamp: UNSTAMPED,
+            slice_bytes: 0,
         }
     }
 
@@ -186,11 +189,13 @@ impl Registry {
         }
         match self.by_hash.get(&entry.upstream) {
             Some(id) => self.place(*id).follows(entry),
-            None => {
-                let learned = self.learned.get(&entry.upstream);
-                learned.is_some_and(|learned| is_same(learned.followed, entry))
-            }
+            None => self.has_learned(entry),
         }
+    }
+
+    fn has_learned(&self, entry: &Entry<'_>) -> bool {
+        let learned = self.learned.get(&entry.upstream);
+        learned.is_some_and(|learned| is_same(learned.followed, entry))
     }
 
     pub(crate) fn adopt(
@@ -212,13 +217,18 @@ impl Registry {
         }
         for entry in directives.unread() {
             let id = self.by_hash.get(&entry.upstream).copied();
-            if let Some(place) = id.map(|id| self.place_mut(id))
-                && place.follows(&entry)
-            {
-                place.slot.mark_introduced();
-                continue;
-            }
-            if id.is_none() && self.follows(directives.leader, &entry) {
+            let is_followed = match id {
+                Some(id) => {
+                    let place = self.place_mut(id);
+                    let is_followed = place.follows(&entry);
+                    if is_followed {
+                        place.slot.mark_introduced();
+                    }
+                    is_followed
+                }
+                None => self.has_learned(&entry),
+            };
+            if is_followed {
                 continue;
             }
             let Some(directive) = entry.directive() else {
@@ -275,6 +285,15 @@ impl Registry {
     pub(crate) fn next_stamp(&mut self) -> u32 {
         self.stamp = self.stamp.wrapping_add(1).max(UNSTAMPED + 1);
         self.stamp
+    }
+
+    /// How long the last slice was: the next one will be about as long.
+    pub(crate) const fn slice_bytes(&self) -> usize {
+        self.slice_bytes
+    }
+
+    pub(crate) const fn set_slice_bytes(&mut self, bytes: usize) {
+        self.slice_bytes = bytes;
     }
 
     fn place(&self, id: UpstreamId) -> &Place {

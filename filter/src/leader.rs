@@ -1,6 +1,5 @@
 //! What a leader does on every tick: it gathers, decides, tells the others, and puts gauges right.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_core::{Engine, Event, Instant, Slice, UnderWay, UpstreamId, UpstreamKey};
@@ -138,15 +137,11 @@ impl<H: Host> Leader<'_, H> {
 
     /// Upstreams whose gauge is to be looked at, with their hashes and what workers have under way with them.
     fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, UnderWay)> {
-        let unsettled: BTreeSet<u64> = self.reconciler.unsettled().collect();
         let views = self.engine.views(now);
         let watched = views.filter_map(|view| {
-            let under_way = match self.engine.under_way(view.hash) {
-                Some(under_way) => under_way,
-                None if unsettled.contains(&view.hash) => UnderWay::default(),
-                None => return None,
-            };
-            Some((view.id, view.hash, under_way))
+            let under_way = self.engine.under_way(view.hash);
+            let needs_look = self.reconciler.needs_look(view.hash, under_way.as_ref());
+            needs_look.then(|| (view.id, view.hash, under_way.unwrap_or_default()))
         });
         watched.collect()
     }
