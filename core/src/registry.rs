@@ -4,7 +4,8 @@
 //! could eat the proxy's memory. At the cap a newcomer takes the place of the one that was idle longest; when
 //! none was idle long enough, newcomers share one state, and are counted.
 
-use std::collections::BTreeMap;
+use core::iter::Peekable;
+use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
 use core::time::Duration;
@@ -48,6 +49,16 @@ struct Place {
     slot: Slot,
     /// The stamp of the directive that it follows.
     followed: u32,
+    origin: Origin,
+}
+
+/// Why an upstream is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// A request of this worker asked for it.
+    Own,
+    /// This worker leads, and others ask for it.
+    Led,
 }
 
 /// What was learned about an upstream, with the stamp of the directive that said so.
@@ -62,6 +73,7 @@ impl Place {
         Self {
             slot,
             followed: UNSTAMPED,
+            origin: Origin::Own,
         }
     }
 
@@ -73,6 +85,51 @@ impl Place {
 
 fn is_same(followed: u32, entry: &Entry<'_>) -> bool {
     entry.stamp != UNSTAMPED && entry.stamp == followed
+}
+
+fn has_learned(learned: &BTreeMap<u64, Learned>, entry: &Entry<'_>) -> bool {
+    let learned = learned.get(&entry.upstream);
+    learned.is_some_and(|learned| is_same(learned.followed, entry))
+}
+
+/// Keeps what was learned about an upstream that this worker has not seen.
+fn keep(learned: &mut BTreeMap<u64, Learned>, new: Learned, config: &Config) {
+    let upstream = new.directive.upstream;
+    learned.insert(upstream, new);
+    // At the cap some other goes, lest names long gone keep out those in use.
+    if learned.len() > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX) {
+        let other = learned.keys().find(|hash| **hash != upstream);
+        if let Some(other) = other.copied() {
+            learned.remove(&other);
+        }
+    }
+}
+
+/// Handles by hash. Hashes that grow are found by walking along, others by search.
+struct Ids<'a> {
+    by_hash: &'a BTreeMap<u64, UpstreamId>,
+    ahead: Peekable<btree_map::Iter<'a, u64, UpstreamId>>,
+    last: u64,
+}
+
+impl<'a> Ids<'a> {
+    fn new(by_hash: &'a BTreeMap<u64, UpstreamId>) -> Self {
+        Self {
+            by_hash,
+            ahead: by_hash.iter().peekable(),
+            last: 0,
+        }
+    }
+
+    fn find(&mut self, hash: u64) -> Option<UpstreamId> {
+        if hash < self.last {
+            return self.by_hash.get(&hash).copied();
+        }
+        self.last = hash;
+        while self.ahead.next_if(|(known, _)| **known < hash).is_some() {}
+        let (known, id) = self.ahead.peek()?;
+        (**known == hash).then_some(**id)
+    }
 }
 
 impl Registry {
@@ -121,16 +178,17 @@ impl Registry {
         self.by_hash.get(&hash).copied()
     }
 
-    /// All slots that have been asked for, in the order of their hashes. What all beyond the cap share may never be.
+    /// All slots that this worker has a use for, in the order of their hashes. What is kept for others may never be asked for,
+    /// nor what all beyond the cap share.
     pub(crate) fn for_each_in_order(&mut self, mut work: impl FnMut(&mut Slot)) {
         for id in self.by_hash.values() {
             let place = position(*id)
                 .and_then(|position| self.slots.get_mut(position))
                 .map(Box::as_mut)
                 .unwrap_or(&mut self.overflow);
-            let slot = &mut place.slot;
-            if *id != UpstreamId::OVERFLOW || slot.tally.get(Count::Arrivals) > 0 {
-                work(slot);
+            let is_own = *id != UpstreamId::OVERFLOW && place.origin == Origin::Own;
+            if is_own || place.slot.tally.get(Count::Arrivals) > 0 {
+                work(&mut place.slot);
             }
         }
     }
@@ -146,6 +204,22 @@ impl Registry {
             Some(id) => Some(self.slot(*id).directive()),
             None => self.learned.get(&hash).map(|learned| learned.directive),
         }
+    }
+
+    /// The handle of an upstream that another worker has told of.
+    pub(crate) fn introduce(
+        &mut self,
+        config: &Config,
+        cluster: &str,
+        route: Option<&str>,
+        now: Instant,
+    ) -> UpstreamId {
+        let is_new = self.find(UpstreamKey::hash(cluster, route)).is_none();
+        let id = self.upstream(config, cluster, route, now);
+        if is_new && id != UpstreamId::OVERFLOW {
+            self.place_mut(id).origin = Origin::Led;
+        }
+        id
     }
 
     pub(crate) fn upstream(
@@ -182,20 +256,16 @@ impl Registry {
         id
     }
 
-    /// Whether this directive of that leader is followed already.
-    pub(crate) fn follows(&self, leader: u64, entry: &Entry<'_>) -> bool {
-        if leader != self.leader {
-            return false;
+    /// Answers whether a directive of a leader is followed already. Asked in the order of hashes, it need not search.
+    pub(crate) fn following(&self) -> impl FnMut(u64, &Entry<'_>) -> bool {
+        let mut ids = Ids::new(&self.by_hash);
+        move |leader, entry| {
+            leader == self.leader
+                && match ids.find(entry.upstream) {
+                    Some(id) => self.place(id).follows(entry),
+                    None => has_learned(&self.learned, entry),
+                }
         }
-        match self.by_hash.get(&entry.upstream) {
-            Some(id) => self.place(*id).follows(entry),
-            None => self.has_learned(entry),
-        }
-    }
-
-    fn has_learned(&self, entry: &Entry<'_>) -> bool {
-        let learned = self.learned.get(&entry.upstream);
-        learned.is_some_and(|learned| is_same(learned.followed, entry))
     }
 
     pub(crate) fn adopt(
@@ -215,60 +285,56 @@ impl Registry {
                 learned.followed = UNSTAMPED;
             }
         }
+        let Self {
+            by_hash,
+            slots,
+            overflow,
+            learned,
+            ..
+        } = self;
+        let mut ids = Ids::new(by_hash);
         for entry in directives.unread() {
-            let id = self.by_hash.get(&entry.upstream).copied();
-            let is_followed = match id {
-                Some(id) => {
-                    let place = self.place_mut(id);
-                    let is_followed = place.follows(&entry);
-                    if is_followed {
-                        place.slot.mark_introduced();
-                    }
-                    is_followed
-                }
-                None => self.has_learned(&entry),
+            let id = ids.find(entry.upstream);
+            let place = id.map(|id| {
+                position(id)
+                    .and_then(|position| slots.get_mut(position))
+                    .map(Box::as_mut)
+                    .unwrap_or(overflow)
+            });
+            let is_followed = match &place {
+                Some(place) => place.follows(&entry),
+                None => has_learned(learned, &entry),
             };
-            if is_followed {
-                continue;
-            }
-            let Some(directive) = entry.directive() else {
-                continue;
-            };
-            let followed = entry.stamp;
-            match id {
-                Some(id) => {
-                    if directive.epoch != 0 {
-                        tripped.push(id);
+            match place {
+                Some(place) => {
+                    if !is_followed {
+                        let Some(directive) = entry.directive() else {
+                            continue;
+                        };
+                        let policy = config.policy(place.slot.rule);
+                        place.slot.adopt(&directive, policy, now);
+                        place.followed = entry.stamp;
+                        tripped.extend(id.filter(|_| directive.epoch != 0));
                     }
-                    let place = self.place_mut(id);
-                    let policy = config.policy(place.slot.rule);
-                    place.slot.adopt(&directive, policy, now);
                     place.slot.mark_introduced();
-                    place.followed = followed;
                 }
+                None if is_followed => {}
                 None => {
-                    let learned = Learned {
-                        directive,
-                        followed,
-                    };
-                    self.learn(learned, config);
+                    if let Some(directive) = entry.directive() {
+                        let followed = entry.stamp;
+                        keep(
+                            learned,
+                            Learned {
+                                directive,
+                                followed,
+                            },
+                            config,
+                        );
+                    }
                 }
             }
         }
         tripped
-    }
-
-    /// Keeps what was learned about an upstream that this worker has not seen.
-    fn learn(&mut self, learned: Learned, config: &Config) {
-        let upstream = learned.directive.upstream;
-        self.learned.insert(upstream, learned);
-        // At the cap some other goes, lest names long gone keep out those in use.
-        if self.learned.len() > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX) {
-            let other = self.learned.keys().find(|hash| **hash != upstream);
-            if let Some(other) = other.copied() {
-                self.learned.remove(&other);
-            }
-        }
     }
 
     pub(crate) fn follow_config(&mut self, config: &Config, now: Instant) {
@@ -364,6 +430,19 @@ fn new_slot(config: &Config, cluster: &str, route: Option<&str>, now: Instant) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn handles_are_found_in_any_order() {
+        let by_hash = (0..50).map(|it| (7 * it, UpstreamId(u32::try_from(it).unwrap())));
+        let by_hash = BTreeMap::from_iter(by_hash);
+        for step in [1, 3, 7, 50, 101] {
+            let mut ids = Ids::new(&by_hash);
+            for index in 0..700 {
+                let hash = index * step % 400;
+                assert_eq!(ids.find(hash), by_hash.get(&hash).copied(), "{step} {hash}");
+            }
+        }
+    }
 
     fn config() -> Config {
         let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"maxUpstreams":2}"#;

@@ -62,7 +62,7 @@ impl<H: Host> Leader<'_, H> {
     /// The upstreams whose names stand in the slices, with their counts ready to be used.
     fn introduce_all(&mut self, slices: &[Slice<'_>], now: Instant) {
         for name in slices.iter().flat_map(Slice::introductions) {
-            let id = self.engine.upstream(name.cluster, name.route, now);
+            let id = self.engine.introduce(&name, now);
             self.upstreams.introduce(self.engine, id, self.proxy);
             if name.tripped {
                 self.upstreams.expect_probes(id);

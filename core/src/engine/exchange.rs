@@ -10,7 +10,7 @@ use super::Engine;
 use crate::breaker::Transition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, ENVELOPE_BYTES, Slice, WireError};
+use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, WireError};
 use crate::leader::{Leader, Surroundings, UnderWay};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -65,6 +65,13 @@ impl Engine {
         directives.zip(events)
     }
 
+    /// The handle of an upstream that a slice introduces. A leader decides about it, and reports it only when its own
+    /// requests ask for it.
+    pub fn introduce(&mut self, name: &Introduction<'_>, now: Instant) -> UpstreamId {
+        let (cluster, route) = (name.cluster, name.route);
+        self.registry.introduce(&self.config, cluster, route, now)
+    }
+
     /// One round of the laws, upstream by upstream.
     fn round(
         &mut self,
@@ -78,7 +85,7 @@ impl Engine {
         let mut nameless = BTreeSet::new();
         for (hash, name) in walk.introductions() {
             let (config, registry) = (&self.config, &mut self.registry);
-            if registry.upstream(config, name.cluster, name.route, now) == UpstreamId::OVERFLOW {
+            if registry.introduce(config, name.cluster, name.route, now) == UpstreamId::OVERFLOW {
                 nameless.insert(hash);
             }
         }
@@ -143,9 +150,7 @@ impl Engine {
     /// # Errors
     /// As [`Directives::decode`]; nothing is followed then.
     pub fn follow(&mut self, bytes: Vec<u8>, now: Instant) -> Result<Vec<UpstreamId>, WireError> {
-        let registry = &self.registry;
-        let directives =
-            Directives::decode_news(bytes, |leader, entry| registry.follows(leader, entry))?;
+        let directives = Directives::decode_news(bytes, self.registry.following())?;
         Ok(self.adopt(&directives, now))
     }
 
@@ -206,6 +211,48 @@ mod tests {
         let bytes = slice.clone().encode();
         assert_eq!(Slice::decode(bytes.as_slice()), Ok(slice.clone()));
         assert_eq!(Slice::decode(bytes), Ok(slice));
+    }
+
+    #[test]
+    fn a_leader_reports_what_others_ask_for_only_when_it_is_asked_itself() {
+        let (mut engine, mut leader) = (worker(1), worker(2));
+        use_once(&mut engine, "a");
+        let slice = engine.slice(Instant::ZERO);
+        for name in slice.introductions() {
+            leader.introduce(&name, Instant::ZERO);
+        }
+        assert_eq!(leader.slice(Instant::ZERO).reports().count(), 0);
+        use_once(&mut leader, "a");
+        assert_eq!(leader.slice(Instant::ZERO).reports().count(), 1);
+    }
+
+    #[test]
+    fn a_worker_passes_by_what_it_follows_and_follows_all_of_another_leader() {
+        let (mut engine, mut leader) = (worker(1), worker(2));
+        use_once(&mut engine, "a");
+        let at = |ticks: u32| Instant::ZERO + Duration::from_millis(100) * ticks;
+        let mut round = |leader: &mut Engine, ticks| {
+            engine.tick(&mut Unshared, at(ticks));
+            let slices = [engine.slice(at(ticks))];
+            let decided = leader.decide(&slices, &mut Unshared, at(ticks));
+            decided.map(|(directives, _)| {
+                let mut is_followed = engine.registry.following();
+                let news = directives
+                    .unread()
+                    .filter(|entry| !is_followed(directives.leader, entry));
+                let news = news.count();
+                drop(is_followed);
+                assert!(engine.follow(directives.encode(), at(ticks)).is_ok());
+                news
+            })
+        };
+        assert_eq!(round(&mut leader, 1), None, "begins to lead");
+        assert_eq!(round(&mut leader, 2), Some(1));
+        let news: usize = (3..12).filter_map(|tick| round(&mut leader, tick)).sum();
+        assert!(news < 3, "at rest: {news}");
+        let mut other = worker(3);
+        let news: usize = (13..20).filter_map(|tick| round(&mut other, tick)).sum();
+        assert!(news > 0);
     }
 
     #[test]
