@@ -21,11 +21,10 @@ use tidegate_core::reply::LocalReply;
 use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
 
 use crate::api::{Headers, Host, attribute};
-use crate::exchange::lease::Duty;
 use crate::faults::{Fault, Faults};
 use crate::gauges::HostCounters;
 use crate::plugin::Plugin;
-use crate::request::{Asked, Curiosity};
+use crate::request::HeaderFetch;
 
 /// What Envoy is to do with the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,42 +68,42 @@ impl<H: Host> Stream<H> {
         if !plugin.engine.config().enabled() {
             return Next::Continue;
         }
-        let read = plugin.host.attribute(attribute::CLUSTER);
-        let Some(Some(cluster)) = plugin.faults.check(&plugin.host, Fault::Read, read) else {
+        let read = plugin.proxy.host.attribute(attribute::CLUSTER);
+        let Some(Some(cluster)) = plugin
+            .proxy
+            .faults
+            .check(&plugin.proxy.host, Fault::Read, read)
+        else {
             return Next::Continue;
         };
-        plugin.duty = Duty::Serving;
+        plugin.coordination.serve();
         let now = plugin.now();
         let cluster = String::from_utf8_lossy(&cluster);
         let route = plugin.read_route();
         let id = plugin.upstream(&cluster, route.as_deref(), now);
         plugin.read_endpoints(id, now);
-        let mut request = Asked::new(
-            &plugin.host,
-            &plugin.rules,
-            &plugin.faults,
-            plugin.curiosity,
-            length,
-        );
+        let mut request = plugin.requests.current(&plugin.proxy, length);
         if request.is_passed_by() {
             return Next::Continue;
         }
-        let mut counters = plugin
-            .gauges
-            .counters(&plugin.host, &plugin.naming, &plugin.faults);
+        let mut counters = plugin.upstreams.counters(&plugin.proxy);
         let decision = plugin.engine.admit(id, &mut request, &mut counters, now);
         let protocol = request.protocol();
         match decision {
             Decision::Admit(permit) => {
-                plugin.curiosity = Curiosity::Little;
+                plugin.requests.expect(HeaderFetch::Single);
                 self.permit = Some(permit);
                 Next::Continue
             }
             Decision::Shed(shed) => {
-                plugin.curiosity = Curiosity::Much;
+                plugin.requests.expect(HeaderFetch::All);
                 let reply = LocalReply::new(plugin.engine.policy(id).shed(), &shed, protocol);
-                let sent = plugin.host.send_local_reply(&reply);
-                match plugin.faults.check(&plugin.host, Fault::LocalReply, sent) {
+                let sent = plugin.proxy.host.send_local_reply(&reply);
+                match plugin
+                    .proxy
+                    .faults
+                    .check(&plugin.proxy.host, Fault::LocalReply, sent)
+                {
                     Some(()) => Next::Answered,
                     None => Next::Continue,
                 }
@@ -127,10 +126,8 @@ impl<H: Host> Stream<H> {
         };
         let plugin = &mut *guard;
         let now = plugin.now();
-        let answer = judge(&plugin.host, &plugin.faults, length);
-        let mut counters = plugin
-            .gauges
-            .counters(&plugin.host, &plugin.naming, &plugin.faults);
+        let answer = judge(&plugin.proxy.host, &plugin.proxy.faults, length);
+        let mut counters = plugin.upstreams.counters(&plugin.proxy);
         if answer.by == By::Upstream {
             let outcome = answer.outcome;
             plugin.engine.respond(permit, outcome, &mut counters, now);
@@ -174,7 +171,11 @@ impl<H: Host> Stream<H> {
                 .try_borrow()
                 .ok()
                 .and_then(|plugin| {
-                    grpc_outcome(&plugin.host, &plugin.faults, Headers::ResponseTrailers)
+                    grpc_outcome(
+                        &plugin.proxy.host,
+                        &plugin.proxy.faults,
+                        Headers::ResponseTrailers,
+                    )
                 })
                 .unwrap_or(Outcome::Success),
             verdict => verdict,
@@ -195,9 +196,7 @@ impl<H: Host> Stream<H> {
         };
         let plugin = &mut *guard;
         let now = plugin.now();
-        let mut counters = plugin
-            .gauges
-            .counters(&plugin.host, &plugin.naming, &plugin.faults);
+        let mut counters = plugin.upstreams.counters(&plugin.proxy);
         step(&mut plugin.engine, permit, &mut counters, now);
     }
 
@@ -208,9 +207,7 @@ impl<H: Host> Stream<H> {
         if let Some(permit) = self.permit.take() {
             let plugin = &mut *guard;
             let now = plugin.now();
-            let mut counters = plugin
-                .gauges
-                .counters(&plugin.host, &plugin.naming, &plugin.faults);
+            let mut counters = plugin.upstreams.counters(&plugin.proxy);
             plugin.engine.complete(permit, outcome, &mut counters, now);
         }
     }
@@ -222,8 +219,11 @@ impl<H: Host> Drop for Stream<H> {
             return;
         }
         let flags = self.plugin.try_borrow().ok().and_then(|plugin| {
-            let read = plugin.host.attribute(attribute::FLAGS);
-            let bytes = plugin.faults.check(&plugin.host, Fault::Read, read)??;
+            let read = plugin.proxy.host.attribute(attribute::FLAGS);
+            let bytes = plugin
+                .proxy
+                .faults
+                .check(&plugin.proxy.host, Fault::Read, read)??;
             let bytes = bytes.first_chunk::<8>()?;
             Some(ResponseFlags(u64::from_le_bytes(*bytes)))
         });
