@@ -134,6 +134,11 @@ impl Evidence {
         }
     }
 
+    /// A success that turned out to be none: takes back what it said.
+    pub(crate) fn retract(&mut self, thresholds: &Thresholds) {
+        self.score -= thresholds.weights.success;
+    }
+
     /// A failure: speaks for one. Whatever is decided, the evidence starts anew.
     pub(crate) fn failure(&mut self, load: u32, thresholds: &Thresholds) -> Finding {
         self.failures.add(load);

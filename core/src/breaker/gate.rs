@@ -143,6 +143,15 @@ impl Gate {
         }
     }
 
+    /// A success that was heard turned out to be none.
+    pub(crate) fn retract(&mut self, thresholds: &Thresholds) {
+        match self.state {
+            BreakerState::Closed => self.evidence.retract(thresholds),
+            BreakerState::Ramp { .. } => self.evidence.retract(&thresholds.in_ramp()),
+            BreakerState::Open { .. } => {}
+        }
+    }
+
     /// Closes the gate on this worker's own evidence, until the leader says otherwise.
     pub(crate) fn trip_locally(&mut self, reason: TripReason, state: BreakerState, now: Instant) {
         let own = self.own.get_or_insert_default();

@@ -18,6 +18,8 @@ pub const STANDING_AFTER: Duration = Duration::from_millis(300);
 /// ... or for so many mean latencies, if that is longer.
 const STANDING_OF_MEAN: f64 = 3.0;
 const COSTLY: f64 = 0.5;
+/// One that has refused nothing for so long is no queue.
+const SLOWER_AFTER: Duration = Duration::from_secs(2);
 /// Growth in one window that refused requests without a queue.
 const GROWTH: f64 = 1.25;
 /// What is left of such growth after a second in which it was not needed.
@@ -30,6 +32,8 @@ pub(super) struct Cruise {
     grown: f64,
     /// There has been a queue since.
     queue_since: Option<Instant>,
+    /// And the fast requests have been slower than without one since.
+    busy_since: Option<Instant>,
     /// Since then requests were refused.
     has_refused: bool,
 }
@@ -46,7 +50,16 @@ impl Cruise {
     /// Nothing was in flight at the end of a window without an answer.
     pub(super) const fn run_empty(&mut self) {
         self.queue_since = None;
+        self.busy_since = None;
         self.has_refused = false;
+    }
+
+    /// Whether a queue has been there for long, and nothing was refused: then it is none, but a service that takes longer.
+    pub(super) fn is_slower(&self, now: Instant) -> bool {
+        !self.has_refused
+            && self
+                .busy_since
+                .is_some_and(|since| now.saturating_since(since) >= SLOWER_AFTER)
     }
 
     /// One window, in which `in_force` held; none where that was no limit for queues. True when a queue stands.
@@ -69,6 +82,7 @@ impl Cruise {
             return false;
         }
         self.grown = 0.0;
+        let _ = self.busy_since.get_or_insert(now);
         self.has_refused |= window.is_refusing;
         if window.cost < affordable * COSTLY {
             self.queue_since = None;

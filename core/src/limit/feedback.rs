@@ -61,7 +61,7 @@ impl SloFeedback {
         if self.late > allowed {
             self.gain = (self.gain * CUT).max(MIN);
         } else if self.late + self.more <= allowed {
-            self.gain = (self.gain + STEP).min(most);
+            self.gain = (self.gain + STEP * if most > 1.0 { 3.0 } else { 1.0 }).min(most);
         }
         *self = Self { gain: self.gain, ..Self::FULL };
     }

@@ -37,6 +37,9 @@ const BEAT: Duration = Duration::from_secs(4);
 /// Most that one step changes the limit by.
 const STEP_DOWN: f64 = 0.75;
 const STEP_UP: f64 = 1.5;
+/// A trial after so few answers goes further down: chance hides the effect of a small step.
+const FEW: f64 = 100.0;
+const DEEP_DOWN: f64 = 0.5;
 /// The least step up.
 const CREEP_UP: f64 = 1.1;
 /// A queue between these shares of the wait wanted is left as it is.
@@ -220,7 +223,8 @@ impl Hold {
     fn try_out(&mut self, before: Point) {
         let from = self.limit;
         self.phase = Phase::Trial { from, before };
-        self.change(from * STEP_DOWN);
+        let is_few = before.answers < FEW;
+        self.change(from * if is_few { DEEP_DOWN } else { STEP_DOWN });
     }
 
     /// More was measured at this limit. Answers with all of it.

@@ -12,6 +12,8 @@ use crate::time::Instant;
 
 /// With less than this share of the limit in flight, there is room.
 const ROOM: f64 = 0.5;
+/// A floor is in doubt while more than this share of the requests is refused.
+const DOUBTFUL_SHARE: f64 = 0.2;
 
 impl Limiter {
     /// Everything that a complete window teaches, in the order in which one needs the other.
@@ -52,8 +54,11 @@ impl Limiter {
             State::Cruise(cruise) => {
                 let mean = self.floor.mean;
                 let stands = cruise.update(&stats, mean, affordable, in_force, now);
+                let is_slower = cruise.is_slower(now);
                 if stands || is_doubtful {
                     self.enter_hold(terms.slo);
+                } else if is_slower && stats.is_busy {
+                    self.floor.learn(window, quantile);
                 }
             }
             State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
@@ -73,7 +78,7 @@ impl Limiter {
                 self.hold_feedback.weigh(window, stats.delay, affordable * HELD_SHARE, target, 50.0, 0.0, 1.0);
             }
             State::Cruise(_) => {
-                self.burst_feedback.weigh(window, stats.delay, affordable, target, 500.0, refused, 1.3);
+                self.burst_feedback.weigh(window, stats.delay, affordable, target, 500.0, refused, 1.5);
             }
         }
     }
@@ -89,7 +94,7 @@ impl Limiter {
             self.doubtful_since = None;
             return false;
         }
-        if self.floor.is_proven() {
+        if self.floor.is_proven() || stats.refused_share <= DOUBTFUL_SHARE {
             return false;
         }
         let since = *self.doubtful_since.get_or_insert(now);

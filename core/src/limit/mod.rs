@@ -55,7 +55,7 @@ const SURGE: f64 = 0.2;
 /// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
 const OBJECTIVE_USED: f64 = 0.95;
 /// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
-const HARMLESS: f64 = 0.5;
+const HARMLESS: f64 = 0.7;
 /// Weight of the newest round in the mean of uploads under way, and the least that matters.
 const UPLOADING_WEIGHT: f64 = 0.2;
 const MIN_UPLOADING: f64 = 0.05;
@@ -241,7 +241,8 @@ impl Limiter {
         let capacity = self.capacity.value();
         let carried = capacity * self.floor.mean;
         // What keeps the upstream busy between arrivals waits as well.
-        let queue = (capacity * self.affordable(terms.slo) * self.burst_feedback.gain()).max(headroom(carried, self.endpoints));
+        let wait = self.burst_wait(terms.slo);
+        let queue = (capacity * wait).max(headroom(carried, self.endpoints));
         let grown = match &self.state {
             State::Cruise(cruise) => cruise.grown(),
             State::Hold(_) => 0.0,
@@ -263,14 +264,29 @@ impl Limiter {
 
     /// How long a request may wait within the objective, in seconds: what is left after serving.
     fn affordable(&self, slo: &Slo) -> f64 {
+        self.wait_at(slo, 1.0)
+    }
+
+    /// How long bursts may wait, as they have turned out so far.
+    fn burst_wait(&self, slo: &Slo) -> f64 {
+        self.wait_at(slo, self.burst_feedback.gain())
+    }
+
+    /// What the objective leaves after serving. The last in a queue is served within the mean as often as not, within the
+    /// tail nearly always: a `gain` of 1 is halfway, and below a half there is less than the tail leaves.
+    fn wait_at(&self, slo: &Slo, gain: f64) -> f64 {
         let target = slo.latency_target().as_secs_f64();
         let used = target * OBJECTIVE_USED;
         let quantile = slo.latency_quantile().as_f64();
         match self.floor.tail_within(used, quantile) {
-            // The last in a queue is served within the mean as often as not, within the tail nearly always.
             Some(tail) => {
-                let service = f64::midpoint(tail, self.floor.mean.min(tail));
-                (used - service).max(target * MIN_WAIT)
+                let left = (used - tail).max(target * MIN_WAIT);
+                let spread = (tail - self.floor.mean).max(0.0);
+                if gain < 0.5 {
+                    left * gain * 2.0
+                } else {
+                    left + spread * (gain - 0.5)
+                }
             }
             None => (target * UNREACHABLE_WAIT).max(self.floor.mean),
         }

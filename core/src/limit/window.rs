@@ -33,6 +33,8 @@ pub(super) struct WindowStats {
     pub(super) is_busy: bool,
     /// Whether requests were refused for want of room.
     pub(super) is_refusing: bool,
+    /// Which share of the arrivals, 0..=1.
+    pub(super) refused_share: f64,
 }
 
 impl WindowStats {
@@ -46,6 +48,8 @@ impl WindowStats {
         };
         let throughput = window.throughput();
         let is_delayed = delay > (floor.mean * BUSY_DELAY).max(MIN_BUSY_DELAY);
+        #[expect(clippy::cast_precision_loss, reason = "counts of one window stay far below 2^53")]
+        let refused = window.tally.refused_for_load() as f64;
         Some(Self {
             span: window.span.as_secs_f64(),
             throughput,
@@ -56,7 +60,8 @@ impl WindowStats {
             delay,
             cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
             is_busy: is_delayed && throughput * delay >= MIN_QUEUE,
-            is_refusing: window.tally.refused_for_load() > 0,
+            is_refusing: refused > 0.0,
+            refused_share: refused / window.count(Count::Arrivals).max(1.0),
         })
     }
 

@@ -104,24 +104,27 @@ impl Slot {
             self.tally.add(Count::Stale, u64::from(is_stale));
             return None;
         }
-        let took_back = permit.answer == Some(Answer::Success);
+        let says_otherwise = !matches!(outcome, Outcome::Success | Outcome::Cancelled);
+        if says_otherwise && permit.answer == Some(Answer::Success) {
+            // A gRPC status in the trailers, or a response that broke off.
+            self.tally.add(Count::Retracted, 1);
+            self.gate.retract(&self.thresholds);
+        }
         match outcome {
             // Its headers said so.
             Outcome::Success => return None,
             Outcome::Failure(_) => {
                 self.tally.add(Count::Failures, 1);
-                self.tally.add(Count::Retracted, u64::from(took_back));
                 self.tally
                     .add_load(Count::FailureLoad, Count::FailureLoadSquares, permit.load);
             }
             Outcome::Overload { retry_after } => {
                 self.tally.add(Count::Overloads, 1);
-                self.tally.add(Count::Retracted, u64::from(took_back));
                 self.tally
                     .add_load(Count::FailureLoad, Count::FailureLoadSquares, permit.load);
                 self.see_retry_after(retry_after.unwrap_or_default());
             }
-            Outcome::Ignored => self.tally.add(Count::Ignored, u64::from(!took_back)),
+            Outcome::Ignored => self.tally.add(Count::Ignored, 1),
             Outcome::Cancelled => self.learn_departure(permit, policy, now),
         }
         if permit.purpose == Purpose::Probe {
