@@ -211,9 +211,10 @@ impl Server {
         if demand.is_broken_off(&endpoint.stages, request.at) {
             return Verdict::NOTHING;
         }
+        let haste = demand.haste(budget, slo.latency);
         let admitted = endpoint
             .room
-            .admits(&endpoint.stages, &demand, request.at, budget);
+            .admits(&endpoint.stages, &demand, request.at, haste);
         let good = endpoint.room.good_share(&demand, request.at, budget);
         Verdict {
             admitted,
@@ -270,17 +271,17 @@ impl Endpoint {
 }
 
 impl Room {
-    /// Whether a request that is complete at `at` gets its moment within `budget`; it takes its place then.
+    /// Whether a request that is complete at `at` waits no longer than it may; it takes its place then.
     fn admits(
         &mut self,
         stages: &Stages,
         demand: &Demand<'_>,
         at: Duration,
-        budget: Duration,
+        haste: (Duration, Duration),
     ) -> bool {
         match self {
-            Self::Fluid(fluid) => fluid.admits(stages, demand, at, budget),
-            Self::Slots(slots) => slots.admits(demand, at, budget),
+            Self::Fluid(fluid) => fluid.admits(stages, demand, at, haste),
+            Self::Slots(slots) => slots.admits(demand, at, haste),
         }
     }
 
