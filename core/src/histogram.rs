@@ -123,7 +123,25 @@ impl GrowingHistogram {
     pub fn counts(&self) -> impl Iterator<Item = u16> + '_ {
         self.0.iter().copied()
     }
+
+    /// The buckets that are not empty with their counts, lowest bucket first. Most are, so they are passed by in fours.
+    pub(crate) fn for_each_filled(&self, mut work: impl FnMut(usize, u16)) {
+        let (fours, _) = self.0.as_chunks::<4>();
+        for (index, four) in fours.iter().enumerate() {
+            if *four == [0; 4] {
+                continue;
+            }
+            for (place, count) in four.iter().enumerate() {
+                if *count != 0 {
+                    work(4 * index + place, *count);
+                }
+            }
+        }
+    }
 }
+
+// None is left over when they are taken in fours.
+const _: () = assert!(BUCKETS.is_multiple_of(4));
 
 /// The quantile, in seconds, of weights by bucket, interpolated within the bucket.
 pub(crate) fn quantile_of(

@@ -4,13 +4,14 @@
 //! could eat the proxy's memory. At the cap a newcomer takes the place of the one that was idle longest; when
 //! none was idle long enough, newcomers share one state, and are counted.
 
-use std::collections::BTreeMap;
+use core::iter::Peekable;
+use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
 use core::time::Duration;
 
 use crate::config::{Config, RuleIndex, UpstreamName};
-use crate::exchange::{Directive, Directives};
+use crate::exchange::{Directive, Directives, Entry, UNSTAMPED};
 use crate::slot::Slot;
 use crate::tally::Count;
 use crate::time::Instant;
@@ -24,18 +25,111 @@ pub const OVERFLOW: &str = "_overflow";
 /// All slots of one worker.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    overflow: Slot,
+    overflow: Place,
     #[expect(
         clippy::vec_box,
         reason = "a vector of slots is copied as it grows, and a VM's memory never shrinks"
     )]
-    slots: Vec<Box<Slot>>,
+    slots: Vec<Box<Place>>,
     by_hash: BTreeMap<u64, UpstreamId>,
     /// What was learned about upstreams that this worker has not seen.
-    learned: BTreeMap<u64, Directive>,
+    learned: BTreeMap<u64, Learned>,
     overflowed: u64,
     /// Whose directives were followed last.
     leader: u64,
+    /// The last stamp of directives that this worker gave as a leader. None is given twice, or a follower would miss one.
+    stamp: u32,
+    /// How long the last slice was.
+    slice_bytes: usize,
+}
+
+/// One upstream.
+#[derive(Debug)]
+struct Place {
+    slot: Slot,
+    /// The stamp of the directive that it follows.
+    followed: u32,
+    origin: Origin,
+}
+
+/// Why an upstream is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// A request of this worker asked for it.
+    Own,
+    /// This worker leads, and others ask for it.
+    Led,
+}
+
+/// What was learned about an upstream, with the stamp of the directive that said so.
+#[derive(Debug)]
+struct Learned {
+    directive: Directive,
+    followed: u32,
+}
+
+impl Place {
+    const fn new(slot: Slot) -> Self {
+        Self {
+            slot,
+            followed: UNSTAMPED,
+            origin: Origin::Own,
+        }
+    }
+
+    /// Whether this directive of the same leader would change nothing.
+    fn follows(&self, entry: &Entry<'_>) -> bool {
+        is_same(self.followed, entry) && !self.slot.gate.is_ahead()
+    }
+}
+
+fn is_same(followed: u32, entry: &Entry<'_>) -> bool {
+    entry.stamp != UNSTAMPED && entry.stamp == followed
+}
+
+fn has_learned(learned: &BTreeMap<u64, Learned>, entry: &Entry<'_>) -> bool {
+    let learned = learned.get(&entry.upstream);
+    learned.is_some_and(|learned| is_same(learned.followed, entry))
+}
+
+/// Keeps what was learned about an upstream that this worker has not seen.
+fn keep(learned: &mut BTreeMap<u64, Learned>, new: Learned, config: &Config) {
+    let upstream = new.directive.upstream;
+    learned.insert(upstream, new);
+    // At the cap some other goes, lest names long gone keep out those in use.
+    if learned.len() > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX) {
+        let other = learned.keys().find(|hash| **hash != upstream);
+        if let Some(other) = other.copied() {
+            learned.remove(&other);
+        }
+    }
+}
+
+/// Handles by hash. Hashes that grow are found by walking along, others by search.
+struct Ids<'a> {
+    by_hash: &'a BTreeMap<u64, UpstreamId>,
+    ahead: Peekable<btree_map::Iter<'a, u64, UpstreamId>>,
+    last: u64,
+}
+
+impl<'a> Ids<'a> {
+    fn new(by_hash: &'a BTreeMap<u64, UpstreamId>) -> Self {
+        Self {
+            by_hash,
+            ahead: by_hash.iter().peekable(),
+            last: 0,
+        }
+    }
+
+    fn find(&mut self, hash: u64) -> Option<UpstreamId> {
+        if hash < self.last {
+            return self.by_hash.get(&hash).copied();
+        }
+        self.last = hash;
+        while self.ahead.next_if(|(known, _)| **known < hash).is_some() {}
+        let (known, id) = self.ahead.peek()?;
+        (**known == hash).then_some(**id)
+    }
 }
 
 impl Registry {
@@ -43,28 +137,24 @@ impl Registry {
         let overflow = new_slot(config, OVERFLOW, None, now);
         Self {
             by_hash: BTreeMap::from([(overflow.hash, UpstreamId::OVERFLOW)]),
-            overflow,
+            overflow: Place::new(overflow),
             slots: Vec::new(),
             learned: BTreeMap::new(),
             overflowed: 0,
             leader: 0,
+            stamp: UNSTAMPED,
+            slice_bytes: 0,
         }
     }
 
     /// The slot of a handle; the shared one for a handle of nobody's.
     pub(crate) fn slot(&self, id: UpstreamId) -> &Slot {
-        position(id)
-            .and_then(|position| self.slots.get(position))
-            .map(Box::as_ref)
-            .unwrap_or(&self.overflow)
+        &self.place(id).slot
     }
 
     /// The same, to change it.
     pub(crate) fn slot_mut(&mut self, id: UpstreamId) -> &mut Slot {
-        position(id)
-            .and_then(|position| self.slots.get_mut(position))
-            .map(Box::as_mut)
-            .unwrap_or(&mut self.overflow)
+        &mut self.place_mut(id).slot
     }
 
     /// All slots, the shared one first.
@@ -72,7 +162,7 @@ impl Registry {
         core::iter::once(&self.overflow)
             .chain(self.slots.iter().map(Box::as_ref))
             .zip(0..)
-            .map(|(slot, id)| (UpstreamId(id), slot))
+            .map(|(place, id)| (UpstreamId(id), &place.slot))
     }
 
     /// The same, to change them.
@@ -80,7 +170,7 @@ impl Registry {
         core::iter::once(&mut self.overflow)
             .chain(self.slots.iter_mut().map(Box::as_mut))
             .zip(0..)
-            .map(|(slot, id)| (UpstreamId(id), slot))
+            .map(|(place, id)| (UpstreamId(id), &mut place.slot))
     }
 
     /// The handle of an upstream that is kept.
@@ -88,15 +178,17 @@ impl Registry {
         self.by_hash.get(&hash).copied()
     }
 
-    /// All slots that have been asked for, in the order of their hashes. What all beyond the cap share may never be.
+    /// All slots that this worker has a use for, in the order of their hashes. What is kept for others may never be asked for,
+    /// nor what all beyond the cap share.
     pub(crate) fn for_each_in_order(&mut self, mut work: impl FnMut(&mut Slot)) {
         for id in self.by_hash.values() {
-            let slot = position(*id)
+            let place = position(*id)
                 .and_then(|position| self.slots.get_mut(position))
                 .map(Box::as_mut)
                 .unwrap_or(&mut self.overflow);
-            if *id != UpstreamId::OVERFLOW || slot.tally.get(Count::Arrivals) > 0 {
-                work(slot);
+            let is_own = *id != UpstreamId::OVERFLOW && place.origin == Origin::Own;
+            if is_own || place.slot.tally.get(Count::Arrivals) > 0 {
+                work(&mut place.slot);
             }
         }
     }
@@ -110,8 +202,24 @@ impl Registry {
     pub(crate) fn directive(&self, hash: u64) -> Option<Directive> {
         match self.by_hash.get(&hash) {
             Some(id) => Some(self.slot(*id).directive()),
-            None => self.learned.get(&hash).copied(),
+            None => self.learned.get(&hash).map(|learned| learned.directive),
         }
+    }
+
+    /// The handle of an upstream that another worker has told of.
+    pub(crate) fn introduce(
+        &mut self,
+        config: &Config,
+        cluster: &str,
+        route: Option<&str>,
+        now: Instant,
+    ) -> UpstreamId {
+        let is_new = self.find(UpstreamKey::hash(cluster, route)).is_none();
+        let id = self.upstream(config, cluster, route, now);
+        if is_new && id != UpstreamId::OVERFLOW {
+            self.place_mut(id).origin = Origin::Led;
+        }
+        id
     }
 
     pub(crate) fn upstream(
@@ -136,15 +244,28 @@ impl Registry {
             return UpstreamId::OVERFLOW;
         };
         let mut slot = new_slot(config, cluster, route, now);
-        if let Some(directive) = self.learned.remove(&hash) {
-            slot.adopt(&directive, config.policy(slot.rule), now);
+        if let Some(learned) = self.learned.remove(&hash) {
+            slot.adopt(&learned.directive, config.policy(slot.rule), now);
         }
+        let new = Place::new(slot);
         self.by_hash.insert(hash, id);
         match position(id).and_then(|position| self.slots.get_mut(position)) {
-            Some(place) => **place = slot,
-            None => self.slots.push(Box::new(slot)),
+            Some(place) => **place = new,
+            None => self.slots.push(Box::new(new)),
         }
         id
+    }
+
+    /// Answers whether a directive of a leader is followed already. Asked in the order of hashes, it need not search.
+    pub(crate) fn following(&self) -> impl FnMut(u64, &Entry<'_>) -> bool {
+        let mut ids = Ids::new(&self.by_hash);
+        move |leader, entry| {
+            leader == self.leader
+                && match ids.find(entry.upstream) {
+                    Some(id) => self.place(id).follows(entry),
+                    None => has_learned(&self.learned, entry),
+                }
+        }
     }
 
     pub(crate) fn adopt(
@@ -152,35 +273,63 @@ impl Registry {
         config: &Config,
         directives: &Directives<'_>,
         now: Instant,
-    ) -> Vec<u64> {
+    ) -> Vec<UpstreamId> {
         let mut tripped = Vec::new();
         if directives.leader != self.leader {
             self.leader = directives.leader;
-            self.slots_mut().for_each(|(_, slot)| slot.mark_unknown());
-        }
-        for directive in directives.entries() {
-            if directive.epoch != 0 {
-                tripped.push(directive.upstream);
+            for place in self.places_mut() {
+                place.slot.mark_unknown();
+                place.followed = UNSTAMPED;
             }
-            match self.by_hash.get(&directive.upstream) {
-                Some(id) => {
-                    let slot = self.slot_mut(*id);
-                    slot.adopt(&directive, config.policy(slot.rule), now);
-                    slot.mark_introduced();
+            for learned in self.learned.values_mut() {
+                learned.followed = UNSTAMPED;
+            }
+        }
+        let Self {
+            by_hash,
+            slots,
+            overflow,
+            learned,
+            ..
+        } = self;
+        let mut ids = Ids::new(by_hash);
+        for entry in directives.unread() {
+            let id = ids.find(entry.upstream);
+            let place = id.map(|id| {
+                position(id)
+                    .and_then(|position| slots.get_mut(position))
+                    .map(Box::as_mut)
+                    .unwrap_or(overflow)
+            });
+            let is_followed = match &place {
+                Some(place) => place.follows(&entry),
+                None => has_learned(learned, &entry),
+            };
+            match place {
+                Some(place) => {
+                    if !is_followed {
+                        let Some(directive) = entry.directive() else {
+                            continue;
+                        };
+                        let policy = config.policy(place.slot.rule);
+                        place.slot.adopt(&directive, policy, now);
+                        place.followed = entry.stamp;
+                        tripped.extend(id.filter(|_| directive.epoch != 0));
+                    }
+                    place.slot.mark_introduced();
                 }
+                None if is_followed => {}
                 None => {
-                    self.learned.insert(directive.upstream, directive);
-                    // At the cap some other goes, lest names long gone keep out those in use.
-                    if self.learned.len()
-                        > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX)
-                    {
-                        let other = self
-                            .learned
-                            .keys()
-                            .find(|hash| **hash != directive.upstream);
-                        if let Some(other) = other.copied() {
-                            self.learned.remove(&other);
-                        }
+                    if let Some(directive) = entry.directive() {
+                        let followed = entry.stamp;
+                        keep(
+                            learned,
+                            Learned {
+                                directive,
+                                followed,
+                            },
+                            config,
+                        );
                     }
                 }
             }
@@ -189,10 +338,46 @@ impl Registry {
     }
 
     pub(crate) fn follow_config(&mut self, config: &Config, now: Instant) {
-        for (_, slot) in self.slots_mut() {
+        for place in self.places_mut() {
+            let slot = &mut place.slot;
             slot.rule = rule(config, &slot.key);
             slot.follow_policy(config.policy(slot.rule), now);
+            // The same directive may mean something else by other bounds.
+            place.followed = UNSTAMPED;
         }
+    }
+
+    /// A stamp that this worker has not given to any directive yet.
+    pub(crate) fn next_stamp(&mut self) -> u32 {
+        self.stamp = self.stamp.wrapping_add(1).max(UNSTAMPED + 1);
+        self.stamp
+    }
+
+    /// How long the last slice was: the next one will be about as long.
+    pub(crate) const fn slice_bytes(&self) -> usize {
+        self.slice_bytes
+    }
+
+    pub(crate) const fn set_slice_bytes(&mut self, bytes: usize) {
+        self.slice_bytes = bytes;
+    }
+
+    fn place(&self, id: UpstreamId) -> &Place {
+        position(id)
+            .and_then(|position| self.slots.get(position))
+            .map(Box::as_ref)
+            .unwrap_or(&self.overflow)
+    }
+
+    fn place_mut(&mut self, id: UpstreamId) -> &mut Place {
+        position(id)
+            .and_then(|position| self.slots.get_mut(position))
+            .map(Box::as_mut)
+            .unwrap_or(&mut self.overflow)
+    }
+
+    fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
+        core::iter::once(&mut self.overflow).chain(self.slots.iter_mut().map(Box::as_mut))
     }
 
     fn free_id(&self) -> Option<UpstreamId> {
@@ -245,6 +430,19 @@ fn new_slot(config: &Config, cluster: &str, route: Option<&str>, now: Instant) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn handles_are_found_in_any_order() {
+        let by_hash = (0..50).map(|it| (7 * it, UpstreamId(u32::try_from(it).unwrap())));
+        let by_hash = BTreeMap::from_iter(by_hash);
+        for step in [1, 3, 7, 50, 101] {
+            let mut ids = Ids::new(&by_hash);
+            for index in 0..700 {
+                let hash = index * step % 400;
+                assert_eq!(ids.find(hash), by_hash.get(&hash).copied(), "{step} {hash}");
+            }
+        }
+    }
 
     fn config() -> Config {
         let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"maxUpstreams":2}"#;

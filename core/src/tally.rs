@@ -171,6 +171,28 @@ impl<L> Tally<L> {
         })
     }
 
+    /// Whether room was ever scarce, or a breaker open: else nothing was shed, and no class or level counted.
+    #[must_use]
+    pub const fn knows_pressure(&self) -> bool {
+        self.pressure.is_some()
+    }
+
+    /// A number that differs after every change of a count, because counts only grow: whoever publishes them knows by it
+    /// that there is nothing to do. Sums and latencies are left out.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let of = |counts: &[u32]| {
+            let counts = counts.iter().map(|count| u64::from(*count));
+            counts.fold(0_u64, u64::wrapping_add)
+        };
+        let pressure = self.pressure.as_deref();
+        let more = pressure.map(|it| {
+            let classes = it.classes.iter().map(|classes| of(classes));
+            classes.fold(of(&it.cells), u64::wrapping_add)
+        });
+        of(&self.counts).wrapping_add(more.unwrap_or_default())
+    }
+
     pub(crate) fn add(&mut self, count: Count, n: u64) {
         let index = count as usize;
         match index.checked_sub(COUNTS) {
@@ -240,14 +262,26 @@ impl Counted {
     }
 
     /// Everything that travels and is not zero, by a number that [`Tally::add_grown`] understands, in the order of it.
-    pub(crate) fn grown(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let counts = self.counts.iter().copied().map(u64::from).enumerate();
-        let cells = self.pressure.iter().flat_map(|pressure| pressure.cells);
-        let cells = (COUNTS..).zip(cells.map(u64::from));
-        let sums = (FIRST_SUM..).zip(self.sums.iter().copied());
-        let latency = (FIRST_LATENCY..).zip(self.latency.counts().map(u64::from));
-        let all = counts.chain(cells).chain(sums).chain(latency);
-        all.filter(|(_, value)| *value != 0)
+    /// Loops rather than one chain of iterators: every worker does this for every upstream on every tick.
+    pub(crate) fn for_each_grown(&self, mut work: impl FnMut(usize, u64)) {
+        let mut grown = |number, value| {
+            if value != 0 {
+                work(number, value);
+            }
+        };
+        for (number, count) in self.counts.iter().enumerate() {
+            grown(number, u64::from(*count));
+        }
+        if let Some(pressure) = &self.pressure {
+            for (number, cell) in (COUNTS..).zip(&pressure.cells) {
+                grown(number, u64::from(*cell));
+            }
+        }
+        for (number, sum) in (FIRST_SUM..).zip(&self.sums) {
+            grown(number, *sum);
+        }
+        self.latency
+            .for_each_filled(|bucket, count| grown(FIRST_LATENCY + bucket, count.into()));
     }
 }
 

@@ -12,9 +12,11 @@ mod proxy;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use tidegate_core::config::Until;
 use tidegate_core::{
-    BreakerState, Counter, Decision, Directive, Directives, Engine, Failure, Instant, Known,
-    Learned, Margin, Outcome, Permit, Phase, Slice, Unshared, WireError,
+    BreakerState, Counter, Criticality, Decision, Directive, Directives, Engine, Failure, Instant,
+    Known, Learned, Margin, Outcome, Permit, Phase, Request, ShedReason, Slice, Unshared,
+    WireError,
 };
 
 use counters::Shared;
@@ -33,6 +35,33 @@ fn admitted(decision: Decision) -> Option<Permit> {
     match decision {
         Decision::Admit(permit) => Some(permit),
         Decision::Shed(_) => None,
+    }
+}
+
+/// An ordinary request that has a body or not.
+struct Sent {
+    has_body: bool,
+}
+
+impl Request for Sent {
+    fn criticality(&mut self) -> Criticality {
+        Criticality::Critical
+    }
+
+    fn is_retry(&mut self) -> bool {
+        false
+    }
+
+    fn is_health_check(&mut self) -> bool {
+        false
+    }
+
+    fn has_body(&self) -> bool {
+        self.has_body
+    }
+
+    fn cohort(&mut self) -> Option<u32> {
+        None
     }
 }
 
@@ -65,6 +94,30 @@ fn floats(learned: &mut Learned) -> [&mut f32; 14] {
     ]
 }
 
+/// Gives changed bytes the checksum that a neighbor would who knows the format (`core/src/exchange/envelope.rs`).
+fn reseal(bytes: &mut [u8]) {
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut content = bytes[13..].to_vec();
+    content.resize(content.len() / 8 * 8 + 8, 0);
+    let sum = content.chunks(8).fold(SPREAD, |sum, word| {
+        let word = u64::from_le_bytes(word.try_into().unwrap());
+        (sum.rotate_left(26) ^ word).wrapping_mul(SPREAD)
+    });
+    bytes[5..13].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// A payload cut off at every place, one byte longer, and with every byte changed, one at a time.
+fn damages(payload: &[u8], tail: u8, flip: u8) -> impl Iterator<Item = Vec<u8>> {
+    let cut = (0..payload.len()).map(|end| payload[..end].to_vec());
+    let longer = [payload, &[tail]].concat();
+    let changed = (0..payload.len()).map(move |place| {
+        let mut bytes = payload.to_vec();
+        bytes[place] ^= flip;
+        bytes
+    });
+    cut.chain([longer]).chain(changed)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
@@ -79,6 +132,11 @@ proptest! {
         proxy.end_all();
         proxy.check();
         prop_assert_eq!(proxy.held(), 0);
+        for snapshot in proxy.snapshots() {
+            for upstream in snapshot.upstreams {
+                prop_assert_eq!([upstream.in_flight, upstream.uploading, upstream.open], [0; 3]);
+            }
+        }
     }
 
     /// Whatever went before, an upstream that is well is used again.
@@ -157,13 +215,19 @@ proptest! {
         for step in &steps {
             proxy.take(step);
         }
+        let sealed = proxy.directives.clone().encode();
+        let mut resealed = sealed.clone();
+        reseal(&mut resealed);
+        prop_assert_eq!(sealed, resealed, "the format changed");
         let (mut slice, mut directives) = (proxy.engines[0].slice(at(proxy.now)).encode(), proxy.directives.clone().encode());
         for (index, value) in &flips {
             for bytes in [&mut slice, &mut directives] {
-                let place = index.index(bytes.len() - 1) + 1;
+                let place = index.index(bytes.len() - 13) + 13;
                 bytes[place] = *value;
             }
         }
+        reseal(&mut slice);
+        reseal(&mut directives);
         let now = at(proxy.now.saturating_add(SECOND));
         if let Ok(directives) = Directives::decode(directives) {
             proxy.engines[1].adopt(&directives, now);
@@ -209,26 +273,22 @@ proptest! {
         }
     }
 
-    /// What is cut off or longer than it was written is no part of anything.
+    /// What is cut off or longer than it was written, or differs in any byte, is refused whole.
     #[test]
-    fn a_damaged_payload_is_refused_whole(steps in any_steps(), cut in any::<prop::sample::Index>(), tail in 128_u8..) {
+    fn a_damaged_payload_is_refused_whole(steps in any_steps(), tail in any::<u8>(), flip in 1_u8..) {
         let mut proxy = Proxy::new(2, CONFIGS[0], SECOND);
         for step in &steps {
             proxy.take(step);
         }
-        let (slice, directives) = (proxy.engines[0].slice(at(proxy.now)), proxy.directives.clone());
-        let reports = slice.reports().count();
-        let entries = directives.entries().count();
-        let (slice, directives) = (slice.encode(), directives.encode());
-        // Cut between two reports nothing is missing that could be seen.
-        let end = cut.index(slice.len());
-        prop_assert!(Slice::decode(&slice[..end]).is_ok_and(|part| part.reports().count() < reports)
-            || Slice::decode(&slice[..end]).is_err());
-        let end = cut.index(directives.len());
-        prop_assert!(Directives::decode(&directives[..end]).is_ok_and(|part| part.entries().count() < entries)
-            || Directives::decode(&directives[..end]).is_err());
-        prop_assert_eq!(Slice::decode([&slice[..], &[tail]].concat()), Err(WireError::Malformed));
-        prop_assert_eq!(Directives::decode([&directives[..], &[tail]].concat()), Err(WireError::Malformed));
+        let slice = proxy.engines[0].slice(at(proxy.now)).encode();
+        let directives = proxy.directives.clone().encode();
+        prop_assert!(Slice::decode(&slice[..]).is_ok() && Directives::decode(&directives[..]).is_ok());
+        for damaged in damages(&slice, tail, flip) {
+            prop_assert!(Slice::decode(damaged).is_err());
+        }
+        for damaged in damages(&directives, tail, flip) {
+            prop_assert!(Directives::decode(damaged).is_err());
+        }
     }
 
     /// Names come and go beyond the cap; handles are used again, and nobody's requests are lost.
@@ -257,6 +317,60 @@ proptest! {
                 prop_assert_eq!(counters.read(upstream.id, Counter::InFlight), i64::from(upstream.in_flight));
             }
         }
+    }
+
+    /// One worker alone has no more requests that have not ended than the policy allows, whatever they are doing.
+    #[test]
+    fn no_more_requests_are_open_than_the_policy_allows(
+        calls in prop::collection::vec((0_u8..8, any::<prop::sample::Index>(), 0_u64..3_000), 1..300),
+        until in prop::sample::select(Until::ALL.to_vec()),
+        (max_open, endpoints) in (1_u32..6, 0_u32..4),
+    ) {
+        let mut alone = Alone::new(&format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.9,"target":"100ms","until":"{until}"}}}},"limit":{{"maxOpen":{max_open}}},"breaker":{{"enabled":false}}}}"#
+        ));
+        let upstream = alone.upstream;
+        alone.engine.set_endpoints(upstream, endpoints);
+        let most = (max_open * endpoints.max(1)) as usize;
+        let mut counters = Shared::default();
+        let (mut held, mut now) = (Vec::new(), 0);
+        for (call, index, millis) in calls {
+            now += millis * MILLI;
+            let engine = &mut alone.engine;
+            match call {
+                0..=3 => {
+                    let mut request = Sent { has_body: call > 1 };
+                    let decision = engine.admit(upstream, &mut request, &mut counters, at(now));
+                    let is_full = held.len() >= most;
+                    prop_assert!(!is_full || matches!(decision, Decision::Shed(shed) if shed.reason == ShedReason::MaxOpen));
+                    held.extend(admitted(decision));
+                }
+                _ if held.is_empty() => {}
+                4 => {
+                    let permit = held.swap_remove(index.index(held.len()));
+                    engine.complete(permit, Outcome::Success, &mut counters, at(now));
+                }
+                _ => {
+                    let place = index.index(held.len());
+                    let permit = &mut held[place];
+                    match call {
+                        5 => engine.start(permit, &mut counters, at(now)),
+                        6 => engine.first_byte(permit, &mut counters, at(now)),
+                        _ => engine.respond(permit, Outcome::Success, &mut counters, at(now)),
+                    }
+                }
+            }
+            if millis % 3 == 0 {
+                alone.engine.tick(&mut counters, at(now));
+            }
+            prop_assert!(held.len() <= most);
+            let in_flight = counters.read(upstream, Counter::InFlight);
+            prop_assert!((0..=i64::try_from(held.len()).unwrap()).contains(&in_flight), "{in_flight}");
+        }
+        for permit in held {
+            alone.engine.complete(permit, Outcome::Cancelled, &mut counters, at(now));
+        }
+        prop_assert_eq!(counters.read(upstream, Counter::InFlight), 0);
     }
 
     /// The cap on the share shed holds in every tick.

@@ -5,6 +5,7 @@
 //!
 //! - `entry` (only in the module): the SDK's contexts, one line each;
 //! - [`plugin`] and [`stream`]: one plugin's state in a VM, one request's life;
+//! - [`upstreams`]: what is kept in the proxy for each upstream; [`coordination`]: this worker among the others;
 //! - [`exchange`], [`metrics`], [`gauges`], ...: what they need, each for itself;
 //! - [`api`]: what all of them ask of the proxy; `host` (only in the module) answers with real calls, a scripted
 //!   fake in tests.
@@ -12,20 +13,24 @@
 //! A fault of the filter never stops a request: it is counted ([`faults`]), logged once, and the request passes.
 
 pub mod api;
+pub mod coordination;
 pub mod exchange;
 #[cfg(test)]
 mod fake;
 pub mod faults;
 pub mod gauges;
 pub mod identity;
+mod leader;
 pub mod metrics;
 pub mod names;
 pub mod pairs;
 pub mod plugin;
+pub mod proxy;
 pub mod reconcile;
 pub mod request;
 pub mod stream;
-mod upkeep;
+pub mod ticks;
+pub mod upstreams;
 
 #[cfg(target_arch = "wasm32")]
 mod entry;

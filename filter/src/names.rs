@@ -95,7 +95,7 @@ impl Names {
     }
 
     /// A configuration with another cap is in force.
-    pub fn reconsider(&mut self) {
+    pub const fn reconsider(&mut self) {
         self.is_full = false;
     }
 

@@ -7,50 +7,35 @@
 use core::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Directives, Engine, Event, Instant, Slice, UpstreamId, UpstreamKey};
+use tidegate_core::{Engine, Instant, UpstreamId};
 
-use crate::api::{Host, LogLevel, attribute};
+use crate::api::{Host, attribute};
+use crate::coordination::{Change, Coordination};
+use crate::exchange::Role;
 use crate::exchange::keys::Keys;
-use crate::exchange::lease::Duty;
-use crate::exchange::{Exchange, Role};
-use crate::faults::{Fault, Faults};
-use crate::gauges::Gauges;
+use crate::faults::Fault;
 use crate::identity;
-use crate::metrics::exporter::{Exporter, Outlet};
-use crate::metrics::name::Naming;
-use crate::names::{Names, Permission};
-use crate::reconcile::Reconciler;
-use crate::request::{Curiosity, RequestRules};
-use crate::upkeep;
+use crate::leader::Leader;
+use crate::metrics::exporter::Exporter;
+use crate::names::Names;
+use crate::proxy::Proxy;
+use crate::request::Requests;
+use crate::ticks::Ticks;
+use crate::upstreams::Upstreams;
 
 /// How often windows roll and workers exchange.
 pub const TICK: Duration = Duration::from_millis(100);
-/// When the root context that should tick has not for so long, any may.
-const SILENCE: Duration = Duration::from_millis(250);
-/// How often the number of an upstream's endpoints is read: it changes with deployments, and the read is dear.
-const ENDPOINTS_EVERY: Duration = Duration::from_secs(1);
 
 /// One plugin in one VM; see the module.
 #[derive(Debug)]
 pub struct Plugin<H> {
-    pub(crate) host: H,
+    pub(crate) proxy: Proxy<H>,
     pub(crate) engine: Engine,
-    pub(crate) rules: RequestRules,
-    pub(crate) gauges: Gauges,
-    pub(crate) naming: Naming,
-    pub(crate) faults: Faults,
-    pub(crate) exchange: Exchange,
-    pub(crate) exporter: Exporter,
-    pub(crate) reconciler: Reconciler,
-    pub(crate) role: Role,
-    pub(crate) duty: Duty,
-    pub(crate) curiosity: Curiosity,
-    names: Names,
-    /// The root context whose ticks count: that of the newest configuration.
-    root: u32,
-    ticked_at: Instant,
-    last_now: Instant,
-    endpoints_read: Vec<Instant>,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) requests: Requests,
+    pub(crate) coordination: Coordination,
+    exporter: Exporter,
+    ticks: Ticks,
 }
 
 impl<H: Host> Plugin<H> {
@@ -58,35 +43,24 @@ impl<H: Host> Plugin<H> {
     /// what other VMs have learned.
     #[must_use]
     pub fn new(host: H, name: &str, config: Config, root: u32) -> Self {
-        let faults = Faults::default();
+        let proxy = Proxy::new(host, name);
         let keys = Keys::new(name);
-        let read = host.now();
-        let now = faults
-            .check(&host, Fault::Clock, read)
-            .unwrap_or(Instant::ZERO);
-        let (worker, result) = identity::worker_number(&host, &keys.serial(), now);
-        faults.check(&host, Fault::SharedData, result);
+        let now = proxy.now().unwrap_or(Instant::ZERO);
+        let (worker, result) = identity::worker_number(&proxy.host, &keys.serial(), now);
+        proxy.check(Fault::SharedData, result);
         let mut plugin = Self {
-            engine: Engine::of_many(config.clone(), now, worker),
-            rules: RequestRules::of(&config),
-            gauges: Gauges::default(),
-            naming: Naming::of_plugin(name),
-            faults,
-            exchange: Exchange::new(keys.clone(), worker),
+            upstreams: Upstreams::new(Names::new(&keys)),
+            requests: Requests::of(&config),
+            coordination: Coordination::new(keys, worker, now),
+            engine: Engine::of_many(config, now, worker),
             exporter: Exporter::default(),
-            reconciler: Reconciler::new(now),
-            role: Role::Follower,
-            duty: Duty::Idle,
-            curiosity: Curiosity::Little,
-            names: Names::new(&keys),
-            root,
-            ticked_at: now,
-            last_now: now,
-            endpoints_read: Vec::new(),
-            host,
+            ticks: Ticks::new(root, now),
+            proxy,
         };
-        for directives in plugin.exchange.restore(&plugin.host, &plugin.faults) {
-            plugin.adopt(&directives, now);
+        let Proxy { host, faults, .. } = &plugin.proxy;
+        for directives in plugin.coordination.exchange.restore(host, faults) {
+            // There are no upstreams yet whose probes could count.
+            plugin.engine.adopt(&directives, now);
         }
         plugin
     }
@@ -94,60 +68,41 @@ impl<H: Host> Plugin<H> {
     /// Another configuration, in force from now on; what was learned stays.
     pub fn reconfigure(&mut self, config: Config, root: u32) {
         let now = self.now();
-        self.rules = RequestRules::of(&config);
+        self.requests = Requests::of(&config);
         self.engine.reconfigure(config, now);
-        self.names.reconsider();
-        self.root = root;
+        self.upstreams.reconsider();
+        self.ticks.listen_to(root);
     }
 
-    /// The upkeep of every tick. A root context that has been replaced still ticks until Envoy drops it: it is not
-    /// listened to, unless the newest has fallen silent (it was dropped, and an older one lives on).
+    /// The upkeep of every tick; of one that [counts](Ticks).
     pub fn tick(&mut self, root: u32) {
         let now = self.now();
-        if root != self.root && now.saturating_since(self.ticked_at) < SILENCE {
+        if !self.ticks.take(root, now) {
             return;
         }
-        self.ticked_at = now;
-        let mut counters = self.gauges.counters(&self.host, &self.naming, &self.faults);
+        let mut counters = self.upstreams.counters(&self.proxy);
         self.engine.tick(&mut counters, now);
         let slice = self.engine.slice(now).encode();
-        self.exchange.publish(&self.host, &self.faults, &slice);
-        let before = self.role;
-        self.role = self.exchange.lead(&self.host, &self.faults, self.duty, now);
-        if before == Role::Follower && self.role != Role::Follower {
-            self.exporter.take_over();
-            self.reconciler = Reconciler::new(now);
-        } else if before != Role::Follower && self.role == Role::Follower {
-            self.engine.resign();
+        match self.coordination.take_part(&self.proxy, &slice, now) {
+            Change::None => {}
+            Change::TookOver => self.upstreams.take_over(),
+            Change::Resigned => self.engine.resign(),
         }
-        let decided = match self.role {
-            Role::Leader | Role::Alone => upkeep::lead(self, &slice, now),
+        let decided = match self.coordination.role() {
+            Role::Leader | Role::Alone => self.leader().lead(&slice, now),
             Role::Follower => {
                 // Its room is what the directives will need: a VM's memory never shrinks.
                 drop(slice);
-                if let Some(directives) = self.exchange.news(&self.host, &self.faults) {
-                    self.adopt(&directives, now);
-                }
+                self.follow(now);
                 false
             }
         };
-        upkeep::publish_metrics(self, decided, now);
+        self.publish_metrics(decided, now);
     }
 
     /// The monotonic clock. When it cannot be read, time stands still.
     pub(crate) fn now(&mut self) -> Instant {
-        let read = self.host.now();
-        if let Some(now) = self.faults.check(&self.host, Fault::Clock, read) {
-            self.last_now = now;
-        }
-        self.last_now
-    }
-
-    /// Follows what was decided, or learned.
-    pub(crate) fn adopt(&mut self, directives: &Directives<'_>, now: Instant) {
-        for upstream in self.engine.adopt(directives, now) {
-            self.gauges.expect_probes(upstream);
-        }
+        self.ticks.now(self.proxy.now())
     }
 
     /// The upstream of a request, with its counts ready to be used.
@@ -158,10 +113,7 @@ impl<H: Host> Plugin<H> {
         now: Instant,
     ) -> UpstreamId {
         let id = self.engine.upstream(cluster, route, now);
-        let hash = self.engine.hash(id);
-        if !self.gauges.knows(id, hash) {
-            self.introduce(id, hash);
-        }
+        self.upstreams.introduce(&self.engine, id, &self.proxy);
         id
     }
 
@@ -170,83 +122,61 @@ impl<H: Host> Plugin<H> {
         if !self.engine.config().needs_route() {
             return None;
         }
-        let read = self.host.attribute(attribute::ROUTE);
-        let route = self.faults.check(&self.host, Fault::Read, read)?;
+        let read = self.proxy.host.attribute(attribute::ROUTE);
+        let route = self.proxy.check(Fault::Read, read)?;
         Some(String::from_utf8_lossy(&route.unwrap_or_default()).into_owned())
     }
 
     /// Reads how many endpoints stand behind the upstream of the request under way, now and then.
     pub(crate) fn read_endpoints(&mut self, id: UpstreamId, now: Instant) {
-        if self.endpoints_read.len() <= id.index() {
-            self.endpoints_read.resize(id.index() + 1, Instant::ZERO);
-        }
-        let Some(read_at) = self.endpoints_read.get_mut(id.index()) else {
-            return;
-        };
-        if *read_at != Instant::ZERO && now.saturating_since(*read_at) < ENDPOINTS_EVERY {
+        if !self.upstreams.take_endpoints_due(id, now) {
             return;
         }
-        *read_at = now;
-        let read = self.host.attribute(attribute::ENDPOINTS);
-        let endpoints = self
-            .faults
-            .check(&self.host, Fault::Read, read)
-            .flatten()
-            .and_then(|bytes| bytes.first_chunk::<8>().copied())
-            .map(u64::from_le_bytes);
-        if let Some(endpoints) = endpoints {
+        let read = self.proxy.host.attribute(attribute::ENDPOINTS);
+        let endpoints = self.proxy.check(Fault::Read, read).flatten();
+        let endpoints = endpoints.and_then(|bytes| bytes.first_chunk::<8>().copied());
+        if let Some(endpoints) = endpoints.map(u64::from_le_bytes) {
             let endpoints = u32::try_from(endpoints).unwrap_or(u32::MAX);
             self.engine.set_endpoints(id, endpoints);
         }
     }
 
-    /// Whether an upstream may have metrics of its own.
-    pub(crate) fn permit(&mut self, hash: u64) -> Permission {
-        let cap = usize::try_from(self.engine.config().max_upstreams()).unwrap_or(usize::MAX);
-        // One more: the state that all beyond the cap share has a name too.
-        self.names
-            .permit(&self.host, &self.faults, hash, cap.saturating_add(1))
-    }
-
-    pub(crate) fn outlet(&mut self) -> (&mut Exporter, Outlet<'_, H>) {
-        let outlet = Outlet {
-            host: &self.host,
-            naming: &self.naming,
-            faults: &self.faults,
+    /// Follows what the leader published, if that is new.
+    fn follow(&mut self, now: Instant) {
+        let Proxy { host, faults, .. } = &self.proxy;
+        let Some(directives) = self.coordination.exchange.poll(host, faults) else {
+            return;
         };
-        (&mut self.exporter, outlet)
-    }
-
-    pub(crate) fn log(&mut self, level: LogLevel, line: &str) {
-        // Nothing is left to do about a log that fails.
-        let _ = self.host.log(level, line);
-    }
-
-    /// A handle stands for this upstream from now on.
-    fn introduce(&mut self, id: UpstreamId, hash: u64) {
-        let permission = self.permit(hash);
-        self.gauges
-            .assign(id, hash, self.engine.key(id), permission);
-    }
-
-    /// The upstreams whose names stand in the slices, with their counts ready to be used.
-    pub(crate) fn introduce_all(&mut self, slices: &[Slice<'_>], now: Instant) {
-        for name in slices.iter().flat_map(Slice::introductions) {
-            self.upstream(name.cluster, name.route, now);
-            if name.tripped {
-                self.gauges
-                    .expect_probes(UpstreamKey::hash(name.cluster, name.route));
+        match self.engine.follow(directives, now) {
+            Ok(tripped) => {
+                for upstream in tripped {
+                    self.upstreams.expect_probes(upstream);
+                }
             }
+            Err(error) => faults.note(host, Fault::Payload, &error),
         }
     }
 
-    pub(crate) fn upstream_of(event: &Event) -> UpstreamId {
-        match *event {
-            Event::Tripped { upstream, .. }
-            | Event::LimitReason { upstream, .. }
-            | Event::Ramping { upstream }
-            | Event::Reset { upstream } => upstream,
+    fn leader(&mut self) -> Leader<'_, H> {
+        Leader {
+            proxy: &self.proxy,
+            engine: &mut self.engine,
+            upstreams: &mut self.upstreams,
+            exporter: &mut self.exporter,
+            exchange: &mut self.coordination.exchange,
+            reconciler: &mut self.coordination.reconciler,
         }
+    }
+
+    /// Adds what this worker's counts grew by. A leader that has `decided` records what holds for all.
+    fn publish_metrics(&mut self, decided: bool, now: Instant) {
+        let (engine, proxy) = (&self.engine, &self.proxy);
+        let upstreams = self.upstreams.publish(engine, proxy, decided, now);
+        if decided {
+            let workers = self.coordination.exchange.workers();
+            self.exporter.record_plugin(proxy, upstreams, workers);
+        }
+        self.exporter.add_plugin(proxy, engine.overflowed());
     }
 }
 
@@ -258,8 +188,8 @@ mod tests {
     use crate::stream::Stream;
     use std::cell::RefCell;
     use std::rc::Rc;
-    use tidegate_core::BreakerState;
     use tidegate_core::classify::Length;
+    use tidegate_core::{BreakerState, Directives, UpstreamKey};
 
     type SharedPlugin = Rc<RefCell<Plugin<FakeHost>>>;
 
@@ -292,15 +222,14 @@ mod tests {
         host.set_attribute(attribute::CODE_DETAILS, b"via_upstream");
         for _ in 0..times {
             let mut stream = Stream::new(Rc::clone(vm));
-            stream.on_request_headers();
+            stream.on_request_headers(Length::HeadersOnly);
             stream.on_response_headers(Length::HeadersOnly);
         }
     }
 
     fn web(vm: &SharedPlugin) -> Option<tidegate_core::Directive> {
         let vm = vm.borrow();
-        let now = vm.last_now;
-        let learned = vm.engine.learned(now);
+        let learned = vm.engine.learned(vm.proxy.host.now().unwrap());
         let hash = UpstreamKey::hash("web", None);
         learned.entries().find(|entry| entry.upstream == hash)
     }
@@ -308,7 +237,7 @@ mod tests {
     fn is_open(vm: &SharedPlugin, host: &FakeHost) -> bool {
         let before = host.replies().len();
         let mut stream = Stream::new(Rc::clone(vm));
-        stream.on_request_headers();
+        stream.on_request_headers(Length::HeadersOnly);
         drop(stream);
         host.replies()
             .get(before)
@@ -320,7 +249,7 @@ mod tests {
         let host = process();
         let (main, one, other) = (vm(&host), vm(&host), vm(&host));
         tick(&host, &[&main, &one, &other]);
-        let role = |vm: &SharedPlugin| vm.borrow().role;
+        let role = |vm: &SharedPlugin| vm.borrow().coordination.role();
         assert_eq!(
             [role(&main), role(&one), role(&other)],
             [Role::Leader, Role::Follower, Role::Follower]
@@ -349,13 +278,13 @@ mod tests {
         let host = process();
         let (one, main) = (vm(&host), vm(&host));
         tick(&host, &[&one, &main]);
-        assert_eq!(one.borrow().role, Role::Leader);
+        assert_eq!(one.borrow().coordination.role(), Role::Leader);
         fail(&host, &one, 1);
         for _ in 0..2 {
             tick(&host, &[&one, &main]);
         }
-        assert_eq!(one.borrow().role, Role::Follower);
-        assert_eq!(main.borrow().role, Role::Leader);
+        assert_eq!(one.borrow().coordination.role(), Role::Follower);
+        assert_eq!(main.borrow().coordination.role(), Role::Leader);
     }
 
     #[test]
@@ -366,9 +295,9 @@ mod tests {
         for _ in 0..6 {
             tick(&host, &[&other]);
         }
-        assert_eq!(other.borrow().role, Role::Leader);
+        assert_eq!(other.borrow().coordination.role(), Role::Leader);
         tick(&host, &[&one]);
-        assert_eq!(one.borrow().role, Role::Follower);
+        assert_eq!(one.borrow().coordination.role(), Role::Follower);
     }
 
     #[test]
@@ -397,12 +326,14 @@ mod tests {
         one.borrow_mut()
             .reconfigure(config(r#","stance":"throughput""#), 2);
         assert!(is_open(&one, &host));
-        let ticked_at = one.borrow().ticked_at;
+        let key = Keys::new("tidegate").slice(0);
+        let published = || host.shared(&key).unwrap().unwrap().version;
+        let before = published();
         host.advance(TICK);
         one.borrow_mut().tick(1);
-        assert_eq!(one.borrow().ticked_at, ticked_at);
+        assert_eq!(published(), before);
         one.borrow_mut().tick(2);
-        assert!(one.borrow().ticked_at > ticked_at);
+        assert_ne!(published(), before);
     }
 
     #[test]
@@ -412,7 +343,7 @@ mod tests {
         tick(&host, &[&one, &crashed]);
         for _ in 0..5 {
             let mut stream = Stream::new(Rc::clone(&crashed));
-            stream.on_request_headers();
+            stream.on_request_headers(Length::HeadersOnly);
             // A trapped VM drops nothing.
             std::mem::forget(stream);
         }
@@ -438,7 +369,7 @@ mod tests {
         let gauge = || host.metric_value("tidegate_upstream=.=web;.;tidegate_in_flight");
         for _ in 0..250 {
             let mut stream = Stream::new(Rc::clone(&other));
-            stream.on_request_headers();
+            stream.on_request_headers(Length::HeadersOnly);
             tick(&host, &[&leader]);
             assert_eq!(gauge(), Some(1));
             drop(stream);
@@ -453,7 +384,7 @@ mod tests {
         host.break_shared_data();
         let one = vm(&host);
         tick(&host, &[&one]);
-        assert_eq!(one.borrow().role, Role::Alone);
+        assert_eq!(one.borrow().coordination.role(), Role::Alone);
         fail(&host, &one, 30);
         tick(&host, &[&one]);
         assert!(is_open(&one, &host));
@@ -470,7 +401,7 @@ mod tests {
                 .unwrap();
         }
         let fresh = vm(&host);
-        assert_eq!(fresh.borrow().faults.count(Fault::Payload), 2);
+        assert_eq!(fresh.borrow().proxy.faults.count(Fault::Payload), 2);
         tick(&host, &[&one, &fresh]);
     }
 
@@ -489,7 +420,7 @@ mod tests {
         host.set_shared(&key, &bytes, crate::api::Expect::Anything)
             .unwrap();
         let fresh = vm(&host);
-        assert_eq!(fresh.borrow().faults.count(Fault::Payload), 1);
+        assert_eq!(fresh.borrow().proxy.faults.count(Fault::Payload), 1);
     }
 
     #[test]
@@ -500,7 +431,7 @@ mod tests {
             host.set_attribute(attribute::CLUSTER, format!("c{name}").as_bytes());
             drop({
                 let mut stream = Stream::new(Rc::clone(&one));
-                stream.on_request_headers();
+                stream.on_request_headers(Length::HeadersOnly);
                 stream
             });
             if name % 100 == 0 {

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use tidegate_core::Instant;
+use tidegate_core::{Instant, UnderWay};
 
 /// Numbers of looks after which there is a judgement; the last one starts anew.
 const JUDGEMENTS: [u32; 4] = [20, 50, 100, 200];
@@ -34,11 +34,15 @@ const CERTAINTY: f64 = 4.0;
 /// How long after the loss of a worker gauges are lowered at every judgement.
 const SUSPICION: Duration = Duration::from_secs(60);
 
+/// The gauge of an upstream at rest is looked at once in so many rounds: a look is a call of the host.
+const RESTING_EVERY: u64 = 10;
+
 /// The gauges under watch, by upstream hash.
 #[derive(Clone, Debug)]
 pub struct Reconciler {
     watches: BTreeMap<u64, Watch>,
     suspicious_until: Instant,
+    rounds: u64,
 }
 
 /// One look: the gauge, and what live workers reported before it.
@@ -73,6 +77,7 @@ impl Reconciler {
         Self {
             watches: BTreeMap::new(),
             suspicious_until: now + SUSPICION,
+            rounds: 0,
         }
     }
 
@@ -109,16 +114,28 @@ impl Reconciler {
         correction
     }
 
-    /// Upstreams to look at though nobody reports them: their gauge was not zero at the last look.
-    pub fn unsettled(&self) -> impl Iterator<Item = u64> {
-        self.watches
-            .iter()
-            .filter(|(_, watch)| watch.last.gauge != 0)
-            .map(|(upstream, _)| *upstream)
+    /// Whether to look at an upstream of which workers report this, or nothing: then only if its gauge was not zero at the
+    /// last look.
+    #[must_use]
+    pub fn needs_look(&self, upstream: u64, under_way: Option<&UnderWay>) -> bool {
+        let watch = self.watches.get(&upstream);
+        match under_way {
+            None => watch.is_some_and(|watch| watch.last.gauge != 0),
+            Some(under_way) => {
+                let is_at_rest = under_way.in_flight == 0 && under_way.others.is_none();
+                // Not all of them in the same round.
+                let is_due = self
+                    .rounds
+                    .wrapping_add(upstream)
+                    .is_multiple_of(RESTING_EVERY);
+                !is_at_rest || watch.is_some() || is_due
+            }
+        }
     }
 
-    /// Forgets upstreams at rest.
+    /// The end of a round. Forgets upstreams at rest.
     pub fn settle(&mut self) {
+        self.rounds = self.rounds.wrapping_add(1);
         self.watches
             .retain(|_, watch| (watch.last.gauge, watch.last.sum) != (0, 0));
     }
@@ -360,12 +377,47 @@ mod tests {
     }
 
     #[test]
-    fn upstreams_at_rest_are_not_looked_at() {
+    fn upstreams_that_nobody_reports_are_looked_at_until_their_gauge_is_zero() {
         let mut reconciler = fresh();
         reconciler.observe(WEB, look(4, 0), Instant::ZERO);
-        assert_eq!(reconciler.unsettled().count(), 1);
+        assert!(reconciler.needs_look(WEB, None));
         reconciler.observe(WEB, look(0, 0), Instant::ZERO);
         reconciler.settle();
-        assert_eq!(reconciler.unsettled().count(), 0);
+        assert!(!reconciler.needs_look(WEB, None));
+    }
+
+    #[test]
+    fn upstreams_at_rest_are_looked_at_now_and_then_and_others_in_every_round() {
+        let rounds = |under_way: UnderWay| {
+            let mut reconciler = fresh();
+            let looks = (0..100).filter(|_| {
+                let looks = reconciler.needs_look(WEB, Some(&under_way));
+                reconciler.settle();
+                looks
+            });
+            looks.count()
+        };
+        let at_rest = UnderWay::default();
+        let busy = UnderWay {
+            in_flight: 1,
+            ..at_rest
+        };
+        let met = UnderWay {
+            others: Some(0),
+            ..at_rest
+        };
+        assert_eq!([at_rest, busy, met].map(rounds), [10, 100, 100]);
+    }
+
+    #[test]
+    fn a_leak_of_an_upstream_at_rest_is_watched_from_the_first_look_on() {
+        let mut reconciler = fresh();
+        let at_rest = UnderWay::default();
+        reconciler.observe(WEB, look(4, 0), Instant::ZERO);
+        let looks = (0..30).filter(|_| {
+            reconciler.settle();
+            reconciler.needs_look(WEB, Some(&at_rest))
+        });
+        assert_eq!(looks.count(), 30);
     }
 }

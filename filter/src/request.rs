@@ -12,19 +12,20 @@ use tidegate_core::reply::Protocol;
 use tidegate_core::{Criticality, Request, UpstreamKey};
 
 use crate::api::{Headers, Host, attribute};
-use crate::faults::{Fault, Faults};
+use crate::faults::Fault;
 use crate::pairs;
+use crate::proxy::Proxy;
 
 /// How often the request was sent, counted by a proxy on the way; 1 is the first attempt.
 const ATTEMPT_COUNT: &str = "x-envoy-attempt-count";
 
-/// How many headers a request will likely be asked for.
+/// How headers are read, by how many a request will likely be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Curiosity {
+pub enum HeaderFetch {
     /// One, that is likely missing.
-    Little,
+    Single,
     /// Several: the request before was shed, and a shed request is asked for all there is.
-    Much,
+    All,
 }
 
 /// What of the configuration concerns single requests.
@@ -45,36 +46,55 @@ impl RequestRules {
     }
 }
 
-/// A request under way.
-#[derive(Debug)]
-pub struct Asked<'a, H> {
-    host: &'a H,
-    rules: &'a RequestRules,
-    faults: &'a Faults,
-    curiosity: Curiosity,
-    length: Length,
-    map: OnceCell<Vec<u8>>,
+/// How requests are read.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    rules: RequestRules,
+    fetch: HeaderFetch,
 }
 
-impl<'a, H: Host> Asked<'a, H> {
-    /// The request that the callback under way is about.
-    pub fn new(
-        host: &'a H,
-        rules: &'a RequestRules,
-        faults: &'a Faults,
-        curiosity: Curiosity,
-        length: Length,
-    ) -> Self {
+impl Requests {
+    /// As a configuration says.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
         Self {
-            host,
-            rules,
-            faults,
-            curiosity,
+            rules: RequestRules::of(config),
+            fetch: HeaderFetch::Single,
+        }
+    }
+
+    /// What the next request will likely be asked for.
+    pub const fn expect(&mut self, fetch: HeaderFetch) {
+        self.fetch = fetch;
+    }
+
+    /// The request that the callback under way is about, which a body follows or not.
+    pub const fn current<'a, H: Host>(
+        &'a self,
+        proxy: &'a Proxy<H>,
+        length: Length,
+    ) -> HostRequest<'a, H> {
+        HostRequest {
+            proxy,
+            rules: &self.rules,
+            fetch: self.fetch,
             length,
             map: OnceCell::new(),
         }
     }
+}
 
+/// A request under way.
+#[derive(Debug)]
+pub struct HostRequest<'a, H> {
+    proxy: &'a Proxy<H>,
+    rules: &'a RequestRules,
+    fetch: HeaderFetch,
+    length: Length,
+    map: OnceCell<Vec<u8>>,
+}
+
+impl<H: Host> HostRequest<'_, H> {
     /// Whether the configuration names its path as one to be passed by. Costs nothing without such paths.
     pub fn is_passed_by(&mut self) -> bool {
         self.rules.ignore.needs_path() && {
@@ -97,30 +117,30 @@ impl<'a, H: Host> Asked<'a, H> {
         let bytes = match self.map.get() {
             Some(map) => pairs::find(map, name).map(<[u8]>::to_vec),
             None => {
-                let read = self.host.header(Headers::Request, name);
-                self.faults.check(self.host, Fault::Read, read)?
+                let read = self.proxy.host.header(Headers::Request, name);
+                self.proxy.check(Fault::Read, read)?
             }
         };
         bytes.and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
     fn attribute(&self, path: &[u8]) -> Option<String> {
-        let read = self.host.attribute(path);
-        let bytes = self.faults.check(self.host, Fault::Read, read)?;
+        let read = self.proxy.host.attribute(path);
+        let bytes = self.proxy.check(Fault::Read, read)?;
         bytes.and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
     fn read_map(&mut self) {
         if self.map.get().is_none() {
-            let read = self.host.header_map(Headers::Request);
-            let map = self.faults.check(self.host, Fault::Read, read);
+            let read = self.proxy.host.header_map(Headers::Request);
+            let map = self.proxy.check(Fault::Read, read);
             // It was empty.
             let _ = self.map.set(map.unwrap_or_default());
         }
     }
 }
 
-impl<H: Host> Request for Asked<'_, H> {
+impl<H: Host> Request for HostRequest<'_, H> {
     fn criticality(&mut self) -> Criticality {
         let rules = self.rules;
         let needs = rules.criticality.needs();
@@ -158,7 +178,7 @@ impl<H: Host> Request for Asked<'_, H> {
     }
 
     fn is_retry(&mut self) -> bool {
-        if self.curiosity == Curiosity::Much {
+        if self.fetch == HeaderFetch::All {
             self.read_map();
         }
         self.value(ATTEMPT_COUNT)
@@ -204,9 +224,9 @@ mod tests {
     use super::*;
     use crate::fake::FakeHost;
 
-    fn rules(more: &str) -> RequestRules {
+    fn rules(more: &str) -> Requests {
         let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
-        RequestRules::of(&Config::from_json(text.as_bytes()).unwrap())
+        Requests::of(&Config::from_json(text.as_bytes()).unwrap())
     }
 
     const WITH_HEADER: &str = r#","criticality":{"header":"x-criticality","rules":[
@@ -214,11 +234,11 @@ mod tests {
 
     fn ask<T>(
         host: &FakeHost,
-        rules: &RequestRules,
-        question: impl FnOnce(&mut Asked<'_, FakeHost>) -> T,
+        requests: &Requests,
+        question: impl FnOnce(&mut HostRequest<'_, FakeHost>) -> T,
     ) -> T {
-        let faults = Faults::default();
-        question(&mut Asked::new(host, rules, &faults, Curiosity::Little))
+        let proxy = Proxy::new(host.clone(), "tidegate");
+        question(&mut requests.current(&proxy, Length::HeadersOnly))
     }
 
     #[test]
@@ -247,8 +267,9 @@ mod tests {
     fn in_a_flood_one_read_tells_attempt_and_health_checker() {
         let host = FakeHost::default();
         host.set_header(Headers::Request, "user-agent", "kube-probe/1.33");
-        let (rules, faults) = (rules(""), Faults::default());
-        let mut asked = Asked::new(&host, &rules, &faults, Curiosity::Much);
+        let (mut requests, proxy) = (rules(""), Proxy::new(host.clone(), "tidegate"));
+        requests.expect(HeaderFetch::All);
+        let mut asked = requests.current(&proxy, Length::HeadersOnly);
         assert!(!asked.is_retry());
         assert!(asked.is_health_check());
         assert_eq!(asked.protocol(), Protocol::PlainHttp);

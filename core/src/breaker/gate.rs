@@ -117,7 +117,7 @@ impl Gate {
         thresholds: &Thresholds,
     ) -> Option<TripReason> {
         match (self.state, outcome) {
-            (BreakerState::Open { .. }, Outcome::Failure(_) | Outcome::Overload { .. })
+            (BreakerState::Open { .. }, Outcome::Failure(_))
                 if purpose == Purpose::Probe =>
             {
                 Some(TripReason::ProbeFailed)
@@ -177,6 +177,11 @@ impl Gate {
         unheard.map_or((self.state, self.epoch), |step| step.decided)
     }
 
+    /// Whether a step of its own holds that the leader may not have heard of: then each of its decisions is weighed anew.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.unheard.is_some())
+    }
+
     /// Follows the leader, unless it has not heard this worker's trip yet.
     pub(crate) fn adopt(&mut self, state: BreakerState, epoch: u32, now: Instant) {
         let unheard = self.own.as_mut().map(|own| &mut own.unheard);
@@ -226,8 +231,10 @@ mod tests {
         };
         gate.trip_locally(TripReason::ConsecutiveFailures, open, at(0));
         assert_eq!(gate.decided(), (BreakerState::Closed, 0));
+        assert!(gate.is_ahead());
         gate.adopt(open, 1, at(100));
         assert_eq!(gate.decided(), (open, 1));
+        assert!(!gate.is_ahead());
     }
 
     fn at(millis: u64) -> Instant {

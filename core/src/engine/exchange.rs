@@ -10,39 +10,33 @@ use super::Engine;
 use crate::breaker::Transition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, Slice};
+use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, WireError};
 use crate::leader::{Leader, Surroundings, UnderWay};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
-/// Room for a report, so that a slice seldom moves as it grows: a VM's memory never shrinks.
-const REPORT_BYTES: usize = 56;
+/// A slice has room for this part more than the last one had, so that it seldom moves as it grows: a VM's memory never
+/// shrinks.
+const ROOM_TO_GROW: usize = 8;
 
 impl Engine {
     /// What this worker saw of the upstreams in use.
     pub fn slice(&mut self, now: Instant) -> Slice<'static> {
-        let mut room = 0;
+        // In one walk: slots are more than a processor's caches hold.
+        let last = self.registry.slice_bytes();
+        let mut payload = Vec::with_capacity(last + last / ROOM_TO_GROW + ENVELOPE_BYTES);
+        let (mut names, mut packed) = (Vec::new(), Vec::new());
         self.registry.for_each_in_order(|slot| {
             if slot.is_reported(now) {
-                let name = slot.introduction().map_or(0, |name| name.cluster.len());
-                room += name + REPORT_BYTES;
+                if let Some(introduction) = slot.introduction() {
+                    append(&introduction, &mut names);
+                }
+                slot.report(&mut packed, now).write(&mut payload);
             }
         });
-        let mut payload = Vec::with_capacity(room);
-        self.registry.for_each_in_order(|slot| {
-            if slot.is_reported(now)
-                && let Some(introduction) = slot.introduction()
-            {
-                append(&introduction, &mut payload);
-            }
-        });
-        let introductions = payload.len();
-        let mut packed = Vec::new();
-        self.registry.for_each_in_order(|slot| {
-            if slot.is_reported(now) {
-                append(&slot.report(&mut packed, now), &mut payload);
-            }
-        });
+        let introductions = names.len();
+        payload.splice(..0, names);
+        self.registry.set_slice_bytes(payload.len());
         Slice::new(self.worker, now, introductions, payload)
     }
 
@@ -63,10 +57,19 @@ impl Engine {
     ) -> Option<(Directives<'static>, Events)> {
         let mut leader = self.leader.take().unwrap_or_else(|| Leader::new(now));
         let events = self.round(&mut leader, slices, counters, now);
-        let directives = events.as_ref().map(|_| leader.directives(false, now));
-        let directives = directives.map(|entries| Directives::new(self.worker, now, entries));
+        let directives = events.as_ref().map(|_| {
+            let payload = leader.publish(self.registry.next_stamp(), now);
+            Directives::of(self.worker, now, payload)
+        });
         self.leader = Some(leader);
         directives.zip(events)
+    }
+
+    /// The handle of an upstream that a slice introduces. A leader decides about it, and reports it only when its own
+    /// requests ask for it.
+    pub fn introduce(&mut self, name: &Introduction<'_>, now: Instant) -> UpstreamId {
+        let (cluster, route) = (name.cluster, name.route);
+        self.registry.introduce(&self.config, cluster, route, now)
     }
 
     /// One round of the laws, upstream by upstream.
@@ -82,7 +85,7 @@ impl Engine {
         let mut nameless = BTreeSet::new();
         for (hash, name) in walk.introductions() {
             let (config, registry) = (&self.config, &mut self.registry);
-            if registry.upstream(config, name.cluster, name.route, now) == UpstreamId::OVERFLOW {
+            if registry.introduce(config, name.cluster, name.route, now) == UpstreamId::OVERFLOW {
                 nameless.insert(hash);
             }
         }
@@ -132,7 +135,7 @@ impl Engine {
     #[must_use]
     pub fn learned(&self, now: Instant) -> Directives<'static> {
         let leader = self.leader.iter();
-        let entries = leader.flat_map(|leader| leader.directives(true, now));
+        let entries = leader.flat_map(Leader::learned);
         Directives::new(self.worker, now, entries)
     }
 
@@ -141,9 +144,19 @@ impl Engine {
         self.leader = None;
     }
 
-    /// Follows what the leader decided; also how a fresh VM takes over what was learned. Answers with the hashes of
-    /// upstreams whose breaker has ever opened.
-    pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<u64> {
+    /// Reads what the leader published and follows it; what this worker follows already is not read again. Answers as
+    /// [`Engine::adopt`] does.
+    ///
+    /// # Errors
+    /// As [`Directives::decode`]; nothing is followed then.
+    pub fn follow(&mut self, bytes: Vec<u8>, now: Instant) -> Result<Vec<UpstreamId>, WireError> {
+        let directives = Directives::decode_news(bytes, self.registry.following())?;
+        Ok(self.adopt(&directives, now))
+    }
+
+    /// Follows what the leader decided; also how a fresh VM takes over what was learned. Answers with those upstreams
+    /// whose breaker has ever opened; it leaves out those of which it followed the same already.
+    pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<UpstreamId> {
         self.registry.adopt(&self.config, directives, now)
     }
 }
@@ -198,6 +211,48 @@ mod tests {
         let bytes = slice.clone().encode();
         assert_eq!(Slice::decode(bytes.as_slice()), Ok(slice.clone()));
         assert_eq!(Slice::decode(bytes), Ok(slice));
+    }
+
+    #[test]
+    fn a_leader_reports_what_others_ask_for_only_when_it_is_asked_itself() {
+        let (mut engine, mut leader) = (worker(1), worker(2));
+        use_once(&mut engine, "a");
+        let slice = engine.slice(Instant::ZERO);
+        for name in slice.introductions() {
+            leader.introduce(&name, Instant::ZERO);
+        }
+        assert_eq!(leader.slice(Instant::ZERO).reports().count(), 0);
+        use_once(&mut leader, "a");
+        assert_eq!(leader.slice(Instant::ZERO).reports().count(), 1);
+    }
+
+    #[test]
+    fn a_worker_passes_by_what_it_follows_and_follows_all_of_another_leader() {
+        let (mut engine, mut leader) = (worker(1), worker(2));
+        use_once(&mut engine, "a");
+        let at = |ticks: u32| Instant::ZERO + Duration::from_millis(100) * ticks;
+        let mut round = |leader: &mut Engine, ticks| {
+            engine.tick(&mut Unshared, at(ticks));
+            let slices = [engine.slice(at(ticks))];
+            let decided = leader.decide(&slices, &mut Unshared, at(ticks));
+            decided.map(|(directives, _)| {
+                let mut is_followed = engine.registry.following();
+                let news = directives
+                    .unread()
+                    .filter(|entry| !is_followed(directives.leader, entry));
+                let news = news.count();
+                drop(is_followed);
+                assert!(engine.follow(directives.encode(), at(ticks)).is_ok());
+                news
+            })
+        };
+        assert_eq!(round(&mut leader, 1), None, "begins to lead");
+        assert_eq!(round(&mut leader, 2), Some(1));
+        let news: usize = (3..12).filter_map(|tick| round(&mut leader, tick)).sum();
+        assert!(news < 3, "at rest: {news}");
+        let mut other = worker(3);
+        let news: usize = (13..20).filter_map(|tick| round(&mut other, tick)).sum();
+        assert!(news > 0);
     }
 
     #[test]

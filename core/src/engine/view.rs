@@ -22,6 +22,13 @@ impl Engine {
         &self.registry.slot(upstream).key
     }
 
+    /// Whether the breaker of an upstream has opened at some time, as far as this worker knows.
+    #[must_use]
+    pub fn has_tripped(&self, upstream: UpstreamId) -> bool {
+        let gate = &self.registry.slot(upstream).gate;
+        gate.epoch() != 0 || gate.trip().is_some()
+    }
+
     /// Requests whose upstream had to share the state of all beyond the cap.
     #[must_use]
     pub const fn overflowed(&self) -> u64 {

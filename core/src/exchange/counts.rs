@@ -4,26 +4,25 @@
 //! a count is written as how far its number is from the last one's, in one byte, and its value as a varint (LEB128).
 //! The leader keeps what it last heard in this form, and takes differences without unpacking either side.
 
+use super::varint;
 use crate::tally::{Counted, Tally};
-
-/// Seven bits to a byte, the eighth says that more follow.
-const MORE: u8 = 0x80;
-/// Bytes of a varint that may follow the first one.
-const MAX_SHIFT: u32 = 63;
 
 /// Writes the counts behind what stands in `bytes`.
 pub(crate) fn write(counted: &Counted, bytes: &mut Vec<u8>) {
     let mut next = 0;
-    for (number, value) in counted.grown() {
+    counted.for_each_grown(|number, value| {
         // There are fewer than 256 numbers.
         bytes.push(u8::try_from(number - next).unwrap_or(u8::MAX));
         next = number + 1;
-        write_varint(value, bytes);
-    }
+        varint::put(value, bytes);
+    });
 }
 
 /// Adds to `sum` what the counts grew by between `before` and `now`; nothing at all is written as no bytes.
 pub(crate) fn add_difference(sum: &mut Tally, before: &[u8], now: &[u8]) {
+    if before == now {
+        return;
+    }
     let (mut before, mut now) = (Reader::new(before), Reader::new(now));
     let (mut old, mut new) = (before.next(), now.next());
     loop {
@@ -49,44 +48,15 @@ pub(crate) fn add_difference(sum: &mut Tally, before: &[u8], now: &[u8]) {
     }
 }
 
-/// Whether all of it can be read.
-pub(crate) fn is_whole(counts: &[u8]) -> bool {
-    let mut reader = Reader::new(counts);
-    while !reader.bytes.as_slice().is_empty() {
-        if reader.next().is_none() {
-            return false;
-        }
-    }
-    true
-}
-
 /// Reads numbers and values, up to the end or to what cannot be read.
 struct Reader<'a> {
-    bytes: core::slice::Iter<'a, u8>,
+    rest: &'a [u8],
     next: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes: bytes.iter(),
-            next: 0,
-        }
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let (mut value, mut shift) = (0_u64, 0);
-        loop {
-            let byte = *self.bytes.next()?;
-            value |= u64::from(byte & !MORE).checked_shl(shift)?;
-            if byte & MORE == 0 {
-                return Some(value);
-            }
-            shift += 7;
-            if shift > MAX_SHIFT {
-                return None;
-            }
-        }
+    const fn new(rest: &'a [u8]) -> Self {
+        Self { rest, next: 0 }
     }
 }
 
@@ -94,19 +64,12 @@ impl Iterator for Reader<'_> {
     type Item = (usize, u64);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let gap = *self.bytes.next()?;
-        let number = self.next.saturating_add(gap.into());
+        let (gap, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        let number = self.next.saturating_add(usize::from(*gap));
         self.next = number.saturating_add(1);
-        Some((number, self.varint()?))
+        Some((number, varint::take(&mut self.rest)?))
     }
-}
-
-fn write_varint(mut value: u64, bytes: &mut Vec<u8>) {
-    while value >= u64::from(MORE) {
-        bytes.push(value.to_le_bytes()[0] | MORE);
-        value >>= 7;
-    }
-    bytes.push(value.to_le_bytes()[0]);
 }
 
 #[cfg(test)]
@@ -173,7 +136,5 @@ mod tests {
             let _ = difference(&[], bytes);
         }
         assert_eq!(difference(&[], &[0, 128]), Tally::default(), "cut off");
-        assert!(is_whole(&[0, 1, 3, 200, 1]) && is_whole(&[]));
-        assert!(!is_whole(&[0, 128]) && !is_whole(&[0, 1, 3]));
     }
 }

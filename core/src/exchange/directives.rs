@@ -2,16 +2,29 @@
 //!
 //! Like a [`super::Slice`] it stays bytes on both sides: a worker reads one directive, follows it, and reads the
 //! next.
+//!
+//! ```text
+//! entry: length 2 bytes | stamp 4 bytes | directive
+//! ```
+//!
+//! All upstreams in use stand there every time, so that who comes late misses nothing. Most of them did not change since
+//! the last time: a worker knows by the stamp that it follows a directive already, and passes it by unread.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMER_VERSIONS, WireError, check_all, former, open, plausible, seal};
+use super::envelope::{open, seal};
+use super::{WireError, plausible};
 use crate::breaker::BreakerState;
 use crate::ladder::Margin;
 use crate::limit::Learned;
 use crate::time::Instant;
+
+/// Bytes in front of a directive: the length of what follows, and the stamp.
+const PREFIX: usize = 2 + 4;
+/// The stamp of a directive that is followed whatever was followed before.
+pub(crate) const UNSTAMPED: u32 = 0;
 
 /// What the leader decided, for all.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,21 +61,44 @@ pub struct Directive {
 }
 
 impl<'a> Directives<'a> {
-    /// Those of a leader.
+    /// Those of a leader, without stamps: all who read them follow them.
     #[must_use]
     pub fn new<D: core::borrow::Borrow<Directive>>(
         leader: u64,
         at: Instant,
         entries: impl IntoIterator<Item = D>,
     ) -> Directives<'static> {
-        // Writing plain data to a growing vector cannot fail; were it to, there would be no directives.
-        let payload = entries.into_iter().try_fold(Vec::new(), |bytes, entry| {
-            postcard::to_extend(entry.borrow(), bytes)
-        });
+        let mut payload = Vec::new();
+        for entry in entries {
+            Self::write(entry.borrow(), UNSTAMPED, &mut payload);
+        }
+        Directives::of(leader, at, payload)
+    }
+
+    /// Those of a leader that have been [written](Self::write).
+    pub(crate) const fn of(leader: u64, at: Instant, payload: Vec<u8>) -> Directives<'static> {
         Directives {
             leader,
             at,
-            payload: payload.unwrap_or_default().into(),
+            payload: Cow::Owned(payload),
+        }
+    }
+
+    /// Writes a directive behind what stands in `payload`. The stamp is another one for each directive that this leader
+    /// ever gives for the upstream.
+    pub(crate) fn write(directive: &Directive, stamp: u32, payload: &mut Vec<u8>) {
+        let begin = payload.len();
+        payload.extend_from_slice(&[0; PREFIX]);
+        // Writing plain data to a growing vector cannot fail; were it to, there would be no directives.
+        *payload = postcard::to_extend(directive, core::mem::take(payload)).unwrap_or_default();
+        let length = payload.len().saturating_sub(begin + PREFIX);
+        if let Some((prefix, _)) = payload
+            .get_mut(begin..)
+            .and_then(<[u8]>::split_first_chunk_mut::<PREFIX>)
+        {
+            let (place, stamps) = prefix.split_at_mut(2);
+            place.copy_from_slice(&u16::try_from(length).unwrap_or(u16::MAX).to_le_bytes());
+            stamps.copy_from_slice(&stamp.to_le_bytes());
         }
     }
 
@@ -72,19 +108,27 @@ impl<'a> Directives<'a> {
         seal(&(self.leader, self.at), self.payload.into_owned())
     }
 
-    /// Reads what [`Directives::encode`] wrote, now or in one of the [`FORMER_VERSIONS`]: all of it or nothing.
+    /// Reads what [`Directives::encode`] wrote: all of it or nothing.
     ///
     /// # Errors
     /// When the bytes are of another version, an entry cannot be read, or has a number that no leader writes.
     pub fn decode(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
-        let bytes = bytes.into();
-        if let Some((version, rest)) = bytes.split_first()
-            && FORMER_VERSIONS.contains(version)
-        {
-            return former::read(rest);
+        Self::decode_news(bytes, |_, _| false)
+    }
+
+    /// The same, where entries are not looked at that `is_known` of this leader: they are not to be followed either.
+    pub(crate) fn decode_news(
+        bytes: impl Into<Cow<'a, [u8]>>,
+        mut is_known: impl FnMut(u64, &Entry<'_>) -> bool,
+    ) -> Result<Self, WireError> {
+        let ((leader, at), payload) = open(bytes.into())?;
+        let mut rest = &*payload;
+        while !rest.is_empty() {
+            let entry = Entry::take(&mut rest).ok_or(WireError::Malformed)?;
+            if !is_known(leader, &entry) {
+                plausible::check(&entry.directive().ok_or(WireError::Malformed)?)?;
+            }
         }
-        let ((leader, at), payload) = open(bytes)?;
-        check_all::<Directive>(&payload, plausible::check)?;
         Ok(Self {
             leader,
             at,
@@ -94,13 +138,53 @@ impl<'a> Directives<'a> {
 
     /// One for every upstream in use; of [`crate::Engine::learned`], for every one with something learned.
     pub fn entries(&self) -> impl Iterator<Item = Directive> {
-        super::all(&self.payload)
+        self.unread().filter_map(|entry| entry.directive())
+    }
+
+    /// The same, to be read where need be.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = Entry<'_>> {
+        let mut rest = &*self.payload;
+        core::iter::from_fn(move || Entry::take(&mut rest))
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.payload.is_empty()
+    }
+}
+
+/// A directive that has not been read yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    /// [`crate::UpstreamKey::hash`].
+    pub(crate) upstream: u64,
+    /// What the leader knows it by; [`UNSTAMPED`] or a number that this leader gives to no other directive of the
+    /// upstream.
+    pub(crate) stamp: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    /// Takes the next one off the payload.
+    fn take(payload: &mut &'a [u8]) -> Option<Self> {
+        let (prefix, rest) = payload.split_first_chunk::<PREFIX>()?;
+        let (length, stamp) = prefix.split_at(2);
+        let length = usize::from(u16::from_le_bytes(*length.first_chunk()?));
+        let (bytes, rest) = rest.split_at_checked(length)?;
+        *payload = rest;
+        Some(Self {
+            // It stands first in a directive, in eight bytes.
+            upstream: u64::from_le_bytes(*bytes.first_chunk()?),
+            stamp: u32::from_le_bytes(*stamp.first_chunk()?),
+            bytes,
+        })
+    }
+
+    /// Reads it; `None` when that cannot be done to the end.
+    pub(crate) fn directive(&self) -> Option<Directive> {
+        let (directive, rest) = postcard::take_from_bytes(self.bytes).ok()?;
+        rest.is_empty().then_some(directive)
     }
 }
 

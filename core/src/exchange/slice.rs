@@ -7,8 +7,9 @@
 
 use std::borrow::Cow;
 
+use super::WireError;
+use super::envelope::{open, seal};
 use super::report::{Introduction, Report};
-use super::{WireError, check_all, open, seal};
 use crate::time::Instant;
 
 /// What one worker saw.
@@ -50,16 +51,16 @@ impl<'a> Slice<'a> {
     }
 
     /// Reads what [`Slice::encode`] wrote: all of it or nothing, since reports that are missing are throughput that is.
+    /// That they are whole the envelope says: they are not read twice for it. Of a neighbor's forgery those up to the
+    /// first that cannot be read count, and any numbers are possible ones.
     ///
     /// # Errors
-    /// When the bytes are of another version, or anything in them cannot be read.
+    /// When the bytes are of another version, or not as they were written.
     pub fn decode(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
         let ((worker, at, introductions), payload) = open(bytes.into())?;
-        let (names, reports) = payload
-            .split_at_checked(introductions)
-            .ok_or(WireError::Malformed)?;
-        check_all::<Introduction<'_>>(names, |_| Ok(()))?;
-        check_all::<Report<'_>>(reports, Report::check)?;
+        if introductions > payload.len() {
+            return Err(WireError::Malformed);
+        }
         Ok(Self {
             worker,
             at,
@@ -70,13 +71,33 @@ impl<'a> Slice<'a> {
 
     /// Upstreams that the leader may not know.
     pub fn introductions(&self) -> impl Iterator<Item = Introduction<'_>> {
-        let bytes = self.payload.get(..self.introductions);
-        super::all(bytes.unwrap_or_default())
+        let mut rest = self.payload.get(..self.introductions).unwrap_or_default();
+        core::iter::from_fn(move || {
+            let (name, behind) = postcard::take_from_bytes(rest).ok()?;
+            rest = behind;
+            Some(name)
+        })
+        .fuse()
     }
 
     /// One for every upstream in use, in the order of their hashes.
-    pub fn reports(&self) -> impl Iterator<Item = Report<'_>> {
-        let bytes = self.payload.get(self.introductions..);
-        super::all(bytes.unwrap_or_default())
+    pub fn reports(&self) -> Reports<'_> {
+        let rest = self.payload.get(self.introductions..);
+        Reports(rest.unwrap_or_default())
+    }
+}
+
+/// The reports of a slice, up to the first that cannot be read.
+#[derive(Clone, Debug)]
+pub struct Reports<'a>(&'a [u8]);
+
+impl<'a> Iterator for Reports<'a> {
+    type Item = Report<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut rest = self.0;
+        let report = Report::take(&mut rest);
+        self.0 = report.map_or(&[], |_| rest);
+        report
     }
 }

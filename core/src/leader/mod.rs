@@ -11,6 +11,7 @@
 //! last heard of a worker is kept packed, as it came. A leader's memory grows little with the number of workers.
 
 mod controller;
+mod sent;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -18,11 +19,12 @@ use std::collections::BTreeMap;
 use core::time::Duration;
 
 use crate::breaker::BreakerState;
-use crate::exchange::{Directive, Slice};
+use crate::exchange::{Directive, ENVELOPE_BYTES, Slice};
 use crate::limit::LimitReason;
 use crate::registry::EVICTABLE_AFTER;
 use crate::time::Instant;
 use controller::{Changes, Controller, Round};
+use sent::{Demand, Sent};
 use walk::Walk;
 
 pub(crate) use controller::Surroundings;
@@ -42,7 +44,18 @@ const QUIET_AFTER: Duration = Duration::from_secs(10);
 pub(crate) struct Leader {
     round_at: Instant,
     workers: BTreeMap<u64, Instant>,
-    controllers: BTreeMap<u64, Controller>,
+    led: BTreeMap<u64, Led>,
+    /// How many bytes were published last.
+    published: usize,
+}
+
+/// One upstream.
+#[derive(Debug)]
+struct Led {
+    controller: Controller,
+    /// In the last round.
+    demand: Demand,
+    sent: Option<Sent>,
 }
 
 impl Leader {
@@ -51,7 +64,8 @@ impl Leader {
         Self {
             round_at: now,
             workers: BTreeMap::new(),
-            controllers: BTreeMap::new(),
+            led: BTreeMap::new(),
+            published: 0,
         }
     }
 
@@ -100,14 +114,16 @@ impl Leader {
         known: impl FnOnce() -> Option<Directive>,
     ) -> Option<Round> {
         let now = self.round_at;
-        if !self.controllers.contains_key(&upstream) && !self.make_room(cap, now) {
+        if !self.led.contains_key(&upstream) && !self.make_room(cap, now) {
             walk.pass(upstream, |_, _, _| {});
             return None;
         }
-        let controller = self
-            .controllers
-            .entry(upstream)
-            .or_insert_with(|| Controller::new(upstream, known(), now));
+        let led = self.led.entry(upstream).or_insert_with(|| Led {
+            controller: Controller::new(upstream, known(), now),
+            demand: Demand::InUse,
+            sent: None,
+        });
+        let controller = &mut led.controller;
         let mut round = Round::empty(walk.span);
         walk.pass(upstream, |worker, at, report| {
             controller.hear(worker, at, report, &mut round);
@@ -119,15 +135,13 @@ impl Leader {
 
     /// Whether it decides about an upstream already.
     pub(crate) fn knows(&self, upstream: u64) -> bool {
-        self.controllers.contains_key(&upstream)
+        self.led.contains_key(&upstream)
     }
 
     /// What is under way with an upstream; `None` where nobody reported it in the last round.
     pub(crate) fn under_way(&self, upstream: u64) -> Option<UnderWay> {
-        self.controllers
-            .get(&upstream)
-            .filter(|controller| controller.heard_at == self.round_at)
-            .map(|controller| controller.under_way)
+        let controller = &self.led.get(&upstream)?.controller;
+        (controller.heard_at == self.round_at).then_some(controller.under_way)
     }
 
     /// Every reload makes VMs of new numbers: what the old ones counted must not pile up.
@@ -136,10 +150,9 @@ impl Leader {
         let before = workers.len();
         workers.retain(|_, at| now.saturating_since(*at) < WORKER_TIMEOUT);
         if workers.len() < before {
-            for controller in self.controllers.values_mut() {
-                controller
-                    .seen
-                    .retain(|seen| workers.contains_key(&seen.worker));
+            for led in self.led.values_mut() {
+                let seen = &mut led.controller.seen;
+                seen.retain(|seen| workers.contains_key(&seen.worker));
             }
         }
     }
@@ -162,42 +175,52 @@ impl Leader {
         around: &Surroundings<'_>,
         now: Instant,
     ) -> Changes {
-        let controller = self.controllers.get_mut(&hash);
-        controller.map_or_else(Changes::default, |it| it.decide(round, around, now))
+        let led = self.led.get_mut(&hash);
+        led.map_or_else(Changes::default, |led| {
+            led.demand = Demand::of(round);
+            led.controller.decide(round, around, now)
+        })
     }
 
-    /// What holds for upstreams in use; all of them when `all`.
-    pub(crate) fn directives(&self, all: bool, now: Instant) -> impl Iterator<Item = &Directive> {
-        let in_use = move |controller: &&Controller| {
-            all || now.saturating_since(controller.active_at) < QUIET_AFTER
-                || !matches!(controller.directive.breaker, BreakerState::Closed)
-        };
-        self.controllers
-            .values()
-            .filter(in_use)
-            .map(|controller| &controller.directive)
+    /// Everything that is known, for leaders to come.
+    pub(crate) fn learned(&self) -> impl Iterator<Item = &Directive> {
+        self.led.values().map(|led| &led.controller.directive)
+    }
+
+    /// What holds for upstreams in use, as it travels. What changed is given this stamp.
+    pub(crate) fn publish(&mut self, stamp: u32, now: Instant) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(self.published + ENVELOPE_BYTES);
+        for led in self.led.values_mut() {
+            let (controller, directive) = (&led.controller, &led.controller.directive);
+            let is_closed = matches!(directive.breaker, BreakerState::Closed);
+            if is_closed && now.saturating_since(controller.active_at) >= QUIET_AFTER {
+                continue;
+            }
+            let entry = Sent::entry(&mut led.sent, directive, led.demand, stamp, now);
+            payload.extend_from_slice(entry);
+        }
+        self.published = payload.len();
+        payload
     }
 
     /// Why an upstream's limit is what it is.
     pub(crate) fn limit_reason(&self, hash: u64) -> Option<LimitReason> {
-        self.controllers
+        self.led
             .get(&hash)
-            .map(|controller| controller.limiter.reason())
+            .map(|led| led.controller.limiter.reason())
     }
 
     /// Makes room for one more upstream; the one that was idle longest goes, if it was idle long enough.
     fn make_room(&mut self, cap: usize, now: Instant) -> bool {
-        if self.controllers.len() < cap {
+        if self.led.len() < cap {
             return true;
         }
-        let idlest = self
-            .controllers
-            .iter()
-            .min_by_key(|(_, controller)| controller.active_at);
-        let evicted = idlest
-            .filter(|(_, controller)| now.saturating_since(controller.active_at) >= EVICTABLE_AFTER)
-            .map(|(hash, _)| *hash);
-        evicted.is_some_and(|hash| self.controllers.remove(&hash).is_some())
+        let active = self.led.iter();
+        let active = active.map(|(hash, led)| (*hash, led.controller.active_at));
+        let idlest = active
+            .min_by_key(|(_, active_at)| *active_at)
+            .filter(|(_, active_at)| now.saturating_since(*active_at) >= EVICTABLE_AFTER);
+        idlest.is_some_and(|(hash, _)| self.led.remove(&hash).is_some())
     }
 }
 
@@ -235,7 +258,8 @@ mod tests {
             counts: &[],
         }
         .with_counts(&counted, &mut bytes);
-        let payload = postcard::to_extend(&report, Vec::new()).unwrap();
+        let mut payload = Vec::new();
+        report.write(&mut payload);
         Slice::new(worker, now, 0, payload)
     }
 
@@ -315,10 +339,7 @@ mod tests {
             let slices = [slice(u64::from(generation), now, now, 3)];
             assert_eq!(merged(&mut leader, &slices, now), Some((3, 2)));
         }
-        let seen = leader
-            .controllers
-            .values()
-            .map(|controller| controller.seen.len());
+        let seen = leader.led.values().map(|led| led.controller.seen.len());
         assert_eq!((leader.workers.len(), seen.sum::<usize>()), (1, 1));
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use crate::exchange::{Introduction, Report, Slice};
+use crate::exchange::{Introduction, Report, Reports, Slice};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 
@@ -25,7 +25,7 @@ struct Stop<'a> {
     worker: u64,
     at: Instant,
     next: Option<Report<'a>>,
-    rest: Box<dyn Iterator<Item = Report<'a>> + 'a>,
+    rest: Reports<'a>,
 }
 
 impl<'a> Walk<'a> {
@@ -44,7 +44,7 @@ impl<'a> Walk<'a> {
                 worker: slice.worker,
                 at: slice.at,
                 next: rest.next(),
-                rest: Box::new(rest),
+                rest,
             });
         }
         Self {

@@ -70,7 +70,7 @@ impl Cruise {
         }
         self.grown = 0.0;
         self.has_refused |= window.is_refusing;
-        if window.delay < affordable * COSTLY {
+        if window.cost < affordable * COSTLY {
             self.queue_since = None;
             return false;
         }

@@ -14,6 +14,8 @@ const LATE: f64 = 0.05;
 const CUT: f64 = 0.8;
 const MIN: f64 = 0.1;
 const STEP: f64 = 0.05;
+/// What is left of it where more in flight was found to carry less.
+const CONTENDED: f64 = 0.5;
 
 /// The part of a wait that is in use, and what has been seen since it last changed.
 #[derive(Clone, Debug)]
@@ -36,8 +38,13 @@ impl SloFeedback {
         self.gain
     }
 
+    /// More in flight carries less.
+    pub(super) fn contend(&mut self) {
+        self.gain = (self.gain * CONTENDED).max(MIN);
+    }
+
     /// One window in which requests waited for `delay` seconds, where the objective is `target` and the whole wait `wait`.
-    pub(super) fn weigh(&mut self, window: &Sample, delay: f64, wait: f64, target: f64, judged: f64, refused: f64) {
+    pub(super) fn weigh(&mut self, window: &Sample, delay: f64, wait: f64, target: f64, judged: f64, refused: f64, most: f64) {
         let latency = &window.tally.latency;
         #[expect(clippy::cast_precision_loss, reason = "counts of one window stay far below 2^53")]
         let answers = latency.len() as f64;
@@ -54,7 +61,7 @@ impl SloFeedback {
         if self.late > allowed {
             self.gain = (self.gain * CUT).max(MIN);
         } else if self.late + self.more <= allowed {
-            self.gain = (self.gain + STEP).min(1.0);
+            self.gain = (self.gain + STEP).min(most);
         }
         *self = Self { gain: self.gain, ..Self::FULL };
     }

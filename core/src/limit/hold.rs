@@ -47,6 +47,11 @@ const APP_LIMITED: f64 = 0.6;
 /// The queue is over when in-flight stays below this share of the limit for so long.
 const ROOM: f64 = 0.9;
 const OVER_AFTER: Duration = Duration::from_millis(200);
+/// What is left of the wait after a cut that has raised the throughput, the least that ever is, and how it grows back with
+/// each beat.
+const CONTENDED: f64 = 0.5;
+const MIN_SHARE: f64 = 0.05;
+const FORGIVEN: f64 = 1.1;
 /// So many trials more than not must find a slower service where to believe it may cost the objective.
 const VOTES: u32 = 3;
 
@@ -76,6 +81,8 @@ pub(super) enum Verdict {
     Nothing,
     /// There is a queue: what comes out is all that the upstream can do.
     Queue,
+    /// With less in flight more comes out.
+    Contended,
     /// There still was a queue in what was taken for the latency without one.
     Faster(Box<Sample>),
     /// There is none: the service is as slow as this.
@@ -106,6 +113,8 @@ pub(super) struct Hold {
     beat: u64,
     /// Nothing has been refused, with room for more, since.
     calm_since: Option<Instant>,
+    /// The part of the wait that is in use: less where more in flight carries less, as behind a contended lock.
+    share: f64,
 }
 
 impl Hold {
@@ -120,6 +129,7 @@ impl Hold {
             votes: 0,
             beat: 0,
             calm_since: None,
+            share: 1.0,
         }
     }
 
@@ -161,6 +171,7 @@ impl Hold {
             let target = target(window);
             let needs_trial = is_blocked || target.in_doubt || self.votes > 0;
             self.phase = Phase::Settled { is_blocked: false };
+            self.share = (self.share * FORGIVEN).min(1.0);
             if needs_trial
                 && window.tally.refused_for_load() > 0
                 && let Some(before) = self.settled.as_ref().and_then(Point::of)
@@ -235,7 +246,7 @@ impl Hold {
             }
             return;
         }
-        let wait = target.wait;
+        let wait = target.wait * self.share;
         let model = target.capacity * (target.latency + wait);
         let is_long = target.delay > wait * TOO_MUCH;
         if is_long && self.limit > model && !is_blocked {
@@ -262,13 +273,26 @@ impl Hold {
         match judge(&before, &after) {
             Finding::Queue => {
                 self.phase = Phase::Settled { is_blocked: false };
+                let is_contended = after.carries_more_than(&before);
+                if is_contended {
+                    self.share = (self.share * CONTENDED).max(MIN_SHARE);
+                }
                 self.settle(&measured);
                 self.follow(&measured, after, target, false);
-                Verdict::Queue
+                if is_contended {
+                    Verdict::Contended
+                } else {
+                    Verdict::Queue
+                }
             }
             Finding::Undecided if measured.span < TEST_PATIENCE => {
                 self.measured = Some(measured);
                 Verdict::Nothing
+            }
+            Finding::Slower if after.latency <= target.harmless => {
+                self.phase = Phase::Settled { is_blocked: false };
+                self.change(from);
+                Verdict::Slower(Box::new(measured))
             }
             Finding::Undecided | Finding::Slower => {
                 self.phase = Phase::Settled { is_blocked: true };

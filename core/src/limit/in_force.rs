@@ -59,7 +59,7 @@ impl InForce {
 }
 
 /// A limit as a count: at least one, whatever the float.
-fn count(limit: f64) -> u32 {
+pub(super) fn count(limit: f64) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -42,7 +42,12 @@ impl Limiter {
         self.weigh_lateness(window, &stats, terms.slo);
         let is_doubtful = self.doubt_floor(&stats, terms.slo, now);
         let in_force = (!self.in_force.is_held()).then_some(self.in_force.limit);
-        let affordable = self.affordable(terms.slo);
+        // What the upstream itself refuses has cost enough.
+        let affordable = if self.ceiling.is_in_force() {
+            0.0
+        } else {
+            self.affordable(terms.slo)
+        };
         match &mut self.state {
             State::Cruise(cruise) => {
                 let mean = self.floor.mean;
@@ -56,16 +61,19 @@ impl Limiter {
     }
 
     fn weigh_lateness(&mut self, window: &Sample, stats: &WindowStats, slo: &Slo) {
+        if self.is_unreachable(slo) {
+            return;
+        }
         let target = slo.latency_target().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "counts of one window stay far below 2^53")]
         let refused = window.tally.refused_for_load() as f64;
         let affordable = self.affordable(slo);
         match &self.state {
             State::Hold(_) => {
-                self.hold_feedback.weigh(window, stats.delay, affordable * HELD_SHARE, target, 50.0, 0.0);
+                self.hold_feedback.weigh(window, stats.delay, affordable * HELD_SHARE, target, 50.0, 0.0, 1.0);
             }
             State::Cruise(_) => {
-                self.burst_feedback.weigh(window, stats.delay, affordable, target, 500.0, refused);
+                self.burst_feedback.weigh(window, stats.delay, affordable, target, 500.0, refused, 1.3);
             }
         }
     }
@@ -124,7 +132,11 @@ impl Limiter {
             in_doubt: !self.floor.is_proven(),
             wait: self.held_wait(capacity, slo),
             delay: 0.0,
-            harmless: objective * HARMLESS,
+            harmless: if self.is_unreachable(slo) {
+                f64::INFINITY
+            } else {
+                objective * HARMLESS
+            },
             most: self.cruise_limit(terms),
         };
         let State::Hold(hold) = &mut self.state else {
@@ -137,6 +149,7 @@ impl Limiter {
         });
         match verdict {
             Verdict::Nothing | Verdict::Queue => {}
+            Verdict::Contended => self.burst_feedback.contend(),
             Verdict::Slower(measured) => self.floor.restart(&measured, quantile),
             Verdict::Faster(measured) => self.floor.relearn(&measured, quantile),
         }

@@ -56,6 +56,9 @@ const SURGE: f64 = 0.2;
 const OBJECTIVE_USED: f64 = 0.95;
 /// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
 const HARMLESS: f64 = 0.5;
+/// Weight of the newest round in the mean of uploads under way, and the least that matters.
+const UPLOADING_WEIGHT: f64 = 0.2;
+const MIN_UPLOADING: f64 = 0.05;
 /// The least wait, by the objective's latency, where serving leaves nothing; and where no answer can be in time, so that
 /// shedding is of no use.
 const MIN_WAIT: f64 = 0.1;
@@ -108,6 +111,8 @@ pub(crate) struct Limiter {
     sample_low: f64,
     sample_tail: f64,
     endpoints: u32,
+    /// Mean uploads under way: they are counted with what is in flight, and are none of the upstream's time.
+    uploading: f64,
     in_force: InForce,
 }
 
@@ -135,6 +140,7 @@ impl Limiter {
             sample_low: f64::from(learned.sample_low),
             sample_tail: f64::from(learned.sample_tail),
             endpoints: learned.endpoints,
+            uploading: 0.0,
             in_force: InForce::NONE,
         }
     }
@@ -180,6 +186,7 @@ impl Limiter {
     /// One round with what happened since the last.
     pub(crate) fn update(&mut self, sample: &Sample, terms: Terms<'_>, now: Instant) {
         self.follow_endpoints(sample.endpoints);
+        self.uploading += (f64::from(sample.uploading) - self.uploading) * UPLOADING_WEIGHT;
         let tolerated = terms.slo.success_rate().complement().as_f64();
         let unheld = self.cruise_limit(terms).max(self.held_limit());
         self.ceiling.update(sample, unheld, tolerated, now);
@@ -216,7 +223,13 @@ impl Limiter {
             _ => (burst, LimitReason::WarmUp),
         };
         let wanted = Wanted { limit, law, burst };
-        self.in_force.set(&wanted, &self.ceiling, min, max)
+        let (limit, reserve) = self.in_force.set(&wanted, &self.ceiling, min, max);
+        let uploading = in_force::count(self.uploading.ceil());
+        if self.uploading > MIN_UPLOADING {
+            (limit.saturating_add(uploading), reserve.saturating_add(uploading))
+        } else {
+            (limit, reserve)
+        }
     }
 
     /// The limit while no queue stands.
@@ -259,8 +272,15 @@ impl Limiter {
                 let service = f64::midpoint(tail, self.floor.mean.min(tail));
                 (used - service).max(target * MIN_WAIT)
             }
-            None => target * UNREACHABLE_WAIT,
+            None => (target * UNREACHABLE_WAIT).max(self.floor.mean),
         }
+    }
+
+    /// Whether no shedding makes most answers be in time.
+    fn is_unreachable(&self, slo: &Slo) -> bool {
+        let used = slo.latency_target().as_secs_f64() * OBJECTIVE_USED;
+        let quantile = slo.latency_quantile().as_f64();
+        self.floor.is_proven() && self.floor.tail_within(used, quantile).is_none()
     }
 
     fn follow_endpoints(&mut self, endpoints: u32) {

@@ -11,6 +11,8 @@ use crate::sample::Sample;
 const SURE: f64 = 1.5;
 /// Latencies vary by this part of their mean at the least, whatever a histogram shows.
 const MIN_VARIATION: f64 = 0.2;
+/// Throughput that is greater by less than this share is the same.
+const MORE: f64 = 0.05;
 
 /// What was measured at one limit.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +45,14 @@ impl Point {
     }
 }
 
+impl Point {
+    /// Whether more was carried than at another point, by more than chance.
+    pub(super) fn carries_more_than(&self, other: &Self) -> bool {
+        let gain = libm::log(self.throughput / other.throughput);
+        gain > MORE.max(error(self, other))
+    }
+}
+
 /// What a cut says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
@@ -59,9 +69,7 @@ pub(super) fn judge(before: &Point, after: &Point) -> Finding {
     let mark = libm::log(after.in_flight / before.in_flight) / 2.0;
     let throughput = libm::log(after.throughput / before.throughput);
     let latency = libm::log(after.latency / before.latency);
-    // What is in flight is held by the limit, so that by Little's law both are as sure as the mean latency.
-    let variation = after.variation.max(before.variation).max(MIN_VARIATION);
-    let error = SURE * variation * (1.0 / after.answers + 1.0 / before.answers).sqrt();
+    let error = error(before, after);
     let kept = throughput > mark + error;
     let fell = latency < mark - error;
     let lost = throughput < mark - error;
@@ -73,4 +81,11 @@ pub(super) fn judge(before: &Point, after: &Point) -> Finding {
     } else {
         Finding::Undecided
     }
+}
+
+/// What may be chance in the logarithm of a ratio. What is in flight is held by the limit, so that by Little's law
+/// throughput is as sure as the mean latency.
+fn error(one: &Point, other: &Point) -> f64 {
+    let variation = one.variation.max(other.variation).max(MIN_VARIATION);
+    SURE * variation * (1.0 / one.answers + 1.0 / other.answers).sqrt()
 }

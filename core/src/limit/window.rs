@@ -27,6 +27,8 @@ pub(super) struct WindowStats {
     pub(super) low: f64,
     /// What the fast requests waited longer than without load, seconds.
     pub(super) delay: f64,
+    /// What requests waited longer on average: more than the fast ones where each takes longer, not only waits.
+    pub(super) cost: f64,
     /// Whether that is a queue.
     pub(super) is_busy: bool,
     /// Whether requests were refused for want of room.
@@ -52,6 +54,7 @@ impl WindowStats {
             in_flight_at_end: f64::from(window.in_flight),
             low,
             delay,
+            cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
             is_busy: is_delayed && throughput * delay >= MIN_QUEUE,
             is_refusing: window.tally.refused_for_load() > 0,
         })

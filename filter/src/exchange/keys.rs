@@ -1,11 +1,10 @@
 //! Keys of shared data.
 
-use tidegate_core::{FORMER_VERSIONS, UpstreamKey, WIRE_VERSION};
+use tidegate_core::{UpstreamKey, WIRE_VERSION};
 
 /// The keys of one plugin: `tidegate/<wire version>/<hash of the plugin's name>/...`.
 #[derive(Clone, Debug)]
 pub struct Keys {
-    plugin: u64,
     prefix: String,
 }
 
@@ -13,21 +12,9 @@ impl Keys {
     /// Those of the plugin that the proxy's configuration calls `plugin`.
     #[must_use]
     pub fn new(plugin: &str) -> Self {
-        Self::of(UpstreamKey::hash(plugin, None), WIRE_VERSION)
-    }
-
-    /// Those that earlier versions of the module have for the same plugin, the newest first.
-    pub fn former(&self) -> impl Iterator<Item = Self> {
-        let plugin = self.plugin;
-        FORMER_VERSIONS
-            .into_iter()
-            .map(move |version| Self::of(plugin, version))
-    }
-
-    fn of(plugin: u64, version: u8) -> Self {
+        let plugin = UpstreamKey::hash(plugin, None);
         Self {
-            plugin,
-            prefix: format!("tidegate/{version}/{plugin:016x}"),
+            prefix: format!("tidegate/{WIRE_VERSION}/{plugin:016x}"),
         }
     }
 

@@ -83,22 +83,12 @@ impl Exchange {
         self.places.taken()
     }
 
-    /// What earlier VMs have learned, to start from: first all, then what holds now. Where none of this version's have
-    /// left anything, those of the latest earlier version that have.
-    pub fn restore(&mut self, host: &impl Host, faults: &Faults) -> Vec<Directives<'static>> {
-        let read = |keys: &Keys| -> Vec<_> {
-            [keys.learned(), keys.directives()]
-                .iter()
-                .filter_map(|key| read_directives(host, faults, key))
-                .collect()
-        };
-        let mut left = read(&self.keys);
-        for former in self.keys.former() {
-            if left.is_empty() {
-                left = read(&former);
-            }
-        }
-        left
+    /// What earlier VMs have learned, to start from: first all, then what holds now.
+    pub fn restore(&self, host: &impl Host, faults: &Faults) -> Vec<Directives<'static>> {
+        [self.keys.learned(), self.keys.directives()]
+            .iter()
+            .filter_map(|key| read_directives(host, faults, key))
+            .collect()
     }
 
     /// Publishes this worker's slice, encoded; takes a place first if it has none.
@@ -165,7 +155,12 @@ impl Exchange {
     }
 
     /// Leads: publishes what was decided.
-    pub fn decree(&mut self, host: &impl Host, faults: &Faults, directives: Directives<'_>) {
+    pub fn publish_directives(
+        &mut self,
+        host: &impl Host,
+        faults: &Faults,
+        directives: Directives<'_>,
+    ) {
         let written = host.set_shared(
             &self.keys.directives(),
             &directives.encode(),
@@ -175,7 +170,7 @@ impl Exchange {
     }
 
     /// Leads: publishes what was learned, about once a second. `learned` is only asked for when it is time.
-    pub fn keep(
+    pub fn save(
         &mut self,
         host: &impl Host,
         faults: &Faults,
@@ -187,13 +182,7 @@ impl Exchange {
         }
         let key = self.keys.learned();
         if !self.archive.is_open() {
-            // The module may be newer than what was left.
-            let former = || {
-                let mut keys = self.keys.former();
-                keys.find_map(|keys| read_directives(host, faults, &keys.learned()))
-            };
-            let inherited = read_directives(host, faults, &key).or_else(former);
-            self.archive.open(inherited);
+            self.archive.open(read_directives(host, faults, &key));
         }
         if let Some(all) = self.archive.merge(learned(), now) {
             let written = host.set_shared(&key, &all.encode(), Expect::Anything);
@@ -201,21 +190,15 @@ impl Exchange {
         }
     }
 
-    /// Follows: directives that are newer than those followed last.
-    pub fn news(&mut self, host: &impl Host, faults: &Faults) -> Option<Directives<'static>> {
+    /// Follows: directives that are newer than those followed last, as they were published.
+    pub fn poll(&mut self, host: &impl Host, faults: &Faults) -> Option<Vec<u8>> {
         let read = host.shared(&self.keys.directives());
         let value = faults.check(host, Fault::SharedData, read)??;
         if self.followed == Some(value.version) {
             return None;
         }
         self.followed = Some(value.version);
-        match Directives::decode(value.bytes) {
-            Ok(directives) => Some(directives),
-            Err(error) => {
-                faults.note(host, Fault::Payload, &error);
-                None
-            }
-        }
+        Some(value.bytes)
     }
 
     fn join(&mut self, host: &impl Host, faults: &Faults) {
@@ -277,39 +260,27 @@ fn read_directives(host: &impl Host, faults: &Faults, key: &str) -> Option<Direc
 mod tests {
     use super::*;
     use crate::fake::FakeHost;
-
-    /// Directives of this leader about nothing, as a version of the module wrote them.
-    fn written(version: u8, leader: u8) -> Vec<u8> {
-        vec![version, leader, 0]
-    }
-
-    fn leaders(host: &FakeHost) -> Vec<u64> {
-        let mut exchange = Exchange::new(Keys::new("tidegate"), 1);
-        let restored = exchange.restore(host, &Faults::default());
-        restored.iter().map(|left| left.leader).collect()
-    }
+    use tidegate_core::Directive;
 
     #[test]
-    fn a_new_version_starts_from_what_the_latest_before_it_left() {
+    fn a_fresh_vm_starts_from_what_was_learned_and_then_from_what_holds() {
         let host = FakeHost::default();
         let keys = Keys::new("tidegate");
-        let former: Vec<Keys> = keys.former().collect();
-        let leave = |key: String, bytes: Vec<u8>| {
-            host.set_shared(&key, &bytes, Expect::Anything).unwrap();
+        let exchange = Exchange::new(keys.clone(), 1);
+        let leaders = || -> Vec<u64> {
+            let restored = exchange.restore(&host, &Faults::default());
+            restored.iter().map(|left| left.leader).collect()
         };
-        assert!(leaders(&host).is_empty(), "a first start");
-
-        leave(former[1].learned(), written(2, 20));
-        assert_eq!(leaders(&host), [20]);
-        leave(former[0].learned(), written(3, 30));
-        leave(former[0].directives(), written(3, 31));
-        assert_eq!(leaders(&host), [30, 31]);
-        leave(keys.directives(), Directives::default().encode());
-        assert_eq!(leaders(&host), [0], "its own");
+        assert!(leaders().is_empty(), "a first start");
+        for (key, leader) in [(keys.directives(), 20), (keys.learned(), 30)] {
+            let written = Directives::new(leader, Instant::ZERO, [] as [Directive; 0]).encode();
+            host.set_shared(&key, &written, Expect::Anything).unwrap();
+        }
+        assert_eq!(leaders(), [30, 20]);
     }
 
     #[test]
-    fn what_a_later_version_left_is_not_looked_at() {
+    fn what_another_version_left_is_not_looked_at() {
         let host = FakeHost::default();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
         let later = keys.learned().replace(

@@ -1,7 +1,9 @@
 //! What the filter publishes: the table of metrics, their names, and the counts behind them.
 
 pub mod exporter;
+mod handle;
 pub mod name;
 pub mod reference;
+pub mod series;
 pub mod sources;
 pub mod table;

@@ -45,8 +45,19 @@ impl Source {
     }
 }
 
-/// How many [`SOURCES`] there are.
+/// How many [`SOURCES`] there are, and how many, the first, that count without pressure.
 pub const SOURCE_COUNT: usize = 36;
+const ORDINARY_COUNT: usize = 12;
+
+/// Those of [`SOURCES`] that may be more than zero.
+#[must_use]
+pub fn sources_of(tally: &Counted) -> &'static [Source] {
+    if tally.knows_pressure() {
+        &SOURCES
+    } else {
+        SOURCES.get(..ORDINARY_COUNT).unwrap_or(&SOURCES)
+    }
+}
 
 /// All counts of one upstream that workers add to counters.
 pub static SOURCES: [Source; SOURCE_COUNT] = [
@@ -201,6 +212,13 @@ mod tests {
     use super::*;
     use crate::metrics::table::ALL;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn ordinary_sources_come_first_and_all_others_count_under_pressure() {
+        let is_ordinary = |source: &Source| matches!(source.read, Read::Count(_));
+        let (ordinary, others) = SOURCES.split_at(ORDINARY_COUNT);
+        assert!(ordinary.iter().all(is_ordinary) && !others.iter().any(is_ordinary));
+    }
 
     #[test]
     fn every_source_and_reading_is_in_the_table_with_every_value() {

@@ -167,7 +167,7 @@ pub const EXEMPT: Metric = counter(
 pub const OUTCOMES_TOTAL: Metric = labelled(
     counter(
         "outcomes_total",
-        "Completed requests by what they say about the upstream; `stale` began before the breaker's last transition.",
+        "Requests by what they say about the upstream. A success is heard with its headers: a response that breaks off later counts as a `failure` too. `stale` began before the breaker's last transition.",
     ),
     "outcome",
     &[

@@ -56,19 +56,6 @@ const fn one_second() -> Duration {
     Duration::from_secs(1)
 }
 
-impl ClientProfile {
-    /// What of this client only the simulator can play.
-    pub(super) fn only_simulated(&self) -> impl Iterator<Item = &'static str> {
-        let keys = [
-            ("upload", self.upload.is_some()),
-            ("reads_for", self.reads_for.is_some()),
-            ("quota", self.quota.is_some()),
-        ];
-        let used = keys.into_iter().filter(|(_, is_used)| *is_used);
-        used.map(|(key, _)| key)
-    }
-}
-
 /// How arrivals are spread over time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

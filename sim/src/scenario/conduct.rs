@@ -64,10 +64,7 @@ mod tests {
             scenario.clients[0].quota.map(|quota| quota.status),
             Some(429)
         );
-        assert_eq!(
-            scenario.only_simulated(),
-            ["slo.until", "upload", "reads_for", "quota"]
-        );
+        assert!(scenario.only_simulated().is_empty());
     }
 
     #[test]
@@ -121,9 +118,6 @@ mod tests {
         assert_eq!(second.1.failing.get("/x"), Some(&500));
         assert!(third.1.failing.is_empty());
         assert!(third.1.pauses.is_some() && third.1.contention.is_some() && third.1.body.is_some());
-        assert_eq!(
-            scenario.only_simulated(),
-            ["body", "failing", "pauses", "contention"]
-        );
+        assert!(scenario.only_simulated().is_empty());
     }
 }

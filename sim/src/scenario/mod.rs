@@ -149,19 +149,9 @@ impl Scenario {
                 "endpoints that come or go",
                 self.upstreams.iter().any(UpstreamProfile::is_scaled),
             ),
-            ("slo.until", self.slo.until != Until::Headers),
         ];
         let used = keys.into_iter().filter(|(_, is_used)| *is_used);
-        let clients = self.clients.iter().flat_map(ClientProfile::only_simulated);
-        let upstreams = self.upstreams.iter();
-        let upstreams = upstreams.flat_map(UpstreamProfile::only_simulated);
-        let mut keys: Vec<&'static str> = used.map(|(key, _)| key).collect();
-        for key in clients.chain(upstreams) {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        keys
+        used.map(|(key, _)| key).collect()
     }
 
     /// The same story told faster or slower: every time of the plot is multiplied by `factor`.

@@ -116,26 +116,6 @@ impl UpstreamProfile {
         self.timeline.iter().any(scales)
     }
 
-    /// What of this upstream only the simulator can play.
-    pub(super) fn only_simulated(&self) -> impl Iterator<Item = &'static str> {
-        let ever = |is_used: &dyn Fn(&Behaviour) -> bool| {
-            let exceptions = self.exceptions.iter();
-            let own = exceptions.flat_map(|exception| self.stages_of(exception.endpoint));
-            let mut stages = self.stages().into_iter().chain(own);
-            stages.any(|(_, behaviour)| is_used(&behaviour))
-        };
-        let keys = [
-            ("body", ever(&|b| b.body.is_some() || !b.bodies.is_empty())),
-            ("headers", ever(&|b| !b.headers.is_default())),
-            ("failing", ever(&|b| !b.failing.is_empty())),
-            ("pauses", ever(&|b| b.pauses.is_some())),
-            ("contention", ever(&|b| b.contention.is_some())),
-            ("connections", ever(&|b| b.connections.is_some())),
-        ];
-        let used = keys.into_iter().filter(|(_, is_used)| *is_used);
-        used.map(|(key, _)| key)
-    }
-
     /// All that changes, to change it.
     pub(super) fn timelines_mut(&mut self) -> impl Iterator<Item = &mut TimedChange> {
         let own = self.exceptions.iter_mut();

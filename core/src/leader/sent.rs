@@ -1,0 +1,152 @@
+//! What was last published of one upstream.
+//!
+//! Workers know a directive by its stamp, and leave one alone that they follow already. Most that is learned changes a
+//! little in every round, also while nobody asks for the upstream: its usual rate, for one, decays. So for an upstream
+//! at rest that alone is published once in a while only, and what workers act on at once.
+
+use core::time::Duration;
+
+use super::controller::Round;
+use crate::exchange::{Directive, Directives};
+use crate::time::Instant;
+
+/// How often what was learned of an upstream at rest is published, where nothing else changed.
+const LEARNED_EVERY: Duration = Duration::from_secs(1);
+
+/// Whether anybody asks for the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Demand {
+    /// Somebody does, or did.
+    InUse,
+    /// Nobody does.
+    AtRest,
+}
+
+impl Demand {
+    /// What a round says: requests that end count as well, since they teach.
+    pub(super) fn of(round: &Round) -> Self {
+        if round.is_active() || round.sample.tally.fingerprint() != 0 {
+            Self::InUse
+        } else {
+            Self::AtRest
+        }
+    }
+}
+
+/// One upstream's directive as it was last published.
+#[derive(Debug)]
+pub(super) struct Sent {
+    directive: Directive,
+    at: Instant,
+    /// As it travels.
+    entry: Vec<u8>,
+}
+
+impl Sent {
+    /// The directive as it is to be published now, under this stamp if it is a new one.
+    pub(super) fn entry<'a>(
+        last: &'a mut Option<Self>,
+        directive: &Directive,
+        demand: Demand,
+        stamp: u32,
+        now: Instant,
+    ) -> &'a [u8] {
+        let is_current = last
+            .as_ref()
+            .is_some_and(|sent| sent.is_current(directive, demand, now));
+        if is_current {
+            return last.as_ref().map_or(&[], |sent| &sent.entry);
+        }
+        let mut entry = last.take().map(|sent| sent.entry).unwrap_or_default();
+        entry.clear();
+        Directives::write(directive, stamp, &mut entry);
+        entry.shrink_to_fit();
+        let sent = last.insert(Self {
+            directive: *directive,
+            at: now,
+            entry,
+        });
+        &sent.entry
+    }
+
+    fn is_current(&self, directive: &Directive, demand: Demand, now: Instant) -> bool {
+        if self.directive == *directive {
+            return true;
+        }
+        let is_soon = self.at <= now && now.saturating_since(self.at) < LEARNED_EVERY;
+        let acts_alike = Directive {
+            learned: self.directive.learned,
+            ..*directive
+        } == self.directive;
+        demand == Demand::AtRest && is_soon && acts_alike
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BACKEND: u64 = 7;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn learned(rate: f32) -> Directive {
+        let mut directive = Directive::unknown(BACKEND);
+        directive.learned.rate = rate;
+        directive
+    }
+
+    /// Whether each of these directives, a tenth of a second apart, is published under a stamp of its own.
+    fn published(demand: Demand, directives: &[Directive]) -> Vec<bool> {
+        let mut last = None;
+        let mut before = Vec::new();
+        let rounds = directives.iter().zip(1..);
+        let news = rounds.map(|(directive, round)| {
+            let now = at(100 * u64::from(round));
+            let entry = Sent::entry(&mut last, directive, demand, round, now).to_vec();
+            let is_new = entry != before;
+            before = entry;
+            is_new
+        });
+        news.collect()
+    }
+
+    #[test]
+    fn what_did_not_change_keeps_its_stamp() {
+        let same = [learned(5.0); 3];
+        assert_eq!(published(Demand::InUse, &same), [true, false, false]);
+    }
+
+    #[test]
+    fn what_is_learned_of_an_upstream_in_use_is_published_at_once_and_at_rest_once_a_second() {
+        let decaying: Vec<Directive> = (0..25_u8).map(|it| learned(f32::from(it))).collect();
+        assert!(published(Demand::InUse, &decaying).iter().all(|new| *new));
+        let at_rest = published(Demand::AtRest, &decaying);
+        let rounds = at_rest.iter().enumerate().filter(|(_, new)| **new);
+        assert_eq!(
+            rounds.map(|(round, _)| round).collect::<Vec<_>>(),
+            [0, 10, 20]
+        );
+    }
+
+    #[test]
+    fn what_workers_act_on_is_published_at_once() {
+        let wider = Directive {
+            limit: 9,
+            reserve: 9,
+            ..learned(4.0)
+        };
+        let directives = [learned(5.0), wider, learned(3.0)];
+        assert_eq!(published(Demand::AtRest, &directives), [true; 3]);
+    }
+
+    #[test]
+    fn a_clock_that_jumped_back_delays_nothing() {
+        let mut last = None;
+        let first = Sent::entry(&mut last, &learned(5.0), Demand::AtRest, 1, at(9_000)).to_vec();
+        let second = Sent::entry(&mut last, &learned(4.0), Demand::AtRest, 2, at(100)).to_vec();
+        assert_ne!(first, second);
+    }
+}

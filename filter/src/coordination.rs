@@ -1,0 +1,70 @@
+//! This worker among those of the proxy: what it tells them, and whether it decides for all.
+
+use tidegate_core::Instant;
+
+use crate::api::Host;
+use crate::exchange::keys::Keys;
+use crate::exchange::lease::Duty;
+use crate::exchange::{Exchange, Role};
+use crate::proxy::Proxy;
+use crate::reconcile::Reconciler;
+
+/// One worker's part.
+#[derive(Debug)]
+pub struct Coordination {
+    pub(crate) exchange: Exchange,
+    pub(crate) reconciler: Reconciler,
+    role: Role,
+    duty: Duty,
+}
+
+/// What a tick changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// It decides from now on.
+    TookOver,
+    /// Another one does.
+    Resigned,
+}
+
+impl Coordination {
+    /// The worker with this number, which follows until it has asked to lead.
+    #[must_use]
+    pub fn new(keys: Keys, worker: u64, now: Instant) -> Self {
+        Self {
+            exchange: Exchange::new(keys, worker),
+            reconciler: Reconciler::new(now),
+            role: Role::Follower,
+            duty: Duty::Idle,
+        }
+    }
+
+    /// Whether this worker decides.
+    #[must_use]
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// This worker has requests to serve.
+    pub const fn serve(&mut self) {
+        self.duty = Duty::Serving;
+    }
+
+    /// Publishes this worker's slice, and finds out who leads.
+    pub fn take_part<H: Host>(&mut self, proxy: &Proxy<H>, slice: &[u8], now: Instant) -> Change {
+        let Proxy { host, faults, .. } = proxy;
+        self.exchange.publish(host, faults, slice);
+        let role = self.exchange.lead(host, faults, self.duty, now);
+        let before = core::mem::replace(&mut self.role, role);
+        match (before, role) {
+            (Role::Follower, Role::Leader | Role::Alone) => {
+                self.reconciler = Reconciler::new(now);
+                Change::TookOver
+            }
+            (Role::Leader | Role::Alone, Role::Follower) => Change::Resigned,
+            _ => Change::None,
+        }
+    }
+}

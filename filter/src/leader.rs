@@ -1,0 +1,170 @@
+//! What a leader does on every tick: it gathers, decides, tells the others, and puts gauges right.
+
+use std::sync::Arc;
+
+use tidegate_core::{Engine, Event, Instant, Slice, UnderWay, UpstreamId, UpstreamKey};
+
+use crate::api::{Host, LogLevel};
+use crate::exchange::Exchange;
+use crate::faults::Fault;
+use crate::metrics::exporter::{Exporter, labels};
+use crate::metrics::name::upstream_labels;
+use crate::names::Permission;
+use crate::proxy::Proxy;
+use crate::reconcile::{Look, Reconciler};
+use crate::upstreams::Upstreams;
+
+/// What a leader works with.
+#[derive(Debug)]
+pub(crate) struct Leader<'a, H> {
+    pub(crate) proxy: &'a Proxy<H>,
+    pub(crate) engine: &'a mut Engine,
+    pub(crate) upstreams: &'a mut Upstreams,
+    pub(crate) exporter: &'a mut Exporter,
+    pub(crate) exchange: &'a mut Exchange,
+    pub(crate) reconciler: &'a mut Reconciler,
+}
+
+impl<H: Host> Leader<'_, H> {
+    /// Leads. `own` is this worker's slice as it was published. Answers whether all workers had reported, so that
+    /// something was decided.
+    pub(crate) fn lead(&mut self, own: &[u8], now: Instant) -> bool {
+        let Proxy { host, faults, .. } = self.proxy;
+        let workers = self.exchange.workers();
+        let slices = self.exchange.gather(host, faults, own, now);
+        if self.exchange.workers() < workers {
+            self.reconciler.suspect(now);
+        }
+        self.introduce_all(&slices, now);
+        let clock = self.proxy.check(Fault::Clock, host.wall_clock());
+        if let Some(clock) = clock {
+            self.engine.align(clock.saturating_since(now));
+        }
+        let mut counters = self.upstreams.counters(self.proxy);
+        let Some((directives, events)) = self.engine.decide(&slices, &mut counters, now) else {
+            return false;
+        };
+        drop(slices);
+        for upstream in self.engine.adopt(&directives, now) {
+            self.upstreams.expect_probes(upstream);
+        }
+        self.exchange.publish_directives(host, faults, directives);
+        for event in &events {
+            self.announce(event, now);
+        }
+        let engine = &self.engine;
+        self.exchange
+            .save(host, faults, || engine.learned(now), now);
+        self.reconcile(now);
+        true
+    }
+
+    /// The upstreams whose names stand in the slices, with their counts ready to be used.
+    fn introduce_all(&mut self, slices: &[Slice<'_>], now: Instant) {
+        for name in slices.iter().flat_map(Slice::introductions) {
+            let id = self.engine.introduce(&name, now);
+            self.upstreams.introduce(self.engine, id, self.proxy);
+            if name.tripped {
+                self.upstreams.expect_probes(id);
+            }
+        }
+    }
+
+    /// Logs and counts a transition.
+    fn announce(&mut self, event: &Event, now: Instant) {
+        let upstream = upstream_of(event);
+        let key = Arc::clone(self.engine.key(upstream));
+        if let Some((level, what)) = describe(event) {
+            self.log(level, &what, (upstream, &key), now);
+        }
+        let entry = self.upstreams.introduce(self.engine, upstream, self.proxy);
+        let names = entry.map_or(Permission::Undecided, |entry| entry.names);
+        self.exporter
+            .count_event(self.proxy, &labels(&key, names), event);
+    }
+
+    /// Logs what happened to an upstream.
+    fn log(
+        &self,
+        level: LogLevel,
+        what: &str,
+        (upstream, key): (UpstreamId, &UpstreamKey),
+        now: Instant,
+    ) {
+        let mut views = self.engine.views(now);
+        let facts = views.find(|view| view.id == upstream).map(|view| {
+            format!(
+                " limit={} open_interval_ms={}",
+                view.limit, view.learned.open_interval_ms
+            )
+        });
+        let facts = facts.unwrap_or_default();
+        let route = key.route.as_ref().map(|route| format!(" route={route}"));
+        let route = route.unwrap_or_default();
+        self.proxy.log(
+            level,
+            &format!("tidegate: {what} upstream={}{route}{facts}", key.cluster),
+        );
+    }
+
+    /// Compares the gauges in use with what workers report.
+    fn reconcile(&mut self, now: Instant) {
+        for (id, hash, under_way) in self.watched(now) {
+            let sum = i64::try_from(under_way.in_flight).unwrap_or(i64::MAX);
+            let others = under_way.others.map(i64::from);
+            let mut counters = self.upstreams.counters(self.proxy);
+            let Some(gauge) = counters.in_flight(id) else {
+                continue;
+            };
+            let look = Look { gauge, sum, others };
+            let correction = self.reconciler.observe(hash, look, now);
+            if correction == 0 {
+                continue;
+            }
+            counters.correct_in_flight(id, correction);
+            let key = self.engine.key(id);
+            let line = format!(
+                "tidegate: in-flight corrected upstream={} by={correction} gauge={gauge} workers={sum}",
+                key.cluster
+            );
+            self.proxy.log(LogLevel::Warn, &line);
+            let labels = upstream_labels(key);
+            self.exporter
+                .count_reconciled(self.proxy, &labels, correction.unsigned_abs());
+        }
+        self.reconciler.settle();
+    }
+
+    /// Upstreams whose gauge is to be looked at, with their hashes and what workers have under way with them.
+    fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, UnderWay)> {
+        let views = self.engine.views(now);
+        let watched = views.filter_map(|view| {
+            let under_way = self.engine.under_way(view.hash);
+            let needs_look = self.reconciler.needs_look(view.hash, under_way.as_ref());
+            needs_look.then(|| (view.id, view.hash, under_way.unwrap_or_default()))
+        });
+        watched.collect()
+    }
+}
+
+const fn upstream_of(event: &Event) -> UpstreamId {
+    match *event {
+        Event::Tripped { upstream, .. }
+        | Event::LimitReason { upstream, .. }
+        | Event::Ramping { upstream }
+        | Event::Reset { upstream } => upstream,
+    }
+}
+
+/// What a log should say of an event; another law for the limit is for metrics only, because bursts bring many.
+fn describe(event: &Event) -> Option<(LogLevel, String)> {
+    Some(match event {
+        Event::Tripped { reason, .. } => (
+            LogLevel::Warn,
+            format!("breaker opened reason={}", reason.as_str()),
+        ),
+        Event::Ramping { .. } => (LogLevel::Info, "breaker half-open, ramping".to_owned()),
+        Event::Reset { .. } => (LogLevel::Info, "breaker closed".to_owned()),
+        Event::LimitReason { .. } => return None,
+    })
+}

@@ -1,0 +1,135 @@
+//! Publishes what one upstream's metrics say.
+//!
+//! A counter is the process's: every worker adds what its own count grew by since the last tick, so their sum is the
+//! proxy's without anybody adding up. Gauges that say what holds for the proxy are recorded by the leader alone,
+//! because the last writer wins. A metric is defined when it first has something to say, and only in the VM that
+//! says it: a thousand upstreams times every reason to shed would fill the proxy's memory with zeros.
+
+use tidegate_core::UpstreamView;
+
+use super::exporter::labels;
+use super::handle::Handle;
+use super::name::upstream_labels;
+use super::sources::{READING_COUNT, READINGS, sources_of};
+use crate::api::{Host, MetricKind};
+use crate::names::Permission;
+use crate::proxy::Proxy;
+
+/// What has been published of one upstream.
+#[derive(Debug, Default)]
+pub struct Series {
+    /// [`tidegate_core::Tally::fingerprint`] of what has been added.
+    added: u64,
+    /// Those that have ever been more than zero, in the order of sources. Few of all there are.
+    counters: Vec<Counter>,
+    /// Only where this worker led.
+    gauges: Option<Box<[Gauge; READING_COUNT]>>,
+}
+
+/// One of [`super::sources::SOURCES`].
+#[derive(Clone, Copy, Debug)]
+struct Counter {
+    source: u8,
+    handle: Handle,
+    /// What has been added, modulo 2^32: a difference is all that is needed.
+    added: u32,
+}
+
+/// One of [`READINGS`].
+#[derive(Clone, Copy, Debug)]
+struct Gauge {
+    handle: Handle,
+    /// What this worker recorded last, while it led.
+    recorded: Option<u64>,
+}
+
+impl Gauge {
+    const NEW: Self = Self {
+        handle: Handle::UNDEFINED,
+        recorded: None,
+    };
+}
+
+impl Series {
+    /// Adds what the counts grew by.
+    pub fn add<H: Host>(&mut self, view: &UpstreamView<'_>, names: Permission, proxy: &Proxy<H>) {
+        let counted = view.tally.fingerprint();
+        if core::mem::replace(&mut self.added, counted) == counted {
+            return;
+        }
+        // Both are sorted: one walk.
+        let mut place = 0;
+        for (number, source) in (0_u8..).zip(sources_of(view.tally)) {
+            let now = low_half(source.read(view.tally));
+            let known = self.counters.get(place);
+            if known.is_none_or(|counter| counter.source != number) {
+                if now == 0 {
+                    continue;
+                }
+                self.counters.reserve_exact(1);
+                self.counters.insert(place, Counter::new(number));
+            }
+            let Some(counter) = self.counters.get_mut(place) else {
+                continue;
+            };
+            place += 1;
+            if counter.added == now {
+                continue;
+            }
+            let grown = now.wrapping_sub(core::mem::replace(&mut counter.added, now));
+            let name = || {
+                let labels = labels(view.key, names);
+                proxy.naming.name(&source.metric, &labels, source.value)
+            };
+            if let Some(id) = counter.handle.define(proxy, MetricKind::Counter, name) {
+                proxy.increment(id, i64::from(grown));
+            }
+        }
+    }
+
+    /// Leads: records what holds, where it changed.
+    pub fn record<H: Host>(&mut self, view: &UpstreamView<'_>, streams: u64, proxy: &Proxy<H>) {
+        let gauges = self
+            .gauges
+            .get_or_insert_with(|| Box::new([Gauge::NEW; READING_COUNT]));
+        for (gauge, reading) in gauges.iter_mut().zip(&READINGS) {
+            let value = (reading.read)(view, streams);
+            if gauge.recorded.replace(value) == Some(value) {
+                continue;
+            }
+            let name = || {
+                let labels = upstream_labels(view.key);
+                proxy.naming.name(&reading.metric, &labels, None)
+            };
+            if let Some(id) = gauge.handle.define(proxy, MetricKind::Gauge, name) {
+                proxy.record(id, value);
+            }
+        }
+    }
+
+    /// This worker leads from now on: what it recorded before may have been overwritten.
+    pub fn take_over(&mut self) {
+        let gauges = self.gauges.iter_mut();
+        for gauge in gauges.flat_map(|gauges| gauges.iter_mut()) {
+            gauge.recorded = None;
+        }
+    }
+}
+
+impl Counter {
+    const fn new(source: u8) -> Self {
+        Self {
+            source,
+            handle: Handle::UNDEFINED,
+            added: 0,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "only differences count, and no tick adds 2^32"
+)]
+const fn low_half(count: u64) -> u32 {
+    count as u32
+}

@@ -1,0 +1,257 @@
+//! The upstreams of one VM, and what the filter keeps for each in the proxy.
+//!
+//! The engine gives every upstream a handle, and at the cap hands it on to another one. An entry is for one upstream: it
+//! is made when the handle is first met for that upstream, and with it goes all that the upstream before had here, its
+//! metrics' handles as well as the time of the last read. Nothing else is kept by handle.
+//!
+//! An entry waits until it is decided whether the upstream may have names of its own ([`Names`], which outlive an
+//! upstream as Envoy's metrics do).
+
+use std::sync::Arc;
+
+use core::time::Duration;
+
+use tidegate_core::{Engine, Instant, UpstreamId, UpstreamKey};
+
+use crate::api::Host;
+use crate::gauges::{Gauges, HostCounters};
+use crate::metrics::series::Series;
+use crate::names::{Names, Permission};
+use crate::proxy::Proxy;
+
+/// How often the number of an upstream's endpoints is read: it changes with deployments, and the read is dear.
+const ENDPOINTS_EVERY: Duration = Duration::from_secs(1);
+
+/// All upstreams, by handle.
+#[derive(Debug)]
+pub struct Upstreams {
+    entries: Vec<Option<Box<Entry>>>,
+    names: Names,
+}
+
+/// One upstream.
+#[derive(Debug)]
+pub struct Entry {
+    hash: u64,
+    /// Its name, which the engine holds as well.
+    pub(crate) key: Arc<UpstreamKey>,
+    /// Whose names its metrics have.
+    pub(crate) names: Permission,
+    pub(crate) gauges: Gauges,
+    series: Series,
+    endpoints_read: Option<Instant>,
+}
+
+impl Upstreams {
+    /// None yet; which may have names stands where `names` says.
+    #[must_use]
+    pub const fn new(names: Names) -> Self {
+        Self {
+            entries: Vec::new(),
+            names,
+        }
+    }
+
+    /// Another configuration is in force, that may allow more of them.
+    pub const fn reconsider(&mut self) {
+        self.names.reconsider();
+    }
+
+    /// What is kept for an upstream, from now on if it is a new one; `None` while it is not decided whether it may have
+    /// names.
+    pub fn introduce<H: Host>(
+        &mut self,
+        engine: &Engine,
+        id: UpstreamId,
+        proxy: &Proxy<H>,
+    ) -> Option<&mut Entry> {
+        let hash = engine.hash(id);
+        if !self.knows(id, hash) {
+            let cap = usize::try_from(engine.config().max_upstreams()).unwrap_or(usize::MAX);
+            // One more: the state that all beyond the cap share has a name too.
+            let cap = cap.saturating_add(1);
+            let names = self.names.permit(&proxy.host, &proxy.faults, hash, cap);
+            if names == Permission::Undecided {
+                return None;
+            }
+            let entry = Entry::new(hash, Arc::clone(engine.key(id)), names);
+            self.insert(id, entry, engine.has_tripped(id));
+        }
+        self.entry(id)
+    }
+
+    /// The entry of a handle.
+    pub(crate) fn entry(&mut self, id: UpstreamId) -> Option<&mut Entry> {
+        self.entries.get_mut(id.index())?.as_deref_mut()
+    }
+
+    /// The breaker of an upstream has opened at some time, so that its probes count.
+    pub fn expect_probes(&mut self, id: UpstreamId) {
+        if let Some(entry) = self.entry(id) {
+            entry.gauges.expect_probes();
+        }
+    }
+
+    /// Whether it is time to read how many endpoints an upstream has; if so it is taken for done.
+    pub fn take_endpoints_due(&mut self, id: UpstreamId, now: Instant) -> bool {
+        let Some(entry) = self.entry(id) else {
+            return true;
+        };
+        let is_fresh = |at| now.saturating_since(at) < ENDPOINTS_EVERY;
+        if entry.endpoints_read.is_some_and(is_fresh) {
+            return false;
+        }
+        entry.endpoints_read = Some(now);
+        true
+    }
+
+    /// The counts that workers share, to be given to the engine for one call.
+    pub const fn counters<'a, H: Host>(&'a mut self, proxy: &'a Proxy<H>) -> HostCounters<'a, H> {
+        HostCounters::new(self, proxy)
+    }
+
+    /// Publishes what every upstream's counts grew by and, if the engine led and has `decided`, what holds for it.
+    /// Answers how many there are.
+    pub fn publish<H: Host>(
+        &mut self,
+        engine: &Engine,
+        proxy: &Proxy<H>,
+        decided: bool,
+        now: Instant,
+    ) -> usize {
+        let is_overflowed = engine.overflowed() > 0;
+        let mut count = 0;
+        for view in engine.views(now) {
+            let is_own = view.id != UpstreamId::OVERFLOW;
+            count += usize::from(is_own);
+            // Nothing may ever have been beyond the cap.
+            if !(is_own || is_overflowed || self.knows(view.id, view.hash)) {
+                continue;
+            }
+            let Some(entry) = self.introduce(engine, view.id, proxy) else {
+                continue;
+            };
+            entry.series.add(&view, entry.names, proxy);
+            // What shares names would overwrite what is said of the others.
+            if decided && entry.names == Permission::Own {
+                let under_way = engine.under_way(view.hash).unwrap_or_default();
+                entry.series.record(&view, under_way.open, proxy);
+            }
+        }
+        count
+    }
+
+    /// This worker leads from now on: what it recorded before may have been overwritten.
+    pub fn take_over(&mut self) {
+        for entry in self.entries.iter_mut().flatten() {
+            entry.series.take_over();
+        }
+    }
+
+    fn knows(&self, id: UpstreamId, hash: u64) -> bool {
+        let entry = self.entries.get(id.index()).and_then(Option::as_deref);
+        entry.is_some_and(|entry| entry.hash == hash)
+    }
+
+    fn insert(&mut self, id: UpstreamId, entry: Entry, has_tripped: bool) {
+        if self.entries.len() <= id.index() {
+            self.entries.resize_with(id.index() + 1, || None);
+        }
+        if let Some(place) = self.entries.get_mut(id.index()) {
+            *place = Some(Box::new(entry));
+        }
+        if has_tripped {
+            self.expect_probes(id);
+        }
+    }
+}
+
+impl Entry {
+    fn new(hash: u64, key: Arc<UpstreamKey>, names: Permission) -> Self {
+        Self {
+            hash,
+            key,
+            names,
+            gauges: Gauges::of(names),
+            series: Series::default(),
+            endpoints_read: None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::exchange::keys::Keys;
+    use crate::fake::FakeHost;
+    use tidegate_core::config::Config;
+    use tidegate_core::{Counter, Counters as _};
+
+    /// A VM with an engine for two upstreams at most.
+    pub(crate) struct Vm {
+        pub(crate) proxy: Proxy<FakeHost>,
+        pub(crate) engine: Engine,
+        pub(crate) upstreams: Upstreams,
+    }
+
+    impl Vm {
+        pub(crate) fn new(host: &FakeHost) -> Self {
+            let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"maxUpstreams":2}"#;
+            let config = Config::from_json(text.as_bytes()).unwrap();
+            Self {
+                proxy: Proxy::new(host.clone(), "tidegate"),
+                engine: Engine::of_many(config, Instant::ZERO, 1),
+                upstreams: Upstreams::new(Names::new(&Keys::new("tidegate"))),
+            }
+        }
+
+        pub(crate) fn upstream(&mut self, cluster: &str, seconds: u64) -> UpstreamId {
+            let now = Instant::from_nanos(seconds * 1_000_000_000);
+            let id = self.engine.upstream(cluster, None, now);
+            let entry = self.upstreams.introduce(&self.engine, id, &self.proxy);
+            assert!(entry.is_some());
+            id
+        }
+
+        pub(crate) fn counters(&mut self) -> HostCounters<'_, FakeHost> {
+            self.upstreams.counters(&self.proxy)
+        }
+    }
+
+    #[test]
+    fn a_handle_that_passes_on_takes_nothing_along() {
+        let mut vm = Vm::new(&FakeHost::default());
+        let web = vm.upstream("web", 0);
+        vm.upstream("other", 500);
+        assert_eq!(vm.counters().raise(web, Counter::InFlight), Some(1));
+        let at = Instant::from_nanos(499_000_000_000);
+        assert!(vm.upstreams.take_endpoints_due(web, at));
+        assert!(!vm.upstreams.take_endpoints_due(web, at));
+        vm.upstreams.expect_probes(web);
+
+        assert_eq!(vm.upstream("shop", 500), web, "the same handle");
+        assert_eq!(vm.counters().raise(web, Counter::InFlight), Some(1));
+        assert!(vm.upstreams.take_endpoints_due(web, at));
+        assert_eq!(vm.counters().value(web, Counter::Probes), Some(0));
+        let gauge = |name: &str| {
+            vm.proxy
+                .host
+                .metric_value(&format!("tidegate_upstream=.={name};.;tidegate_in_flight"))
+        };
+        assert_eq!((gauge("web"), gauge("shop")), (Some(1), Some(1)));
+        assert_eq!(
+            vm.proxy
+                .host
+                .metric_value("tidegate_upstream=.=shop;.;tidegate_probes_claimed"),
+            None
+        );
+    }
+
+    #[test]
+    fn a_handle_that_was_never_met_has_nothing() {
+        let mut vm = Vm::new(&FakeHost::default());
+        let id = vm.engine.upstream("web", None, Instant::ZERO);
+        assert_eq!(vm.counters().raise(id, Counter::InFlight), None);
+        vm.upstreams.expect_probes(id);
+    }
+}
