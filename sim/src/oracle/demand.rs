@@ -68,6 +68,32 @@ impl<'a> Demand<'a> {
         }
     }
 
+    /// How long it may stand in line, as the time to a moment and the budget for that: those of the class that can wait
+    /// the least, of all that can be in time, for nobody tells classes apart before. An oracle that did would serve
+    /// the cheap ones alone.
+    pub(super) fn haste(&self, budget: Duration, slo: Duration) -> (Duration, Duration) {
+        let own = (self.to_moment(), budget);
+        let of = |service, body| {
+            (
+                Self {
+                    service,
+                    body,
+                    ..*self
+                }
+                .to_moment(),
+                slo,
+            )
+        };
+        let plain = of(&self.behaviour.service, self.behaviour.body.as_ref());
+        let paths = self.behaviour.paths.iter();
+        let others = paths.map(|(path, service)| of(service, self.behaviour.body_for(path)));
+        let all = [own, plain].into_iter().chain(others);
+        let in_time = all.filter(|(moment, budget)| moment < budget);
+        in_time
+            .min_by_key(|(moment, budget)| budget.saturating_sub(*moment))
+            .unwrap_or(own)
+    }
+
     /// Whether the moment needs no slot at all.
     pub(super) fn is_free(&self) -> bool {
         self.until == Until::Headers && self.behaviour.headers == Headers::AtOnce

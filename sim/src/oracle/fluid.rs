@@ -32,15 +32,15 @@ impl Fluid {
         stages: &Stages,
         demand: &Demand<'_>,
         at: Duration,
-        budget: Duration,
+        (to_moment, budget): (Duration, Duration),
     ) -> bool {
         let drained = self.work(stages, self.now, at);
         self.backlog = (self.backlog - drained).max(0.0);
         self.now = at;
         let latest = match demand.pauses(self.place) {
             _ if demand.is_free() => Duration::MAX,
-            Some(clock) => clock.latest_start(at + budget, demand.to_moment()).max(at),
-            None => at + budget.saturating_sub(demand.to_moment()),
+            Some(clock) => clock.latest_start(at + budget, to_moment).max(at),
+            None => at + budget.saturating_sub(to_moment),
         };
         let is_accepted = self.backlog < demand.most_held() * demand.cost();
         let admitted = is_accepted && self.work(stages, at, latest) >= self.backlog;

@@ -33,7 +33,12 @@ impl Slots {
         self.place
     }
 
-    pub(super) fn admits(&mut self, demand: &Demand<'_>, at: Duration, budget: Duration) -> bool {
+    pub(super) fn admits(
+        &mut self,
+        demand: &Demand<'_>,
+        at: Duration,
+        (to_moment, budget): (Duration, Duration),
+    ) -> bool {
         self.resize(number::floor(demand.slots()), at);
         let free = self.free_at.peek().map_or(at, |Reverse(free)| *free);
         let start = free.max(at);
@@ -41,7 +46,7 @@ impl Slots {
         let after = |from: Duration, time: Duration| {
             clock.map_or(from + time, |clock| clock.finish(from, time))
         };
-        let moment = after(start, demand.to_moment());
+        let moment = after(start, to_moment);
         // What finds a slot is taken, however long it takes by itself: that is in its worth.
         let in_time = demand.is_free() || start == at || moment <= at + budget;
         let waiting = (start - at).as_secs_f64() * demand.slots() / demand.slot_time();

@@ -250,3 +250,15 @@ fn a_stream_that_breaks_off_is_worth_nothing() {
     assert!(good_per_second(&s, 8, 10) < 4.0);
     assert!(good_per_second(&s, 5, 7) > 150.0);
 }
+
+#[test]
+fn a_class_that_is_always_late_is_not_told_apart() {
+    // Half of the requests take 10 times as long, and longer than their callers wait.
+    let s = scenario(
+        "[{at='0s', x=3.0}]\npaths={'/'=0.5, '/slow'=0.5}",
+        "behaviour={service={kind='constant', mean='40ms'}, paths={'/slow'={kind='constant', mean='1100ms'}}}",
+    );
+    let good = good_per_second(&s, 2, 20);
+    // 16 slots, and 570 ms for each on average; one in two is good.
+    assert!((good - 14.0).abs() < 1.5, "{good}");
+}

@@ -82,7 +82,7 @@ pub(super) fn slower_for_all(story: &mut Scenario, dice: &mut Dice) -> Option<St
     client.bursts = None;
     let how_long = if is_back { "for a while" } else { "for good" };
     Some(format!(
-        "in truth {x} all the time, and {factor} x slower for all {how_long}"
+        "instead steady {x}, {factor} x slower for all {how_long}"
     ))
 }
 
@@ -96,10 +96,12 @@ pub(super) fn slow_class(story: &mut Scenario, dice: &mut Dice) -> Option<String
     behaviour.paths.insert("/slow".to_owned(), law);
     let client = story.clients.first_mut()?;
     client.paths = [("/".to_owned(), 1.0 - share), ("/slow".to_owned(), share)].into();
-    if is_meant {
-        lengthen(story, factor);
-    }
-    Some(format!("{share} of them {factor} x slower"))
+    let promise = if is_meant {
+        lengthen(story, factor)
+    } else {
+        String::new()
+    };
+    Some(format!("{share} of them {factor} x slower{promise}"))
 }
 
 /// Most requests are cheap, then most are expensive; the load is the same, and is borne.
@@ -132,19 +134,20 @@ pub(super) fn mix_shift(story: &mut Scenario, dice: &mut Dice) -> Option<String>
     client.load = cheap;
     client.bursts = None;
     story.clients.push(expensive);
-    lengthen(story, factor);
+    let promise = lengthen(story, factor);
     Some(format!(
-        "in truth {x:.2} all the time, of which {part:.2} is work for cheap requests, then for {factor} x slower ones"
+        "instead steady {x:.2}, first {part:.2} of it by cheap requests, then by {factor} x slower ones{promise}"
     ))
 }
 
-/// A promise that a class which takes so many times longer can keep.
-fn lengthen(story: &mut Scenario, factor: f64) {
+/// A promise that a class which takes so many times longer can keep; in words.
+fn lengthen(story: &mut Scenario, factor: f64) -> String {
     let longer = |time: std::time::Duration| dice::millis(number::millis(time) * factor);
     story.slo.latency = longer(story.slo.latency);
     for client in &mut story.clients {
         client.deadline = longer(client.deadline);
     }
+    format!(", objective now {} ms", story.slo.latency.as_millis())
 }
 
 /// A part of the requests has a body.

@@ -95,7 +95,8 @@ pub(super) fn body(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
                 .clients
                 .iter_mut()
                 .for_each(|client| client.deadline = whole_millis(client.deadline + more * 2));
-            words.push_str(", objective to the end");
+            let objective = story.slo.latency.as_millis();
+            words.push_str(&format!(", objective to the end now {objective} ms"));
         }
         Kind::Free | Kind::Held if waits_for_first_byte => story.slo.until = Until::FirstByte,
         Kind::Free | Kind::Held => {}
