@@ -28,6 +28,7 @@ impl Limiter {
             }
             return;
         };
+        self.known_for = self.known_for.saturating_add(window.span);
         let latency = &window.tally.latency;
         self.sample_low = stats.low;
         self.sample_tail = latency.quantile(quantile).unwrap_or(stats.low);

@@ -52,6 +52,8 @@ const MAX_WINDOW: Duration = Duration::from_secs(1);
 const COLD_FACTOR: f64 = 2.0;
 /// Once the latency is known, at least this share of the initial limit: traffic that was rare may come in a surge.
 const SURGE: f64 = 0.2;
+/// And before answers have come for so long all of it: the slow ones are missing among the first.
+const COLD_FOR: Duration = Duration::from_secs(2);
 /// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
 const OBJECTIVE_USED: f64 = 0.95;
 /// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
@@ -105,6 +107,8 @@ pub(crate) struct Limiter {
     hold_feedback: SloFeedback,
     /// A queue has stood at some time: the capacity is known.
     has_held: bool,
+    /// How long answers have come: of the first ones the slow are missing.
+    known_for: Duration,
     /// Requests have been refused since, with a floor that may have a queue in it.
     doubtful_since: Option<Instant>,
     window: Option<Sample>,
@@ -135,6 +139,11 @@ impl Limiter {
             burst_feedback: SloFeedback::FULL,
             hold_feedback: SloFeedback::FULL,
             has_held: learned.knee > 0.0,
+            known_for: if learned.baseline_mean > 0.0 {
+                COLD_FOR
+            } else {
+                Duration::ZERO
+            },
             doubtful_since: None,
             window: None,
             sample_low: f64::from(learned.sample_low),
@@ -247,10 +256,10 @@ impl Limiter {
             State::Cruise(cruise) => cruise.grown(),
             State::Hold(_) => 0.0,
         };
-        let least = if self.has_held {
-            0.0
-        } else {
-            f64::from(terms.limit.initial()) * SURGE
+        let least = match self.known_for < COLD_FOR {
+            _ if self.has_held => 0.0,
+            true => f64::from(terms.limit.initial()),
+            false => f64::from(terms.limit.initial()) * SURGE,
         };
         (carried + queue).max(grown).max(least)
     }
