@@ -17,6 +17,7 @@ use crate::time::Instant;
 pub const STANDING_AFTER: Duration = Duration::from_millis(300);
 /// ... or for so many mean latencies, if that is longer.
 const STANDING_OF_MEAN: f64 = 3.0;
+/// Its wait is then this share of what the objective affords at the least.
 const COSTLY: f64 = 0.5;
 /// One that has refused nothing for so long is no queue.
 const SLOWER_AFTER: Duration = Duration::from_secs(2);
@@ -24,6 +25,17 @@ const SLOWER_AFTER: Duration = Duration::from_secs(2);
 const GROWTH: f64 = 1.25;
 /// What is left of such growth after a second in which it was not needed.
 const REMEMBERED: f64 = 0.9;
+
+/// What a window is held against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usual {
+    /// The mean latency without a queue, seconds.
+    pub(super) mean: f64,
+    /// What a request may wait within the objective, seconds.
+    pub(super) affordable: f64,
+    /// The limit in force; none where that is no limit for queues.
+    pub(super) in_force: Option<f64>,
+}
 
 /// What is known of the queue while none stands.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,19 +74,12 @@ impl Cruise {
                 .is_some_and(|since| now.saturating_since(since) >= SLOWER_AFTER)
     }
 
-    /// One window, in which `in_force` held; none where that was no limit for queues. True when a queue stands.
-    pub(super) fn update(
-        &mut self,
-        window: &WindowStats,
-        mean: f64,
-        affordable: f64,
-        in_force: Option<f64>,
-        now: Instant,
-    ) -> bool {
+    /// One window. True when a queue stands.
+    pub(super) fn update(&mut self, window: &WindowStats, usual: &Usual, now: Instant) -> bool {
         self.grown *= libm::pow(REMEMBERED, window.span);
         if !window.is_busy {
             self.run_empty();
-            if let Some(in_force) = in_force
+            if let Some(in_force) = usual.in_force
                 && window.is_refusing
             {
                 self.grown = self.grown.max(in_force * GROWTH);
@@ -84,14 +89,15 @@ impl Cruise {
         self.grown = 0.0;
         let _ = self.busy_since.get_or_insert(now);
         self.has_refused |= window.is_refusing;
-        if window.cost < affordable * COSTLY {
+        if window.cost < usual.affordable * COSTLY {
             self.queue_since = None;
             return false;
         }
         // The window that shows it first is a part of the time.
         let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
         let since = *self.queue_since.get_or_insert(now - span);
-        let of_mean = Duration::try_from_secs_f64(mean * STANDING_OF_MEAN).unwrap_or_default();
+        let of_mean =
+            Duration::try_from_secs_f64(usual.mean * STANDING_OF_MEAN).unwrap_or_default();
         self.has_refused && now.saturating_since(since) >= STANDING_AFTER.max(of_mean)
     }
 }

@@ -97,10 +97,19 @@ pub(super) enum Verdict {
 enum Phase {
     /// To see whether the wait is as wanted. After a step that failed, none is made before the beat.
     Settled { is_blocked: bool },
-    /// A step down was made from this limit, and this was measured before it.
-    Cut { from: f64, before: Point },
-    /// The same, on the beat.
-    Trial { from: f64, before: Point },
+    /// A step down was made.
+    Cut(Step),
+    /// The same, on the beat or with a floor in doubt: its end counts.
+    Trial(Step),
+}
+
+/// A step down.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// The limit before it.
+    from: f64,
+    /// What was measured there.
+    before: Point,
 }
 
 /// The limit, and the measurement under way.
@@ -214,15 +223,15 @@ impl Hold {
                 }
                 Verdict::Nothing
             }
-            Phase::Cut { from, before } => self.end_cut(measured, from, before, point, &target),
-            Phase::Trial { from, before } => self.end_trial(measured, from, before, point, &target),
+            Phase::Cut(step) => self.end_cut(measured, step, point, &target),
+            Phase::Trial(step) => self.end_trial(measured, step, point, &target),
         }
     }
 
     /// A step down whose end counts.
     fn try_out(&mut self, before: Point) {
         let from = self.limit;
-        self.phase = Phase::Trial { from, before };
+        self.phase = Phase::Trial(Step { from, before });
         let is_few = before.answers < FEW;
         self.change(from * if is_few { DEEP_DOWN } else { STEP_DOWN });
     }
@@ -255,10 +264,10 @@ impl Hold {
         let is_long = target.delay > wait * TOO_MUCH;
         if is_long && self.limit > model && !is_blocked {
             let from = self.limit;
-            self.phase = Phase::Cut {
+            self.phase = Phase::Cut(Step {
                 from,
                 before: point,
-            };
+            });
             self.change((from * STEP_DOWN).max(model));
         } else if target.delay < wait * TOO_LITTLE && refused {
             let creep = (self.limit * CREEP_UP).max(self.limit + 1.0);
@@ -266,18 +275,11 @@ impl Hold {
         }
     }
 
-    fn end_cut(
-        &mut self,
-        measured: Sample,
-        from: f64,
-        before: Point,
-        after: Point,
-        target: &Target,
-    ) -> Verdict {
-        match judge(&before, &after) {
+    fn end_cut(&mut self, measured: Sample, step: Step, after: Point, target: &Target) -> Verdict {
+        match judge(&step.before, &after) {
             Finding::Queue => {
                 self.phase = Phase::Settled { is_blocked: false };
-                let is_contended = after.carries_more_than(&before);
+                let is_contended = after.carries_more_than(&step.before);
                 if is_contended {
                     self.share = (self.share * CONTENDED).max(MIN_SHARE);
                 }
@@ -295,12 +297,12 @@ impl Hold {
             }
             Finding::Slower if after.latency <= target.harmless => {
                 self.phase = Phase::Settled { is_blocked: false };
-                self.change(from);
+                self.change(step.from);
                 Verdict::Slower(Box::new(measured))
             }
             Finding::Undecided | Finding::Slower => {
                 self.phase = Phase::Settled { is_blocked: true };
-                self.change(from);
+                self.change(step.from);
                 Verdict::Nothing
             }
         }
@@ -309,12 +311,11 @@ impl Hold {
     fn end_trial(
         &mut self,
         measured: Sample,
-        from: f64,
-        before: Point,
+        step: Step,
         after: Point,
         target: &Target,
     ) -> Verdict {
-        let finding = judge(&before, &after);
+        let finding = judge(&step.before, &after);
         if finding == Finding::Undecided && measured.span < TEST_PATIENCE {
             self.measured = Some(measured);
             return Verdict::Nothing;
@@ -331,11 +332,11 @@ impl Hold {
                 }
             }
             Finding::Undecided => {
-                self.change(from);
+                self.change(step.from);
                 Verdict::Nothing
             }
             Finding::Slower => {
-                self.change(from);
+                self.change(step.from);
                 self.votes += 1;
                 let is_harmless = after.latency <= target.harmless;
                 if is_harmless || target.in_doubt || self.votes >= VOTES {

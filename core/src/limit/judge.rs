@@ -1,6 +1,6 @@
 //! What one complete window says: of the latency without a queue, of capacity, of a queue, and of the limit that holds it.
 
-use super::cruise::STANDING_AFTER;
+use super::cruise::{STANDING_AFTER, Usual};
 use super::feedback::Lateness;
 use super::floor::LOW;
 use super::hold::{Hold, Target, Verdict};
@@ -45,21 +45,22 @@ impl Limiter {
         self.capacity.learn(&stats, self.floor.mean);
         self.weigh_lateness(window, &stats, terms.slo);
         let is_doubtful = self.doubt_floor(&stats, terms.slo, now);
-        let in_force = (!self.in_force.is_held()).then_some(self.in_force.limit);
-        // What the upstream itself refuses has cost enough.
-        let affordable = if self.ceiling.is_in_force() {
-            0.0
-        } else {
-            self.affordable(terms.slo)
+        let usual = Usual {
+            mean: self.floor.mean,
+            // What the upstream itself refuses has cost enough.
+            affordable: if self.ceiling.is_in_force() {
+                0.0
+            } else {
+                self.affordable(terms.slo)
+            },
+            in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
         };
         match &mut self.state {
             State::Cruise(cruise) => {
-                let mean = self.floor.mean;
-                let stands = cruise.update(&stats, mean, affordable, in_force, now);
-                let is_slower = cruise.is_slower(now);
+                let stands = cruise.update(&stats, &usual, now);
                 if stands || is_doubtful {
                     self.enter_hold(terms.slo);
-                } else if is_slower && stats.is_busy {
+                } else if stats.is_busy && cruise.is_slower(now) {
                     self.floor.learn(window, quantile);
                 }
             }
@@ -103,7 +104,7 @@ impl Limiter {
     fn enter_hold(&mut self, slo: &Slo) {
         let capacity = self.capacity.before_the_queue();
         let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
-        self.state = State::Hold(Hold::at(limit));
+        self.state = State::Hold(Box::new(Hold::at(limit)));
         self.has_held = true;
     }
 

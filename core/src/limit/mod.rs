@@ -80,7 +80,7 @@ enum State {
     /// No: bursts may wait for what the objective leaves.
     Cruise(Cruise),
     /// It does: as many as keep the upstream busy.
-    Hold(Hold),
+    Hold(Box<Hold>),
 }
 
 /// The limit of one upstream.
@@ -119,7 +119,7 @@ impl Limiter {
             ),
             capacity: Capacity::of(f64::from(learned.capacity)),
             state: if learned.congested {
-                State::Hold(Hold::at(f64::from(learned.hold)))
+                State::Hold(Box::new(Hold::at(f64::from(learned.hold))))
             } else {
                 State::Cruise(Cruise::default())
             },
@@ -172,7 +172,7 @@ impl Limiter {
         if self.floor.is_known() && self.floor.is_proven() && !self.is_congested() {
             let carried = self.capacity.value() * self.floor.mean;
             let limit = carried + headroom(carried, self.endpoints);
-            self.state = State::Hold(Hold::at(limit));
+            self.state = State::Hold(Box::new(Hold::at(limit)));
         }
     }
 
@@ -264,7 +264,7 @@ impl Limiter {
         }
     }
 
-    const fn held_limit(&self) -> f64 {
+    fn held_limit(&self) -> f64 {
         match &self.state {
             State::Hold(hold) => hold.limit(),
             State::Cruise(_) => 0.0,

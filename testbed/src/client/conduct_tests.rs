@@ -130,7 +130,7 @@ async fn a_response_that_breaks_off_is_no_good_answer_and_not_asked_for_again() 
     let breaking = tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             // A request of this test fits into one read.
-            stream.read(&mut [0; 4_096]).await.unwrap();
+            let _ = stream.read(&mut [0; 4_096]).await.unwrap();
             let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhal";
             stream.write_all(half).await.unwrap();
         }
