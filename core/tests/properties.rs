@@ -75,7 +75,7 @@ fn any_float() -> impl Strategy<Value = f32> {
 }
 
 /// Every float of what is learned.
-fn floats(learned: &mut Learned) -> [&mut f32; 14] {
+fn floats(learned: &mut Learned) -> [&mut f32; 12] {
     [
         &mut learned.baseline_low,
         &mut learned.baseline_mean,
@@ -83,13 +83,11 @@ fn floats(learned: &mut Learned) -> [&mut f32; 14] {
         &mut learned.sample_low,
         &mut learned.sample_tail,
         &mut learned.capacity,
-        &mut learned.knee,
-        &mut learned.burst,
+        &mut learned.hold,
         &mut learned.failure_rate,
         &mut learned.rate,
         &mut learned.ceiling,
-        &mut learned.guard,
-        &mut learned.nerve,
+        &mut learned.burst_gain,
         &mut learned.recovery,
     ]
 }

@@ -117,9 +117,7 @@ impl Gate {
         thresholds: &Thresholds,
     ) -> Option<TripReason> {
         match (self.state, outcome) {
-            (BreakerState::Open { .. }, Outcome::Failure(_))
-                if purpose == Purpose::Probe =>
-            {
+            (BreakerState::Open { .. }, Outcome::Failure(_)) if purpose == Purpose::Probe => {
                 Some(TripReason::ProbeFailed)
             }
             (BreakerState::Open { .. }, _) => None,

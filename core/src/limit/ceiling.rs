@@ -15,7 +15,6 @@ use crate::breaker::{Loads, is_caused_by_load};
 use crate::exchange::plausible::PLACES;
 use crate::limit::Learned;
 use crate::sample::Sample;
-use crate::tally::Count;
 use crate::time::Instant;
 
 /// Just below the load at which requests failed.

@@ -1,11 +1,12 @@
 //! What one complete window says: of the latency without a queue, of capacity, of a queue, and of the limit that holds it.
 
 use super::cruise::STANDING_AFTER;
+use super::feedback::Lateness;
 use super::floor::LOW;
-use super::headroom::headroom;
 use super::hold::{Hold, Target, Verdict};
+use super::wait::{HARMLESS, HELD_SHARE};
 use super::window::WindowStats;
-use super::{HARMLESS, HELD_SHARE, Limiter, MIN_WINDOW_SAMPLES, State, Terms};
+use super::{Limiter, MIN_WINDOW_SAMPLES, State, Terms};
 use crate::config::Slo;
 use crate::sample::Sample;
 use crate::time::Instant;
@@ -66,22 +67,18 @@ impl Limiter {
         }
     }
 
+    /// Holds the window's latencies against the objective, to see how much of the wait turns out well.
     fn weigh_lateness(&mut self, window: &Sample, stats: &WindowStats, slo: &Slo) {
         if self.is_unreachable(slo) {
             return;
         }
-        let target = slo.latency_target().as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "counts of one window stay far below 2^53")]
-        let refused = window.tally.refused_for_load() as f64;
         let affordable = self.affordable(slo);
-        match &self.state {
-            State::Hold(_) => {
-                self.hold_feedback.weigh(window, stats.delay, affordable * HELD_SHARE, target, 50.0, 0.0, 1.0);
-            }
-            State::Cruise(_) => {
-                self.burst_feedback.weigh(window, stats.delay, affordable, target, 500.0, refused, 1.5);
-            }
-        }
+        let (feedback, wait, refused) = match &self.state {
+            State::Cruise(_) => (&mut self.burst_feedback, affordable, stats.refused),
+            State::Hold(_) => (&mut self.hold_feedback, affordable * HELD_SHARE, 0.0),
+        };
+        let lateness = Lateness::of(&window.tally.latency, slo.latency_target(), stats.delay);
+        feedback.weigh(&lateness, wait, refused);
     }
 
     /// A floor learned while requests had to be refused may have a queue in it. True when that has been so for as long as
@@ -108,23 +105,6 @@ impl Limiter {
         let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
         self.state = State::Hold(Hold::at(limit));
         self.has_held = true;
-    }
-
-    /// The latency without a queue, seconds; one that is in doubt is believed only where it does no harm.
-    fn believed_floor(&self, slo: &Slo) -> f64 {
-        if self.floor.is_proven() {
-            self.floor.mean
-        } else {
-            let harmless = slo.latency_target().as_secs_f64() * HARMLESS;
-            self.floor.mean.min(harmless)
-        }
-    }
-
-    /// The wait that keeps the upstream busy, seconds.
-    fn held_wait(&self, capacity: f64, slo: &Slo) -> f64 {
-        let carried = capacity * self.believed_floor(slo);
-        let busy = headroom(carried, self.endpoints) / capacity.max(f64::MIN_POSITIVE);
-        busy.min(self.affordable(slo) * HELD_SHARE) * self.hold_feedback.gain()
     }
 
     fn move_hold(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) {

@@ -1,18 +1,15 @@
 //! The concurrency limit: how many requests may be in flight to one upstream.
 //!
-//! Two limits, for two kinds of overload:
+//! One formula holds in every state, Little's law with a wait: `limit = C (T + w)`. `C` is the upstream's [`capacity`], `T` its
+//! latency without a queue (the [`floor`]), and `w` the [`wait`] that is allowed. What is in flight, `C` and `T` are of the
+//! same part of a request's life: from the moment the upstream has the whole request to the one that the objective measures.
 //!
-//! - The **burst** limit holds while no queue *stands*. It lets a burst queue as long as the SLO's latency
-//!   affords, because a queue that drains costs nobody anything.
-//! - The **knee** holds while a queue stands: the fewest requests in flight that carry the greatest throughput,
-//!   by Little's law capacity x no-load latency, with some headroom. More would only wait.
+//! The state says how long the wait is. In [`cruise`] no queue stands, and bursts may wait for what the objective leaves. In
+//! [`hold`] one does, and the wait only keeps the upstream busy. Neither needs a probing phase. Whether what looks like a
+//! queue is one is found out by the cuts that hold makes anyway ([`queue_test`]); how much of the wait turns out well by
+//! [`feedback`]. What a window teaches each of them stands in [`judge`].
 //!
-//! [`standing`] tells which. Neither needs a probing phase: the baseline is learned when the upstream is not busy
-//! ([`baseline`]), capacity when it is. What is assumed while a queue stands is tested by small cuts ([`knee`]): if
-//! throughput falls with the limit, there was no queue, and the baseline is what has moved. Of a few requests latency says
-//! it ([`vain`]). What a window of evidence says to each of them stands in [`judge`].
-//!
-//! Failures and refusals that grow with load put a ceiling on both ([`ceiling`]).
+//! Failures that grow with load put a [`ceiling`] on both states.
 
 mod capacity;
 mod ceiling;
@@ -25,12 +22,13 @@ mod in_force;
 mod judge;
 mod learned;
 mod queue_test;
+mod wait;
 mod window;
 
 use core::time::Duration;
 
 use crate::config::{LimitConfig, Slo, Stance};
-use crate::exchange::plausible::{PER_SECOND, PLACES, SECONDS};
+use crate::exchange::plausible::{GAIN, PER_SECOND, PLACES, SECONDS};
 use crate::sample::Sample;
 use crate::time::Instant;
 use capacity::Capacity;
@@ -54,19 +52,9 @@ const COLD_FACTOR: f64 = 2.0;
 const SURGE: f64 = 0.2;
 /// And before answers have come for so long all of it: the slow ones are missing among the first.
 const COLD_FOR: Duration = Duration::from_secs(2);
-/// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
-const OBJECTIVE_USED: f64 = 0.95;
-/// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
-const HARMLESS: f64 = 0.7;
 /// Weight of the newest round in the mean of uploads under way, and the least that matters.
 const UPLOADING_WEIGHT: f64 = 0.2;
 const MIN_UPLOADING: f64 = 0.05;
-/// The least wait, by the objective's latency, where serving leaves nothing; and where no answer can be in time, so that
-/// shedding is of no use.
-const MIN_WAIT: f64 = 0.1;
-const UNREACHABLE_WAIT: f64 = 0.5;
-/// A queue is held at this share of the wait that the objective affords at most.
-const HELD_SHARE: f64 = 0.35;
 
 /// What the limiter is told about the policy.
 #[derive(Clone, Copy, Debug)]
@@ -131,14 +119,14 @@ impl Limiter {
             ),
             capacity: Capacity::of(f64::from(learned.capacity)),
             state: if learned.congested {
-                State::Hold(Hold::at(f64::from(learned.knee)))
+                State::Hold(Hold::at(f64::from(learned.hold)))
             } else {
                 State::Cruise(Cruise::default())
             },
             ceiling: Ceiling::resume(learned),
-            burst_feedback: SloFeedback::FULL,
-            hold_feedback: SloFeedback::FULL,
-            has_held: learned.knee > 0.0,
+            burst_feedback: SloFeedback::of_bursts(f64::from(learned.burst_gain)),
+            hold_feedback: SloFeedback::of_hold(),
+            has_held: learned.hold > 0.0,
             known_for: if learned.baseline_mean > 0.0 {
                 COLD_FOR
             } else {
@@ -163,8 +151,9 @@ impl Limiter {
         learned.sample_tail = SECONDS.hold(self.sample_tail);
         learned.capacity = PER_SECOND.hold(self.capacity.value());
         if let State::Hold(hold) = &self.state {
-            learned.knee = PLACES.hold(hold.limit());
+            learned.hold = PLACES.hold(hold.limit());
         }
+        learned.burst_gain = GAIN.hold(self.burst_feedback.gain());
         self.ceiling.teach(learned);
         learned.congested = self.is_congested();
         learned.endpoints = self.endpoints;
@@ -228,17 +217,20 @@ impl Limiter {
             State::Hold(hold) if terms.stance == Stance::FailFast => {
                 (hold.limit(), LimitReason::Knee)
             }
+            State::Cruise(_) if self.is_unreachable(terms.slo) => (burst, LimitReason::Unreachable),
             _ if self.floor.is_known() => (burst, LimitReason::Burst),
             _ => (burst, LimitReason::WarmUp),
         };
         let wanted = Wanted { limit, law, burst };
         let (limit, reserve) = self.in_force.set(&wanted, &self.ceiling, min, max);
-        let uploading = in_force::count(self.uploading.ceil());
-        if self.uploading > MIN_UPLOADING {
-            (limit.saturating_add(uploading), reserve.saturating_add(uploading))
-        } else {
-            (limit, reserve)
+        if self.uploading < MIN_UPLOADING {
+            return (limit, reserve);
         }
+        let uploading = in_force::count(self.uploading.ceil());
+        (
+            limit.saturating_add(uploading),
+            reserve.saturating_add(uploading),
+        )
     }
 
     /// The limit while no queue stands.
@@ -256,12 +248,20 @@ impl Limiter {
             State::Cruise(cruise) => cruise.grown(),
             State::Hold(_) => 0.0,
         };
-        let least = match self.known_for < COLD_FOR {
-            _ if self.has_held => 0.0,
-            true => f64::from(terms.limit.initial()),
-            false => f64::from(terms.limit.initial()) * SURGE,
-        };
-        (carried + queue).max(grown).max(least)
+        (carried + queue)
+            .max(grown)
+            .max(self.least(terms.limit.initial()))
+    }
+
+    /// What is let in however little is known, where `initial` is the policy's.
+    fn least(&self, initial: u32) -> f64 {
+        if self.has_held {
+            0.0
+        } else if self.known_for < COLD_FOR {
+            f64::from(initial)
+        } else {
+            f64::from(initial) * SURGE
+        }
     }
 
     const fn held_limit(&self) -> f64 {
@@ -269,43 +269,6 @@ impl Limiter {
             State::Hold(hold) => hold.limit(),
             State::Cruise(_) => 0.0,
         }
-    }
-
-    /// How long a request may wait within the objective, in seconds: what is left after serving.
-    fn affordable(&self, slo: &Slo) -> f64 {
-        self.wait_at(slo, 1.0)
-    }
-
-    /// How long bursts may wait, as they have turned out so far.
-    fn burst_wait(&self, slo: &Slo) -> f64 {
-        self.wait_at(slo, self.burst_feedback.gain())
-    }
-
-    /// What the objective leaves after serving. The last in a queue is served within the mean as often as not, within the
-    /// tail nearly always: a `gain` of 1 is halfway, and below a half there is less than the tail leaves.
-    fn wait_at(&self, slo: &Slo, gain: f64) -> f64 {
-        let target = slo.latency_target().as_secs_f64();
-        let used = target * OBJECTIVE_USED;
-        let quantile = slo.latency_quantile().as_f64();
-        match self.floor.tail_within(used, quantile) {
-            Some(tail) => {
-                let left = (used - tail).max(target * MIN_WAIT);
-                let spread = (tail - self.floor.mean).max(0.0);
-                if gain < 0.5 {
-                    left * gain * 2.0
-                } else {
-                    left + spread * (gain - 0.5)
-                }
-            }
-            None => (target * UNREACHABLE_WAIT).max(self.floor.mean),
-        }
-    }
-
-    /// Whether no shedding makes most answers be in time.
-    fn is_unreachable(&self, slo: &Slo) -> bool {
-        let used = slo.latency_target().as_secs_f64() * OBJECTIVE_USED;
-        let quantile = slo.latency_quantile().as_f64();
-        self.floor.is_proven() && self.floor.tail_within(used, quantile).is_none()
     }
 
     fn follow_endpoints(&mut self, endpoints: u32) {

@@ -33,7 +33,8 @@ pub(super) struct WindowStats {
     pub(super) is_busy: bool,
     /// Whether requests were refused for want of room.
     pub(super) is_refusing: bool,
-    /// Which share of the arrivals, 0..=1.
+    /// How many, and which share of the arrivals, 0..=1.
+    pub(super) refused: f64,
     pub(super) refused_share: f64,
 }
 
@@ -48,7 +49,10 @@ impl WindowStats {
         };
         let throughput = window.throughput();
         let is_delayed = delay > (floor.mean * BUSY_DELAY).max(MIN_BUSY_DELAY);
-        #[expect(clippy::cast_precision_loss, reason = "counts of one window stay far below 2^53")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts of one window stay far below 2^53"
+        )]
         let refused = window.tally.refused_for_load() as f64;
         Some(Self {
             span: window.span.as_secs_f64(),
@@ -61,6 +65,7 @@ impl WindowStats {
             cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
             is_busy: is_delayed && throughput * delay >= MIN_QUEUE,
             is_refusing: refused > 0.0,
+            refused,
             refused_share: refused / window.count(Count::Arrivals).max(1.0),
         })
     }

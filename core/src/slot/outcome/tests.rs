@@ -97,7 +97,15 @@ fn headers_and_end_together_count_once() {
                 (Count::Overloads, 1),
             ],
         ),
-        (Some(SUCCESS), NEUTRAL, &[(Count::Successes, 1)]),
+        (
+            Some(SUCCESS),
+            NEUTRAL,
+            &[
+                (Count::Successes, 1),
+                (Count::Retracted, 1),
+                (Count::Ignored, 1),
+            ],
+        ),
         (
             Some(SUCCESS),
             GONE,
@@ -130,7 +138,7 @@ fn headers_that_come_twice_count_once() {
     let mut permit = slot.admit(Purpose::Normal, false, at(0));
     answer(&mut slot, &mut permit, SUCCESS, at(20));
     answer(&mut slot, &mut permit, NEUTRAL, at(30));
-    end(&mut slot, &permit, NEUTRAL, at(40));
+    end(&mut slot, &permit, SUCCESS, at(40));
     assert_eq!(counted(&slot), [(Count::Successes, 1)]);
 }
 
@@ -244,7 +252,7 @@ fn a_probe_is_judged_by_what_it_says_of_the_upstream() {
             false,
             BUSY,
             20,
-            &[Count::Overloads, Count::ProbeFailures],
+            &[Count::Overloads, Count::ProbeSuccesses],
         ),
         (None, false, GONE, 20, &[Count::Cancelled]),
         (

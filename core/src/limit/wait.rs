@@ -1,0 +1,77 @@
+//! How long requests may wait: the `w` of `limit = C (T + w)`.
+//!
+//! A burst that drains in time costs nobody anything, so while no queue stands the wait is what the objective leaves after
+//! serving. While one stands it is no longer than keeps the upstream busy between arrivals. Answers that take longer than the
+//! objective by themselves are late whatever is shed: they are left out, or a slow class would take the wait from all others.
+
+use super::Limiter;
+use super::headroom::headroom;
+use crate::config::Slo;
+
+/// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
+const OBJECTIVE_USED: f64 = 0.95;
+/// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
+pub(super) const HARMLESS: f64 = 0.7;
+/// The least wait, by the objective's latency, where serving leaves nothing.
+const MIN_WAIT: f64 = 0.1;
+/// The wait, by the objective's latency, where no answer can be in time: shedding is of no use there.
+const UNREACHABLE_WAIT: f64 = 0.5;
+/// A queue is held at this share of the wait that the objective affords at most.
+pub(super) const HELD_SHARE: f64 = 0.35;
+
+impl Limiter {
+    /// How long a request may wait within the objective, seconds: what is left after serving.
+    pub(super) fn affordable(&self, slo: &Slo) -> f64 {
+        self.wait_at(slo, 1.0)
+    }
+
+    /// How long bursts may wait, as they have turned out so far, seconds.
+    pub(super) fn burst_wait(&self, slo: &Slo) -> f64 {
+        self.wait_at(slo, self.burst_feedback.gain())
+    }
+
+    /// The wait that keeps the upstream busy, seconds.
+    pub(super) fn held_wait(&self, capacity: f64, slo: &Slo) -> f64 {
+        let carried = capacity * self.believed_floor(slo);
+        let busy = headroom(carried, self.endpoints) / capacity.max(f64::MIN_POSITIVE);
+        let most = self.affordable(slo) * HELD_SHARE;
+        busy.min(most) * self.hold_feedback.gain()
+    }
+
+    /// What the objective leaves after serving, seconds. The last in a queue is served within the mean as often as not, within
+    /// the tail nearly always: a `gain` of 1 is halfway, 1.5 is the mean, and below 0.5 there is less than the tail leaves.
+    fn wait_at(&self, slo: &Slo, gain: f64) -> f64 {
+        let target = slo.latency_target().as_secs_f64();
+        let Some(tail) = self.tail(slo) else {
+            return (target * UNREACHABLE_WAIT).max(self.floor.mean);
+        };
+        let left = (target * OBJECTIVE_USED - tail).max(target * MIN_WAIT);
+        if gain < 0.5 {
+            return left * gain * 2.0;
+        }
+        let spread = (tail - self.floor.mean).max(0.0);
+        left + spread * (gain - 0.5)
+    }
+
+    /// The tail of the answers that can be in time, seconds; none where most cannot.
+    fn tail(&self, slo: &Slo) -> Option<f64> {
+        let used = slo.latency_target().as_secs_f64() * OBJECTIVE_USED;
+        let quantile = slo.latency_quantile().as_f64();
+        self.floor.tail_within(used, quantile)
+    }
+
+    /// Whether no shedding makes most answers be in time.
+    pub(super) fn is_unreachable(&self, slo: &Slo) -> bool {
+        self.floor.is_proven() && self.tail(slo).is_none()
+    }
+
+    /// The latency without a queue, seconds; one that is in doubt is believed only where it does no harm.
+    pub(super) fn believed_floor(&self, slo: &Slo) -> f64 {
+        if self.floor.is_proven() {
+            self.floor.mean
+        } else {
+            let harmless = slo.latency_target().as_secs_f64() * HARMLESS;
+            self.floor.mean.min(harmless)
+        }
+    }
+}
