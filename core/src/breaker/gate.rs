@@ -142,10 +142,10 @@ impl Gate {
     }
 
     /// A success that was heard turned out to be none.
-    pub(crate) fn retract(&mut self, thresholds: &Thresholds) {
+    pub(crate) fn retract(&mut self, load: u32, thresholds: &Thresholds) {
         match self.state {
-            BreakerState::Closed => self.evidence.retract(thresholds),
-            BreakerState::Ramp { .. } => self.evidence.retract(&thresholds.in_ramp()),
+            BreakerState::Closed => self.evidence.retract(load, thresholds),
+            BreakerState::Ramp { .. } => self.evidence.retract(load, &thresholds.in_ramp()),
             BreakerState::Open { .. } => {}
         }
     }
