@@ -355,3 +355,6 @@ impl Hold {
         self.settling = true;
     }
 }
+
+#[cfg(test)]
+mod tests;
