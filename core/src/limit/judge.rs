@@ -141,3 +141,6 @@ impl Limiter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -290,3 +290,6 @@ impl Limiter {
         self.endpoints = endpoints;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use super::Terms;
 use super::window::WindowStats;
+use super::{Learned, Limiter, Terms};
 use crate::config::{Config, Policy, RuleIndex};
 use crate::sample::Sample;
 use crate::shed::ShedReason;
@@ -89,4 +89,64 @@ impl Sample {
         }
         self
     }
+}
+
+/// A limiter, its policy and the time.
+pub(super) struct Rig {
+    pub(super) limiter: Limiter,
+    pub(super) policy: Policy,
+    pub(super) now: Instant,
+}
+
+impl Rig {
+    pub(super) fn new() -> Self {
+        Self::resume(&Learned::default())
+    }
+
+    pub(super) fn resume(learned: &Learned) -> Self {
+        Self {
+            limiter: Limiter::resume(learned),
+            policy: policy(),
+            now: at(0),
+        }
+    }
+
+    /// An upstream that gives 100 answers a second of 100 ms, as seen for three seconds.
+    pub(super) fn calm() -> Self {
+        let mut rig = Self::new();
+        rig.rounds(30, &window(100, 10, 100));
+        rig
+    }
+
+    /// The same while a queue stands.
+    pub(super) fn held() -> Self {
+        let mut rig = Self::calm();
+        rig.rounds(5, &queue());
+        assert!(rig.limiter.is_congested());
+        rig
+    }
+
+    /// One round after another. Answers with the limits after the last.
+    pub(super) fn rounds(&mut self, n: u32, sample: &Sample) -> (u32, u32) {
+        for _ in 0..n {
+            self.now = self.now + sample.span;
+            self.limiter.update(sample, terms(&self.policy), self.now);
+            self.limits();
+        }
+        self.limits()
+    }
+
+    pub(super) fn limits(&mut self) -> (u32, u32) {
+        self.limiter.limits(terms(&self.policy))
+    }
+
+    /// The limit for the marginal level.
+    pub(super) fn limit(&mut self) -> u32 {
+        self.limits().0
+    }
+}
+
+/// A tenth of a second of that upstream behind a queue of 300 ms that refuses a third.
+pub(super) fn queue() -> Sample {
+    window(100, 10, 400).refusing(5)
 }
