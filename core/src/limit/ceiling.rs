@@ -212,3 +212,6 @@ impl Ceiling {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,3 +101,137 @@ impl Cruise {
         self.has_refused && now.saturating_since(since) >= STANDING_AFTER.max(of_mean)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::testing::{CALM, assert_close, at};
+
+    /// A tenth of a second with a queue that has a cost of 200 ms.
+    const BUSY: WindowStats = WindowStats {
+        span: 0.1,
+        delay: 0.2,
+        cost: 0.2,
+        is_busy: true,
+        ..CALM
+    };
+    const REFUSING: WindowStats = WindowStats {
+        is_refusing: true,
+        refused: 5.0,
+        refused_share: 0.3,
+        ..BUSY
+    };
+    const MEAN: f64 = 0.05;
+    const AFFORDABLE: f64 = 0.2;
+
+    /// Milliseconds until a queue stands, where every tenth of a second looks like this.
+    fn stands_after(window: &WindowStats, mean: f64, affordable: f64) -> Option<u64> {
+        let mut cruise = Cruise::default();
+        (1..50)
+            .map(|tenth| tenth * 100)
+            .find(|ms| cruise.update(window, mean, affordable, Some(10.0), at(*ms)))
+    }
+
+    #[test]
+    fn a_queue_stands_when_it_refuses_and_costs_much_for_long() {
+        let cheap = WindowStats {
+            cost: AFFORDABLE * 0.49,
+            ..REFUSING
+        };
+        assert_eq!(stands_after(&REFUSING, MEAN, AFFORDABLE), Some(300));
+        assert_eq!(
+            stands_after(&REFUSING, 0.2, AFFORDABLE),
+            Some(600),
+            "by the mean"
+        );
+        assert_eq!(
+            stands_after(&BUSY, MEAN, AFFORDABLE),
+            None,
+            "nothing refused"
+        );
+        assert_eq!(stands_after(&cheap, MEAN, AFFORDABLE), None, "cheap");
+        assert_eq!(
+            stands_after(&cheap, MEAN, 0.0),
+            Some(300),
+            "any cost is too much"
+        );
+        assert_eq!(stands_after(&CALM, MEAN, AFFORDABLE), None, "no queue");
+    }
+
+    #[test]
+    fn a_queue_that_drains_in_between_begins_anew() {
+        let pauses = [
+            ("no queue", WindowStats { span: 0.1, ..CALM }),
+            ("a cheap one", WindowStats { cost: 0.01, ..BUSY }),
+        ];
+        for (name, pause) in pauses {
+            let mut cruise = Cruise::default();
+            let mut update = |window, ms| cruise.update(window, MEAN, AFFORDABLE, None, at(ms));
+            assert!(!update(&REFUSING, 100), "{name}");
+            assert!(!update(&REFUSING, 200), "{name}");
+            assert!(!update(&pause, 300), "{name}");
+            assert!(!update(&REFUSING, 400), "{name}");
+            assert!(!update(&REFUSING, 500), "{name}");
+            assert!(update(&REFUSING, 600), "{name}");
+        }
+    }
+
+    #[test]
+    fn one_refusal_since_the_queue_began_is_enough() {
+        let mut cruise = Cruise::default();
+        let mut update = |window, ms| cruise.update(window, MEAN, AFFORDABLE, None, at(ms));
+        assert!(!update(&REFUSING, 100));
+        assert!(!update(&BUSY, 200));
+        assert!(update(&BUSY, 300));
+    }
+
+    #[test]
+    fn a_queue_that_never_refuses_is_a_slower_service() {
+        let mut quiet = Cruise::default();
+        let mut refusing = Cruise::default();
+        assert!(!quiet.is_slower(at(9_000)), "there was no queue");
+        quiet.update(&BUSY, MEAN, AFFORDABLE, None, at(1_000));
+        refusing.update(&BUSY, MEAN, AFFORDABLE, None, at(1_000));
+        refusing.update(&REFUSING, MEAN, AFFORDABLE, None, at(1_100));
+        assert!(!quiet.is_slower(at(2_999)));
+        assert!(quiet.is_slower(at(3_000)));
+        assert!(!refusing.is_slower(at(9_000)));
+        quiet.run_empty();
+        assert!(!quiet.is_slower(at(9_000)), "it has drained");
+    }
+
+    #[test]
+    fn a_limit_that_refuses_without_a_queue_grows() {
+        let calm = WindowStats {
+            is_refusing: true,
+            span: 0.0,
+            ..CALM
+        };
+        let grown = |window: &WindowStats, in_force| {
+            let mut cruise = Cruise::default();
+            cruise.update(window, MEAN, AFFORDABLE, in_force, at(0));
+            cruise.grown()
+        };
+        assert_close(grown(&calm, Some(100.0)), 125.0, "refusing");
+        assert_close(grown(&calm, None), 0.0, "held by a bound");
+        assert_close(grown(&CALM, Some(100.0)), 0.0, "nothing refused");
+        assert_close(grown(&REFUSING, Some(100.0)), 0.0, "a queue");
+    }
+
+    #[test]
+    fn growth_fades_and_ends_with_a_queue() {
+        let grown = Cruise {
+            grown: 100.0,
+            ..Cruise::default()
+        };
+        let mut calm = grown;
+        calm.update(&CALM, MEAN, AFFORDABLE, Some(100.0), at(0));
+        assert_close(calm.grown(), 90.0, "a second later");
+        let mut busy = grown;
+        busy.update(&BUSY, MEAN, AFFORDABLE, Some(100.0), at(0));
+        assert_close(busy.grown(), 0.0, "a queue");
+        let mut scaled = grown;
+        scaled.scale(0.5);
+        assert_close(scaled.grown(), 50.0, "half of the endpoints");
+    }
+}

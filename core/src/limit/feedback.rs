@@ -144,3 +144,6 @@ impl SloFeedback {
         *self = Self::at(self.manner, gain);
     }
 }
+
+#[cfg(test)]
+mod tests;

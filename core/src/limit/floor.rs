@@ -133,6 +133,16 @@ mod tests {
 
     use super::*;
 
+    impl Floor {
+        /// The same, with a queue in it perhaps.
+        pub(in crate::limit) fn doubted(self) -> Self {
+            Self {
+                proven: 0.0,
+                ..self
+            }
+        }
+    }
+
     fn window(ms: impl IntoIterator<Item = u64>) -> Sample {
         let mut sample = Sample::empty(Duration::from_secs(1));
         for ms in ms {

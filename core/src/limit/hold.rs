@@ -356,3 +356,6 @@ impl Hold {
         self.settling = true;
     }
 }
+
+#[cfg(test)]
+mod tests;

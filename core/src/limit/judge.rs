@@ -142,3 +142,6 @@ impl Limiter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

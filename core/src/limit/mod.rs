@@ -22,6 +22,8 @@ mod in_force;
 mod judge;
 mod learned;
 mod queue_test;
+#[cfg(test)]
+mod testing;
 mod wait;
 mod window;
 
@@ -288,3 +290,6 @@ impl Limiter {
         self.endpoints = endpoints;
     }
 }
+
+#[cfg(test)]
+mod tests;

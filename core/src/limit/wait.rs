@@ -75,3 +75,87 @@ impl Limiter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::limit::Learned;
+    use crate::limit::testing::{Rig, assert_close};
+
+    /// 100 a second, with this mean and tail in milliseconds, and bursts that use so much of the wait.
+    fn known(mean: f32, tail: f32, gain: f32) -> Rig {
+        Rig::resume(&Learned {
+            baseline_low: mean / 1e3,
+            baseline_mean: mean / 1e3,
+            baseline_tail: tail / 1e3,
+            capacity: 100.0,
+            burst_gain: gain,
+            ..Learned::default()
+        })
+    }
+
+    /// Mean and tail of an upstream against 300 ms, the gain, and how long bursts may wait; milliseconds.
+    #[test]
+    fn bursts_wait_for_what_the_objective_leaves_after_serving() {
+        for (name, mean, tail, gain, expected) in [
+            ("all alike", 100.0, 100.0, 1.0, 185.0),
+            ("halfway from tail to mean", 100.0, 200.0, 1.0, 135.0),
+            ("as the mean", 100.0, 200.0, 1.5, 185.0),
+            ("as the tail", 100.0, 200.0, 0.5, 85.0),
+            ("less than the tail leaves", 100.0, 200.0, 0.25, 42.5),
+            ("serving leaves nothing", 280.0, 280.0, 1.0, 30.0),
+            ("unreachable", 100.0, 400.0, 1.0, 150.0),
+            ("unreachable by far", 500.0, 600.0, 1.0, 500.0),
+        ] {
+            let rig = known(mean, tail, gain);
+            let wait = rig.limiter.burst_wait(rig.policy.slo());
+            assert_close(wait, expected / 1e3, name);
+        }
+    }
+
+    #[test]
+    fn what_is_affordable_does_not_depend_on_how_bursts_turned_out() {
+        for gain in [0.1, 1.0, 1.5] {
+            let rig = known(100.0, 200.0, gain);
+            let wait = rig.limiter.affordable(rig.policy.slo());
+            assert_close(wait, 0.135, "affordable");
+        }
+    }
+
+    #[test]
+    fn a_queue_is_held_at_what_keeps_the_upstream_busy_or_a_share_of_what_is_affordable() {
+        for (name, tail, capacity, expected) in [
+            // 1.5 deviations of the 10 that are carried.
+            ("busy", 100.0, 100.0, 1.5 * 10_f64.sqrt() / 100.0),
+            ("few would wait for long", 100.0, 1.0, 0.185 * 0.35),
+            ("serving leaves little", 280.0, 25.0, 0.12 * 0.35),
+        ] {
+            let rig = known(100.0, tail, 1.0);
+            let wait = rig.limiter.held_wait(capacity, rig.policy.slo());
+            assert_close(wait, expected, name);
+        }
+    }
+
+    #[test]
+    fn an_objective_is_unreachable_when_most_answers_take_longer_by_themselves() {
+        for (tail, expected) in [(280.0, false), (290.0, true), (900.0, true)] {
+            let rig = known(100.0, tail, 1.0);
+            let is_unreachable = rig.limiter.is_unreachable(rig.policy.slo());
+            assert_eq!(is_unreachable, expected, "{tail}");
+        }
+        let rig = Rig::new();
+        let slo = rig.policy.slo();
+        assert!(!rig.limiter.is_unreachable(slo), "nothing is known");
+    }
+
+    #[test]
+    fn a_floor_in_doubt_is_believed_only_where_it_does_no_harm() {
+        for (mean, expected) in [(100.0, 0.1), (280.0, 0.21)] {
+            let mut rig = known(mean, mean, 1.0);
+            let proven = rig.limiter.believed_floor(rig.policy.slo());
+            assert_close(proven, f64::from(mean) / 1e3, "proven");
+            rig.limiter.floor = rig.limiter.floor.clone().doubted();
+            let doubted = rig.limiter.believed_floor(rig.policy.slo());
+            assert_close(doubted, expected, "in doubt");
+        }
+    }
+}

@@ -75,3 +75,68 @@ impl WindowStats {
         self.low < floor.low * (1.0 - BUSY_DELAY)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::testing::{assert_close, window};
+
+    fn floor(ms: f64) -> Floor {
+        Floor::believed(ms / 1e3, ms / 1e3, ms / 1e3)
+    }
+
+    #[test]
+    fn a_window_without_an_answer_has_no_figures() {
+        assert!(WindowStats::of(&window(1_000, 0, 0).refusing(9), &floor(100.0)).is_none());
+    }
+
+    #[test]
+    fn a_queue_is_a_delay_that_matters_of_requests_enough() {
+        // Latency without a queue and now, milliseconds; answers a second.
+        for (name, without, now, answers, expected) in [
+            ("as ever", 100.0, 100, 100, false),
+            ("faster", 100.0, 50, 100, false),
+            ("little longer", 100.0, 120, 100, false),
+            ("longer", 100.0, 200, 100, true),
+            ("longer, but nobody waits", 100.0, 200, 5, false),
+            ("noise of a fast one", 1.5, 2, 10_000, false),
+            ("a fast one", 1.5, 4, 10_000, true),
+            ("nothing is known", 0.0, 200, 100, false),
+        ] {
+            let stats = WindowStats::of(&window(1_000, answers, now), &floor(without)).unwrap();
+            assert_eq!(stats.is_busy, expected, "{name}: {stats:?}");
+        }
+    }
+
+    #[test]
+    fn a_queue_costs_what_it_delays_or_more_where_each_takes_longer() {
+        let mut mixed = window(1_000, 50, 100);
+        mixed.tally.merge(&window(1_000, 50, 500).tally);
+        let stats = WindowStats::of(&mixed, &floor(100.0)).unwrap();
+        assert!(stats.delay < 0.02, "the fast ones: {}", stats.delay);
+        assert_close(stats.cost, 0.2, "all of them");
+    }
+
+    #[test]
+    fn the_figures_are_those_of_the_window() {
+        let sample = window(500, 40, 100).refusing(10);
+        let stats = WindowStats::of(&sample, &floor(100.0)).unwrap();
+        assert_close(stats.span, 0.5, "span");
+        assert_close(stats.throughput, 80.0, "throughput");
+        assert_close(stats.answers, 40.0, "answers");
+        assert_close(stats.in_flight, 8.0, "in flight");
+        assert_close(stats.in_flight_at_end, 8.0, "at the end");
+        assert_close(stats.refused, 10.0, "refused");
+        assert_close(stats.refused_share, 0.2, "share");
+        assert!(stats.is_refusing);
+    }
+
+    #[test]
+    fn faster_than_ever_is_by_more_than_a_little() {
+        for (ms, expected) in [(100, false), (85, false), (60, true)] {
+            let floor = floor(100.0);
+            let stats = WindowStats::of(&window(1_000, 50, ms), &floor).unwrap();
+            assert_eq!(stats.is_faster(&floor), expected, "{ms}");
+        }
+    }
+}
