@@ -124,12 +124,20 @@ mod tests {
     const MEAN: f64 = 0.05;
     const AFFORDABLE: f64 = 0.2;
 
+    fn usual(mean: f64, affordable: f64, in_force: Option<f64>) -> Usual {
+        Usual {
+            mean,
+            affordable,
+            in_force,
+        }
+    }
+
     /// Milliseconds until a queue stands, where every tenth of a second looks like this.
     fn stands_after(window: &WindowStats, mean: f64, affordable: f64) -> Option<u64> {
         let mut cruise = Cruise::default();
         (1..50)
             .map(|tenth| tenth * 100)
-            .find(|ms| cruise.update(window, mean, affordable, Some(10.0), at(*ms)))
+            .find(|ms| cruise.update(window, &usual(mean, affordable, Some(10.0)), at(*ms)))
     }
 
     #[test]
@@ -166,7 +174,8 @@ mod tests {
         ];
         for (name, pause) in pauses {
             let mut cruise = Cruise::default();
-            let mut update = |window, ms| cruise.update(window, MEAN, AFFORDABLE, None, at(ms));
+            let mut update =
+                |window, ms| cruise.update(window, &usual(MEAN, AFFORDABLE, None), at(ms));
             assert!(!update(&REFUSING, 100), "{name}");
             assert!(!update(&REFUSING, 200), "{name}");
             assert!(!update(&pause, 300), "{name}");
@@ -179,7 +188,7 @@ mod tests {
     #[test]
     fn one_refusal_since_the_queue_began_is_enough() {
         let mut cruise = Cruise::default();
-        let mut update = |window, ms| cruise.update(window, MEAN, AFFORDABLE, None, at(ms));
+        let mut update = |window, ms| cruise.update(window, &usual(MEAN, AFFORDABLE, None), at(ms));
         assert!(!update(&REFUSING, 100));
         assert!(!update(&BUSY, 200));
         assert!(update(&BUSY, 300));
@@ -190,9 +199,9 @@ mod tests {
         let mut quiet = Cruise::default();
         let mut refusing = Cruise::default();
         assert!(!quiet.is_slower(at(9_000)), "there was no queue");
-        quiet.update(&BUSY, MEAN, AFFORDABLE, None, at(1_000));
-        refusing.update(&BUSY, MEAN, AFFORDABLE, None, at(1_000));
-        refusing.update(&REFUSING, MEAN, AFFORDABLE, None, at(1_100));
+        quiet.update(&BUSY, &usual(MEAN, AFFORDABLE, None), at(1_000));
+        refusing.update(&BUSY, &usual(MEAN, AFFORDABLE, None), at(1_000));
+        refusing.update(&REFUSING, &usual(MEAN, AFFORDABLE, None), at(1_100));
         assert!(!quiet.is_slower(at(2_999)));
         assert!(quiet.is_slower(at(3_000)));
         assert!(!refusing.is_slower(at(9_000)));
@@ -209,7 +218,7 @@ mod tests {
         };
         let grown = |window: &WindowStats, in_force| {
             let mut cruise = Cruise::default();
-            cruise.update(window, MEAN, AFFORDABLE, in_force, at(0));
+            cruise.update(window, &usual(MEAN, AFFORDABLE, in_force), at(0));
             cruise.grown()
         };
         assert_close(grown(&calm, Some(100.0)), 125.0, "refusing");
@@ -225,10 +234,10 @@ mod tests {
             ..Cruise::default()
         };
         let mut calm = grown;
-        calm.update(&CALM, MEAN, AFFORDABLE, Some(100.0), at(0));
+        calm.update(&CALM, &usual(MEAN, AFFORDABLE, Some(100.0)), at(0));
         assert_close(calm.grown(), 90.0, "a second later");
         let mut busy = grown;
-        busy.update(&BUSY, MEAN, AFFORDABLE, Some(100.0), at(0));
+        busy.update(&BUSY, &usual(MEAN, AFFORDABLE, Some(100.0)), at(0));
         assert_close(busy.grown(), 0.0, "a queue");
         let mut scaled = grown;
         scaled.scale(0.5);

@@ -270,10 +270,10 @@ fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
     }
     rig.hold.share = 0.06;
     rig.hold.settling = false;
-    rig.hold.phase = Phase::Cut {
+    rig.hold.phase = Phase::Cut(Step {
         from: 20.0,
         before: Point::of(&window(1_000, 100, 200)).unwrap(),
-    };
+    });
     assert!(matches!(rig.second(150, 100, WANTED), Verdict::Contended));
     assert_close(rig.hold.share, 0.05, "the least");
 }
