@@ -155,7 +155,7 @@ manifests-check: rust ## Hold manifests/ and examples/ against chart, schemas, f
 dockerfiles-check: rust ## Lint docker/, and check what a build would be sent
 	@ci/dockerfiles.sh
 
-.PHONY: check fmt fmt-check lint layers docs docs-check docs-run dashboards dashboards-check trip-test deny advisories
+.PHONY: check fmt fmt-check lint layers docs docs-check docs-run dashboards dashboards-check trip-test coverage deny advisories
 check: fmt-check lint layers docs-check module ## All checks but the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
@@ -198,6 +198,9 @@ trip-test: ## Work out the figures of docs/laws/evidence.md from the code's cons
 .PHONY: examples-check
 examples-check: ## Check the compose files of the examples (needs Go, once)
 	@ci/compose.sh
+
+coverage: rust ## Check that the tests of core run 95 % of its lines (builds cargo-llvm-cov once)
+	@ci/coverage.sh
 
 deny: rust ## Check licences, sources and banned crates (builds cargo-deny once)
 	@ci/deny.sh

@@ -8,8 +8,10 @@ const TARGET: Duration = Duration::from_millis(300);
 /// The whole wait, seconds.
 const WAIT: f64 = 0.5;
 
-/// So many answers of so many milliseconds each.
-fn answers(groups: &[(u64, u64)]) -> Sample {
+/// How many answers, and of how many milliseconds each.
+type Groups = &'static [(u64, u64)];
+
+fn answers(groups: Groups) -> Sample {
     let mut all = window(1_000, 0, 0);
     for (n, ms) in groups {
         all.tally.merge(&window(1_000, *n, *ms).tally);
@@ -17,7 +19,7 @@ fn answers(groups: &[(u64, u64)]) -> Sample {
     all
 }
 
-fn weigh(feedback: &mut SloFeedback, groups: &[(u64, u64)], delay: f64, refused: f64) {
+fn weigh(feedback: &mut SloFeedback, groups: Groups, delay: f64, refused: f64) {
     let sample = answers(groups);
     let lateness = Lateness::of(&sample.tally.latency, TARGET, delay);
     feedback.weigh(&lateness, WAIT, refused);
@@ -26,7 +28,7 @@ fn weigh(feedback: &mut SloFeedback, groups: &[(u64, u64)], delay: f64, refused:
 #[test]
 fn the_wait_shrinks_while_a_queue_makes_more_late_than_were_shed_and_grows_while_few() {
     // Answers by latency, the queue delay, how many were refused, and the gain of bursts.
-    let table: [(&str, &[(u64, u64)], f64, f64, f64); 9] = [
+    let table: [(&str, Groups, f64, f64, f64); 9] = [
         ("in time", &[(500, 100)], 0.2, 0.0, 1.15),
         ("late because of the queue", &[(500, 400)], 0.2, 0.0, 0.8),
         ("late by themselves", &[(500, 900)], 0.2, 0.0, 1.15),
@@ -65,8 +67,8 @@ fn windows_add_up_to_a_judgement_and_then_begin_anew() {
 
 #[test]
 fn the_gain_stays_within_its_bounds() {
-    let in_time: &[(u64, u64)] = &[(500, 100)];
-    let late: &[(u64, u64)] = &[(500, 400)];
+    let in_time: Groups = &[(500, 100)];
+    let late: Groups = &[(500, 400)];
     let after = |mut feedback: SloFeedback, groups| {
         for _ in 0..30 {
             weigh(&mut feedback, groups, 0.2, 0.0);

@@ -262,10 +262,11 @@ fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
     let mut rig = Rig::cut();
     assert!(matches!(rig.second(150, 100, WANTED), Verdict::Contended));
     assert_close(rig.hold.share, 0.5, "half");
-    for beats in 1..20 {
+    let mut forgiven = 0.5_f64;
+    for _ in 0..20 {
         rig.hold.phase = Phase::Settled { is_blocked: false };
         rig.beat(WANTED);
-        let forgiven = (0.5 * 1.1_f64.powi(beats)).min(1.0);
+        forgiven = (forgiven * 1.1).min(1.0);
         assert_close(rig.hold.share, forgiven, "forgiven");
     }
     rig.hold.share = 0.06;

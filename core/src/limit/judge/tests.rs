@@ -18,21 +18,19 @@ fn held_at_40() -> Rig {
 
 /// So many windows of an upstream that is asked for more than is let in: the limit stands in it, and `answers` says how
 /// many of it come out in a second.
-fn saturate(rig: &mut Rig, windows: u32, answers: impl Fn(f64) -> f64) {
+fn saturate(rig: &mut Rig, windows: u32, answers: impl Fn(u64) -> u64) {
     for _ in 0..windows {
-        let limit = f64::from(rig.limit());
-        let throughput = answers(limit);
-        let ms = (limit / throughput * 1e3).round();
-        let sample = window(1_000, throughput.round() as u64, ms as u64);
-        rig.rounds(1, &sample.holding(limit as u64).refusing(50));
-        assert!(rig.limiter.is_congested());
+        let limit = u64::from(rig.limit());
+        let answers = answers(limit);
+        let sample = window(1_000, answers, limit * 1_000 / answers);
+        rig.rounds(1, &sample.holding(limit).refusing(50));
     }
 }
 
 #[test]
 fn a_slower_service_is_believed_where_that_is_harmless() {
     let mut rig = held_at_40();
-    saturate(&mut rig, 20, |limit| limit / 0.15);
+    saturate(&mut rig, 20, |limit| limit * 1_000 / 150);
     let mean = rig.limiter.floor.mean;
     assert!((mean - 0.15).abs() < 0.01, "{mean}");
     assert!(rig.limit() >= 38, "{}", rig.limit());
@@ -41,9 +39,9 @@ fn a_slower_service_is_believed_where_that_is_harmless() {
 #[test]
 fn a_slower_service_that_could_cost_the_objective_is_believed_after_three_trials() {
     let mut rig = held_at_40();
-    saturate(&mut rig, 6, |limit| limit / 0.25);
+    saturate(&mut rig, 6, |limit| limit * 4);
     assert_close(rig.limiter.floor.mean, 0.05, "not at once");
-    saturate(&mut rig, 40, |limit| limit / 0.25);
+    saturate(&mut rig, 40, |limit| limit * 4);
     let mean = rig.limiter.floor.mean;
     assert!((mean - 0.25).abs() < 0.02, "{mean}");
 }
@@ -51,16 +49,44 @@ fn a_slower_service_that_could_cost_the_objective_is_believed_after_three_trials
 #[test]
 fn a_queue_is_cut_to_what_keeps_the_upstream_busy_and_never_becomes_normal() {
     let mut rig = held_at_40();
-    saturate(&mut rig, 60, |_| 200.0);
+    saturate(&mut rig, 60, |_| 200);
     assert_close(rig.limiter.floor.mean, 0.05, "the floor");
     let limit = rig.limit();
     assert!((10..=20).contains(&limit), "{limit}");
+    assert!(rig.limiter.is_congested());
+}
+
+#[test]
+fn a_queue_from_the_first_answer_on_is_cut_until_the_objective_is_met() {
+    let mut rig = Rig::new();
+    // 100 a second of 50 ms each, behind 40 that wait from the start.
+    saturate(&mut rig, 2, |_| 100);
+    assert!(rig.limiter.floor.mean > 0.35 && !rig.limiter.floor.is_proven());
+    saturate(&mut rig, 30, |limit| (limit * 20).min(100));
+    let tail = rig.limiter.sample_tail;
+    assert!(tail < 0.285, "{tail}");
+}
+
+#[test]
+fn a_trial_takes_the_queue_out_of_a_floor_in_doubt() {
+    let mut rig = Rig::new();
+    for _ in 0..12 {
+        // 100 a second whatever is in flight; one in five takes twice as long, so that the tail is never harmless.
+        let limit = u64::from(rig.limit());
+        let ms = limit * 10 * 5 / 6;
+        let mut sample = window(1_000, 80, ms);
+        sample.extend(&window(1, 20, ms * 2));
+        sample.span = window(1_000, 0, 0).span;
+        rig.rounds(1, &sample.holding(limit).refusing(50));
+    }
+    let mean = rig.limiter.floor.mean;
+    assert!(mean < 0.2, "{mean}");
 }
 
 #[test]
 fn where_more_in_flight_carries_less_bursts_wait_less() {
     let mut rig = held_at_40();
-    saturate(&mut rig, 8, |limit| 4_000.0 / limit);
+    saturate(&mut rig, 8, |limit| 4_000 / limit);
     assert!(rig.limiter.burst_feedback.gain() <= 0.5);
 }
 
