@@ -8,7 +8,7 @@ use tidegate_sim::acceptance;
 use tidegate_sim::compare::OURS;
 use tidegate_sim::contender::Kind;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Played, Proxies, Standing, behind, standing};
+use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, behind, labels, standing};
 use tidegate_sim::targets::{Accept, Targets, Verdict};
 
 use super::sweep::{Options, closing, play, save, save_stories};
@@ -17,25 +17,36 @@ use super::sweep::{Options, closing, play, save, save_stories};
 struct Group {
     /// As `[accept]` names it.
     name: &'static str,
-    stories: u32,
+    axes: Axes,
     proxies: Proxies,
 }
 
-/// What is played: 400 stories in all. A kind of stories that can be drawn anew is a group here, and a bound in
-/// `[accept]`.
-const GROUPS: [Group; 2] = [
+/// What is played. A kind of stories that can be drawn anew is a group here, and a bound in `[accept]`.
+const GROUPS: [Group; 4] = [
     Group {
-        name: "one",
-        stories: 200,
+        name: "classic-one",
+        axes: Axes::Classic,
         proxies: Proxies::One,
     },
     Group {
-        name: "some",
-        stories: 200,
+        name: "classic-some",
+        axes: Axes::Classic,
+        proxies: Proxies::Some,
+    },
+    Group {
+        name: "all-axes-one",
+        axes: Axes::All,
+        proxies: Proxies::One,
+    },
+    Group {
+        name: "all-axes-some",
+        axes: Axes::All,
         proxies: Proxies::Some,
     },
 ];
 
+/// Stories of each group: 400 in all.
+const STORIES: u32 = 100;
 /// So many stories are shown with our lowest scores, of each group.
 const LOWEST: usize = 5;
 /// Who plays where nobody is named.
@@ -43,8 +54,8 @@ const CONTENDERS: [&str; 2] = [OURS, "none"];
 
 impl Group {
     fn drawn(&self, seed: u64) -> Vec<Scenario> {
-        let drawn = (0..self.stories).map(|number| sweep::story(seed, number, self.proxies));
-        drawn.collect()
+        let story = |number| sweep::story_of(self.axes, seed, number, self.proxies);
+        (0..STORIES).map(story).collect()
     }
 }
 
@@ -65,7 +76,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
         show(group, &played, &standings);
         groups.push(figures(group, &played, &standings));
         let ours = standings.iter().find(|one| one.contender == OURS);
-        verdicts.extend(bounds.judge(group.name, ours));
+        verdicts.extend(bounds.judge(group.name, ours, &played));
     }
     let document = json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -96,6 +107,15 @@ fn bounds<'a>(targets: &'a Targets, group: &Group) -> Result<&'a Accept> {
 fn show(group: &Group, played: &[Played], standings: &[Standing]) {
     println!("{}: {} stories", group.name, played.len());
     println!("{}", standing::text(standings));
+    if group.axes == Axes::All {
+        println!("{}", labels::text(&labels::axes(played)));
+        if let Some((one, gap)) = labels::worst_calm(played) {
+            println!(
+                "nothing overloaded: behind `none` by {gap:.3} at most, in {}\n",
+                one.name
+            );
+        }
+    }
     let lowest = behind::lowest(played, LOWEST);
     if !lowest.is_empty() {
         println!("lowest of ours\n{}", behind::text(&lowest));
@@ -117,11 +137,13 @@ fn figures(group: &Group, played: &[Played], standings: &[Standing]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn four_hundred_stories_are_played_and_each_kind_has_its_bounds() {
-        let stories: u32 = GROUPS.iter().map(|group| group.stories).sum();
+        let stories: usize = GROUPS.iter().map(|group| group.drawn(7).len()).sum();
         assert_eq!(stories, 400);
         let targets = Targets::read().unwrap();
         for group in &GROUPS {
@@ -139,7 +161,11 @@ mod tests {
 
     #[test]
     fn groups_do_not_share_a_story() {
-        let names = GROUPS.map(|group| group.drawn(7)[0].name.clone());
-        assert_ne!(names[0], names[1]);
+        let names: BTreeSet<String> = GROUPS
+            .iter()
+            .flat_map(|group| group.drawn(7))
+            .map(|story| story.name)
+            .collect();
+        assert_eq!(names.len(), 400);
     }
 }

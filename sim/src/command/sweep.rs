@@ -26,7 +26,7 @@ const LOWEST: usize = 5;
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
     /// Play what nobody could choose: 400 stories of a seed that follows from the files of `core/src`.
-    #[arg(long, conflicts_with_all = ["stories", "first", "seed", "proxies", "check"])]
+    #[arg(long, conflicts_with_all = ["stories", "first", "seed", "proxies", "axes", "check"])]
     accept: bool,
     /// How many stories.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
@@ -285,6 +285,7 @@ mod tests {
             assert!(parse(&["--accept", choice, "7"]).is_err(), "{choice}");
         }
         assert!(parse(&["--accept", "--proxies", "some"]).is_err());
+        assert!(parse(&["--accept", "--axes", "all"]).is_err());
     }
 
     #[test]
