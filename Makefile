@@ -30,7 +30,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
 
 ## See it work
-.PHONY: demo sim sim-compare sim-limits sim-sweep sim-fleet bench bench-cost
+.PHONY: demo sim sim-compare sim-limits sim-sweep sim-sweep-accept sim-fleet bench bench-cost
 demo: module tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
 	@$(RUN) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
 
@@ -50,6 +50,9 @@ sim-limits: rust ## Check that no rival is ahead save where sim/limits.toml says
 
 sim-sweep: rust ## Check that Tidegate is ahead on 200 random services and stories, in some minutes (ARGS="--proxies some")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --check --out out/sim-sweep $(ARGS)
+
+sim-sweep-accept: rust ## Hold 400 random stories that nobody chose against sim/targets.toml (ARGS="--contenders tidegate,bbr")
+	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --accept --out out/sim-sweep-accept $(ARGS)
 
 sim-fleet: rust ## Play a fleet of 10,000 proxies and 1,000,000 requests a second, and check it (ARGS=--help)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- fleet --check --rest-at 0.1 \

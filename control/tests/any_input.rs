@@ -13,16 +13,20 @@ use tidegate_core::config::schema::{FIELDS, Field, Values};
 fn any_value(field: &Field) -> BoxedStrategy<Value> {
     match field.values {
         Values::Flag(_) => any::<bool>().prop_map(Value::from).boxed(),
-        Values::Choice { names, .. } => prop::sample::select(names()).prop_map(Value::from).boxed(),
+        Values::Choice { names, .. } => {
+            let known = prop::sample::select(names());
+            prop_oneof![20 => known, 1 => Just("nonsense")]
+                .prop_map(Value::from)
+                .boxed()
+        }
         Values::Fraction(fraction) => {
             let (min, max) = (fraction.min.as_f64(), fraction.max.as_f64());
             prop_oneof![20 => min..=max, 1 => Just(max + 0.1)]
                 .prop_map(Value::from)
                 .boxed()
         }
-        Values::Count(count) => prop_oneof![20 => count.min..=count.max, 1 => Just(count.max + 1)]
-            .prop_map(Value::from)
-            .boxed(),
+        Values::Count(count) => any_count(count.min, count.max),
+        Values::Bound(bound) => any_count(bound.min, bound.max),
         Values::Span(_) => {
             let texts = vec!["100ms", "1s", "1.5s", "1m", "soon"];
             prop::sample::select(texts).prop_map(Value::from).boxed()
@@ -32,6 +36,13 @@ fn any_value(field: &Field) -> BoxedStrategy<Value> {
             .prop_map(Value::from)
             .boxed(),
     }
+}
+
+fn any_count(min: u32, max: u32) -> BoxedStrategy<Value> {
+    let outside = [min - 1, max + 1];
+    prop_oneof![20 => min..=max, 1 => prop::sample::select(outside.to_vec())]
+        .prop_map(Value::from)
+        .boxed()
 }
 
 fn any_text() -> impl Strategy<Value = String> {

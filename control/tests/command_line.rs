@@ -83,6 +83,27 @@ fn validate_ends_with_0_for_sound_policies_and_1_for_errors() {
 }
 
 #[test]
+fn validate_lists_every_error_at_its_place() {
+    let wrong = policy("a", "id: a", "1s, until: body").replace(
+        "  slo:",
+        "  limit: {min: 10, max: 9, maxOpen: 0}\n  upstreams:\n  - match: {service: b}\n    limit: {min: 3, maxOpen: 2}\n  slo:",
+    );
+
+    let (code, out, _) = tidegate(&["validate", "-"], &wrong);
+
+    assert_eq!(code, 1);
+    for expected in [
+        r#"spec.slo.latency.until: found "body", expected "headers", "firstByte" or "end""#,
+        "spec.limit.maxOpen: found 0, expected a whole number from 1 to 100000",
+        "spec.limit.max: found 9, expected at least limit.min (10)",
+        "spec.upstreams[0].limit.maxOpen: found 2, expected at least limit.min (3)",
+    ] {
+        assert!(out.contains(expected), "{expected}\n{out}");
+    }
+    assert_eq!(out.matches(": a: spec.").count(), 4, "{out}");
+}
+
+#[test]
 fn validate_reads_standard_input_and_prints_json() {
     let (code, out, _) = tidegate(
         &["validate", "-", "-o", "json"],

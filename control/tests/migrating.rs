@@ -45,7 +45,10 @@ fn limit_max(topology: Topology, text: &str, cluster: &str) -> u32 {
     };
     let (index, policy) = policy.config().policy_for(&name);
     assert_ne!(index, RuleIndex::TopLevel, "{cluster}");
-    policy.limit().max()
+    let (max, max_open) = (policy.limit().max(), policy.limit().max_open());
+    // 1000 is the default of one, the other has none.
+    assert_eq!(max_open.unwrap_or(1_000), max, "{cluster}");
+    max
 }
 
 #[test]

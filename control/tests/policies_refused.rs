@@ -130,6 +130,18 @@ fn the_configuration_is_judged_in_the_words_of_the_filter() {
             "limit.max",
         ),
         (
+            "slo: {latency: {quantile: 0.99, target: 1s, until: body}}",
+            "slo.latency.until",
+        ),
+        (
+            "slo: {latency: {quantile: 0.99, target: 1s}}\nlimit: {maxOpen: 0}",
+            "limit.maxOpen",
+        ),
+        (
+            "slo: {latency: {quantile: 0.99, target: 1s}}\nlimit: {maxOpen: 10, min: 20}",
+            "limit.maxOpen",
+        ),
+        (
             "slo: {latency: {quantile: 0.99, target: 1s}}\nstance: brave",
             "stance",
         ),

@@ -53,7 +53,6 @@ pub(crate) enum Load {
 /// Asks breaker and limit.
 pub(crate) fn ask(
     slot: &mut Slot,
-    policy: &Policy,
     upstream: UpstreamId,
     request: &mut impl Request,
     counters: &mut impl Counters,
@@ -84,7 +83,7 @@ pub(crate) fn ask(
             );
         }
     };
-    if slot.is_full_of_open(policy) {
+    if slot.is_full_of_open() {
         let reason = ShedReason::MaxOpen;
         return refuse(reason, RETRY_AFTER_LOAD, Load::Unasked, None);
     }
@@ -242,7 +241,7 @@ fn take_probe(
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::{Criticality, Decision, Engine, Known, Outcome};
+    use crate::{Criticality, Decision, Engine, Known, Outcome, Permit};
 
     /// One shared count, and how often it was changed.
     #[derive(Default)]
@@ -316,6 +315,7 @@ mod tests {
             assert_eq!(gauge.value, expected);
         }
     }
+
     /// What was counted by class for one upstream: asked, shed, would have been shed.
     fn by_class(engine: &Engine, class: Criticality) -> (u64, u64, u64) {
         let snapshot = engine.snapshot(Instant::ZERO);
@@ -346,6 +346,147 @@ mod tests {
                 (0, 0, 0),
                 "{mode}"
             );
+        }
+    }
+
+    /// A worker with room for two open requests per endpoint, and for many in flight.
+    fn bounded(worker: u64, more: &str) -> (Engine, UpstreamId) {
+        let text = format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},"limit":{{"maxOpen":2}}{more}}}"#
+        );
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        let mut engine = Engine::of_many(config, Instant::ZERO, worker);
+        let upstream = engine.upstream("web", None, Instant::ZERO);
+        (engine, upstream)
+    }
+
+    /// A request that becomes a stream: its headers come at once, and its end much later.
+    fn stream(
+        engine: &mut Engine,
+        web: UpstreamId,
+        gauge: &mut Gauge,
+    ) -> Result<Permit, ShedReason> {
+        match engine.admit(web, &mut Known::default(), gauge, Instant::ZERO) {
+            Decision::Admit(mut permit) => {
+                engine.respond(&mut permit, Outcome::Success, gauge, Instant::ZERO);
+                Ok(permit)
+            }
+            Decision::Shed(shed) => Err(shed.reason),
+        }
+    }
+
+    #[test]
+    fn open_requests_are_bounded_where_the_policy_says_so() {
+        let (mut engine, web) = bounded(1, "");
+        let mut gauge = Gauge::default();
+        let first = stream(&mut engine, web, &mut gauge).unwrap();
+        let second = stream(&mut engine, web, &mut gauge).unwrap();
+        assert_eq!(gauge.value, 0, "they are no load");
+        let before = gauge.changes;
+        let third = stream(&mut engine, web, &mut gauge);
+        assert_eq!(third, Err(ShedReason::MaxOpen));
+        assert_eq!(gauge.changes, before, "nothing was counted for it");
+        engine.complete(first, Outcome::Success, &mut gauge, Instant::ZERO);
+        let third = stream(&mut engine, web, &mut gauge).unwrap();
+        for permit in [second, third] {
+            engine.complete(permit, Outcome::Success, &mut gauge, Instant::ZERO);
+        }
+        assert_eq!(gauge.value, 0);
+    }
+
+    #[test]
+    fn requests_in_flight_count_as_open_too() {
+        let (mut engine, web) = bounded(1, "");
+        let mut gauge = Gauge::default();
+        let _open = stream(&mut engine, web, &mut gauge).unwrap();
+        let waiting = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+        assert!(matches!(waiting, Decision::Admit(_)));
+        let third = stream(&mut engine, web, &mut gauge);
+        assert_eq!(third, Err(ShedReason::MaxOpen));
+    }
+
+    #[test]
+    fn the_bound_on_open_requests_is_per_endpoint() {
+        let (mut engine, web) = bounded(1, "");
+        engine.set_endpoints(web, 3);
+        let mut gauge = Gauge::default();
+        let streams = (0..10).map(|_| stream(&mut engine, web, &mut gauge));
+        let (let_in, shed): (Vec<_>, Vec<_>) = streams.partition(Result::is_ok);
+        assert_eq!((let_in.len(), shed.len()), (6, 4));
+    }
+
+    #[test]
+    fn a_bound_that_is_only_observed_sheds_nothing() {
+        let (mut engine, web) = bounded(1, r#","mode":"observe""#);
+        let mut gauge = Gauge::default();
+        let streams: Vec<_> = (0..5)
+            .map(|_| stream(&mut engine, web, &mut gauge).unwrap())
+            .collect();
+        let snapshot = engine.snapshot(Instant::ZERO);
+        let tally = &snapshot.upstreams[web.index()].tally;
+        assert_eq!(tally.would_shed(ShedReason::MaxOpen), 3);
+        assert_eq!(tally.shed(ShedReason::MaxOpen), 0);
+        for permit in streams {
+            engine.complete(permit, Outcome::Success, &mut gauge, Instant::ZERO);
+        }
+        assert_eq!(gauge.value, 0);
+    }
+
+    #[test]
+    fn another_bound_holds_at_once() {
+        let (mut engine, web) = bounded(1, "");
+        let mut gauge = Gauge::default();
+        let streams = (0..2).map(|_| stream(&mut engine, web, &mut gauge).unwrap());
+        let _held: Vec<_> = streams.collect();
+        for (max_open, expected) in [(3, None), (2, Some(ShedReason::MaxOpen))] {
+            let text = format!(
+                r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},"limit":{{"maxOpen":{max_open}}}}}"#
+            );
+            let config = Config::from_json(text.as_bytes()).unwrap();
+            engine.reconfigure(config, Instant::ZERO);
+            let found = stream(&mut engine, web, &mut gauge);
+            assert_eq!(found.as_ref().err().copied(), expected);
+            if let Ok(permit) = found {
+                engine.complete(permit, Outcome::Success, &mut gauge, Instant::ZERO);
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_bound_any_number_may_be_open() {
+        let (mut engine, web) = engine("");
+        let mut gauge = Gauge::default();
+        let streams: Result<Vec<_>, _> = (0..1_000)
+            .map(|_| stream(&mut engine, web, &mut gauge))
+            .collect();
+        assert!(streams.is_ok());
+    }
+
+    #[test]
+    fn what_other_workers_have_open_counts_and_is_forgotten_when_it_ends() {
+        let mut gauge = Gauge::default();
+        let [(mut own, web), (mut other, _)] = [bounded(1, ""), bounded(2, "")];
+        let held: Vec<_> = (0..2)
+            .map(|_| stream(&mut other, web, &mut gauge).unwrap())
+            .collect();
+        // What workers counted before the first round is history.
+        share(&mut own, &mut other, Duration::from_millis(100));
+        share(&mut own, &mut other, Duration::from_millis(200));
+        let shed = stream(&mut own, web, &mut gauge);
+        assert_eq!(shed, Err(ShedReason::MaxOpen));
+        for permit in held {
+            other.complete(permit, Outcome::Success, &mut gauge, Instant::ZERO);
+        }
+        share(&mut own, &mut other, Duration::from_millis(300));
+        assert!(stream(&mut own, web, &mut gauge).is_ok());
+    }
+
+    /// Both workers tell the first, which decides, and follows.
+    fn share(leader: &mut Engine, other: &mut Engine, at: Duration) {
+        let now = Instant::ZERO + at;
+        let slices = [leader.slice(now), other.slice(now)];
+        if let Some((directives, _)) = leader.decide(&slices, &mut Gauge::default(), now) {
+            leader.adopt(&directives, now);
         }
     }
 }

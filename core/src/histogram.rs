@@ -70,15 +70,27 @@ impl Histogram {
 
     /// The share (0..=1) that took longer than so many `seconds`, interpolated within a bucket; 0 when empty.
     pub(crate) fn share_above(&self, seconds: f64) -> f64 {
-        let (mut total, mut above) = (0.0, 0.0);
-        let filled = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
-        for (index, count) in filled {
-            let (low, high) = bounds(index);
-            let count = f64::from(*count);
-            total += count;
-            above += count * ((high - seconds) / (high - low)).clamp(0.0, 1.0);
+        let weights = self.0.iter().map(|count| f64::from(*count));
+        let total: f64 = weights.clone().sum();
+        if total > 0.0 {
+            above_of(weights, seconds) / total
+        } else {
+            0.0
         }
-        if total > 0.0 { above / total } else { 0.0 }
+    }
+
+    /// The standard deviation by the mean, taking a bucket's middle for all in it; `None` when empty.
+    #[must_use]
+    pub fn variation(&self) -> Option<f64> {
+        let mean = self.mean()?;
+        let filled = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
+        let (count, squares) = filled.fold((0.0, 0.0), |(n, squares), (index, count)| {
+            let (low, high) = bounds(index);
+            let off = f64::midpoint(low, high) - mean;
+            let count = f64::from(*count);
+            (n + count, squares + count * off * off)
+        });
+        Some((squares / count).sqrt() / mean)
     }
 
     /// The mean in seconds, taking a bucket's middle for all in it; `None` when empty.
@@ -152,6 +164,16 @@ pub(crate) fn quantile_of(
         last = Some(high);
     }
     last
+}
+
+/// The weight of what took longer than so many `seconds`, interpolated within a bucket.
+pub(crate) fn above_of(weights: impl Iterator<Item = f64>, seconds: f64) -> f64 {
+    let weights = weights.enumerate().filter(|(_, weight)| *weight > 0.0);
+    let above = weights.map(|(index, weight)| {
+        let (low, high) = bounds(index);
+        weight * ((high - seconds) / (high - low)).clamp(0.0, 1.0)
+    });
+    above.sum()
 }
 
 /// The mean, in seconds, of weights by bucket.

@@ -84,6 +84,8 @@ pub(crate) enum Answer {
     Success,
     /// Nothing about the upstream, such as a client's error.
     Neutral,
+    /// The connection becomes something else, whose end says nothing about answers. That has been counted.
+    Upgraded,
 }
 
 /// Where the ages ledger counts it (see [`crate::ages`]).

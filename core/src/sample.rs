@@ -81,10 +81,13 @@ impl Sample {
 
     /// The loads at which requests that succeeded were admitted.
     pub(crate) fn success_loads(&self) -> Loads {
+        let n = self.successes();
+        // The loads of those that were taken back are among the others.
+        let kept = n / self.count(Count::Successes).max(1.0);
         Loads {
-            n: self.successes(),
-            sum: self.count(Count::SuccessLoad),
-            squares: self.count(Count::SuccessLoadSquares),
+            n,
+            sum: self.count(Count::SuccessLoad) * kept,
+            squares: self.count(Count::SuccessLoadSquares) * kept,
         }
     }
 

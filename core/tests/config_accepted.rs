@@ -8,10 +8,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tidegate_core::Criticality;
 use tidegate_core::config::schema::{FIELDS, Values};
 use tidegate_core::config::{
-    Config, CriticalityInputs, MINIMAL_EXAMPLE, Mode, Readable, Reply, RuleIndex, Stance,
+    Config, CriticalityInputs, MINIMAL_EXAMPLE, Mode, Readable, Reply, RuleIndex, Stance, Until,
     UpstreamName, reference,
 };
 
@@ -40,6 +41,7 @@ fn everything_but_the_objective_has_a_default() {
     assert!(!config.needs_route());
     assert!((policy.slo().latency_quantile().as_f64() - 0.99).abs() < f64::EPSILON);
     assert_eq!(policy.slo().latency_target(), Duration::from_millis(300));
+    assert_eq!(policy.slo().until(), Until::Headers);
     assert!((policy.slo().success_rate().as_f64() - 0.999).abs() < f64::EPSILON);
     assert_eq!(policy.mode(), Mode::Enforce);
     assert!((policy.enforcement().as_f64() - 1.0).abs() < f64::EPSILON);
@@ -47,6 +49,7 @@ fn everything_but_the_objective_has_a_default() {
     assert_eq!(policy.limit().min(), 1);
     assert_eq!(policy.limit().max(), 1000);
     assert_eq!(policy.limit().initial(), 20);
+    assert_eq!(policy.limit().max_open(), None);
     assert!(policy.breaker().enabled());
     assert!((policy.breaker().trip_ratio().as_f64() - 0.5).abs() < f64::EPSILON);
     assert_eq!(policy.breaker().min_open(), Duration::from_millis(250));
@@ -84,23 +87,14 @@ fn every_default_of_the_reference_is_what_an_absent_field_means() {
         let Some(default) = written_default(&field.values) else {
             continue;
         };
-        let text = if field.path == "slo.successRate" {
-            format!(
-                r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}},"successRate":{default}}}}}"#
-            )
-        } else {
-            let path = field.path.trim_end_matches("[]");
-            let nested = path.rsplit('.').fold(default.clone(), |inner, key| {
-                format!("{{\"{key}\":{inner}}}")
-            });
-            let members = nested
-                .strip_prefix('{')
-                .and_then(|rest| rest.strip_suffix('}'))
-                .unwrap();
-            format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},{members}}}"#)
-        };
+        let mut document: Value = serde_json::from_str(MINIMAL_EXAMPLE).unwrap();
+        let mut place = &mut document;
+        for key in field.path.trim_end_matches("[]").split('.') {
+            place = &mut place[key];
+        }
+        *place = serde_json::from_str(&default).unwrap();
 
-        let explicit = Config::from_json(text.as_bytes())
+        let explicit = Config::from_json(document.to_string().as_bytes())
             .unwrap_or_else(|errors| panic!("{}: {errors}", field.path));
 
         assert_eq!(explicit, minimal, "{}", field.path);
@@ -221,6 +215,44 @@ fn a_rule_inherits_every_field_that_it_does_not_set() {
     assert_eq!(policy.limit().max(), 20);
     assert_eq!(policy.limit().initial(), 20, "moved into the rule's bounds");
     assert_eq!(policy.shed(), config.default_policy().shed());
+}
+
+#[test]
+fn every_moment_may_be_measured_and_a_rule_inherits_it() {
+    for until in Until::ALL {
+        let text = format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms","until":"{until}"}}}},
+                "upstreams":[{{"match":{{"cluster":"a"}},"slo":{{"latency":{{"target":"80ms"}}}}}},
+                             {{"match":{{"cluster":"b"}},"slo":{{"latency":{{"until":"end"}}}}}}]}}"#
+        );
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        let until_of = |name| config.policy_for(&cluster(name)).1.slo().until();
+
+        assert_eq!(config.default_policy().slo().until(), until);
+        assert_eq!(until_of("a"), until);
+        assert_eq!(until_of("b"), Until::End);
+    }
+}
+
+#[test]
+fn the_bound_on_open_requests_may_be_anywhere_from_the_least_limit_on_and_a_rule_inherits_it() {
+    for (limit, expected) in [
+        (r#"{"maxOpen":1}"#, 1),
+        (r#"{"maxOpen":100000}"#, 100_000),
+        (r#"{"min":7,"maxOpen":7.0}"#, 7),
+        // Fewer than the limit may reach: the limit alone does not bound what is open.
+        (r#"{"initial":50,"max":60,"maxOpen":40}"#, 40),
+    ] {
+        let config = config(&format!(
+            r#""limit":{limit},"upstreams":[{{"match":{{"cluster":"a"}},"limit":{{"max":30,"initial":30}}}},
+                                            {{"match":{{"cluster":"b"}},"limit":{{"maxOpen":99}}}}]"#
+        ));
+        let bound_of = |name| config.policy_for(&cluster(name)).1.limit().max_open();
+
+        assert_eq!(config.default_policy().limit().max_open(), Some(expected));
+        assert_eq!(bound_of("a"), Some(expected), "{limit}");
+        assert_eq!(bound_of("b"), Some(99), "{limit}");
+    }
 }
 
 #[test]

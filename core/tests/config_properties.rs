@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tidegate_core::config::{
-    Config, FULL_EXAMPLE, MINIMAL_EXAMPLE, Pattern, Readable, RuleIndex, UpstreamName,
+    Config, FULL_EXAMPLE, MINIMAL_EXAMPLE, Pattern, Readable, RuleIndex, Until, UpstreamName,
     parse_duration,
 };
 
@@ -13,7 +13,7 @@ use tidegate_core::config::{
 fn any_json() -> impl Strategy<Value = Value> {
     let key = prop_oneof![
         4 => prop::sample::select(vec![
-            "slo", "latency", "quantile", "target", "successRate", "mode", "stance", "limit",
+            "slo", "latency", "quantile", "target", "until", "successRate", "mode", "stance", "limit",
             "min", "max", "initial", "breaker", "tripRatio", "minOpen", "maxOpen", "shed",
             "reply", "status", "body", "maxShare", "criticality", "header", "default", "rules",
             "path", "method", "clientIdentity", "ignore", "paths", "userAgents", "upstreams",
@@ -42,16 +42,27 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 /// Members that a policy may have, each there or not.
 fn any_policy() -> impl Strategy<Value = Map<String, Value>> {
-    let slo = (500_u32..=999, 1_u64..=600_000, 500_u32..=999).prop_map(|(quantile, ms, rate)| {
-        json!({
-            "latency": {"quantile": f64::from(quantile) / 1e3, "target": Readable(Duration::from_millis(ms)).to_string()},
-            "successRate": f64::from(rate) / 1e3,
-        })
-    });
-    let limit = [1_u32..=100_000, 1..=100_000, 1..=100_000].prop_map(|mut limits| {
-        limits.sort_unstable();
-        json!({"min": limits[0], "initial": limits[1], "max": limits[2]})
-    });
+    let until = prop::sample::select(Until::ALL.to_vec());
+    let slo = (500_u32..=999, 1_u64..=600_000, 500_u32..=999, until).prop_map(
+        |(quantile, ms, rate, until)| {
+            json!({
+                "latency": {
+                    "quantile": f64::from(quantile) / 1e3,
+                    "target": Readable(Duration::from_millis(ms)).to_string(),
+                    "until": until.name(),
+                },
+                "successRate": f64::from(rate) / 1e3,
+            })
+        },
+    );
+    // All four are written, so that a rule contradicts nothing that it would inherit.
+    let limit = ([1_u32..=100_000, 1..=100_000, 1..=100_000], 0_u32..=100_000).prop_map(
+        |(mut limits, more)| {
+            limits.sort_unstable();
+            let max_open = limits[0].saturating_add(more).min(100_000);
+            json!({"min": limits[0], "initial": limits[1], "max": limits[2], "maxOpen": max_open})
+        },
+    );
     let breaker = (
         any::<bool>(),
         5_u32..=100,

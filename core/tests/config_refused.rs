@@ -135,6 +135,16 @@ const DOCUMENTS: &[Case] = &[
             "extra: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, limit, breaker, shed, upstreams, criticality, ignore, maxUpstreams",
         ],
     },
+    Case {
+        name: "an unknown moment, no open request, and bounds that contradict each other",
+        document: r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms","until":"body"}},"limit":{"min":10,"max":9,"maxOpen":0},"upstreams":[{"match":{"cluster":"a"},"limit":{"min":3,"maxOpen":2}}]}"#,
+        errors: &[
+            r#"slo.latency.until: found "body", expected "headers", "firstByte" or "end""#,
+            "limit.maxOpen: found 0, expected a whole number from 1 to 100000",
+            "limit.max: found 9, expected at least limit.min (10)",
+            "upstreams[0].limit.maxOpen: found 2, expected at least limit.min (3)",
+        ],
+    },
 ];
 
 /// Members behind a valid objective, or replacing it where they repeat it.
@@ -150,7 +160,7 @@ const MEMBERS: &[Case] = &[
         name: "unknown keys near known ones, by letters",
         document: r#""limit":{"intial":5},"breaker":{"trip_ratio":0.5},"shed":{"replay":"stop"}"#,
         errors: &[
-            r#"limit.intial: found an unknown key, expected one of min, max, initial (did you mean "initial"?)"#,
+            r#"limit.intial: found an unknown key, expected one of min, max, initial, maxOpen (did you mean "initial"?)"#,
             r#"breaker.trip_ratio: found an unknown key, expected one of enabled, tripRatio, minOpen, maxOpen (did you mean "tripRatio"?)"#,
             r#"shed.replay: found an unknown key, expected one of reply, status, body, maxShare (did you mean "reply"?)"#,
         ],
@@ -159,9 +169,9 @@ const MEMBERS: &[Case] = &[
         name: "unknown keys that are like nothing, or hostile",
         document: r#""limit":{"":1,"a b\n":2,"burst":3}"#,
         errors: &[
-            r#"limit[""]: found an unknown key, expected one of min, max, initial"#,
-            r#"limit["a b\n"]: found an unknown key, expected one of min, max, initial"#,
-            "limit.burst: found an unknown key, expected one of min, max, initial",
+            r#"limit[""]: found an unknown key, expected one of min, max, initial, maxOpen"#,
+            r#"limit["a b\n"]: found an unknown key, expected one of min, max, initial, maxOpen"#,
+            "limit.burst: found an unknown key, expected one of min, max, initial, maxOpen",
         ],
     },
     Case {
@@ -245,6 +255,59 @@ const MEMBERS: &[Case] = &[
         name: "bounds that are wrong themselves are not compared",
         document: r#""limit":{"min":5000,"max":"many","initial":1}"#,
         errors: &[r#"limit.max: found "many", expected a whole number from 1 to 100000"#],
+    },
+    Case {
+        name: "a value that is wrong itself hides no contradiction of others",
+        document: r#""limit":{"min":10,"max":9,"maxOpen":0},"breaker":{"tripRatio":2,"minOpen":"30s","maxOpen":"10s"}"#,
+        errors: &[
+            "limit.maxOpen: found 0, expected a whole number from 1 to 100000",
+            "limit.max: found 9, expected at least limit.min (10)",
+            "breaker.tripRatio: found 2, expected a number from 0.05 to 1",
+            r#"breaker.maxOpen: found "10s", expected at least breaker.minOpen (30s)"#,
+        ],
+    },
+    Case {
+        name: "words that until does not know",
+        document: r#""upstreams":[{"match":{"cluster":"a"},"slo":{"latency":{"until":"first_byte"}}},{"match":{"cluster":"b"},"slo":{"latency":{"until":"Headers"}}},{"match":{"cluster":"c"},"slo":{"latency":{"until":""}}},{"match":{"cluster":"d"},"slo":{"latency":{"until":null}}},{"match":{"cluster":"e"},"slo":{"latency":{"util":"end"}}}]"#,
+        errors: &[
+            r#"upstreams[0].slo.latency.until: found "first_byte", expected "headers", "firstByte" or "end""#,
+            r#"upstreams[1].slo.latency.until: found "Headers", expected "headers", "firstByte" or "end""#,
+            r#"upstreams[2].slo.latency.until: found "", expected "headers", "firstByte" or "end""#,
+            r#"upstreams[3].slo.latency.until: found null, expected "headers", "firstByte" or "end""#,
+            r#"upstreams[4].slo.latency.util: found an unknown key, expected one of quantile, target, until (did you mean "until"?)"#,
+        ],
+    },
+    Case {
+        name: "bounds on open requests out of range or of another kind",
+        document: r#""limit":{"maxOpen":0},"upstreams":[{"match":{"cluster":"a"},"limit":{"maxOpen":100001}},{"match":{"cluster":"b"},"limit":{"maxOpen":-1}},{"match":{"cluster":"c"},"limit":{"maxOpen":1.5}},{"match":{"cluster":"d"},"limit":{"maxOpen":"many"}},{"match":{"cluster":"e"},"limit":{"maxOpen":null}},{"match":{"cluster":"f"},"limit":{"max_open":5}}]"#,
+        errors: &[
+            "limit.maxOpen: found 0, expected a whole number from 1 to 100000",
+            "upstreams[0].limit.maxOpen: found 100001, expected a whole number from 1 to 100000",
+            "upstreams[1].limit.maxOpen: found -1, expected a whole number from 1 to 100000",
+            "upstreams[2].limit.maxOpen: found 1.5, expected a whole number from 1 to 100000",
+            r#"upstreams[3].limit.maxOpen: found "many", expected a whole number from 1 to 100000"#,
+            "upstreams[4].limit.maxOpen: found null, expected a whole number from 1 to 100000",
+            r#"upstreams[5].limit.max_open: found an unknown key, expected one of min, max, initial, maxOpen (did you mean "maxOpen"?)"#,
+        ],
+    },
+    Case {
+        name: "min above maxOpen",
+        document: r#""limit":{"min":10,"maxOpen":9},"upstreams":[{"match":{"cluster":"a"},"limit":{"maxOpen":8}},{"match":{"cluster":"b"},"limit":{"maxOpen":10}},{"match":{"cluster":"c"},"limit":{"min":9}},{"match":{"cluster":"d"},"limit":{"min":11}}]"#,
+        errors: &[
+            "limit.maxOpen: found 9, expected at least limit.min (10)",
+            "upstreams[0].limit.maxOpen: found 8, expected at least limit.min (10)",
+            "upstreams[3].limit.min: found 11, expected at most limit.maxOpen (9)",
+        ],
+    },
+    Case {
+        name: "min above all other bounds",
+        document: r#""limit":{"min":2000,"initial":10,"maxOpen":1000},"upstreams":[{"match":{"cluster":"a"},"limit":{"min":20,"max":19,"maxOpen":18}}]"#,
+        errors: &[
+            "limit.min: found 2000, expected at most limit.max (1000)",
+            "limit.maxOpen: found 1000, expected at least limit.min (2000)",
+            "upstreams[0].limit.max: found 19, expected at least limit.min (20)",
+            "upstreams[0].limit.maxOpen: found 18, expected at least limit.min (20)",
+        ],
     },
     Case {
         name: "counts out of range",

@@ -12,9 +12,11 @@ mod proxy;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use tidegate_core::config::Until;
 use tidegate_core::{
-    BreakerState, Counter, Decision, Directive, Directives, Engine, Failure, Instant, Known,
-    Learned, Margin, Outcome, Permit, Phase, Slice, Unshared, WireError,
+    BreakerState, Counter, Criticality, Decision, Directive, Directives, Engine, Failure, Instant,
+    Known, Learned, Margin, Outcome, Permit, Phase, Request, ShedReason, Slice, Unshared,
+    WireError,
 };
 
 use counters::Shared;
@@ -36,6 +38,33 @@ fn admitted(decision: Decision) -> Option<Permit> {
     }
 }
 
+/// An ordinary request that has a body or not.
+struct Sent {
+    has_body: bool,
+}
+
+impl Request for Sent {
+    fn criticality(&mut self) -> Criticality {
+        Criticality::Critical
+    }
+
+    fn is_retry(&mut self) -> bool {
+        false
+    }
+
+    fn is_health_check(&mut self) -> bool {
+        false
+    }
+
+    fn has_body(&self) -> bool {
+        self.has_body
+    }
+
+    fn cohort(&mut self) -> Option<u32> {
+        None
+    }
+}
+
 /// Any bits, often those of ordinary shares, so that not every record is refused.
 fn any_float() -> impl Strategy<Value = f32> {
     prop_oneof![
@@ -46,7 +75,7 @@ fn any_float() -> impl Strategy<Value = f32> {
 }
 
 /// Every float of what is learned.
-fn floats(learned: &mut Learned) -> [&mut f32; 14] {
+fn floats(learned: &mut Learned) -> [&mut f32; 12] {
     [
         &mut learned.baseline_low,
         &mut learned.baseline_mean,
@@ -54,13 +83,11 @@ fn floats(learned: &mut Learned) -> [&mut f32; 14] {
         &mut learned.sample_low,
         &mut learned.sample_tail,
         &mut learned.capacity,
-        &mut learned.knee,
-        &mut learned.burst,
+        &mut learned.hold,
         &mut learned.failure_rate,
         &mut learned.rate,
         &mut learned.ceiling,
-        &mut learned.guard,
-        &mut learned.nerve,
+        &mut learned.burst_gain,
         &mut learned.recovery,
     ]
 }
@@ -103,6 +130,11 @@ proptest! {
         proxy.end_all();
         proxy.check();
         prop_assert_eq!(proxy.held(), 0);
+        for snapshot in proxy.snapshots() {
+            for upstream in snapshot.upstreams {
+                prop_assert_eq!([upstream.in_flight, upstream.uploading, upstream.open], [0; 3]);
+            }
+        }
     }
 
     /// Whatever went before, an upstream that is well is used again.
@@ -283,6 +315,60 @@ proptest! {
                 prop_assert_eq!(counters.read(upstream.id, Counter::InFlight), i64::from(upstream.in_flight));
             }
         }
+    }
+
+    /// One worker alone has no more requests that have not ended than the policy allows, whatever they are doing.
+    #[test]
+    fn no_more_requests_are_open_than_the_policy_allows(
+        calls in prop::collection::vec((0_u8..8, any::<prop::sample::Index>(), 0_u64..3_000), 1..300),
+        until in prop::sample::select(Until::ALL.to_vec()),
+        (max_open, endpoints) in (1_u32..6, 0_u32..4),
+    ) {
+        let mut alone = Alone::new(&format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.9,"target":"100ms","until":"{until}"}}}},"limit":{{"maxOpen":{max_open}}},"breaker":{{"enabled":false}}}}"#
+        ));
+        let upstream = alone.upstream;
+        alone.engine.set_endpoints(upstream, endpoints);
+        let most = (max_open * endpoints.max(1)) as usize;
+        let mut counters = Shared::default();
+        let (mut held, mut now) = (Vec::new(), 0);
+        for (call, index, millis) in calls {
+            now += millis * MILLI;
+            let engine = &mut alone.engine;
+            match call {
+                0..=3 => {
+                    let mut request = Sent { has_body: call > 1 };
+                    let decision = engine.admit(upstream, &mut request, &mut counters, at(now));
+                    let is_full = held.len() >= most;
+                    prop_assert!(!is_full || matches!(decision, Decision::Shed(shed) if shed.reason == ShedReason::MaxOpen));
+                    held.extend(admitted(decision));
+                }
+                _ if held.is_empty() => {}
+                4 => {
+                    let permit = held.swap_remove(index.index(held.len()));
+                    engine.complete(permit, Outcome::Success, &mut counters, at(now));
+                }
+                _ => {
+                    let place = index.index(held.len());
+                    let permit = &mut held[place];
+                    match call {
+                        5 => engine.start(permit, &mut counters, at(now)),
+                        6 => engine.first_byte(permit, &mut counters, at(now)),
+                        _ => engine.respond(permit, Outcome::Success, &mut counters, at(now)),
+                    }
+                }
+            }
+            if millis % 3 == 0 {
+                alone.engine.tick(&mut counters, at(now));
+            }
+            prop_assert!(held.len() <= most);
+            let in_flight = counters.read(upstream, Counter::InFlight);
+            prop_assert!((0..=i64::try_from(held.len()).unwrap()).contains(&in_flight), "{in_flight}");
+        }
+        for permit in held {
+            alone.engine.complete(permit, Outcome::Cancelled, &mut counters, at(now));
+        }
+        prop_assert_eq!(counters.read(upstream, Counter::InFlight), 0);
     }
 
     /// The cap on the share shed holds in every tick.

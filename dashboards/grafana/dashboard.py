@@ -30,6 +30,7 @@ REASONS = {
     "limit": ORANGE,
     "criticality": YELLOW,
     "retry": BLUE,
+    "max_open": GREEN,
     "breaker_open": RED,
     "breaker_half_open": PURPLE,
 }
@@ -165,7 +166,8 @@ def shedding():
         lines(
             "Shed, by reason",
             "Why. limit: no room within the concurrency limit. criticality: more important requests take the room. retry: "
-            "first attempts of its class take it. breaker_open: the upstream is taken for dead. breaker_half_open: it is being tried.",
+            "first attempts of its class take it. max_open: as many requests have not ended as limit.maxOpen allows. "
+            "breaker_open: the upstream is taken for dead. breaker_half_open: it is being tried.",
             query(f"sum by (tidegate_reason) ({rate('tidegate_requests_shed_total')})", "{{tidegate_reason}}"),
             stack=True,
             names=REASONS,
@@ -384,10 +386,10 @@ def machinery():
         ),
         lines(
             "Workers and upstreams",
-            "VMs that take part (a fall is a crash), upstreams with a state of their own, and streams.",
+            "VMs that take part (a fall is a crash), upstreams with a state of their own, and requests that have not ended and are no load.",
             query(f"sum(tidegate_workers{{{proxy}}})", "workers"),
             query(f"max(tidegate_upstreams{{{proxy}}})", "upstreams of the fullest proxy"),
-            query(f"sum(tidegate_streams{{{FILTER}}})", "streams"),
+            query(f"sum(tidegate_streams{{{FILTER}}})", "open requests"),
             unit="none",
             width=8,
         ),

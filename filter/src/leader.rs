@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Engine, Event, Instant, Slice, UnderWay, UpstreamId, UpstreamKey};
+use tidegate_core::{
+    Engine, Event, Instant, LimitReason, Slice, UnderWay, UpstreamId, UpstreamKey,
+};
 
 use crate::api::{Host, LogLevel};
 use crate::exchange::Exchange;
@@ -165,6 +167,13 @@ fn describe(event: &Event) -> Option<(LogLevel, String)> {
         ),
         Event::Ramping { .. } => (LogLevel::Info, "breaker half-open, ramping".to_owned()),
         Event::Reset { .. } => (LogLevel::Info, "breaker closed".to_owned()),
+        Event::LimitReason {
+            reason: LimitReason::Unreachable,
+            ..
+        } => (
+            LogLevel::Warn,
+            "objective not reachable at any load: no request is shed for it".to_owned(),
+        ),
         Event::LimitReason { .. } => return None,
     })
 }

@@ -142,9 +142,11 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// A part of the response's body. Only the first may matter.
+    /// A part of the response's body. Only the first may matter, and only where nothing was measured yet: the clock is
+    /// not read in vain.
     pub fn on_response_body(&mut self) {
-        if self.has_body {
+        let is_measured = |permit: &Permit| permit.latency().is_some();
+        if self.has_body || self.permit.as_ref().is_none_or(is_measured) {
             return;
         }
         self.has_body = true;
@@ -336,7 +338,7 @@ mod tests {
     use crate::fake::FakeHost;
     use core::time::Duration;
     use tidegate_core::Count;
-    use tidegate_core::config::Config;
+    use tidegate_core::config::{Config, Until};
 
     const WEB: &str = "outbound|80||web.shop.svc.cluster.local";
 
@@ -347,8 +349,13 @@ mod tests {
 
     impl Vm {
         fn new(more: &str) -> Self {
-            let text =
-                format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
+            Self::measuring(Until::Headers, more)
+        }
+
+        fn measuring(until: Until, more: &str) -> Self {
+            let text = format!(
+                r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms","until":"{until}"}}}}{more}}}"#
+            );
             let config = Config::from_json(text.as_bytes()).unwrap();
             let host = FakeHost::default();
             host.advance(Duration::from_secs(1));
@@ -375,6 +382,29 @@ mod tests {
             stream
         }
 
+        /// A request with a body that is under way.
+        fn uploading(&self) -> Stream<FakeHost> {
+            let mut stream = Stream::new(Rc::clone(&self.plugin));
+            assert_eq!(stream.on_request_headers(Length::More), Next::Continue);
+            stream
+        }
+
+        fn pass(&self, millis: u64) {
+            self.host.advance(Duration::from_millis(millis));
+        }
+
+        /// So many milliseconds later.
+        fn tick_after(&self, millis: u64) {
+            self.pass(millis);
+            self.plugin.borrow_mut().tick(1);
+        }
+
+        /// Answers measured, and the sum of their latencies in milliseconds.
+        fn measured(&self) -> (u64, u64) {
+            let micros = self.count(Count::LatencyMicros);
+            (self.count(Count::Answers), micros / 1_000)
+        }
+
         fn respond(&self, status: &str, details: &str) {
             self.host.set_header(Headers::Response, ":status", status);
             self.host
@@ -383,7 +413,7 @@ mod tests {
 
         fn count(&self, count: Count) -> u64 {
             let plugin = self.plugin.borrow();
-            let views = plugin.engine.views(tidegate_core::Instant::ZERO);
+            let views = plugin.engine.views(Instant::ZERO);
             views.map(|view| view.tally.get(count)).sum()
         }
 
@@ -489,12 +519,168 @@ mod tests {
     fn a_websocket_stops_counting_when_it_begins() {
         let vm = Vm::new("");
         vm.respond("101", "via_upstream");
-        let mut stream = vm.admitted();
+        let mut stream = vm.uploading();
+        vm.pass(20);
         stream.on_response_headers(Length::More);
         assert_eq!(vm.in_flight(), Some(0));
         assert_eq!(vm.count(Count::Ignored), 1);
+        // Its data are no body, and the end of it says nothing, whoever ends it.
+        stream.on_response_body();
+        vm.pass(60_000);
+        stream.on_request_end();
+        let reset = 8_388_608_u64.to_le_bytes();
+        vm.host.set_attribute(attribute::FLAGS, &reset);
         drop(stream);
+        assert_eq!(vm.in_flight(), Some(0));
+        assert_eq!(vm.count(Count::Ignored), 1);
+        assert_eq!(vm.count(Count::Failures), 0);
         assert_eq!(vm.count(Count::Cancelled), 1, "the one of the set-up only");
+        assert_eq!(vm.measured(), (0, 0));
+    }
+
+    #[test]
+    fn the_count_is_lowered_at_the_moment_that_the_objective_measures() {
+        // After the headers, after the first byte, at the end: in flight, and what was measured.
+        let table = [
+            (Until::Headers, [0, 0, 0], 20),
+            (Until::FirstByte, [1, 0, 0], 50),
+            (Until::End, [1, 1, 0], 150),
+        ];
+        for (until, in_flight, latency) in table {
+            let vm = Vm::measuring(until, "");
+            vm.respond("200", "via_upstream");
+            let mut stream = vm.admitted();
+            assert_eq!(vm.in_flight(), Some(1), "{until}");
+            let mut seen = Vec::new();
+            vm.pass(20);
+            stream.on_response_headers(Length::More);
+            seen.push(vm.in_flight().unwrap());
+            vm.pass(30);
+            stream.on_response_body();
+            seen.push(vm.in_flight().unwrap());
+            vm.pass(100);
+            stream.on_response_body();
+            stream.on_response_end();
+            seen.push(vm.in_flight().unwrap());
+            drop(stream);
+            assert_eq!(seen, in_flight, "{until}");
+            assert_eq!(vm.measured(), (1, latency), "{until}");
+            assert_eq!(vm.in_flight(), Some(0), "{until}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_a_body_is_measured_whole_at_its_headers() {
+        for until in Until::ALL {
+            let vm = Vm::measuring(until, "");
+            vm.respond("204", "via_upstream");
+            let mut stream = vm.admitted();
+            vm.pass(20);
+            stream.on_response_headers(Length::HeadersOnly);
+            assert_eq!(vm.in_flight(), Some(0), "{until}");
+            assert_eq!(vm.measured(), (1, 20), "{until}");
+        }
+    }
+
+    #[test]
+    fn trailers_end_what_is_measured_to_its_end() {
+        let vm = Vm::measuring(Until::End, "");
+        vm.respond("200", "via_upstream");
+        let mut stream = vm.admitted();
+        stream.on_response_headers(Length::More);
+        vm.pass(40);
+        stream.on_response_body();
+        assert_eq!(vm.in_flight(), Some(1));
+        stream.on_response_trailers();
+        assert_eq!(vm.in_flight(), Some(0));
+        assert_eq!(vm.measured(), (1, 40));
+    }
+
+    #[test]
+    fn the_end_of_the_request_starts_the_clock() {
+        let vm = Vm::new("");
+        vm.host.take_reads();
+        vm.respond("200", "via_upstream");
+        let mut stream = vm.uploading();
+        assert_eq!(vm.in_flight(), Some(1));
+        vm.pass(250);
+        stream.on_request_end();
+        vm.pass(20);
+        stream.on_response_headers(Length::More);
+        assert_eq!(vm.measured(), (1, 20));
+        assert_eq!(vm.in_flight(), Some(0));
+        assert_eq!(vm.host.take_reads(), 2, "a body costs no read");
+    }
+
+    #[test]
+    fn an_answer_before_the_end_of_the_request_is_not_measured() {
+        for until in Until::ALL {
+            let vm = Vm::measuring(until, "");
+            vm.respond("200", "via_upstream");
+            let mut stream = vm.uploading();
+            vm.pass(20);
+            stream.on_response_headers(Length::More);
+            assert_eq!(vm.in_flight(), Some(0), "{until}");
+            stream.on_response_body();
+            stream.on_request_end();
+            stream.on_response_end();
+            assert_eq!(vm.count(Count::Successes), 1, "{until}");
+            assert_eq!(vm.measured(), (0, 0), "{until}");
+            assert_eq!(vm.in_flight(), Some(0), "{until}");
+        }
+    }
+
+    #[test]
+    fn an_upload_that_stalls_is_no_load_until_it_ends() {
+        let vm = Vm::new("");
+        vm.respond("200", "via_upstream");
+        let (mut stalled, left) = (vm.uploading(), vm.uploading());
+        assert_eq!(vm.in_flight(), Some(2));
+        vm.tick_after(2_000);
+        assert_eq!(vm.in_flight(), Some(0));
+        drop(left);
+        assert_eq!(vm.in_flight(), Some(0));
+        stalled.on_request_end();
+        assert_eq!(vm.in_flight(), Some(1));
+        vm.pass(30);
+        stalled.on_response_headers(Length::HeadersOnly);
+        assert_eq!(vm.in_flight(), Some(0));
+        assert_eq!(vm.measured(), (1, 30));
+    }
+
+    #[test]
+    fn a_body_without_an_end_is_a_stream() {
+        let vm = Vm::measuring(Until::End, "");
+        vm.respond("200", "via_upstream");
+        let mut stream = vm.admitted();
+        stream.on_response_headers(Length::More);
+        stream.on_response_body();
+        assert_eq!(vm.in_flight(), Some(1));
+        vm.tick_after(8_000);
+        assert_eq!(vm.in_flight(), Some(0));
+        stream.on_response_end();
+        assert_eq!(vm.in_flight(), Some(0));
+        assert_eq!(vm.count(Count::Successes), 1);
+        assert_eq!(vm.measured(), (0, 0));
+    }
+
+    #[test]
+    fn beyond_the_bound_on_open_requests_they_are_shed_with_the_reason() {
+        let vm = Vm::new(r#","limit":{"maxOpen":2}"#);
+        vm.respond("200", "via_upstream");
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            let mut stream = vm.admitted();
+            stream.on_response_headers(Length::More);
+            open.push(stream);
+        }
+        assert_eq!(vm.in_flight(), Some(0));
+        let (_, next) = vm.stream();
+        assert_eq!(next, Next::Answered);
+        let details = "tidegate_shed_max_open".to_owned();
+        assert_eq!(vm.host.replies(), [(503, details)]);
+        open.pop();
+        drop(vm.admitted());
     }
 
     #[test]

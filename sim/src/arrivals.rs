@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::number;
 use crate::rng::{self, Generator, Purpose};
-use crate::scenario::{Arrivals, ClientProfile, Scenario};
+use crate::scenario::{Arrivals, ClientProfile, Scenario, Upload};
 
 /// One request to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,31 @@ pub struct Arrival {
     pub path: String,
     /// Value of the criticality header, if it is sent.
     pub criticality: Option<String>,
+    /// The body of the request, of each attempt; none: it is complete with its headers.
+    pub upload: Option<Sending>,
+    /// How long the caller reads the response before it ends it itself; none: to the end.
+    pub reads_for: Option<Duration>,
+}
+
+/// How the body of a request is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// The last byte follows the headers by this.
+    Takes(Duration),
+    /// It never ends.
+    Stalls,
+}
+
+impl Arrival {
+    /// How long the upload takes where it ends; zero without one.
+    #[must_use]
+    pub const fn uploads_for(&self) -> Option<Duration> {
+        match self.upload {
+            None => Some(Duration::ZERO),
+            Some(Sending::Takes(time)) => Some(time),
+            Some(Sending::Stalls) => None,
+        }
+    }
 }
 
 /// The rate is taken as constant within steps of this length.
@@ -37,6 +62,8 @@ pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
     for (index, client) in scenario.clients.iter().enumerate() {
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let mut rng = rng::generator(scenario.seed, Purpose::Arrivals(stream));
+        // A stream of its own: what callers do later changes nothing about when they come.
+        let mut conduct = rng::generator(scenario.seed, Purpose::Conduct(stream));
         let capacity = scenario.capacity_for(client);
         for at in times(client, capacity, scenario.duration, &mut rng) {
             arrivals.push(Arrival {
@@ -44,6 +71,8 @@ pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
                 client: index,
                 path: draw(&client.paths, &mut rng).unwrap_or_else(|| "/".to_owned()),
                 criticality: draw(&client.criticality, &mut rng),
+                upload: client.upload.map(|upload| sending(upload, &mut conduct)),
+                reads_for: client.reads_for.map(|law| law.sample(&mut conduct)),
             });
         }
     }
@@ -104,6 +133,14 @@ fn times(
         start += STEP;
     }
     times
+}
+
+fn sending(upload: Upload, rng: &mut Generator) -> Sending {
+    if rng::unit(rng) < upload.stalled {
+        Sending::Stalls
+    } else {
+        Sending::Takes(upload.duration.sample(rng))
+    }
 }
 
 /// Draws a key by its share.
@@ -167,6 +204,28 @@ mod tests {
         assert!(
             (0.93..1.07).contains(&variation),
             "coefficient of variation of Poisson gaps is 1, found {variation}"
+        );
+    }
+
+    #[test]
+    fn uploads_and_reading_leave_the_times_of_arrival_as_they_are() {
+        let plain = "[[clients]]\nload=[{at='0s', rps=400.0}]";
+        let busy = "\nupload={duration={kind='constant', mean='2s'}, stalled=0.25}\n\
+            reads_for={kind='lognormal', mean='9s', sigma=0.5}";
+        let (plain, busy) = (
+            schedule(&scenario(plain)),
+            schedule(&scenario(&format!("{plain}{busy}"))),
+        );
+        let times = |list: &[Arrival]| list.iter().map(|one| one.at).collect::<Vec<_>>();
+        assert_eq!(times(&plain), times(&busy));
+        let stalled = busy.iter().filter(|one| one.uploads_for().is_none());
+        let share = number::float_len(stalled.count()) / number::float_len(busy.len());
+        // The standard error of 8,000 draws is 0.005.
+        assert!((share - 0.25).abs() < 0.02, "{share}");
+        assert!(
+            plain
+                .iter()
+                .all(|one| one.upload.is_none() && one.reads_for.is_none())
         );
     }
 

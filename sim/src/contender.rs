@@ -5,17 +5,19 @@
 //! workers and upstreams: an algorithm that is shared by the workers keeps one state, one that is not keeps a
 //! state for each.
 //!
-//! Edges: latency is time to the response headers, which in the simulated world is also the end. A request that
-//! was admitted is completed exactly once, also when its caller went away.
+//! Edges: [`Done::latency`] is time to the end, the last byte of the response. Those that measure to another moment
+//! hear of it by [`Contender::headers`] and [`Contender::first_byte`]. A request that was admitted is completed exactly
+//! once, also when its caller went away.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::{Criticality, Instant, Outcome, Phase};
 
-use crate::rivals::RIVALS;
+use crate::rivals::{BOUNDS, RIVALS};
 use crate::scenario::Scenario;
 use crate::tidegate;
+use crate::world::Run;
 
 /// The number of a request that was admitted or asks to be; no other request of the run has it.
 pub type RequestId = u64;
@@ -41,6 +43,8 @@ pub struct Ask<'a> {
     pub endpoints: u32,
     /// Requests that this proxy has in flight to the upstream, this one not among them.
     pub in_flight: u32,
+    /// Whether a body follows, the end of which [`Contender::uploaded`] tells.
+    pub has_body: bool,
 }
 
 /// What becomes of a request.
@@ -81,6 +85,8 @@ pub struct Done {
     pub endpoint: u32,
     /// How it ended.
     pub outcome: Outcome,
+    /// Whether the upstream's response headers had come.
+    pub is_answered: bool,
     /// From admission to the end.
     pub latency: Duration,
     /// How long it stood in the upstream's line, so far where it still does; none when it neither waited nor got a
@@ -147,7 +153,22 @@ pub trait Contender {
         true
     }
 
-    /// Hears how an admitted request ended.
+    /// Hears that the body of an admitted request is complete; only of those that have one.
+    fn uploaded(&mut self, request: RequestId, now: Instant) {
+        let _ = (request, now);
+    }
+
+    /// Hears that the upstream's response headers for an admitted request are here, and what they say by themselves.
+    fn headers(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
+        let _ = (request, outcome, now);
+    }
+
+    /// Hears that the first byte of its response's body is here; not where there is no body.
+    fn first_byte(&mut self, request: RequestId, now: Instant) {
+        let _ = (request, now);
+    }
+
+    /// Hears how an admitted request ended: with the last byte, or because one side went away.
     fn complete(&mut self, done: &Done, now: Instant);
 
     /// How often [`Contender::tick`] wants to be called; none: never.
@@ -200,16 +221,47 @@ pub struct Kind {
     pub name: &'static str,
     /// One line that says what it is.
     pub title: &'static str,
-    /// Whether somebody who knows the capacity set it, which nobody does outside a laboratory.
-    pub is_tuned: bool,
-    /// Makes one for a proxy of the scenario. No two proxies of a run get the same seed.
-    pub make: fn(&Scenario, seed: u64) -> Made,
+    /// How one is made, and who chose its settings.
+    pub make: Make,
 }
 
-/// Everyone who can play, Tidegate first.
+/// How a contender is made, and who chose its settings.
+#[derive(Debug, Clone, Copy)]
+pub enum Make {
+    /// As it was published. Makes one for a proxy of the scenario. No two proxies of a run get the same seed.
+    Published(fn(&Scenario, seed: u64) -> Made),
+    /// The same, set by somebody who knows the capacity, which nobody does outside a laboratory.
+    Tuned(fn(&Scenario, seed: u64) -> Made),
+    /// Plays the scenario with one setting after another and answers with the best run: a bound, not a rival.
+    Hindsight(fn(&Scenario) -> Result<Run, ContenderError>),
+}
+
+impl Kind {
+    /// Whether somebody chose its settings who knows more than a proxy can.
+    #[must_use]
+    pub const fn is_tuned(&self) -> bool {
+        matches!(self.make, Make::Tuned(_) | Make::Hindsight(_))
+    }
+
+    /// Whether it is no rival but a bound: it plays a scenario many times, and only where it is asked for by name.
+    #[must_use]
+    pub const fn is_bound(&self) -> bool {
+        matches!(self.make, Make::Hindsight(_))
+    }
+}
+
+/// Everyone who competes, Tidegate first.
 #[must_use]
 pub fn all() -> Vec<Kind> {
     let mut all = vec![tidegate::KIND];
     all.extend(RIVALS);
     all
+}
+
+/// Everyone who competes, and then the bounds.
+#[must_use]
+pub fn known() -> Vec<Kind> {
+    let mut known = all();
+    known.extend(BOUNDS);
+    known
 }

@@ -6,9 +6,10 @@
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
 //! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
 //! - what became of it: [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`limits`];
-//! - whether laws are fitted to the stories they are judged by: [`sweep`];
+//! - whether laws are fitted to the stories they are judged by: [`sweep`], with seeds that nobody chose: [`acceptance`];
 //! - how it is shown to people: [`report`].
 
+pub mod acceptance;
 pub mod arrivals;
 pub mod compare;
 pub mod contender;

@@ -18,7 +18,7 @@ pub enum Answer {
     Failed(u16),
     /// The caller's deadline passed first.
     GaveUp,
-    /// The connection failed before there was a status.
+    /// The connection failed before there was a status, or before a response 200 was complete.
     Broken,
 }
 
@@ -29,7 +29,8 @@ pub struct Record {
     pub arrival: Arrival,
     /// What the caller got in the end.
     pub answer: Answer,
-    /// From the *scheduled* arrival to the end, retries included: a client that is late does not look fast.
+    /// From the *scheduled* arrival to the moment that [`crate::scenario::Until`] names, or to the end where there was
+    /// none; retries included, uploads not: a client that is late does not look fast, and its own time is its own.
     pub latency: Duration,
     /// Attempts made, at least 1.
     pub attempts: u32,

@@ -33,6 +33,10 @@ pub enum Purpose {
     Fleet(u32),
     /// What a sweep's story is made of, by its number.
     Story(u32),
+    /// What a sweep's story has beyond that, by its number.
+    Axes(u32),
+    /// Uploads of one client, and how long it reads, by its index.
+    Conduct(u32),
 }
 
 /// The generator of `seed` for one purpose.
@@ -49,6 +53,8 @@ pub fn generator(seed: u64, purpose: Purpose) -> Generator {
         Purpose::Balancing => (7, 0),
         Purpose::Fleet(index) => (8, index),
         Purpose::Story(index) => (9, index),
+        Purpose::Conduct(index) => (10, index),
+        Purpose::Axes(index) => (11, index),
     };
     generator.set_stream(kind << 32 | u64::from(index));
     generator

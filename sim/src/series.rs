@@ -91,7 +91,7 @@ pub fn windows_with(
         };
         window.offered += 1.0 / length;
         window.oracle += verdict.good / length;
-        if record.is_good(objective_at(record.arrival.at)) {
+        if verdict.is_good(record, objective_at(record.arrival.at)) {
             window.good += 1.0 / length;
         }
         match record.answer {

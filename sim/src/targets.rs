@@ -7,6 +7,7 @@
 //! Edges: a target of a scenario that was not played is not judged; one whose figure is missing is missed. A
 //! comparison without a rival of its kind is not made.
 
+mod accept;
 mod judge;
 mod sweep;
 
@@ -18,6 +19,7 @@ use serde::Deserialize;
 
 use crate::scenario::{Measure, Range, ScenarioError};
 
+pub use accept::Accept;
 pub use judge::{Gap, Kind, Score, Verdict};
 pub use sweep::{Found, Sweep};
 
@@ -35,6 +37,9 @@ pub struct Targets {
     /// What a sweep of random stories must reach.
     #[serde(default)]
     pub sweep: Option<Sweep>,
+    /// What must be reached on the stories of acceptance, by the name of their group.
+    #[serde(default)]
+    pub accept: BTreeMap<String, Accept>,
 }
 
 /// How far our score may lie behind others' of the same scenario.

@@ -9,7 +9,7 @@ use std::thread;
 use tidegate_sim::compare::OURS;
 use tidegate_sim::contender::{self, Kind};
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{Played, Proxies, Standing, story};
+use tidegate_sim::sweep::{Axes, Played, Proxies, Standing, story, story_of};
 use tidegate_sim::world;
 
 const STORIES: usize = 24;
@@ -65,8 +65,10 @@ fn half_of(stories: &[Scenario], kinds: &[Kind]) -> Vec<Played> {
 
 #[test]
 fn a_story_plays_the_same_again_and_from_its_file() {
-    for number in 0..3 {
-        let drawn = story(SEED, number, Proxies::One);
+    let classic = (0..3).map(|number| story(SEED, number, Proxies::One));
+    let all = (0..12).map(|number| story_of(Axes::All, SEED, number, Proxies::Some));
+    let is_small = |story: &Scenario| story.upstreams[0].behaviour.capacity() < SMALL;
+    for drawn in classic.chain(all.filter(is_small)) {
         let text = drawn.text().unwrap();
         let read = Scenario::parse(&text, &drawn.name).unwrap();
         let digest = |story: &Scenario| world::play(story, &kind(OURS)).unwrap().digest;

@@ -178,3 +178,256 @@ fn the_digest_is_the_same_everywhere() {
     );
     assert_eq!(run.digest.to_string(), "1243a8062063b50b");
 }
+
+/// A service of constant time, with more of its behaviour.
+fn constant(rps: u32, service_ms: u64, client: &str, behaviour: &str) -> Run {
+    world(&format!(
+        "network={{delay='0s'}}\n[[clients]]\nload=[{{at='0s', rps={rps}.0}}]\ndeadline='1h'\n{client}\n\
+         [[upstreams]]\nname='main'\n[upstreams.behaviour]\n\
+         service={{kind='constant', mean='{service_ms}ms'}}\n{behaviour}"
+    ))
+}
+
+const BODY_OF_1S: &str = "body={duration={kind='constant', mean='1s'}, holds_slot=";
+
+#[test]
+fn a_body_that_holds_nothing_leaves_the_slot_to_others() {
+    let run = constant(100, 20, "", &format!("slots=4\n{BODY_OF_1S}false}}"));
+    assert_eq!(count(&run, |r| r.answer != Answer::Ok), 0);
+    // Half of 4 slots are busy, and 100 bodies a second are under way for a second; a third of that is 10 deviations.
+    assert!(
+        (100..150).contains(&run.most_in_flight),
+        "{}",
+        run.most_in_flight
+    );
+    // Latency is that to the headers.
+    let late = count(&run, |r| r.latency > millis(100));
+    assert!(late < run.records.len() / 50, "{late}");
+}
+
+#[test]
+fn a_body_that_holds_its_slot_is_a_part_of_the_service() {
+    let run = constant(10, 20, "", &format!("slots=4\n{BODY_OF_1S}true}}"));
+    // 4 slots, each held for 1.02 s, though 10 requests a second come.
+    let answers = throughput(&run);
+    assert!((3..=4).contains(&answers), "{answers}");
+}
+
+#[test]
+fn latency_is_measured_to_the_moment_that_the_objective_names() {
+    let latency = |until: &str, headers: &str| {
+        let run = world(&format!(
+            "network={{delay='0s'}}\nslo={{until='{until}'}}\n\
+             [[clients]]\nload=[{{at='0s', rps=10.0}}]\ndeadline='5s'\narrivals='constant'\n\
+             [[upstreams]]\nname='main'\n[upstreams.behaviour]\nheaders='{headers}'\n\
+             service={{kind='constant', mean='40ms'}}\n{BODY_OF_1S}false}}"
+        ));
+        let first = run.records[0].latency;
+        assert_eq!(
+            count(&run, |r| r.answer != Answer::Ok || r.latency != first),
+            0
+        );
+        first.as_millis()
+    };
+    assert_eq!(latency("headers", "after-work"), 40);
+    assert_eq!(latency("first-byte", "after-work"), 40);
+    assert_eq!(latency("end", "after-work"), 1_040);
+    assert_eq!(latency("headers", "at-once"), 0);
+    assert_eq!(latency("first-byte", "at-once"), 40);
+    assert_eq!(latency("end", "at-once"), 1_040);
+}
+
+#[test]
+fn the_deadline_ends_with_the_moment_that_the_objective_names() {
+    let gave_up = |until: &str| {
+        let run = world(&format!(
+            "slo={{until='{until}'}}\n[[clients]]\nload=[{{at='0s', rps=20.0}}]\ndeadline='500ms'\n\
+             [[upstreams]]\nname='main'\nbehaviour={{{BODY_OF_1S}false}}}}"
+        ));
+        (
+            count(&run, |r| r.answer == Answer::GaveUp),
+            run.records.len(),
+        )
+    };
+    assert_eq!(gave_up("headers").0, 0);
+    let (all, requests) = gave_up("end");
+    assert_eq!(all, requests);
+}
+
+#[test]
+fn a_caller_ends_a_stream_itself_and_frees_what_it_holds() {
+    let client = "arrivals='constant'\nreads_for={kind='constant', mean='200ms'}";
+    let body = "body={duration={kind='constant', mean='1h'}, holds_slot=true}";
+    let run = constant(10, 20, client, &format!("slots=4\n{body}"));
+    // 2.2 of 4 slots are busy.
+    assert_eq!(count(&run, |r| r.answer != Answer::Ok), 0);
+    assert!(throughput(&run) >= 9, "{}", throughput(&run));
+    assert!(run.most_in_flight < 20, "{}", run.most_in_flight);
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_no_answer() {
+    let run = world(
+        "[[clients]]\nload=[{at='0s', rps=20.0}]\n[[upstreams]]\nname='main'\n\
+         behaviour={body={duration={kind='constant', mean='2s'}}}\n\
+         timeline=[{at='10s', mode='refuse'}, {at='11s', mode='serve'}]",
+    );
+    let broken = count(&run, |r| r.answer == Answer::Broken);
+    // Those of two seconds before; the standard deviation is 6.
+    assert!((15..65).contains(&broken), "{broken}");
+    let is_early = |r: &Record| r.arrival.at < millis(7_900) || r.arrival.at > millis(10_000);
+    assert_eq!(
+        count(&run, |r| r.answer == Answer::Broken && is_early(r)),
+        0
+    );
+}
+
+#[test]
+fn the_work_begins_with_the_last_byte_of_an_upload() {
+    let client = "upload={duration={kind='constant', mean='2s'}}";
+    let run = constant(10, 40, client, "slots=1");
+    assert_eq!(count(&run, |r| r.answer != Answer::Ok), 0);
+    // The upload is no part of the latency: 40 ms, and what one of 40 % load waits.
+    let late = count(&run, |r| r.latency > millis(400));
+    assert!(late < run.records.len() / 50, "{late}");
+    assert!(count(&run, |r| r.latency < millis(40)) == 0);
+    assert!(run.most_in_flight > 15, "{}", run.most_in_flight);
+}
+
+#[test]
+fn a_stalled_upload_starts_no_work_and_is_given_up() {
+    let client = "upload={duration={kind='constant', mean='10ms'}, stalled=0.5}";
+    let run = world(&format!(
+        "[[clients]]\nload=[{{at='0s', rps=40.0}}]\ndeadline='2s'\n{client}\n[[upstreams]]\nname='main'\n\
+         behaviour={{slots=1, service={{kind='constant', mean='20ms'}}}}"
+    ));
+    let stalled = |r: &Record| r.arrival.uploads_for().is_none();
+    assert!(count(&run, stalled) > 300);
+    assert_eq!(
+        count(&run, |r| stalled(r) != (r.answer == Answer::GaveUp)),
+        0
+    );
+    let most = run.samples.iter().map(|s| s.in_service + s.waiting).max();
+    // 0.4 of the one slot is busy with the others: a line of ten has a chance of 0.6 ^ 10.
+    assert!(most.unwrap() < 20, "{most:?}");
+}
+
+#[test]
+fn nothing_is_done_while_an_endpoint_stands_still() {
+    let run = world(
+        "network={delay='0s'}\n[[clients]]\nload=[{at='0s', rps=200.0}]\narrivals='constant'\n\
+         [[upstreams]]\nname='main'\n\
+         behaviour={service={kind='constant', mean='10ms'}, pauses={every='1s', length='200ms'}}",
+    );
+    let in_pause = |at: Duration| at.as_millis() % 1_000 > 801;
+    assert_eq!(count(&run, |r| in_pause(r.arrival.at + r.latency)), 0);
+    let longest = run.records.iter().map(|r| r.latency).max().unwrap();
+    assert!((millis(200)..millis(240)).contains(&longest), "{longest:?}");
+}
+
+#[test]
+fn throughput_falls_above_the_bound_of_a_contention() {
+    let answers = |slots: u32| {
+        let run = constant(
+            2_000,
+            40,
+            "",
+            &format!("slots={slots}\ncontention={{above=16, slope=0.25}}"),
+        );
+        throughput(&run)
+    };
+    let (best, crowded) = (answers(16), answers(64));
+    assert!((390..=405).contains(&best), "{best}");
+    // 64 / (40 ms x 13).
+    assert!((115..=130).contains(&crowded), "{crowded}");
+}
+
+#[test]
+fn connections_beyond_the_backlog_are_refused() {
+    let run = constant(
+        1_000,
+        40,
+        "",
+        "slots=16\nconnections={max=20, backlog=10}\n",
+    );
+    let refused = |r: &Record| r.answer == Answer::Failed(503);
+    // 400 a second are served.
+    assert!((580..=620).contains(&(count(&run, refused) / 20)));
+    assert_eq!(count(&run, |r| refused(r) && r.latency > millis(1)), 0);
+    assert!(
+        (30..=31).contains(&run.most_in_flight),
+        "{}",
+        run.most_in_flight
+    );
+    // The longest wait is for 14 others before the 16 in slots.
+    let most = run.records.iter().map(|r| r.latency).max().unwrap();
+    assert!(most < millis(121), "{most:?}");
+}
+
+#[test]
+fn a_body_takes_a_connection_and_no_slot() {
+    let run = constant(
+        100,
+        20,
+        "",
+        &format!("slots=16\nconnections={{max=51, backlog=0}}\n{BODY_OF_1S}false}}"),
+    );
+    let answers = throughput(&run);
+    // 51 connections, each taken for 1.02 s.
+    assert!((46..=50).contains(&answers), "{answers}");
+}
+
+#[test]
+fn a_failing_path_fails_at_once_and_holds_no_slot() {
+    let run = constant(
+        200,
+        40,
+        "paths={'/'=0.1, '/crash'=0.9}",
+        "slots=1\nfailing={'/crash'=500}",
+    );
+    let crashed = |r: &Record| r.arrival.path == "/crash";
+    assert_eq!(
+        count(&run, |r| crashed(r) != (r.answer == Answer::Failed(500))),
+        0
+    );
+    assert_eq!(count(&run, |r| crashed(r) && !r.latency.is_zero()), 0);
+}
+
+#[test]
+fn a_client_beyond_its_quota_is_refused_by_the_service_and_others_are_not() {
+    let run = world(
+        "[[clients]]\nload=[{at='0s', rps=100.0}]\nquota={rps=10.0, retry_after=1}\n\
+         [[clients]]\nload=[{at='0s', rps=100.0}]",
+    );
+    let refused = |r: &Record| r.answer == Answer::Failed(429);
+    assert_eq!(count(&run, |r| refused(r) && r.arrival.client == 1), 0);
+    let granted = count(&run, |r| r.arrival.client == 0 && !refused(r));
+    // 10 at the start and 10 a second.
+    assert!((200..=210).contains(&granted), "{granted}");
+}
+
+#[test]
+fn every_contender_lets_go_of_streams_uploads_and_broken_connections() {
+    let rest = "name='t'\ntitle='t'\nprose='p'\nseed=7\nduration='20s'\nproxies=2\n\
+         [[clients]]\nload=[{at='0s', rps=60.0}]\ndeadline='700ms'\nretries={max=1, backoff='10ms'}\n\
+         upload={duration={kind='constant', mean='300ms'}, stalled=0.2}\n\
+         reads_for={kind='lognormal', mean='2s', sigma=0.5}\nquota={rps=50.0}\n\
+         [[clients]]\nload=[{at='0s', rps=60.0}]\n\
+         [[upstreams]]\nname='main'\ntimeline=[{at='9s', mode='refuse'}, {at='11s', mode='serve'}]\n\
+         [upstreams.behaviour]\nendpoints=2\nslots=40\nheaders='at-once'\n\
+         body={duration={kind='lognormal', mean='2s', sigma=0.8}, holds_slot=true}\n\
+         connections={max=60, backlog=5}\npauses={every='3s', length='200ms'}\n\
+         contention={above=20, slope=0.1}";
+    let scenario = Scenario::parse(rest, "test").unwrap();
+    for kind in contender::all() {
+        let run = play(&scenario, &kind).unwrap();
+        assert_eq!(run.leaked.unwrap_or(0), 0, "{}", kind.name);
+        assert_eq!(
+            run.digest,
+            play(&scenario, &kind).unwrap().digest,
+            "{}",
+            kind.name
+        );
+        assert!(count(&run, |r| r.answer == Answer::Ok) > 0, "{}", kind.name);
+    }
+}

@@ -16,6 +16,7 @@ pub mod cost;
 pub mod dashboards;
 pub mod demo;
 pub mod envoy;
+mod pace;
 pub mod run;
 pub mod upstream;
 pub mod variant;

@@ -1,5 +1,6 @@
 //! One scenario on one contender, with real sockets.
 
+mod sampler;
 mod services;
 
 use std::sync::Arc;
@@ -9,19 +10,22 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::Instant;
 
 use crate::client::open_loop;
-use crate::envoy::{Admin, Envoy, EnvoyError, Metrics, Route};
-use crate::upstream::Counts;
+use crate::envoy::{Envoy, EnvoyError, Metrics, Route};
 use crate::variant::Variant;
 use tidegate_sim::arrivals;
+use tidegate_sim::profile::Headers;
 use tidegate_sim::record::Record;
-use tidegate_sim::scenario::Scenario;
+use tidegate_sim::scenario::{Scenario, UpstreamProfile};
 use tidegate_sim::score::Figures;
 use tidegate_sim::series::{self, Sample, Window};
 
+use sampler::Sampler;
 use services::Services;
+
+pub(crate) use sampler::sample;
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +74,6 @@ pub struct Outcome {
     /// Upstreams and plugin over time.
     pub samples: Vec<Sample>,
 }
-
-/// Distance between two looks at upstreams and plugin.
-const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 
 /// Connections are opened and the plugin is started before the first arrival is due.
 const HEAD_START: Duration = Duration::from_millis(200);
@@ -193,6 +194,10 @@ async fn start_envoy(
     services: &Services,
 ) -> Result<Envoy, EnvoyError> {
     let mut builder = Envoy::builder().concurrency(scenario.workers);
+    if scenario.upstreams.iter().any(has_bodies) {
+        // The time of a route covers the whole response, and a stream lasts as long as it lasts.
+        builder = builder.route_timeout(Duration::ZERO);
+    }
     for profile in &scenario.upstreams {
         builder = builder
             .cluster(variant.cluster(services.cluster(profile)))
@@ -201,65 +206,10 @@ async fn start_envoy(
     variant.envoy(builder, scenario).start().await
 }
 
-struct Sampler {
-    services: Services,
-    admin: Admin,
-    start: Instant,
-    variant: Variant,
-}
-
-impl Sampler {
-    /// Looks at everything at regular distances until `stopped`.
-    async fn sample(
-        self,
-        mut stopped: oneshot::Receiver<()>,
-        progress: impl Fn(Duration),
-    ) -> Vec<Sample> {
-        let mut ticks = interval_at(self.start, SAMPLE_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut samples = Vec::new();
-        loop {
-            tokio::select! {
-                _ = &mut stopped => return samples,
-                _ = ticks.tick() => {}
-            }
-            progress(self.start.elapsed());
-            let plugin = match self.variant {
-                // A look that fails leaves a gap in a chart.
-                Variant::Tidegate => self.admin.tidegate().await.ok(),
-                _ => None,
-            };
-            samples.push(sample(
-                self.services.counts(),
-                plugin.as_ref(),
-                self.start.elapsed(),
-            ));
-        }
-    }
-}
-
-/// One look at upstreams and plugin.
-pub(crate) fn sample(
-    counts: impl Iterator<Item = Counts>,
-    plugin: Option<&Metrics>,
-    at: Duration,
-) -> Sample {
-    let mut sample = Sample {
-        at_s: at.as_secs_f64(),
-        ..Sample::default()
-    };
-    for counts in counts {
-        sample.received += counts.received;
-        sample.in_service += counts.in_service;
-        sample.waiting += counts.waiting;
-    }
-    if let Some(metrics) = plugin.filter(|metrics| !metrics.is_empty()) {
-        sample.limit = Some(metrics.sum("limit", ""));
-        sample.in_flight = Some(metrics.sum("in_flight", ""));
-        let states = metrics
-            .iter()
-            .filter(|metric| metric.name == "breaker_state");
-        sample.breaker = states.map(|metric| metric.value).max();
-    }
-    sample
+/// Whether responses of a service ever last beyond their headers.
+fn has_bodies(profile: &UpstreamProfile) -> bool {
+    let mut stages = profile.stages().into_iter();
+    stages.any(|(_, now)| {
+        now.body.is_some() || !now.bodies.is_empty() || now.headers == Headers::AtOnce
+    })
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::client::open_loop::CRITICALITY_HEADER;
 use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
-use tidegate_sim::scenario::Scenario;
+use tidegate_sim::scenario::{Scenario, Until};
 use tidegate_sim::targets::Kind;
 
 /// A contender.
@@ -133,9 +133,18 @@ impl FromStr for Variant {
 /// What a user would tell Tidegate about a scenario: the objective, and where criticality is to be read.
 #[must_use]
 pub fn tidegate_config(scenario: &Scenario) -> Value {
-    let target = format!("{}ms", scenario.slo.latency.as_millis());
-    let mut config =
-        json!({"slo": {"latency": {"quantile": scenario.slo.quantile, "target": target}}});
+    let slo = &scenario.slo;
+    let target = format!("{}ms", slo.latency.as_millis());
+    let mut latency = json!({"quantile": slo.quantile, "target": target});
+    let until = match slo.until {
+        Until::Headers => None,
+        Until::FirstByte => Some("firstByte"),
+        Until::End => Some("end"),
+    };
+    if let (Some(until), Some(fields)) = (until, latency.as_object_mut()) {
+        fields.insert("until".to_owned(), json!(until));
+    }
+    let mut config = json!({"slo": {"latency": latency}});
     let is_classed = scenario
         .clients
         .iter()
@@ -183,6 +192,21 @@ fn admission_control() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_filter_is_told_where_latency_ends_unless_it_knows() {
+        let until = |slo: &str| {
+            let text = format!(
+                "name='t'\ntitle='t'\nprose='p'\nseed=3\nduration='10s'\nslo={slo}\n\
+                 [[clients]]\nload=[{{at='0s', x=0.5}}]"
+            );
+            let config = tidegate_config(&Scenario::parse(&text, "test").unwrap());
+            config["slo"]["latency"].get("until").cloned()
+        };
+        assert_eq!(until("{until='headers'}"), None);
+        assert_eq!(until("{until='first-byte'}"), Some(json!("firstByte")));
+        assert_eq!(until("{until='end'}"), Some(json!("end")));
+    }
 
     #[test]
     fn names_are_parsed_back() {

@@ -11,6 +11,7 @@ use super::traffic::{Outlier, Pool, Traffic};
 /// What is carried over, and an account of each field for the reader.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Account {
+    /// For requests in flight, and for those that have not ended.
     pub(super) limit_max: Option<u32>,
     pub(super) min_open: Option<Duration>,
     pub(super) max_open: Option<Duration>,
@@ -48,7 +49,9 @@ impl Account {
             )),
             Some(Bound::PerEndpoint { max, why }) => {
                 self.limit_max = Some(max);
-                self.on_limit.push(format!("{source} -> limit.max. {why}."));
+                // Envoy counts a request to its end, which is beyond what counts against the limit.
+                self.on_limit
+                    .push(format!("{source} -> limit.max and limit.maxOpen. {why}."));
             }
         }
         if pool.is_http2 && pool.max_connections.is_some() {

@@ -166,7 +166,10 @@ fn upstream(
         comment(out, 4, text);
     }
     if let Some(max) = account.limit_max {
-        write(out, &format!("    limit:\n      max: {max}\n"));
+        write(
+            out,
+            &format!("    limit:\n      max: {max}\n      maxOpen: {max}\n"),
+        );
     }
     for text in &account.on_breaker {
         comment(out, 4, text);

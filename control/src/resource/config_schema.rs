@@ -166,8 +166,12 @@ fn leaf(field: &Field, absent: Absent) -> Value {
             fraction.default.map(|default| default.to_string()),
         ),
         Values::Count(count) => (
-            json!({"type": "integer", "format": "int64", "minimum": count.min, "maximum": count.max}),
+            whole_number(count.min, count.max),
             Some(count.default.to_string()),
+        ),
+        Values::Bound(bound) => (
+            whole_number(bound.min, bound.max),
+            Some("no bound".to_owned()),
         ),
         Values::Span(span) => (
             duration(span),
@@ -195,6 +199,10 @@ fn leaf(field: &Field, absent: Absent) -> Value {
         format!("{}{default}", field.doc).into(),
     );
     described
+}
+
+fn whole_number(min: u32, max: u32) -> Value {
+    json!({"type": "integer", "format": "int64", "minimum": min, "maximum": max})
 }
 
 /// A rule instead of `minimum` and `maximum`: of these the API server tells the whole part only,

@@ -17,7 +17,7 @@ struct Order {
     high: &'static str,
 }
 
-const ORDERS: [Order; 4] = [
+const ORDERS: [Order; 5] = [
     Order {
         object: "limit",
         low: "min",
@@ -32,6 +32,11 @@ const ORDERS: [Order; 4] = [
         object: "limit",
         low: "initial",
         high: "max",
+    },
+    Order {
+        object: "limit",
+        low: "min",
+        high: "maxOpen",
     },
     Order {
         object: "breaker",
@@ -61,30 +66,43 @@ impl Order {
         let mut sides: Vec<String> = Vec::new();
         let mut alternatives: Vec<String> = Vec::new();
         for key in [self.low, self.high] {
-            let (value, default) = self.value_and_default(key);
-            // An initial limit that is not set is moved into the bounds.
-            if is_top_level && key != "initial" {
-                sides.push(format!("(has(self.{key}) ? {value} : {default})"));
-            } else {
-                alternatives.push(format!("!has(self.{key})"));
-                sides.push(value);
+            let value = self.value(key);
+            match self.default(key).filter(|_| is_top_level) {
+                Some(default) => sides.push(format!("(has(self.{key}) ? {value} : {default})")),
+                None => {
+                    alternatives.push(format!("!has(self.{key})"));
+                    sides.push(value);
+                }
             }
         }
         alternatives.push(sides.join(" <= "));
         alternatives.join(" || ")
     }
 
-    /// The value of a key and its default, both as CEL sees them.
-    fn value_and_default(&self, key: &str) -> (String, String) {
+    /// The value of a key, as CEL sees it.
+    fn value(&self, key: &str) -> String {
+        match self.values(key) {
+            Some(Values::Span(_)) => format!("duration(self.{key})"),
+            _ => format!("self.{key}"),
+        }
+    }
+
+    /// What holds at the top level where the key is not set and that contradicts others, as CEL sees it.
+    fn default(&self, key: &str) -> Option<String> {
+        match self.values(key)? {
+            // An initial limit that is not set is moved into the bounds.
+            Values::Count(_) if key == "initial" => None,
+            Values::Count(count) => Some(count.default.to_string()),
+            Values::Span(span) => span
+                .default
+                .map(|default| format!("duration('{}')", Readable(default))),
+            _ => None,
+        }
+    }
+
+    fn values(&self, key: &str) -> Option<Values> {
         let path = format!("{}.{key}", self.object);
         let field = FIELDS.iter().find(|field| field.path == path);
-        match field.map(|field| field.values) {
-            Some(Values::Span(span)) => (
-                format!("duration(self.{key})"),
-                format!("duration('{}')", Readable(span.default.unwrap_or(span.min))),
-            ),
-            Some(Values::Count(count)) => (format!("self.{key}"), count.default.to_string()),
-            _ => (format!("self.{key}"), format!("self.{key}")),
-        }
+        field.map(|field| field.values)
     }
 }

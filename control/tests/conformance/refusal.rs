@@ -37,6 +37,21 @@ pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(
             "spec.limit",
             "limit.max must be at least limit.min",
         ),
+        (
+            json!({"slo": {"latency": {"until": "body"}}}),
+            "spec.slo.latency.until",
+            "supported values: \"headers\", \"firstByte\", \"end\"",
+        ),
+        (
+            json!({"limit": {"maxOpen": 0}}),
+            "spec.limit.maxOpen",
+            "greater than or equal to 1",
+        ),
+        (
+            json!({"limit": {"min": 10, "maxOpen": 9}}),
+            "spec.limit",
+            "limit.maxOpen must be at least limit.min",
+        ),
         (json!({"slo": null}), "spec.slo", "Required value"),
     ] {
         let refused = try_create(&mesh.world.admin, &spec(&wrong)).await;

@@ -61,6 +61,7 @@ fn broken() -> Vec<Value> {
         json!({"limit": {"min": 10, "max": 9}}),
         json!({"limit": {"min": 10, "initial": 9}}),
         json!({"limit": {"initial": 11, "max": 10}}),
+        json!({"limit": {"min": 10, "maxOpen": 9}}),
         json!({"breaker": {"minOpen": "1s", "maxOpen": "999ms"}}),
         json!({"breaker": {"minOpen": "49ms"}}),
         json!({"breaker": {"maxOpen": "3601s", "minOpen": "601s"}}),
@@ -120,6 +121,77 @@ pub(crate) async fn every_rule_refuses_and_says_what_is_expected(world: Arc<Worl
     assert_eq!(rules_seen, rules_there, "every rule refuses something");
 }
 
+/// One document with several errors: the server tells them all, as the filter and the command line do. With an unknown
+/// word it judges no order of values, and says so.
+pub(crate) async fn every_error_of_one_policy_is_told(world: Arc<World>) {
+    const UNCHECKED: &str = "some validation rules were not checked";
+    let in_rule = |rule: Value| json!([merged(&rule)]);
+    // A policy, where the server finds something wrong, and how much the filter does.
+    let table: [(Value, &[&str], usize); 4] = [
+        (
+            json!({
+                "slo": {"latency": {"until": "body"}},
+                "limit": {"min": 0, "maxOpen": 0},
+                "upstreams": in_rule(json!({"slo": {"latency": {"until": "first_byte"}}, "limit": {"maxOpen": 100_001}})),
+            }),
+            &[
+                UNCHECKED,
+                "spec.limit.maxOpen",
+                "spec.limit.min",
+                "spec.slo.latency.until",
+                "spec.upstreams[0].limit.maxOpen",
+                "spec.upstreams[0].slo.latency.until",
+            ],
+            5,
+        ),
+        (
+            json!({
+                "limit": {"min": 10, "max": 9, "maxOpen": 8},
+                "upstreams": in_rule(json!({"limit": {"min": 3, "max": 2, "maxOpen": 1}})),
+            }),
+            &[
+                "spec.limit",
+                "spec.limit",
+                "spec.upstreams[0].limit",
+                "spec.upstreams[0].limit",
+            ],
+            4,
+        ),
+        // The server compares a value that is out of range all the same.
+        (
+            json!({"limit": {"min": 10, "max": 9, "maxOpen": 0}}),
+            &["spec.limit", "spec.limit", "spec.limit.maxOpen"],
+            2,
+        ),
+        (
+            json!({"slo": {"latency": {"until": "body"}}, "limit": {"min": 10, "max": 9}}),
+            &[UNCHECKED, "spec.slo.latency.until"],
+            2,
+        ),
+    ];
+    for (more, expected, in_core) in table {
+        let document = spec(&more);
+        let refused = try_create(&world.admin, &document).await;
+        let causes = refused.expect_err(&format!("{more} is accepted"));
+        let told = causes.iter().map(|cause| {
+            let is_unchecked = cause.message.contains(UNCHECKED);
+            if is_unchecked {
+                UNCHECKED
+            } else {
+                &cause.field
+            }
+        });
+        let mut told: Vec<&str> = told.collect();
+        told.sort_unstable();
+        assert_eq!(told, expected, "{causes:?}");
+
+        let mut config = document;
+        config.as_object_mut().unwrap().remove("selector");
+        let errors = Config::from_json(config.to_string().as_bytes()).unwrap_err();
+        assert_eq!(errors.total(), in_core, "{errors}");
+    }
+}
+
 /// Values that a field does not take.
 fn outside(values: &Values) -> Vec<Value> {
     match values {
@@ -129,11 +201,8 @@ fn outside(values: &Values) -> Vec<Value> {
             let (least, most) = (range.min.as_f64(), range.max.as_f64());
             vec![json!(least - 0.001), json!(most + 0.001), json!("0.9")]
         }
-        Values::Count(range) => vec![
-            json!(i64::from(range.min) - 1),
-            json!(i64::from(range.max) + 1),
-            json!(1.5),
-        ],
+        Values::Count(range) => beyond(range.min, range.max),
+        Values::Bound(range) => beyond(range.min, range.max),
         // Too short and too long ones are cases of the rules.
         Values::Span(_) => vec![
             json!("soon"),
@@ -144,6 +213,15 @@ fn outside(values: &Values) -> Vec<Value> {
         ],
         Values::Text { .. } | Values::Texts { .. } => vec![json!(7), json!("x".repeat(5_000))],
     }
+}
+
+fn beyond(min: u32, max: u32) -> Vec<Value> {
+    vec![
+        json!(i64::from(min) - 1),
+        json!(i64::from(max) + 1),
+        json!(1.5),
+        json!("many"),
+    ]
 }
 
 /// A value where a field stands, with what must stand beside it.
@@ -327,6 +405,10 @@ pub(crate) async fn what_is_at_the_edge_is_accepted(world: Arc<World>) {
         json!({"limit": {"min": 5, "initial": 5, "max": 5}}),
         json!({"limit": {"initial": 1_000}}),
         json!({"limit": {"min": 1_000}}),
+        json!({"limit": {"maxOpen": 1}}),
+        json!({"limit": {"min": 7, "maxOpen": 7}}),
+        json!({"limit": {"initial": 50, "max": 60, "maxOpen": 100_000}}),
+        json!({"slo": {"latency": {"quantile": 0.9, "target": "1s", "until": "firstByte"}}}),
         json!({"breaker": {"minOpen": "1m", "maxOpen": "60s"}}),
         json!({"breaker": {"minOpen": "50ms", "maxOpen": "1h"}}),
         json!({"slo": {"latency": {"quantile": 0.999, "target": "10m"}, "successRate": 0.99999}}),
@@ -336,6 +418,7 @@ pub(crate) async fn what_is_at_the_edge_is_accepted(world: Arc<World>) {
         json!({"selector": null, "proxies": [{"metadata": {"region": {"zone": "a*"}}}]}),
         // What an upstream inherits is not known to the rule; the reconciler tells it in the status.
         json!({"upstreams": [{"match": {"service": "a.b"}, "limit": {"min": 2_000}}]}),
+        json!({"limit": {"maxOpen": 5}, "upstreams": [{"match": {"service": "a.b"}, "limit": {"min": 6}}]}),
     ] {
         assert_eq!(
             try_create(&world.admin, &spec(&more)).await,

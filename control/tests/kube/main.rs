@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         World::start,
         cases![
             definition::every_rule_refuses_and_says_what_is_expected,
+            definition::every_error_of_one_policy_is_told,
             definition::a_value_outside_its_range_is_refused_at_its_path,
             definition::what_is_missing_or_unknown_is_refused_by_name,
             definition::what_the_documents_show_is_accepted,

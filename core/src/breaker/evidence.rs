@@ -56,6 +56,14 @@ impl Loads {
         self.squares += load * load;
     }
 
+    /// Takes back what [`Loads::add`] counted, where there is something.
+    fn remove(&mut self, load: u32) {
+        let load = f64::from(load);
+        self.n = (self.n - 1.0).max(0.0);
+        self.sum = (self.sum - load).max(0.0);
+        self.squares = (self.squares - load * load).max(0.0);
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         self.n += other.n;
         self.sum += other.sum;
@@ -132,6 +140,12 @@ impl Evidence {
         } else {
             self.successes.add(load);
         }
+    }
+
+    /// A success that turned out to be none: takes back what it said.
+    pub(crate) fn retract(&mut self, load: u32, thresholds: &Thresholds) {
+        self.score -= thresholds.weights.success;
+        self.successes.remove(load);
     }
 
     /// A failure: speaks for one. Whatever is decided, the evidence starts anew.

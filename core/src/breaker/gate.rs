@@ -117,9 +117,7 @@ impl Gate {
         thresholds: &Thresholds,
     ) -> Option<TripReason> {
         match (self.state, outcome) {
-            (BreakerState::Open { .. }, Outcome::Failure(_) | Outcome::Overload { .. })
-                if purpose == Purpose::Probe =>
-            {
+            (BreakerState::Open { .. }, Outcome::Failure(_)) if purpose == Purpose::Probe => {
                 Some(TripReason::ProbeFailed)
             }
             (BreakerState::Open { .. }, _) => None,
@@ -140,6 +138,15 @@ impl Gate {
                 (finding == Finding::Outage).then_some(TripReason::ProbeFailed)
             }
             (BreakerState::Closed | BreakerState::Ramp { .. }, _) => None,
+        }
+    }
+
+    /// A success that was heard turned out to be none.
+    pub(crate) fn retract(&mut self, load: u32, thresholds: &Thresholds) {
+        match self.state {
+            BreakerState::Closed => self.evidence.retract(load, thresholds),
+            BreakerState::Ramp { .. } => self.evidence.retract(load, &thresholds.in_ramp()),
+            BreakerState::Open { .. } => {}
         }
     }
 

@@ -1,9 +1,10 @@
 //! Bounds of the two guards: the concurrency limit and the breaker.
 //!
-//! Each has a pair that must be in order. Such a contradiction is reported at
+//! Each has values that must be in order. Such a contradiction is reported at
 //! the end that was written here, and only when both ends are sound: a value
 //! that is wrong by itself is no ground for a second complaint.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::duration::Readable;
@@ -12,7 +13,7 @@ use super::schema;
 use crate::ratio::Ratio;
 
 /// Bounds of the concurrency limit, in requests in flight per endpoint:
-/// `1 <= min <= initial <= max <= 100_000`.
+/// `1 <= min <= initial <= max <= 100_000`, and `min <= max_open`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitConfig {
     min: u32,
@@ -47,29 +48,25 @@ impl LimitConfig {
     }
 
     pub(super) fn read(s: &mut Section<'_>, parent: Option<&Self>) -> Self {
-        let errors = s.error_count();
-        let min = s.count(schema::LIMIT_MIN, parent.map(Self::min));
-        let max = s.count(schema::LIMIT_MAX, parent.map(Self::max));
-        let initial = s.count(schema::LIMIT_INITIAL, parent.map(Self::initial));
+        let (min, has_min) = sound(s, |s| s.count(schema::LIMIT_MIN, parent.map(Self::min)));
+        let (max, has_max) = sound(s, |s| s.count(schema::LIMIT_MAX, parent.map(Self::max)));
+        let inherited = parent.map(Self::initial);
+        let (initial, has_initial) = sound(s, |s| s.count(schema::LIMIT_INITIAL, inherited));
         let inherited = parent.and_then(Self::max_open);
-        let max_open = s.bound(schema::LIMIT_MAX_OPEN, inherited);
-        let is_comparable = errors == s.error_count();
-        if is_comparable && max_open.is_some_and(|max_open| max_open < min) {
-            if s.has("maxOpen") {
-                s.refuse("maxOpen", format!("at least limit.min ({min})"));
-            } else if let (Some(max_open), true) = (max_open, s.has("min")) {
-                s.refuse("min", format!("at most limit.maxOpen ({max_open})"));
-            }
-        }
-        if is_comparable && min > max {
-            if s.has("max") {
-                s.refuse("max", format!("at least limit.min ({min})"));
-            } else if s.has("min") {
-                s.refuse("min", format!("at most limit.max ({max})"));
-            }
-        } else if is_comparable && s.has("initial") && !(min..=max).contains(&initial) {
+        let (max_open, has_max_open) = sound(s, |s| s.bound(schema::LIMIT_MAX_OPEN, inherited));
+        let has_bounds = has_min && has_max;
+        if has_bounds && min > max {
+            refuse_order(s, "limit", ("min", &min), ("max", &max));
+        } else if has_bounds && has_initial && s.has("initial") && !(min..=max).contains(&initial) {
             let expected = format!("a number from limit.min to limit.max ({min} to {max})");
             s.refuse("initial", expected);
+        }
+        if let Some(max_open) = max_open
+            && has_min
+            && has_max_open
+            && min > max_open
+        {
+            refuse_order(s, "limit", ("min", &min), ("maxOpen", &max_open));
         }
         Self {
             min,
@@ -117,22 +114,42 @@ impl BreakerConfig {
     }
 
     pub(super) fn read(s: &mut Section<'_>, parent: Option<&Self>) -> Self {
-        let errors = s.error_count();
-        let read = Self {
-            enabled: s.flag(schema::BREAKER_ENABLED, parent.map(Self::enabled)),
-            trip_ratio: s.fraction(schema::TRIP_RATIO, parent.map(Self::trip_ratio)),
-            min_open: s.span(schema::MIN_OPEN, parent.map(Self::min_open)),
-            max_open: s.span(schema::MAX_OPEN, parent.map(Self::max_open)),
-        };
-        if errors == s.error_count() && read.min_open > read.max_open {
-            if s.has("maxOpen") {
-                let expected = format!("at least breaker.minOpen ({})", Readable(read.min_open));
-                s.refuse("maxOpen", expected);
-            } else if s.has("minOpen") {
-                let expected = format!("at most breaker.maxOpen ({})", Readable(read.max_open));
-                s.refuse("minOpen", expected);
-            }
+        let enabled = s.flag(schema::BREAKER_ENABLED, parent.map(Self::enabled));
+        let trip_ratio = s.fraction(schema::TRIP_RATIO, parent.map(Self::trip_ratio));
+        let inherited = parent.map(Self::min_open);
+        let (min_open, has_min) = sound(s, |s| s.span(schema::MIN_OPEN, inherited));
+        let inherited = parent.map(Self::max_open);
+        let (max_open, has_max) = sound(s, |s| s.span(schema::MAX_OPEN, inherited));
+        if has_min && has_max && min_open > max_open {
+            let (low, high) = (Readable(min_open), Readable(max_open));
+            refuse_order(s, "breaker", ("minOpen", &low), ("maxOpen", &high));
         }
-        read
+        Self {
+            enabled,
+            trip_ratio,
+            min_open,
+            max_open,
+        }
+    }
+}
+
+/// Reads one value, and says whether it may be compared with others: nothing was wrong with it.
+fn sound<T>(s: &mut Section<'_>, read: impl FnOnce(&mut Section<'_>) -> T) -> (T, bool) {
+    let errors = s.error_count();
+    let value = read(s);
+    (value, errors == s.error_count())
+}
+
+/// Reports two values in the wrong order, at the end that was written here.
+fn refuse_order(
+    s: &mut Section<'_>,
+    object: &str,
+    (low_key, low): (&'static str, &dyn fmt::Display),
+    (high_key, high): (&'static str, &dyn fmt::Display),
+) {
+    if s.has(high_key) {
+        s.refuse(high_key, format!("at least {object}.{low_key} ({low})"));
+    } else if s.has(low_key) {
+        s.refuse(low_key, format!("at most {object}.{high_key} ({high})"));
     }
 }

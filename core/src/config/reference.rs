@@ -34,6 +34,11 @@ pub const FULL_EXAMPLE: &str = r#"{
       "limit": {"max": 200}
     },
     {
+      "match": {"service": "chat.*"},
+      "slo": {"latency": {"target": "2s", "until": "firstByte"}},
+      "limit": {"maxOpen": 500}
+    },
+    {
       "match": {"service": "*.reports", "route": "nightly-*"},
       "stance": "throughput",
       "mode": "observe"
@@ -72,6 +77,12 @@ and the configuration before it stays in force. So is one above {kib} KiB.
 | field | takes | default | per upstream | meaning |
 |---|---|---|---|---|
 {rows}
+## Latency
+
+`slo.latency.until` says which part of a request's life the latency is, and the same part counts against the limit.
+`limit.maxOpen` bounds what goes on after it: streams and downloads. [What counts as latency](latency.md) says when to
+choose which, with examples.
+
 ## Rules for upstreams
 
 `upstreams` is a list of rules. Each has a `match` with at least one of `service`, `cluster` and `route`
@@ -137,7 +148,7 @@ fn takes_and_default(values: &Values) -> (String, String) {
             fraction.default.map_or_else(required, |value| code(&value)),
         ),
         Values::Count(count) => (count.to_string(), code(&count.default)),
-        Values::Bound(bound) => (bound.to_string(), String::new()),
+        Values::Bound(bound) => (bound.to_string(), "no bound".to_owned()),
         Values::Span(span) => (
             span.to_string(),
             span.default.map_or_else(required, |value| {

@@ -1,9 +1,10 @@
 //! The engine: one constructor and a few verbs, the same for filter, simulator and playground.
 //!
 //! A request is admitted or shed ([`Engine::admit`]); its permit hears of the end of the request ([`Engine::start`]), the
-//! response headers ([`Engine::respond`]), the first byte ([`Engine::first_byte`]) and the end ([`Engine::complete`]). On every tick a worker that is alone decides for
-//! itself ([`Engine::tick`]); workers of one proxy exchange what they saw instead ([`Engine::slice`],
-//! [`Engine::decide`], [`Engine::adopt`]). The control laws are the same either way: alone is a leader of one.
+//! response headers ([`Engine::respond`]), the first byte ([`Engine::first_byte`]) and the end ([`Engine::complete`]).
+//! On every tick a worker that is alone decides for itself ([`Engine::tick`]); workers of one proxy exchange what they
+//! saw instead ([`Engine::slice`], [`Engine::decide`], [`Engine::adopt`]). The control laws are the same either way:
+//! alone is a leader of one.
 
 mod exchange;
 mod view;
@@ -112,7 +113,7 @@ impl Engine {
         let policy = self.config.policy(slot.rule);
         slot.arrive(now);
         let answer = if self.config.enabled() {
-            admission::ask(slot, policy, upstream, request, counters, now)
+            admission::ask(slot, upstream, request, counters, now)
         } else {
             Answer::Admit {
                 load: admission::raise(slot, upstream, counters),
@@ -173,10 +174,13 @@ impl Engine {
     ) {
         let slot = self.registry.slot_mut(permit.upstream);
         let policy = self.config.policy(slot.rule);
+        let is_measured = permit.latency().is_some();
         let shift = slot.answer(permit, policy.slo().until(), now);
         follow(shift, permit, counters);
         slot.learn_answer(permit, outcome, now);
-        slot.record_latency(permit, policy);
+        if !is_measured {
+            slot.record_latency(permit, policy);
+        }
     }
 
     /// The first byte of the response's body came.
@@ -191,7 +195,7 @@ impl Engine {
     /// The connection of an admitted request became something else, such as a WebSocket: it is no load any more.
     pub fn upgrade(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
         let slot = self.registry.slot_mut(permit.upstream);
-        let shift = slot.open(permit, now);
+        let shift = slot.upgrade(permit, now);
         follow(shift, permit, counters);
     }
 

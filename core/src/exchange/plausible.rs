@@ -22,6 +22,8 @@ pub(crate) const SECONDS: Range = Range::up_to(1.844_674_4e10);
 pub(crate) const PER_SECOND: Range = Range::up_to(4.3e18);
 /// Requests in flight: limits are counts of 32 bits.
 pub(crate) const PLACES: Range = Range::up_to(4_294_967_296.0);
+/// A factor around 1.
+pub(crate) const GAIN: Range = Range::up_to(2.0);
 /// A share of a whole.
 pub(crate) const SHARE: Range = Range::up_to(1.0);
 
@@ -71,7 +73,7 @@ pub(super) fn check(directive: &Directive) -> Result<(), WireError> {
 }
 
 /// Every float, with its name and its range.
-fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 14] {
+fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 12] {
     [
         ("learned.baseline_low", learned.baseline_low, SECONDS),
         ("learned.baseline_mean", learned.baseline_mean, SECONDS),
@@ -79,14 +81,12 @@ fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 14] {
         ("learned.sample_low", learned.sample_low, SECONDS),
         ("learned.sample_tail", learned.sample_tail, SECONDS),
         ("learned.capacity", learned.capacity, PER_SECOND),
-        ("learned.knee", learned.knee, PLACES),
-        ("learned.burst", learned.burst, PLACES),
+        ("learned.hold", learned.hold, PLACES),
         ("learned.failure_rate", learned.failure_rate, SHARE),
         ("learned.rate", learned.rate, PER_SECOND),
         ("learned.recovery", learned.recovery, SECONDS),
         ("learned.ceiling", learned.ceiling, PLACES),
-        ("learned.guard", learned.guard, SHARE),
-        ("learned.nerve", learned.nerve, SHARE),
+        ("learned.burst_gain", learned.burst_gain, GAIN),
     ]
 }
 

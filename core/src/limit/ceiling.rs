@@ -2,7 +2,8 @@
 //!
 //! An upstream that refuses when its queue is full, or breaks under load, says where its bound is: failed
 //! requests were admitted at higher load than successful ones. The ceiling goes just below that load and rises
-//! again slowly, as TCP does after a loss. "Too busy" answers (429, RESOURCE_EXHAUSTED) say it outright.
+//! again slowly, as TCP does after a loss. "Too busy" answers (429, RESOURCE_EXHAUSTED, 503 with Retry-After) count as
+//! failures here, no more: a quota of one caller is answered so at any load.
 //!
 //! A correlation can be chance, or a load that rose while something else broke. So it must show several times in a row,
 //! and the ceiling is on trial: unless failures become rarer under it, it goes, and the next suspicion has to wait.
@@ -14,15 +15,10 @@ use crate::breaker::{Loads, is_caused_by_load};
 use crate::exchange::plausible::PLACES;
 use crate::limit::Learned;
 use crate::sample::Sample;
-use crate::tally::Count;
 use crate::time::Instant;
 
 /// Just below the load at which requests failed.
 const BELOW_FAILURES: f64 = 0.9;
-/// When all that answers says "too busy", no load is known to be right: less.
-const BELOW_OVERLOAD: f64 = 0.8;
-/// Overload signals below this share of the answers are a few unlucky callers.
-const OVERLOAD_SHARE: f64 = 0.02;
 /// Windows in a row that must show the correlation.
 const CONFIRMATIONS: u32 = 3;
 /// One window of evidence; also the time a cut gets to show.
@@ -63,7 +59,6 @@ struct Evidence {
     since: Option<Instant>,
     successes: Loads,
     failures: Loads,
-    overloads: f64,
 }
 
 impl Evidence {
@@ -138,7 +133,6 @@ impl Ceiling {
         let since = *evidence.since.get_or_insert(now);
         evidence.successes.merge(&sample.success_loads());
         evidence.failures.merge(&sample.failure_loads());
-        evidence.overloads += sample.count(Count::Overloads);
         if now.saturating_since(since) >= WINDOW {
             let evidence = core::mem::take(&mut self.evidence);
             self.judge(&evidence, tolerated, now);
@@ -161,10 +155,6 @@ impl Ceiling {
     }
 
     fn judge(&mut self, evidence: &Evidence, tolerated: f64, now: Instant) {
-        if evidence.overloads > 1.0 + OVERLOAD_SHARE * evidence.successes.n {
-            self.cut(evidence.failures.mean() * BELOW_OVERLOAD, now);
-            return;
-        }
         let outcomes = evidence.outcomes();
         if let Some(trial) = &mut self.trial {
             trial.after.add(outcomes);
@@ -222,3 +212,6 @@ impl Ceiling {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ const HEADROOM_DEVIATIONS: f64 = 1.5;
 /// And this power of the number of lines that these requests fill.
 const LINES: f64 = 0.25;
 /// Fewer requests than this above Little's law are no queue.
-pub(super) const MIN_HEADROOM: f64 = 2.0;
+const MIN_HEADROOM: f64 = 2.0;
 
 /// Room above `carried` requests in flight, behind so many `endpoints` (0: unknown).
 ///

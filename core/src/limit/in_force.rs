@@ -59,7 +59,7 @@ impl InForce {
 }
 
 /// A limit as a count: at least one, whatever the float.
-fn count(limit: f64) -> u32 {
+pub(super) fn count(limit: f64) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -67,4 +67,70 @@ fn count(limit: f64) -> u32 {
     )]
     let whole = limit.round().clamp(1.0, f64::from(u32::MAX)) as u32;
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Learned;
+    use crate::limit::testing::assert_close;
+
+    fn ceiling(value: f32) -> Ceiling {
+        Ceiling::resume(&Learned {
+            ceiling: value,
+            ..Learned::default()
+        })
+    }
+
+    /// What is in force where the laws want 100, or for more important requests a burst: limit, reserve and reason.
+    #[test]
+    fn a_ceiling_goes_before_the_laws_and_the_bounds_before_both() {
+        use LimitReason::{Bounds, Burst, LoadFailures};
+        for (name, burst, top, [min, max], expected) in [
+            ("the law", 0.0, 0.0, [1.0, 1e3], (100, 120, Burst)),
+            ("a burst", 150.0, 0.0, [1.0, 1e3], (100, 150, Burst)),
+            (
+                "a high ceiling",
+                150.0,
+                130.0,
+                [1.0, 1e3],
+                (100, 130, Burst),
+            ),
+            ("a ceiling", 150.0, 50.0, [1.0, 1e3], (50, 50, LoadFailures)),
+            ("the greatest", 150.0, 0.0, [1.0, 80.0], (80, 80, Bounds)),
+            ("the least", 0.0, 0.0, [400.0, 1e3], (400, 440, Bounds)),
+            (
+                "least and ceiling",
+                150.0,
+                50.0,
+                [60.0, 1e3],
+                (60, 60, LoadFailures),
+            ),
+        ] {
+            let wanted = Wanted {
+                limit: 100.0,
+                law: Burst,
+                burst,
+            };
+            let mut in_force = InForce::NONE;
+            assert!(!in_force.is_held(), "{name}");
+            let (limit, reserve) = in_force.set(&wanted, &ceiling(top), min, max);
+            assert_eq!((limit, reserve, in_force.reason), expected, "{name}");
+            assert_close(in_force.limit, f64::from(limit), name);
+            assert_eq!(in_force.is_held(), in_force.reason != Burst, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_at_least_one_and_a_whole_number() {
+        for (limit, expected) in [
+            (-3.0, 1),
+            (0.0, 1),
+            (1.4, 1),
+            (2.6, 3),
+            (f64::INFINITY, u32::MAX),
+        ] {
+            assert_eq!(count(limit), expected, "{limit}");
+        }
+    }
 }

@@ -1,163 +1,147 @@
-//! What one complete window says: of the latency without load, of capacity, of a queue, and of the knee.
+//! What one complete window says: of the latency without a queue, of capacity, of a queue, and of the limit that holds it.
 
-use super::baseline::LOW;
-use super::burst::{Known, Queue};
-use super::figures::{BUSY_DELAY, Figures};
-use super::knee::{Belief, HOLLOW, Knee, Point, Verdict};
-use super::standing::{Change, Usual};
-use super::{Limiter, MIN_WINDOW_SAMPLES, ROOM, Terms};
+use super::cruise::{STANDING_AFTER, Usual};
+use super::feedback::Lateness;
+use super::floor::LOW;
+use super::hold::{Hold, Target, Verdict};
+use super::wait::{HARMLESS, HELD_SHARE};
+use super::window::WindowStats;
+use super::{Limiter, MIN_WINDOW_SAMPLES, State, Terms};
 use crate::config::Slo;
-use crate::histogram::Histogram;
 use crate::sample::Sample;
 use crate::time::Instant;
 
-/// A low quantile below this share of the target leaves the objective room, whatever it comes from.
-const PLAUSIBLE_LOW: f64 = 0.3;
-/// Latencies below this share of the target leave the objective so much room that a queue in them does no harm.
-const HARMLESS: f64 = 0.5;
+/// With less than this share of the limit in flight, there is room.
+const ROOM: f64 = 0.5;
+/// A floor is in doubt while more than this share of the requests is refused.
+const DOUBTFUL_SHARE: f64 = 0.2;
 
 impl Limiter {
     /// Everything that a complete window teaches, in the order in which one needs the other.
     pub(super) fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let quantile = terms.slo.latency_quantile().as_f64();
-        let latency = &window.tally.latency;
-        let is_forming = self.forming.is_some();
-        self.forming.take_if(|forming| forming.see(window));
-        let Some(low) = latency.quantile(LOW) else {
+        let Some(mut stats) = WindowStats::of(window, &self.floor) else {
             // No answer, nothing to learn: a hang is the breaker's business, an idle upstream nobody's.
-            if window.in_flight == 0 {
-                self.standing.run_empty();
+            if window.in_flight == 0
+                && let State::Cruise(cruise) = &mut self.state
+            {
+                cruise.run_empty();
             }
             return;
         };
-        self.sample_low = low;
-        self.sample_tail = latency.quantile(quantile).unwrap_or(low);
-        let faster =
-            low < self.baseline.low * (1.0 - BUSY_DELAY) && latency.len() >= MIN_WINDOW_SAMPLES;
-        // Where requests are refused a queue may be growing.
-        let is_forming = is_forming && window.tally.refused_for_load() == 0;
-        let is_news = is_forming || !self.baseline.is_known() || faster;
-        if is_news {
-            self.baseline.learn(latency, quantile);
+        self.known_for = self.known_for.saturating_add(window.span);
+        let latency = &window.tally.latency;
+        self.sample_low = stats.low;
+        self.sample_tail = latency.quantile(quantile).unwrap_or(stats.low);
+        let is_faster = stats.is_faster(&self.floor) && latency.len() >= MIN_WINDOW_SAMPLES;
+        let is_news = !self.floor.is_known() || is_faster;
+        let is_clean = !stats.is_busy && !self.is_congested();
+        if is_news || is_clean {
+            self.floor.learn(window, quantile);
+            if let Some(anew) = WindowStats::of(window, &self.floor) {
+                stats = anew;
+            }
         }
-        let figures = Figures::of(
-            window,
-            low,
-            &self.baseline,
-            terms.slo.latency_target().as_secs_f64(),
-        );
-        self.capacity.learn(&figures, self.baseline.mean);
-        let carried = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
-        let is_clean = !figures.busy && !self.standing.has_remnant(&figures, carried, now);
-        if is_clean && !is_news && !self.standing.stands() {
-            self.baseline.learn(latency, quantile);
-        }
-        self.find_standing_queue(window, &figures, terms.slo, now);
-        self.prove_baseline(&figures, terms.slo, now);
-        let queue = if self.standing.stands() {
-            Queue::Standing
-        } else {
-            Queue::Passing
-        };
-        self.burst.watch(&figures, terms.slo, queue);
-        let known = Known {
-            baseline: &self.baseline,
-            capacity: &self.capacity,
-            slo: terms.slo,
-        };
-        // Who is refused at the knee is too much, and no burst, unless the knee is met for moments only.
-        let is_full = figures.in_flight >= self.in_force.limit * HOLLOW;
-        let is_burst = !self.in_force.is_held() && (!self.standing.stands() || !is_full);
-        let in_force = is_burst.then_some(self.in_force.limit);
-        self.burst.update(&figures, &known, in_force);
-        if self.standing.stands() {
-            self.move_knee(window, terms, now);
-        }
-    }
-
-    fn find_standing_queue(&mut self, window: &Sample, figures: &Figures, slo: &Slo, now: Instant) {
-        let mean = self.baseline.mean;
+        self.capacity.learn(&stats, self.floor.mean);
+        self.weigh_lateness(window, &stats, terms.slo);
+        let is_doubtful = self.doubt_floor(&stats, terms.slo, now);
         let usual = Usual {
-            limit: self.in_force.limit,
-            mean,
+            mean: self.floor.mean,
             // What the upstream itself refuses has cost enough.
             affordable: if self.ceiling.is_in_force() {
                 0.0
             } else {
-                self.burst.affordable(&self.baseline, slo)
+                self.affordable(terms.slo)
             },
-            is_one_of_many: self.is_one_of_many(),
+            in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
         };
-        match self.standing.judge(figures, usual, now) {
-            Change::Same => {}
-            Change::Drained => self.burst.embolden(),
-            Change::Stands => {
-                self.burst.caution();
-                let model = Knee::model(self.capacity.before_the_queue(), mean, self.endpoints);
-                // One short window shows more than is true as often as less.
-                let throughput = figures.throughput.min(self.capacity.value());
-                let point = Point {
-                    in_flight: figures.in_flight,
-                    throughput,
-                };
-                self.knee.enter(model, point, self.sample_low);
-                self.vain.found(window, now);
+        match &mut self.state {
+            State::Cruise(cruise) => {
+                let stands = cruise.update(&stats, &usual, now);
+                if stands || is_doubtful {
+                    self.enter_hold(terms.slo);
+                } else if stats.is_busy && cruise.is_slower(now) {
+                    self.floor.learn(window, quantile);
+                }
             }
+            State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
         }
     }
 
-    /// A baseline learned while requests had to be refused may have a queue in it.
-    fn prove_baseline(&mut self, figures: &Figures, slo: &Slo, now: Instant) {
-        // There is room in between: what was refused came in a pack.
-        let has_room = figures.in_flight < self.in_force.limit * ROOM;
-        // And what is in it is far within the objective.
-        let is_harmless = self.sample_tail < slo.latency_target().as_secs_f64() * HARMLESS;
-        let doubtful = self.proof.weigh(figures, has_room || is_harmless);
-        if doubtful && !self.standing.stands() && self.proof.doubt(now) {
-            self.standing.assume();
-            self.vain.forget();
-            self.knee
-                .seek(figures.in_flight_at_end.max(figures.in_flight));
-        }
-    }
-
-    fn move_knee(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
-        let Terms { slo, ahead, .. } = terms;
-        let quantile = slo.latency_quantile().as_f64();
-        if let Some(measured) = self.vain.held(window, slo.latency_target(), now) {
-            // There never was a queue: the upstream is slower.
-            self.capacity.doubt();
-            self.restart(&measured, quantile);
-            self.proof.complete();
-            self.standing.end();
+    /// Holds the window's latencies against the objective, to see how much of the wait turns out well.
+    fn weigh_lateness(&mut self, window: &Sample, stats: &WindowStats, slo: &Slo) {
+        if self.is_unreachable(slo) {
             return;
         }
-        let target = slo.latency_target().as_secs_f64();
-        let belief = Belief {
-            low: self.baseline.low,
-            plausible_low: target * PLAUSIBLE_LOW,
-            harmless: target * HARMLESS,
-            target,
-            model: Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints),
-            endpoints: self.endpoints,
-            is_one_of_many: self.is_one_of_many(),
-            most: self.burst.value(),
+        let affordable = self.affordable(slo);
+        let (feedback, wait, refused) = match &self.state {
+            State::Cruise(_) => (&mut self.burst_feedback, affordable, stats.refused),
+            State::Hold(_) => (&mut self.hold_feedback, affordable * HELD_SHARE, 0.0),
         };
-        match self.knee.update(window, &belief, now + ahead) {
-            Verdict::Nothing => {}
-            Verdict::Queue => self.capacity.show(),
-            Verdict::BaselineLower(measured) => self.baseline.restart(&measured, quantile),
-            Verdict::BaselineMoved(measured) => {
-                self.capacity.doubt();
-                self.restart(&measured, quantile);
-                self.proof.complete();
-            }
-        }
+        let lateness = Lateness::of(&window.tally.latency, slo.latency_target(), stats.delay);
+        feedback.weigh(&lateness, wait, refused);
     }
 
-    /// An experiment has shown what latency is without a queue.
-    fn restart(&mut self, measured: &Histogram, quantile: f64) {
-        self.baseline.restart(measured, quantile);
-        self.forming = None;
+    /// A floor learned while requests had to be refused may have a queue in it. True when that has been so for as long as
+    /// a queue needs to stand.
+    fn doubt_floor(&mut self, stats: &WindowStats, slo: &Slo, now: Instant) -> bool {
+        // There is room in between: what was refused came in a pack. Or what is in it is far within the objective.
+        let has_room = stats.in_flight < self.in_force.limit * ROOM;
+        let is_harmless = self.sample_tail < slo.latency_target().as_secs_f64() * HARMLESS;
+        if !stats.is_refusing || has_room || is_harmless {
+            self.floor.prove(stats.answers);
+            self.doubtful_since = None;
+            return false;
+        }
+        if self.floor.is_proven() || stats.refused_share <= DOUBTFUL_SHARE {
+            return false;
+        }
+        let since = *self.doubtful_since.get_or_insert(now);
+        now.saturating_since(since) >= STANDING_AFTER
+    }
+
+    /// From what is in flight down to what the upstream carries.
+    fn enter_hold(&mut self, slo: &Slo) {
+        let capacity = self.capacity.before_the_queue();
+        let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
+        self.state = State::Hold(Box::new(Hold::at(limit)));
+        self.has_held = true;
+    }
+
+    fn move_hold(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) {
+        let slo = terms.slo;
+        let quantile = slo.latency_quantile().as_f64();
+        let objective = slo.latency_target().as_secs_f64();
+        let capacity = self.capacity.value();
+        let wanted = Target {
+            capacity,
+            latency: self.believed_floor(slo),
+            in_doubt: !self.floor.is_proven(),
+            wait: self.held_wait(capacity, slo),
+            delay: 0.0,
+            harmless: if self.is_unreachable(slo) {
+                f64::INFINITY
+            } else {
+                objective * HARMLESS
+            },
+            most: self.cruise_limit(terms),
+        };
+        let State::Hold(hold) = &mut self.state else {
+            return;
+        };
+        let low = self.floor.low * wanted.latency / self.floor.mean;
+        let verdict = hold.update(window, clock, |measured| Target {
+            delay: (measured.tally.latency.quantile(LOW).unwrap_or_default() - low).max(0.0),
+            ..wanted
+        });
+        match verdict {
+            Verdict::Nothing | Verdict::Queue => {}
+            Verdict::Contended => self.burst_feedback.contend(),
+            Verdict::Slower(measured) => self.floor.restart(&measured, quantile),
+            Verdict::Faster(measured) => self.floor.relearn(&measured, quantile),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,10 +32,8 @@ pub struct Learned {
     pub sample_tail: f32,
     /// Answers a second it can give, as far as seen.
     pub capacity: f32,
-    /// Fewest in flight that carry that.
-    pub knee: f32,
-    /// Most in flight while no queue stands.
-    pub burst: f32,
+    /// The limit while a queue stands; 0 when none does.
+    pub hold: f32,
     /// Whether a queue stands.
     pub congested: bool,
     /// Endpoints the limits were learned with, 0 when unknown.
@@ -54,10 +52,8 @@ pub struct Learned {
     pub ceiling: f32,
     /// Whether failures became rarer under it.
     pub ceiling_proven: bool,
-    /// The part of the objective's room that is left to bursts, above 0 and up to 1; 0 while nothing is known.
-    pub guard: f32,
-    /// How much of the tail a burst may risk, 0..=1.
-    pub nerve: f32,
+    /// How much of what the objective leaves bursts may wait for, above 0 and up to 2; 0 while nothing is known.
+    pub burst_gain: f32,
 }
 
 /// Why the limit is what it is.
@@ -74,16 +70,19 @@ pub enum LimitReason {
     LoadFailures,
     /// The policy's bounds.
     Bounds,
+    /// No queue stands, and no shedding makes most answers be in time.
+    Unreachable,
 }
 
 impl LimitReason {
     /// Every reason.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::WarmUp,
         Self::Burst,
         Self::Knee,
         Self::LoadFailures,
         Self::Bounds,
+        Self::Unreachable,
     ];
 
     /// The reason's name in metrics and logs.
@@ -95,6 +94,7 @@ impl LimitReason {
             Self::Knee => "knee",
             Self::LoadFailures => "load_failures",
             Self::Bounds => "bounds",
+            Self::Unreachable => "objective_unreachable",
         }
     }
 }

@@ -1,65 +1,62 @@
 //! The concurrency limit: how many requests may be in flight to one upstream.
 //!
-//! Two limits, for two kinds of overload:
+//! One formula holds in every state, Little's law with a wait: `limit = C (T + w)`. `C` is the upstream's [`capacity`], `T` its
+//! latency without a queue (the [`floor`]), and `w` the [`wait`] that is allowed. What is in flight, `C` and `T` are of the
+//! same part of a request's life: from the moment the upstream has the whole request to the one that the objective measures.
 //!
-//! - The **burst** limit holds while no queue *stands*. It lets a burst queue as long as the SLO's latency
-//!   affords, because a queue that drains costs nobody anything.
-//! - The **knee** holds while a queue stands: the fewest requests in flight that carry the greatest throughput,
-//!   by Little's law capacity x no-load latency, with some headroom. More would only wait.
+//! The state says how long the wait is. In [`cruise`] no queue stands, and bursts may wait for what the objective leaves. In
+//! [`hold`] one does, and the wait only keeps the upstream busy. Neither needs a probing phase. Whether what looks like a
+//! queue is one is found out by the cuts that hold makes anyway ([`queue_test`]); how much of the wait turns out well by
+//! [`feedback`]. What a window teaches each of them stands in [`judge`].
 //!
-//! [`standing`] tells which. Neither needs a probing phase: the baseline is learned when the upstream is not busy
-//! ([`baseline`]), capacity when it is. What is assumed while a queue stands is tested by small cuts ([`knee`]): if
-//! throughput falls with the limit, there was no queue, and the baseline is what has moved. Of a few requests latency says
-//! it ([`vain`]). What a window of evidence says to each of them stands in [`judge`].
-//!
-//! Failures and refusals that grow with load put a ceiling on both ([`ceiling`]).
+//! Failures that grow with load put a [`ceiling`] on both states.
 
-mod baseline;
-mod burst;
 mod capacity;
 mod ceiling;
-mod figures;
-mod forming;
+mod cruise;
+mod feedback;
+mod floor;
 mod headroom;
+mod hold;
 mod in_force;
 mod judge;
-mod knee;
 mod learned;
-mod proof;
-mod share;
-mod standing;
-mod vain;
+mod queue_test;
+#[cfg(test)]
+mod testing;
+mod wait;
+mod window;
 
 use core::time::Duration;
 
 use crate::config::{LimitConfig, Slo, Stance};
-use crate::exchange::plausible::{PER_SECOND, PLACES, SECONDS};
+use crate::exchange::plausible::{GAIN, PER_SECOND, PLACES, SECONDS};
 use crate::sample::Sample;
 use crate::time::Instant;
-use baseline::Baseline;
-use burst::Burst;
 use capacity::Capacity;
 use ceiling::Ceiling;
-use forming::Forming;
+use cruise::Cruise;
+use feedback::SloFeedback;
+use floor::Floor;
+use headroom::headroom;
+use hold::Hold;
 use in_force::{InForce, Wanted};
-use knee::Knee;
-use proof::Proof;
-use share::is_one_of_many;
-use standing::Standing;
-use vain::Vain;
 
+pub use cruise::STANDING_AFTER;
 pub use learned::{Learned, LimitReason};
-pub use standing::STANDING_AFTER;
 
 /// A window is complete with this many latencies, or after [`MAX_WINDOW`].
 const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Before anything is known, this many times the initial limit.
 const COLD_FACTOR: f64 = 2.0;
-/// At least this share of the initial limit is let in when an upstream is back from an outage, or has shown its capacity.
-const MISTRUSTED: f64 = 0.25;
-/// With less than this share of the limit in flight, there is room.
-const ROOM: f64 = 0.5;
+/// Once the latency is known, at least this share of the initial limit: traffic that was rare may come in a surge.
+const SURGE: f64 = 0.2;
+/// And before answers have come for so long all of it: the slow ones are missing among the first.
+const COLD_FOR: Duration = Duration::from_secs(2);
+/// Weight of the newest round in the mean of uploads under way, and the least that matters.
+const UPLOADING_WEIGHT: f64 = 0.2;
+const MIN_UPLOADING: f64 = 0.05;
 
 /// What the limiter is told about the policy.
 #[derive(Clone, Copy, Debug)]
@@ -71,23 +68,45 @@ pub(crate) struct Terms<'a> {
     pub(crate) ahead: Duration,
 }
 
+/// Whether a queue stands.
+///
+/// ```text
+///          requests refused, and a queue for STANDING_AFTER
+///  Cruise ---------------------------------------------------> Hold
+///    ^      an outage has begun: what comes back may be less     |
+///    +-----------------------------------------------------------+
+///                  room under the limit for OVER_AFTER
+/// ```
+#[derive(Clone, Debug)]
+enum State {
+    /// No: bursts may wait for what the objective leaves.
+    Cruise(Cruise),
+    /// It does: as many as keep the upstream busy.
+    Hold(Box<Hold>),
+}
+
 /// The limit of one upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct Limiter {
-    baseline: Baseline,
-    /// Until the baseline is of all requests.
-    forming: Option<Forming>,
+    floor: Floor,
     capacity: Capacity,
-    burst: Burst,
-    knee: Knee,
+    state: State,
     ceiling: Ceiling,
-    standing: Standing,
-    proof: Proof,
-    vain: Vain,
+    /// How much of the wait is in use, of bursts and while a queue stands.
+    burst_feedback: SloFeedback,
+    hold_feedback: SloFeedback,
+    /// A queue has stood at some time: the capacity is known.
+    has_held: bool,
+    /// How long answers have come: of the first ones the slow are missing.
+    known_for: Duration,
+    /// Requests have been refused since, with a floor that may have a queue in it.
+    doubtful_since: Option<Instant>,
     window: Option<Sample>,
     sample_low: f64,
     sample_tail: f64,
     endpoints: u32,
+    /// Mean uploads under way: they are counted with what is in flight, and are none of the upstream's time.
+    uploading: f64,
     in_force: InForce,
 }
 
@@ -95,39 +114,50 @@ impl Limiter {
     /// Goes on from what was learned (all zero: from nothing).
     pub(crate) fn resume(learned: &Learned) -> Self {
         Self {
-            baseline: Baseline::believed(
+            floor: Floor::believed(
                 f64::from(learned.baseline_low),
                 f64::from(learned.baseline_mean),
                 f64::from(learned.baseline_tail),
             ),
-            forming: (learned.baseline_mean <= 0.0).then(Forming::default),
             capacity: Capacity::of(f64::from(learned.capacity)),
-            burst: Burst::resume(learned),
-            knee: Knee::at(f64::from(learned.knee)),
+            state: if learned.congested {
+                State::Hold(Box::new(Hold::at(f64::from(learned.hold))))
+            } else {
+                State::Cruise(Cruise::default())
+            },
             ceiling: Ceiling::resume(learned),
-            standing: Standing::resume(learned.congested),
-            proof: Proof::inherited(learned.baseline_mean > 0.0),
-            vain: Vain::default(),
+            burst_feedback: SloFeedback::of_bursts(f64::from(learned.burst_gain)),
+            hold_feedback: SloFeedback::of_hold(),
+            has_held: learned.hold > 0.0,
+            known_for: if learned.baseline_mean > 0.0 {
+                COLD_FOR
+            } else {
+                Duration::ZERO
+            },
+            doubtful_since: None,
             window: None,
             sample_low: f64::from(learned.sample_low),
             sample_tail: f64::from(learned.sample_tail),
             endpoints: learned.endpoints,
+            uploading: 0.0,
             in_force: InForce::NONE,
         }
     }
 
     /// Writes down what a successor needs.
     pub(crate) fn teach(&self, learned: &mut Learned) {
-        learned.baseline_low = SECONDS.hold(self.baseline.low);
-        learned.baseline_mean = SECONDS.hold(self.baseline.mean);
-        learned.baseline_tail = SECONDS.hold(self.baseline.tail);
+        learned.baseline_low = SECONDS.hold(self.floor.low);
+        learned.baseline_mean = SECONDS.hold(self.floor.mean);
+        learned.baseline_tail = SECONDS.hold(self.floor.tail);
         learned.sample_low = SECONDS.hold(self.sample_low);
         learned.sample_tail = SECONDS.hold(self.sample_tail);
         learned.capacity = PER_SECOND.hold(self.capacity.value());
-        learned.knee = PLACES.hold(self.knee.value());
-        self.burst.teach(learned);
+        if let State::Hold(hold) = &self.state {
+            learned.hold = PLACES.hold(hold.limit());
+        }
+        learned.burst_gain = GAIN.hold(self.burst_feedback.gain());
         self.ceiling.teach(learned);
-        learned.congested = self.standing.stands();
+        learned.congested = self.is_congested();
         learned.endpoints = self.endpoints;
     }
 
@@ -136,18 +166,15 @@ impl Limiter {
     }
 
     pub(crate) const fn is_congested(&self) -> bool {
-        self.standing.stands()
+        matches!(self.state, State::Hold(_))
     }
 
-    /// The upstream is away, and may be less when it comes back: the knee is to hold until it is seen to bear more.
-    pub(crate) fn mistrust(&mut self, terms: Terms<'_>) {
-        if self.baseline.is_known() && self.proof.is_complete() && !self.standing.stands() {
-            let model = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
-            // What was rarely asked has shown little of what it can do.
-            let least = f64::from(terms.limit.initial()) * MISTRUSTED;
-            self.knee.hold(model.max(least));
-            self.standing.suspect();
-            self.vain.forget();
+    /// The upstream is away, and may be less when it comes back: it is held until it is seen to bear more.
+    pub(crate) fn restart_conservatively(&mut self) {
+        if self.floor.is_known() && self.floor.is_proven() && !self.is_congested() {
+            let carried = self.capacity.value() * self.floor.mean;
+            let limit = carried + headroom(carried, self.endpoints);
+            self.state = State::Hold(Box::new(Hold::at(limit)));
         }
     }
 
@@ -159,19 +186,14 @@ impl Limiter {
     /// One round with what happened since the last.
     pub(crate) fn update(&mut self, sample: &Sample, terms: Terms<'_>, now: Instant) {
         self.follow_endpoints(sample.endpoints);
+        self.uploading += (f64::from(sample.uploading) - self.uploading) * UPLOADING_WEIGHT;
         let tolerated = terms.slo.success_rate().complement().as_f64();
-        let unheld = self.burst.value().max(self.knee.value());
+        let unheld = self.cruise_limit(terms).max(self.held_limit());
         self.ceiling.update(sample, unheld, tolerated, now);
-        if self.standing.stands() {
-            // Who carries less than one request holds no queue, and has a limit that chance alone meets.
-            let holds_with_others = self.is_one_of_many() && self.carried() >= 1.0;
-            self.standing
-                .relieve(sample, self.knee.value(), holds_with_others, now);
-        }
-        if f64::from(sample.in_flight) < self.in_force.limit * ROOM
-            && sample.tally.refused_for_load() == 0
+        if let State::Hold(hold) = &mut self.state
+            && hold.is_over(sample, now)
         {
-            self.proof.calm();
+            self.state = State::Cruise(Cruise::default());
         }
         let window = match self.window.take() {
             Some(mut window) => {
@@ -189,44 +211,66 @@ impl Limiter {
 
     /// The limits in force: for the marginal level, and for those above it.
     pub(crate) fn limits(&mut self, terms: Terms<'_>) -> (u32, u32) {
-        let endpoints = f64::from(self.endpoints.max(1));
-        let bound = |per_endpoint: u32| f64::from(per_endpoint) * endpoints;
         // The least is the proxy's own: a thousand sidecars must not let in a thousand times what a service bears.
-        let (min, max) = (f64::from(terms.limit.min()), bound(terms.limit.max()));
-        let burst = match self.burst.value() {
-            burst if burst > 0.0 && self.proof.is_undoubted() => burst,
-            _ => bound(terms.limit.initial()) * COLD_FACTOR,
-        };
-        let at_knee = self.standing.stands() && terms.stance == Stance::FailFast;
-        let (limit, law) = if at_knee {
-            (self.knee.value(), LimitReason::Knee)
-        } else {
-            let law = if self.baseline.is_known() {
-                LimitReason::Burst
-            } else {
-                LimitReason::WarmUp
-            };
-            // Traffic that was rare may come in a surge; but what each endpoint bears is known better by now.
-            let initial = f64::from(terms.limit.initial());
-            let least = if self.capacity.is_shown() {
-                initial * MISTRUSTED
-            } else {
-                initial
-            };
-            (burst.max(least), law)
+        let min = f64::from(terms.limit.min());
+        let max = f64::from(terms.limit.max()) * f64::from(self.endpoints.max(1));
+        let burst = self.cruise_limit(terms);
+        let (limit, law) = match &self.state {
+            State::Hold(hold) if terms.stance == Stance::FailFast => {
+                (hold.limit(), LimitReason::Knee)
+            }
+            State::Cruise(_) if self.is_unreachable(terms.slo) => (burst, LimitReason::Unreachable),
+            _ if self.floor.is_known() => (burst, LimitReason::Burst),
+            _ => (burst, LimitReason::WarmUp),
         };
         let wanted = Wanted { limit, law, burst };
-        self.in_force.set(&wanted, &self.ceiling, min, max)
+        let (limit, reserve) = self.in_force.set(&wanted, &self.ceiling, min, max);
+        if self.uploading < MIN_UPLOADING {
+            return (limit, reserve);
+        }
+        let uploading = in_force::count(self.uploading.ceil());
+        (
+            limit.saturating_add(uploading),
+            reserve.saturating_add(uploading),
+        )
     }
 
-    /// What is in flight without a queue, by Little's law.
-    fn carried(&self) -> f64 {
-        self.capacity.value() * self.baseline.mean
+    /// The limit while no queue stands.
+    fn cruise_limit(&self, terms: Terms<'_>) -> f64 {
+        let initial = f64::from(terms.limit.initial()) * f64::from(self.endpoints.max(1));
+        if !self.floor.is_proven() {
+            return initial * COLD_FACTOR;
+        }
+        let capacity = self.capacity.value();
+        let carried = capacity * self.floor.mean;
+        // What keeps the upstream busy between arrivals waits as well.
+        let wait = self.burst_wait(terms.slo);
+        let queue = (capacity * wait).max(headroom(carried, self.endpoints));
+        let grown = match &self.state {
+            State::Cruise(cruise) => cruise.grown(),
+            State::Hold(_) => 0.0,
+        };
+        (carried + queue)
+            .max(grown)
+            .max(self.least(terms.limit.initial()))
     }
 
-    /// Whether a queue that stands is mostly of other proxies.
-    fn is_one_of_many(&self) -> bool {
-        is_one_of_many(self.carried(), self.endpoints)
+    /// What is let in however little is known, where `initial` is the policy's.
+    fn least(&self, initial: u32) -> f64 {
+        if self.has_held {
+            0.0
+        } else if self.known_for < COLD_FOR {
+            f64::from(initial)
+        } else {
+            f64::from(initial) * SURGE
+        }
+    }
+
+    fn held_limit(&self) -> f64 {
+        match &self.state {
+            State::Hold(hold) => hold.limit(),
+            State::Cruise(_) => 0.0,
+        }
     }
 
     fn follow_endpoints(&mut self, endpoints: u32) {
@@ -237,70 +281,15 @@ impl Limiter {
             // Capacity comes and goes with endpoints at once; what one of them can do does not change.
             let factor = f64::from(endpoints) / f64::from(self.endpoints);
             self.capacity.scale(factor);
-            self.burst.scale(factor);
-            self.knee.scale(factor);
+            match &mut self.state {
+                State::Cruise(cruise) => cruise.scale(factor),
+                State::Hold(hold) => hold.scale(factor),
+            }
             self.ceiling.scale(factor);
-            self.vain.forget();
         }
         self.endpoints = endpoints;
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use crate::tally::Count;
-
-    fn limiter() -> Limiter {
-        Limiter::resume(&Learned {
-            baseline_low: 0.1,
-            baseline_mean: 0.1,
-            baseline_tail: 0.15,
-            capacity: 30.0,
-            burst: 10.0,
-            ..Learned::default()
-        })
-    }
-
-    /// A second of thirty answers a fifth of a second each, and of fewer in flight when requests are held back.
-    fn second(in_flight: u64) -> Sample {
-        let mut sample = Sample::empty(Duration::from_secs(1));
-        (0..30).for_each(|_| sample.tally.add_success(Duration::from_millis(200)));
-        sample
-            .tally
-            .add(Count::InFlightMicros, in_flight * 1_000_000);
-        sample
-    }
-
-    /// Whether holding back is found to be in vain against what was before, when this happened in between.
-    fn compares_after(event: impl Fn(&mut Limiter, Terms<'_>)) -> bool {
-        let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
-        let config = Config::from_json(text.as_bytes()).unwrap();
-        let policy = config.policy(crate::config::RuleIndex::TopLevel);
-        let terms = Terms {
-            slo: policy.slo(),
-            limit: policy.limit(),
-            stance: Stance::FailFast,
-            ahead: Duration::ZERO,
-        };
-        let mut limiter = limiter();
-        limiter.vain.found(&second(6), Instant::ZERO);
-        event(&mut limiter, terms);
-        let target = policy.slo().latency_target();
-        (1..10_u32).any(|after| {
-            let now = Instant::ZERO + Duration::from_secs(1) * after;
-            limiter.vain.held(&second(3), target, now).is_some()
-        })
-    }
-
-    #[test]
-    fn what_was_before_a_queue_that_was_found_says_nothing_of_one_that_is_assumed() {
-        assert!(compares_after(|_, _| {}));
-        assert!(!compares_after(|limiter, terms| limiter.mistrust(terms)));
-        assert!(!compares_after(|limiter, _| {
-            limiter.follow_endpoints(2);
-            limiter.follow_endpoints(4);
-        }));
-    }
-}
+mod tests;

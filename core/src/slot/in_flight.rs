@@ -130,6 +130,12 @@ impl Slot {
         shift
     }
 
+    /// The connection became something else, which is no load.
+    pub(crate) fn upgrade(&mut self, permit: &mut Permit, now: Instant) -> Shift {
+        self.learn_upgrade(permit);
+        self.open(permit, now)
+    }
+
     /// A request ended.
     pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> Shift {
         if self.leave_ledger(permit, now) {
@@ -140,7 +146,7 @@ impl Slot {
     }
 
     /// A request is load no longer, and has not ended.
-    pub(crate) fn open(&mut self, permit: &mut Permit, now: Instant) -> Shift {
+    fn open(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         let was_counted = self.leave_ledger(permit, now);
         permit.stage = Stage::Open;
         self.open = self.open.saturating_add(1);
@@ -244,3 +250,6 @@ fn leave(ledger: &mut Option<Box<Ages<COARSE_BUCKETS>>>, permit: &Permit) -> boo
 fn take_beyond(ledger: &mut Option<Box<Ages<COARSE_BUCKETS>>>, now: Instant) -> u32 {
     ledger.as_mut().map_or(0, |ledger| ledger.take_beyond(now))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@ mod given_up;
 pub(crate) mod in_flight;
 mod outcome;
 mod report;
+#[cfg(test)]
+mod testing;
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -55,7 +57,9 @@ pub(crate) struct Slot {
     pub(crate) uploading: u32,
     /// Requests that have not ended and are no load: what the objective measures is over, or they were taken out.
     pub(crate) open: u32,
-    /// The same of the whole proxy's other workers with their requests in flight, as the leader last said.
+    /// Most requests per endpoint that have not ended.
+    max_open: Option<u32>,
+    /// Requests of the proxy's other workers that have not ended, as the leader last said.
     unended_elsewhere: u32,
     /// What this worker last reported of that.
     unended_reported: u32,
@@ -127,6 +131,7 @@ impl Slot {
             uploads: None,
             uploading: 0,
             open: 0,
+            max_open: bounds.max_open(),
             unended_elsewhere: 0,
             unended_reported: 0,
             write_off: false,
@@ -202,6 +207,7 @@ impl Slot {
             policy.limit().min(),
             policy.limit().max().saturating_mul(endpoints),
         );
+        self.max_open = policy.limit().max_open();
         [self.hang_after, self.overtaken_after] = learned.patience(policy.slo());
         self.waiting
             .set_horizon(self.overtaken_after.saturating_mul(AGE_HORIZON), now);
@@ -221,8 +227,8 @@ impl Slot {
     }
 
     /// Whether the proxy has as many requests that have not ended as the policy allows.
-    pub(crate) fn is_full_of_open(&self, policy: &Policy) -> bool {
-        policy.limit().max_open().is_some_and(|per_endpoint| {
+    pub(crate) fn is_full_of_open(&self) -> bool {
+        self.max_open.is_some_and(|per_endpoint| {
             let endpoints = self.endpoints.max(self.learned.endpoints).max(1);
             let most = per_endpoint.saturating_mul(endpoints);
             self.unended_elsewhere.saturating_add(self.unended()) >= most

@@ -1,7 +1,7 @@
 //! What a request's answer and its end say about the upstream.
 //!
 //! A success is heard with the response headers: a stream that goes on for minutes is alive all the same. A response that
-//! fails after them takes the success back.
+//! fails after them takes the success back. A timeout before the request is complete is its caller's.
 
 use super::Slot;
 use crate::breaker::{BreakerState, TripReason, ramp_start};
@@ -14,7 +14,8 @@ use crate::time::Instant;
 impl Slot {
     /// Learns what the response headers of a request say, if it is nothing bad. The rest is learned at its end.
     pub(crate) fn learn_answer(&mut self, permit: &mut Permit, outcome: Outcome, now: Instant) {
-        if permit.purpose == Purpose::Exempt || permit.answer.is_some() {
+        let is_stale = permit.epoch != self.gate.epoch();
+        if permit.purpose == Purpose::Exempt || permit.answer.is_some() || is_stale {
             return;
         }
         permit.answer = match outcome {
@@ -22,7 +23,7 @@ impl Slot {
             Outcome::Ignored => Some(Answer::Neutral),
             Outcome::Failure(_) | Outcome::Overload { .. } | Outcome::Cancelled => None,
         };
-        if permit.answer != Some(Answer::Success) || permit.epoch != self.gate.epoch() {
+        if permit.answer != Some(Answer::Success) {
             return;
         }
         self.tally.add(Count::Successes, 1);
@@ -47,6 +48,17 @@ impl Slot {
         );
     }
 
+    /// Learns that a connection became something else. Its end may be hours away: a probe does not wait for it.
+    pub(crate) fn learn_upgrade(&mut self, permit: &mut Permit) {
+        if permit.answer != Some(Answer::Neutral) {
+            return;
+        }
+        permit.answer = Some(Answer::Upgraded);
+        self.tally.add(Count::Ignored, 1);
+        let is_probe = permit.purpose == Purpose::Probe;
+        self.tally.add(Count::ProbeSuccesses, u64::from(is_probe));
+    }
+
     /// Records the latency of a request, once it is measured.
     pub(crate) fn record_latency(&mut self, permit: &Permit, policy: &Policy) {
         let (Some(answer), Some(latency)) = (permit.answer, permit.latency) else {
@@ -69,9 +81,16 @@ impl Slot {
         policy: &Policy,
         now: Instant,
     ) -> Option<TripReason> {
-        if permit.purpose == Purpose::Exempt {
+        if permit.purpose == Purpose::Exempt || permit.answer == Some(Answer::Upgraded) {
             return None;
         }
+        let outcome = match outcome {
+            // A proxy that times every stream ends stalled uploads, which the upstream is not to blame for.
+            Outcome::Failure(Failure::Timeout) if permit.stage == Stage::Uploading => {
+                Outcome::Cancelled
+            }
+            outcome => outcome,
+        };
         if !matches!(
             outcome,
             Outcome::Cancelled | Outcome::Failure(Failure::Timeout)
@@ -85,24 +104,27 @@ impl Slot {
             self.tally.add(Count::Stale, u64::from(is_stale));
             return None;
         }
-        let took_back = permit.answer == Some(Answer::Success);
+        let says_otherwise = !matches!(outcome, Outcome::Success | Outcome::Cancelled);
+        if says_otherwise && permit.answer == Some(Answer::Success) {
+            // A gRPC status in the trailers, or a response that broke off.
+            self.tally.add(Count::Retracted, 1);
+            self.gate.retract(permit.load, &self.thresholds);
+        }
         match outcome {
             // Its headers said so.
             Outcome::Success => return None,
             Outcome::Failure(_) => {
                 self.tally.add(Count::Failures, 1);
-                self.tally.add(Count::Retracted, u64::from(took_back));
                 self.tally
                     .add_load(Count::FailureLoad, Count::FailureLoadSquares, permit.load);
             }
             Outcome::Overload { retry_after } => {
                 self.tally.add(Count::Overloads, 1);
-                self.tally.add(Count::Retracted, u64::from(took_back));
                 self.tally
                     .add_load(Count::FailureLoad, Count::FailureLoadSquares, permit.load);
                 self.see_retry_after(retry_after.unwrap_or_default());
             }
-            Outcome::Ignored => self.tally.add(Count::Ignored, u64::from(!took_back)),
+            Outcome::Ignored => self.tally.add(Count::Ignored, 1),
             Outcome::Cancelled => self.learn_departure(permit, policy, now),
         }
         if permit.purpose == Purpose::Probe {
@@ -133,9 +155,10 @@ impl Slot {
         let age = now.saturating_since(permit.started_at);
         let target = policy.slo().latency_target();
         let count = match outcome {
-            // A client error is an answer all the same: an upstream that refuses is alive.
+            // An upstream that refuses is alive.
             Outcome::Ignored if permit.is_answered() => Count::ProbeSuccesses,
-            Outcome::Failure(_) | Outcome::Overload { .. } => Count::ProbeFailures,
+            Outcome::Overload { .. } => Count::ProbeSuccesses,
+            Outcome::Failure(_) => Count::ProbeFailures,
             Outcome::Cancelled
                 if permit.stage == Stage::Waiting && age >= self.learned.usual_wait(target) =>
             {
@@ -146,3 +169,6 @@ impl Slot {
         self.tally.add(count, 1);
     }
 }
+
+#[cfg(test)]
+mod tests;

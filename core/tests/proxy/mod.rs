@@ -6,6 +6,7 @@ mod step;
 
 use std::collections::BTreeMap;
 
+use proptest::sample::Index;
 use tidegate_core::config::Config;
 use tidegate_core::{
     Counter, Decision, Directives, Engine, Instant, Known, Outcome, Permit, Snapshot, UpstreamId,
@@ -18,13 +19,17 @@ pub(crate) use model::check_numbers;
 pub(crate) use step::{Step, any_steps};
 
 /// Configurations that may be pushed; the upstreams are `alpha`, `beta` and `gamma`.
-pub(crate) const CONFIGS: [&str; 4] = [
+pub(crate) const CONFIGS: [&str; 6] = [
     r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"breaker":{"maxOpen":"2s"}}"#,
     r#"{"slo":{"latency":{"quantile":0.5,"target":"5ms"}},"stance":"throughput","breaker":{"minOpen":"50ms","maxOpen":"1h"},
         "limit":{"min":3,"initial":7,"max":9},"upstreams":[{"match":{"cluster":"beta"},"limit":{"min":1,"initial":1,"max":1}}]}"#,
     r#"{"slo":{"latency":{"quantile":0.9,"target":"1s"},"successRate":0.999},"breaker":{"enabled":false},"enforcement":0.5}"#,
     r#"{"slo":{"latency":{"quantile":0.999,"target":"50ms"}},"limit":{"min":100000,"initial":100000,"max":100000},
         "breaker":{"tripRatio":0.05},"shed":{"maxShare":0.5}}"#,
+    r#"{"slo":{"latency":{"quantile":0.9,"target":"100ms","until":"end"}},"limit":{"maxOpen":5},
+        "upstreams":[{"match":{"cluster":"beta"},"slo":{"latency":{"until":"firstByte"}}}]}"#,
+    r#"{"slo":{"latency":{"quantile":0.95,"target":"20ms","until":"firstByte"}},"limit":{"min":2,"maxOpen":2},
+        "upstreams":[{"match":{"cluster":"gamma"},"slo":{"latency":{"until":"headers"}},"limit":{"maxOpen":100000}}]}"#,
 ];
 pub(crate) const OBSERVING: &str = r#"{"slo":{"latency":{"quantile":0.9,"target":"10ms"}},"mode":"observe","limit":{"max":2,"initial":1}}"#;
 pub(crate) const OFF: &str = r#"{"slo":{"latency":{"quantile":0.9,"target":"10ms"}},"enabled":false,"limit":{"max":2,"initial":1}}"#;
@@ -116,13 +121,18 @@ impl Proxy {
                     }
                 }
             }
-            Step::Respond(index) => {
-                if !self.permits.is_empty() {
-                    let index = index.index(self.permits.len());
-                    let (engine, permit) = &mut self.permits[index];
-                    self.engines[*engine].respond(permit, Outcome::Success, &mut self.counters, at);
-                }
-            }
+            Step::Start(index) => self.with(*index, |engine, permit, counters| {
+                engine.start(permit, counters, at);
+            }),
+            Step::Respond(index, outcome) => self.with(*index, |engine, permit, counters| {
+                engine.respond(permit, *outcome, counters, at);
+            }),
+            Step::FirstByte(index) => self.with(*index, |engine, permit, counters| {
+                engine.first_byte(permit, counters, at);
+            }),
+            Step::Upgrade(index) => self.with(*index, |engine, permit, counters| {
+                engine.upgrade(permit, counters, at);
+            }),
             Step::Complete(index, outcome) => {
                 if !self.permits.is_empty() {
                     let (engine, permit) =
@@ -170,6 +180,16 @@ impl Proxy {
             Step::Back(nanos) => self.now = self.now.saturating_sub(*nanos),
             Step::Jump(now) => self.now = *now,
         }
+    }
+
+    /// One of the requests that are held goes a step further.
+    fn with(&mut self, index: Index, step: impl FnOnce(&mut Engine, &mut Permit, &mut Shared)) {
+        if self.permits.is_empty() {
+            return;
+        }
+        let index = index.index(self.permits.len());
+        let (engine, permit) = &mut self.permits[index];
+        step(&mut self.engines[*engine], permit, &mut self.counters);
     }
 
     fn tick(&mut self, worker: usize) {
@@ -245,12 +265,13 @@ impl Proxy {
                 let own = self.permits.iter().filter(|(engine, permit)| {
                     (*engine, permit.upstream()) == (worker, upstream.id)
                 });
+                let load = upstream.in_flight + upstream.uploading;
                 assert_eq!(
                     own.count(),
-                    upstream.in_flight as usize + upstream.open as usize,
-                    "what is held is in flight or a stream"
+                    load as usize + upstream.open as usize,
+                    "what is held is in flight, an upload, or open"
                 );
-                *in_flight.entry(upstream.id).or_default() += i64::from(upstream.in_flight);
+                *in_flight.entry(upstream.id).or_default() += i64::from(load);
                 let bounds = engine.policy(upstream.id).limit();
                 let endpoints = upstream.learned.endpoints.max(1);
                 let most = bounds.max().saturating_mul(endpoints);

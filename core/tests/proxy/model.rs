@@ -76,14 +76,12 @@ pub(crate) fn check_numbers(learned: &Learned) {
         learned.sample_low,
         learned.sample_tail,
         learned.capacity,
-        learned.knee,
-        learned.burst,
+        learned.hold,
         learned.failure_rate,
         learned.rate,
         learned.recovery,
         learned.ceiling,
-        learned.guard,
-        learned.nerve,
+        learned.burst_gain,
     ];
     assert!(
         numbers

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use tidegate_core::{Criticality, Failure, Outcome, Request};
 
+use super::CONFIGS;
+
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -14,7 +16,11 @@ pub(crate) enum Step {
         upstream: usize,
         kind: Kind,
     },
-    Respond(Index),
+    /// The request's body is complete.
+    Start(Index),
+    Respond(Index, Outcome),
+    FirstByte(Index),
+    Upgrade(Index),
     Complete(Index, Outcome),
     Tick(Index),
     TickAll,
@@ -45,7 +51,13 @@ impl Step {
     pub(crate) const fn is_traffic(&self) -> bool {
         matches!(
             self,
-            Self::Admit { .. } | Self::Respond(_) | Self::Complete(..) | Self::Endpoints(..)
+            Self::Admit { .. }
+                | Self::Start(_)
+                | Self::Respond(..)
+                | Self::FirstByte(_)
+                | Self::Upgrade(_)
+                | Self::Complete(..)
+                | Self::Endpoints(..)
         )
     }
 }
@@ -56,6 +68,7 @@ pub(crate) struct Kind {
     criticality: usize,
     retry: bool,
     health_check: bool,
+    has_body: bool,
     cohort: Option<u32>,
 }
 
@@ -82,6 +95,10 @@ impl Request for Kind {
         self.health_check
     }
 
+    fn has_body(&self) -> bool {
+        self.has_body
+    }
+
     fn cohort(&mut self) -> Option<u32> {
         self.cohort
     }
@@ -89,14 +106,23 @@ impl Request for Kind {
 
 fn any_kind() -> impl Strategy<Value = Kind> {
     let cohort = prop::option::of(any::<u32>());
-    (0_usize..4, any::<bool>(), prop::bool::weighted(0.1), cohort).prop_map(
-        |(criticality, retry, health_check, cohort)| Kind {
-            criticality,
-            retry,
-            health_check,
-            cohort,
-        },
+    let health_check = prop::bool::weighted(0.1);
+    (
+        0_usize..4,
+        any::<bool>(),
+        health_check,
+        any::<bool>(),
+        cohort,
     )
+        .prop_map(
+            |(criticality, retry, health_check, has_body, cohort)| Kind {
+                criticality,
+                retry,
+                health_check,
+                has_body,
+                cohort,
+            },
+        )
 }
 
 fn any_outcome() -> impl Strategy<Value = Outcome> {
@@ -121,7 +147,10 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (any::<Index>(), upstream.clone(), any_kind())
             .prop_map(|(engine, upstream, kind)| Step::Admit { engine, upstream, kind }),
-        5 => any::<Index>().prop_map(Step::Respond),
+        5 => any::<Index>().prop_map(Step::Start),
+        8 => (any::<Index>(), any_outcome()).prop_map(|(index, outcome)| Step::Respond(index, outcome)),
+        3 => any::<Index>().prop_map(Step::FirstByte),
+        1 => any::<Index>().prop_map(Step::Upgrade),
         15 => (any::<Index>(), any_outcome()).prop_map(|(index, outcome)| Step::Complete(index, outcome)),
         5 => any::<Index>().prop_map(Step::Tick),
         5 => Just(Step::TickAll),
@@ -130,7 +159,7 @@ fn any_step() -> impl Strategy<Value = Step> {
                 Step::Round { upstream, requests, outcome, pass: millis * 1_000_000 }
             }),
         1 => prop::option::weighted(0.8, any::<Index>()).prop_map(Step::Lead),
-        1 => (0_usize..4).prop_map(Step::Push),
+        1 => (0..CONFIGS.len()).prop_map(Step::Push),
         1 => (any::<Index>(), upstream, prop_oneof![0_u32..5, any::<u32>()])
             .prop_map(|(engine, upstream, endpoints)| Step::Endpoints(engine, upstream, endpoints)),
         15 => (0_u64..200_000_000).prop_map(Step::Pass),

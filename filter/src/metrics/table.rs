@@ -87,8 +87,15 @@ const TRIPS: [&str; TripReason::ALL.len()] = {
     [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
 };
 const LAWS: [&str; LimitReason::ALL.len()] = {
-    let [a, b, c, d, e] = LimitReason::ALL;
-    [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
+    let [a, b, c, d, e, f] = LimitReason::ALL;
+    [
+        a.as_str(),
+        b.as_str(),
+        c.as_str(),
+        d.as_str(),
+        e.as_str(),
+        f.as_str(),
+    ]
 };
 const FAULTS: [&str; Fault::ALL.len()] = {
     let [a, b, c, d, e, f, g, h] = Fault::ALL;
@@ -167,7 +174,7 @@ pub const EXEMPT: Metric = counter(
 pub const OUTCOMES_TOTAL: Metric = labelled(
     counter(
         "outcomes_total",
-        "Completed requests by what they say about the upstream; `stale` began before the breaker's last transition.",
+        "Requests by what they say about the upstream. A success is heard with its headers: a response that breaks off later counts as a `failure` too. `stale` began before the breaker's last transition.",
     ),
     "outcome",
     &[
@@ -245,7 +252,7 @@ pub const TRIP_REASONS: Metric = labelled(
 pub const LIMIT_REASONS: Metric = labelled(
     counter(
         "limit_changes_total",
-        "How often another law began to rule the concurrency limit: `burst` (no queue stands), `knee` (one does), `load_failures` (failures that load causes), `bounds` (the policy's), `warm_up`.",
+        "How often another law began to rule the concurrency limit: `burst` (no queue stands), `knee` (one does), `load_failures` (failures that load causes), `bounds` (the policy's), `objective_unreachable` (no shedding makes most answers be in time, so none is shed for it), `warm_up`.",
     ),
     "reason",
     &LAWS,

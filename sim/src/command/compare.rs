@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use serde_json::json;
 use tidegate_sim::compare::{Comparison, Outcome, page, table, verdict};
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::contender::Kind;
 use tidegate_sim::limits::{FILE, Judged, Limits, Standing};
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::targets::Targets;
@@ -50,12 +50,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let known = Scenario::read_folder(&scenario::folder())?;
     let scenarios = chosen("scenario", &options.scenarios, &known, |s| &s.name)?;
-    let contenders = chosen(
-        "contender",
-        &options.contenders,
-        &contender::all(),
-        |kind| kind.name,
-    )?;
+    let contenders = super::contenders(&options.contenders)?;
     let targets = Targets::read()?;
     let names: BTreeSet<&str> = known.iter().map(|s| s.name.as_str()).collect();
     let (limits, page) = Limits::read(&names, targets.comparison)?;
@@ -139,7 +134,7 @@ fn write_json(folder: &Path, comparison: &Comparison, verdicts: &[Judged]) -> Re
     let contenders: Vec<_> = comparison
         .contenders
         .iter()
-        .map(|kind| json!({"name": kind.name, "title": kind.title, "is_tuned": kind.is_tuned}))
+        .map(|kind| json!({"name": kind.name, "title": kind.title, "is_tuned": kind.is_tuned()}))
         .collect();
     let verdicts: Vec<_> = verdicts
         .iter()

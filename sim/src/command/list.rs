@@ -22,7 +22,7 @@ pub(crate) fn run(_options: &Options) -> Result<ExitCode> {
         println!("{:<28} {}{place}", scenario.name, scenario.title);
     }
     println!();
-    for kind in contender::all() {
+    for kind in contender::known() {
         println!("{:<28} {}", kind.name, kind.title);
     }
     Ok(ExitCode::SUCCESS)

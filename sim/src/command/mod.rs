@@ -6,6 +6,7 @@ pub(crate) mod list;
 pub(crate) mod run;
 pub(crate) mod sweep;
 
+mod accept;
 mod jobs;
 
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(crate) fn scenario(name: &str) -> Result<Scenario> {
 
 /// A contender by its name.
 pub(crate) fn contender(name: &str) -> Result<Kind> {
-    let known = contender::all();
+    let known = contender::known();
     if let Some(kind) = known.iter().find(|kind| kind.name == name) {
         return Ok(*kind);
     }
@@ -38,6 +39,14 @@ pub(crate) fn contender(name: &str) -> Result<Kind> {
         "contender: found {name}, expected one of: {}",
         names.join(", ")
     )
+}
+
+/// Contenders by their names; `all` of them are those that compete, and no bounds.
+fn contenders(names: &[String]) -> Result<Vec<Kind>> {
+    let chosen = chosen("contender", names, &contender::known(), |kind| kind.name)?;
+    let is_named = |kind: &Kind| names.iter().any(|name| name == kind.name);
+    let is_wanted = |kind: &Kind| !kind.is_bound() || is_named(kind);
+    Ok(chosen.into_iter().filter(is_wanted).collect())
 }
 
 /// Those of `known` that are named, in their own order.

@@ -1,4 +1,4 @@
-//! `sweep`: random services and stories with every contender that nobody tuned.
+//! `sweep`: random services and stories with every contender that nobody tuned. With `--accept` see [`super::accept`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,15 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
+use tidegate_sim::acceptance;
 use tidegate_sim::compare::OURS;
 use tidegate_sim::contender::{self, Kind};
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Played, Proxies, Standing, behind, standing};
-use tidegate_sim::targets::{self, Found, Targets};
+use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, behind, labels, standing};
+use tidegate_sim::targets::{self, Found, Targets, Verdict};
 use tidegate_sim::world;
 
-use super::{chosen, jobs};
+use super::{accept, jobs};
 
 /// So many stories are shown in which we are furthest behind ...
 const FURTHEST: usize = 10;
@@ -24,27 +25,38 @@ const LOWEST: usize = 5;
 /// Plays random services and stories: are the laws fitted to the scenarios that somebody wrote?
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
+    /// Play what nobody could choose: 400 stories of a seed that follows from the files of `core/src`.
+    #[arg(long, conflicts_with_all = ["stories", "first", "seed", "proxies", "check"])]
+    accept: bool,
     /// How many stories.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     stories: u32,
     /// Number of the first story.
     #[arg(long, default_value_t = 0)]
     first: u32,
-    /// What stories are drawn from.
-    #[arg(long, default_value_t = 1)]
+    /// What stories are drawn from, below 1,000.
+    #[arg(long, default_value_t = 1, value_parser = development_seed)]
     seed: u64,
-    /// Contenders by name, separated by commas, or `all`; without it every one that nobody tuned.
+    /// Contenders by name, separated by commas, or `all`; without it every one that nobody tuned, and with `--accept`
+    /// Tidegate and no protection.
     #[arg(long, value_delimiter = ',')]
-    contenders: Vec<String>,
+    pub(super) contenders: Vec<String>,
     /// Proxies and endpoints.
     #[arg(long, value_enum, default_value_t = Count::One)]
     proxies: Count,
+    /// What stories are made of.
+    #[arg(long, value_enum, default_value_t = Made::Classic)]
+    axes: Made,
     /// Threads; the result does not depend on them.
     #[arg(long, default_value_t = 2)]
-    threads: usize,
-    /// Folder for `sweep.json` and the stories as files.
-    #[arg(long, default_value = "out/sim-sweep")]
-    out: PathBuf,
+    pub(super) threads: usize,
+    /// Folder for the scores as JSON and the stories as files.
+    #[arg(
+        long,
+        default_value = "out/sim-sweep",
+        default_value_if("accept", "true", "out/sim-sweep-accept")
+    )]
+    pub(super) out: PathBuf,
     /// Hold it against `[sweep]` of `sim/targets.toml`, and end with a failure when that is missed.
     #[arg(long)]
     check: bool,
@@ -55,38 +67,60 @@ pub(crate) struct Options {
 enum Count {
     /// One proxy and one endpoint.
     One,
-    /// 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints.
+    /// 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints; of all axes 1 to 20, and 1 to 8.
     Some,
 }
 
+/// [`Axes`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Made {
+    /// Size, pace, objective, load, incident, workers and retries.
+    Classic,
+    /// And bodies, uploads, stalls, crowds and callers that are worth nothing.
+    All,
+}
+
+/// A seed to develop with.
+fn development_seed(text: &str) -> Result<u64> {
+    let seed = text.parse()?;
+    if seed >= acceptance::FIRST_SEED {
+        bail!(
+            "expected a seed below {}: from there on they are for acceptance, and `--accept` takes the one that follows \
+             from core/src",
+            acceptance::FIRST_SEED
+        );
+    }
+    Ok(seed)
+}
+
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    if options.accept {
+        return accept::run(options);
+    }
     let contenders = contenders(&options.contenders)?;
     let bounds = bounds(options, &contenders)?;
     let stories = stories(options)?;
     let folder = options.out.join("stories");
-    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-    for story in &stories {
-        let path = folder.join(format!("{}.toml", story.name));
-        save(&path, story.text()?.as_bytes())?;
-    }
+    save_stories(&folder, &stories)?;
     let played = play(&stories, &contenders, options.threads)?;
     write_json(options, &played)?;
     let standings = standing::standings(&played);
     println!("{}", standing::text(&standings));
-    show(&played);
+    show(&of_rivals(&played, &contenders));
     println!(
         "to play one again: make sim ARGS=\"run {}/NAME.toml\"",
         folder.display()
     );
+    let standings = standing::standings(&of_rivals(&played, &contenders));
     Ok(bounds.map_or(ExitCode::SUCCESS, |bounds| check(bounds, &standings)))
 }
 
 fn contenders(names: &[String]) -> Result<Vec<Kind>> {
-    let all = contender::all();
     if names.is_empty() {
-        return Ok(all.into_iter().filter(|kind| !kind.is_tuned).collect());
+        let all = contender::all().into_iter();
+        return Ok(all.filter(|kind| !kind.is_tuned()).collect());
     }
-    chosen("contender", names, &all, |kind| kind.name)
+    super::contenders(names)
 }
 
 /// What the sweep is held against, where that is asked for; found out before anything is played.
@@ -94,7 +128,8 @@ fn bounds(options: &Options, contenders: &[Kind]) -> Result<Option<targets::Swee
     if !options.check {
         return Ok(None);
     }
-    if contenders.len() < 2 || !contenders.iter().any(|kind| kind.name == OURS) {
+    let rivals = contenders.iter().filter(|kind| !kind.is_bound());
+    if rivals.count() < 2 || !contenders.iter().any(|kind| kind.name == OURS) {
         bail!("contenders: to check, expected {OURS} and at least one other");
     }
     let bounds = Targets::read()?.sweep;
@@ -110,11 +145,30 @@ fn stories(options: &Options) -> Result<Vec<Scenario>> {
         bail!("first: found {}, which leaves no numbers", options.first);
     };
     let numbers = options.first..end;
-    let drawn = numbers.map(|number| sweep::story(options.seed, number, proxies));
+    let axes = match options.axes {
+        Made::Classic => Axes::Classic,
+        Made::All => Axes::All,
+    };
+    let drawn = numbers.map(|number| sweep::story_of(axes, options.seed, number, proxies));
     Ok(drawn.collect())
 }
 
-fn play(stories: &[Scenario], contenders: &[Kind], threads: usize) -> Result<Vec<Played>> {
+/// Writes each story as a scenario's file.
+pub(super) fn save_stories(folder: &Path, stories: &[Scenario]) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    for story in stories {
+        let path = folder.join(format!("{}.toml", story.name));
+        save(&path, story.text()?.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Plays every story with every contender.
+pub(super) fn play(
+    stories: &[Scenario],
+    contenders: &[Kind],
+    threads: usize,
+) -> Result<Vec<Played>> {
     let jobs = jobs::all(stories, contenders, 1);
     let scores = jobs::play(&jobs, threads, |job| {
         let run = world::play(job.scenario, job.contender);
@@ -124,13 +178,34 @@ fn play(stories: &[Scenario], contenders: &[Kind], threads: usize) -> Result<Vec
     let of_each = scores.chunks(contenders.len().max(1));
     let played = stories.iter().zip(of_each).map(|(story, scores)| {
         let scores = scores.iter().copied();
-        Played::of(&story.name, &story.title, scores)
+        Played::of(&story.name, &story.title, scores).on(story)
     });
     Ok(played.collect())
 }
 
-/// The stories to look at.
+/// The stories without the scores of bounds, which nobody has to be ahead of; with them where nobody else played.
+fn of_rivals(played: &[Played], contenders: &[Kind]) -> Vec<Played> {
+    let is_other = |kind: &&Kind| kind.name != OURS && !kind.is_bound();
+    let mut played = played.to_vec();
+    if contenders.iter().any(|kind| is_other(&kind)) {
+        for bound in contenders.iter().filter(|kind| kind.is_bound()) {
+            for story in &mut played {
+                story.scores.remove(bound.name);
+            }
+        }
+    }
+    played
+}
+
+/// How we do on each axis, and the stories to look at.
 fn show(played: &[Played]) {
+    println!("{}", labels::text(&labels::axes(played)));
+    if let Some((one, gap)) = labels::worst_calm(played) {
+        println!(
+            "nothing overloaded: behind `none` by {gap:.3} at most, in {}\n",
+            one.name
+        );
+    }
     let furthest = behind::furthest(played, FURTHEST);
     if !furthest.is_empty() {
         println!("furthest behind\n{}", behind::text(&furthest));
@@ -151,7 +226,12 @@ fn check(bounds: targets::Sweep, standings: &[Standing]) -> ExitCode {
         best_other: other.map_or(("nobody", f64::NAN), |one| (one.contender, one.mean)),
         below_seven_tenths: ours.map_or(f64::NAN, |one| one.bad),
     });
-    for verdict in &verdicts {
+    closing(&verdicts)
+}
+
+/// Prints the verdicts and their count; a failure where a bound is missed.
+pub(super) fn closing(verdicts: &[Verdict]) -> ExitCode {
+    for verdict in verdicts {
         let word = if verdict.is_met { "passed" } else { "FAILED" };
         println!("{word}  {}: {}", verdict.target, verdict.found);
     }
@@ -176,6 +256,57 @@ fn write_json(options: &Options, played: &[Played]) -> Result<()> {
     )
 }
 
-fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from([&["sweep"], args].concat())
+    }
+
+    #[test]
+    fn seeds_from_1000_on_are_for_acceptance() {
+        assert_eq!(parse(&["--seed", "999"]).unwrap().seed, 999);
+        let error = parse(&["--seed", "1000"]).unwrap_err().to_string();
+        assert!(error.contains("expected a seed below 1000"), "{error}");
+        assert!(error.contains("--accept"), "{error}");
+    }
+
+    #[test]
+    fn nobody_chooses_what_is_played_for_acceptance() {
+        let options = parse(&["--accept"]).unwrap();
+        assert_eq!(options.out, Path::new("out/sim-sweep-accept"));
+        assert_eq!(parse(&[]).unwrap().out, Path::new("out/sim-sweep"));
+        for choice in ["--seed", "--first", "--stories"] {
+            assert!(parse(&["--accept", choice, "7"]).is_err(), "{choice}");
+        }
+        assert!(parse(&["--accept", "--proxies", "some"]).is_err());
+    }
+
+    #[test]
+    fn a_bound_is_nobody_to_be_ahead_of() {
+        let kinds = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            contenders(&names).unwrap()
+        };
+        let played = [Played::of(
+            "a",
+            "t",
+            [(OURS, 0.9), ("none", 0.5), ("best-static", 1.0)],
+        )];
+        let others = |names: &[&str]| {
+            let left = of_rivals(&played, &kinds(names));
+            left[0].scores.len()
+        };
+        assert_eq!(others(&[OURS, "none", "best-static"]), 2);
+        assert_eq!(others(&[OURS, "best-static"]), 3, "asked for alone");
+        let all = kinds(&["all"]);
+        assert!(!all.iter().any(Kind::is_bound));
+        let named = kinds(&["all", "best-static"]);
+        assert_eq!(named.len(), all.len() + 1);
+    }
 }

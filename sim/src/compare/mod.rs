@@ -119,7 +119,7 @@ impl Comparison {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::contender::{ContenderError, Made};
+    use crate::contender::{ContenderError, Made, Make};
 
     fn never(_scenario: &Scenario, _seed: u64) -> Made {
         Err(ContenderError {
@@ -133,8 +133,11 @@ pub(crate) mod tests {
         Kind {
             name,
             title: name,
-            is_tuned,
-            make: never,
+            make: if is_tuned {
+                Make::Tuned(never)
+            } else {
+                Make::Published(never)
+            },
         }
     }
 

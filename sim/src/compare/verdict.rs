@@ -1,7 +1,7 @@
 //! A comparison against the targets and the limits, and who the rivals to beat are.
 
 use super::{Comparison, OURS};
-use crate::contender::Kind;
+use crate::contender::{Kind, Make};
 use crate::limits::row::{self, Row, Scores};
 use crate::limits::{self, Held, Judged, Limits};
 use crate::scenario::Measure;
@@ -60,10 +60,11 @@ fn against_rivals(comparison: &Comparison, scenario: &str, bar: Bar<'_>) -> Vec<
 #[must_use]
 pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<Gap> {
     let scored = |kind: &Kind| {
+        let role = role(kind)?;
         let score = comparison.median(scenario, kind.name, Measure::Score)?;
         Some(Score {
             contender: kind.name.to_owned(),
-            kind: role(kind),
+            kind: role,
             score,
         })
     };
@@ -73,13 +74,15 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
     targets.comparison.gaps(&scores)
 }
 
-fn role(kind: &Kind) -> targets::Kind {
+/// None for a bound, which nobody has to reach.
+fn role(kind: &Kind) -> Option<targets::Kind> {
     if kind.name == OURS {
-        targets::Kind::Ours
-    } else if kind.is_tuned {
-        targets::Kind::Tuned
-    } else {
-        targets::Kind::Untuned
+        return Some(targets::Kind::Ours);
+    }
+    match kind.make {
+        Make::Published(_) => Some(targets::Kind::Untuned),
+        Make::Tuned(_) => Some(targets::Kind::Tuned),
+        Make::Hindsight(_) => None,
     }
 }
 
@@ -88,7 +91,8 @@ fn role(kind: &Kind) -> targets::Kind {
 #[must_use]
 pub fn best(comparison: &Comparison, scenario: &str, is_tuned: bool) -> Option<&'static str> {
     let rivals = comparison.contenders.iter().rev();
-    let rivals = rivals.filter(|kind| kind.name != OURS && kind.is_tuned == is_tuned);
+    let is_rival = |kind: &&Kind| kind.name != OURS && !kind.is_bound();
+    let rivals = rivals.filter(|kind| is_rival(kind) && kind.is_tuned() == is_tuned);
     let scored = rivals.filter_map(|kind| {
         let score = comparison.median(scenario, kind.name, Measure::Score)?;
         Some((kind.name, score))

@@ -6,6 +6,11 @@
 //! testbed's server and the simulated world act it out, the oracle in
 //! [`crate::oracle`] computes with it.
 
+mod body;
+mod capacity;
+pub(crate) mod check;
+mod crowding;
+mod pauses;
 mod service;
 
 use std::collections::BTreeMap;
@@ -13,6 +18,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use body::{Body, Headers};
+pub use crowding::{Connections, Contention};
+pub use pauses::{PauseClock, Pauses};
 pub use service::ServiceTime;
 
 /// What an upstream does with requests at one moment.
@@ -23,10 +31,31 @@ pub struct Behaviour {
     pub endpoints: u32,
     /// Requests that an endpoint serves at the same time; the others wait in order of arrival.
     pub slots: u32,
-    /// How long a request holds its slot.
+    /// How long the work of a request takes; it holds its slot for this time, and for its body where that says so.
     pub service: ServiceTime,
     /// Service times of single paths, in place of `service`.
     pub paths: BTreeMap<String, ServiceTime>,
+    /// Body of the responses 200; none: they end with their headers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<Body>,
+    /// Bodies of single paths, in place of `body`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bodies: BTreeMap<String, Body>,
+    /// When the headers of responses are sent.
+    #[serde(skip_serializing_if = "Headers::is_default")]
+    pub headers: Headers,
+    /// Paths that always fail, at once and without a slot, with this status.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub failing: BTreeMap<String, u16>,
+    /// Stalls of a whole endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<Pauses>,
+    /// How requests in slots slow each other down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
+    /// Bound of the requests that are accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
     /// Bound of the waiting line; none: it grows without end.
     pub queue: Option<QueueBound>,
     /// Whether it answers at all.
@@ -50,6 +79,13 @@ impl Default for Behaviour {
                 sigma: 0.5,
             },
             paths: BTreeMap::new(),
+            body: None,
+            bodies: BTreeMap::new(),
+            headers: Headers::AfterWork,
+            failing: BTreeMap::new(),
+            pauses: None,
+            contention: None,
+            connections: None,
             queue: None,
             mode: Mode::Serve,
             errors: None,
@@ -155,6 +191,14 @@ pub struct Change {
     pub delay: Option<Delay>,
     /// New bound of the waiting line.
     pub queue: Option<QueueBound>,
+    /// New body of the responses.
+    pub body: Option<Body>,
+    /// New paths that always fail, in place of those before; an empty table ends them.
+    pub failing: Option<BTreeMap<String, u16>>,
+    /// New stalls; a length of 0 ends them.
+    pub pauses: Option<Pauses>,
+    /// New contention; a slope of 0 ends it.
+    pub contention: Option<Contention>,
 }
 
 impl Change {
@@ -178,10 +222,16 @@ impl Change {
 }
 
 impl Behaviour {
-    /// How long a request for `path` holds its slot.
+    /// How long the work of a request for `path` takes.
     #[must_use]
     pub fn service_for(&self, path: &str) -> &ServiceTime {
         self.paths.get(path).unwrap_or(&self.service)
+    }
+
+    /// The body of a response to a request for `path`.
+    #[must_use]
+    pub fn body_for(&self, path: &str) -> Option<&Body> {
+        self.bodies.get(path).or(self.body.as_ref())
     }
 
     /// Takes over the fields that `change` names.
@@ -194,6 +244,10 @@ impl Behaviour {
             errors,
             delay,
             queue,
+            body,
+            failing,
+            pauses,
+            contention,
         } = change.clone();
         self.endpoints = endpoints.unwrap_or(self.endpoints);
         self.slots = slots.unwrap_or(self.slots);
@@ -201,21 +255,15 @@ impl Behaviour {
         self.errors = errors.or(self.errors);
         self.delay = delay.or(self.delay);
         self.queue = queue.or(self.queue);
+        self.body = body.or(self.body);
+        self.pauses = pauses.or(self.pauses);
+        self.contention = contention.or(self.contention);
+        if let Some(failing) = failing {
+            self.failing = failing;
+        }
         if let Some(service) = service {
             self.service = service;
         }
-    }
-
-    /// Slots of all endpoints together.
-    #[must_use]
-    pub fn all_slots(&self) -> f64 {
-        f64::from(self.slots) * f64::from(self.endpoints)
-    }
-
-    /// Requests a second that all slots together serve, for the plain service time.
-    #[must_use]
-    pub fn capacity(&self) -> f64 {
-        self.all_slots() / self.service.mean().as_secs_f64()
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
 use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
@@ -30,8 +30,7 @@ use crate::scenario::Scenario;
 pub(super) const KIND: Kind = Kind {
     name: "adaptive-concurrency",
     title: "Envoy adaptive_concurrency",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const MIN_LIMIT: f64 = 3.0;

@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::{Failure, Instant, Outcome};
 
 use super::rolling::{Counts, Rolling};
-use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
@@ -25,8 +25,7 @@ use crate::scenario::Scenario;
 pub(super) const KIND: Kind = Kind {
     name: "admission-control",
     title: "Envoy admission_control",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const WINDOW: Duration = Duration::from_secs(30);

@@ -12,15 +12,14 @@
 use std::time::Duration;
 
 use super::limiter::{Limit, Limiter, Sample};
-use crate::contender::{Kind, Made};
+use crate::contender::{Kind, Made, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.
 pub(super) const KIND: Kind = Kind {
     name: "aimd",
     title: "AIMD (Netflix AIMDLimit)",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const MIN_LIMIT: f64 = 20.0;

@@ -13,15 +13,14 @@ use tidegate_core::Instant;
 
 use super::adaptive_concurrency::Gradient;
 use super::admission_control::AdmissionControl;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
 use crate::scenario::Scenario;
 
 /// How it is had.
 pub(super) const KIND: Kind = Kind {
     name: "both",
     title: "Envoy admission_control and adaptive_concurrency",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 fn make(scenario: &Scenario, seed: u64) -> Made {

@@ -27,7 +27,7 @@ use super::limiter::{self, Limit};
 use super::priority::{self, Histogram};
 use super::vegas::Vegas;
 use super::windowed::Windowed;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
 use crate::number;
 use crate::scenario::Scenario;
 
@@ -35,8 +35,7 @@ use crate::scenario::Scenario;
 pub(super) const KIND: Kind = Kind {
     name: "cinnamon",
     title: "PID shedder (Cinnamon-like)",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const INTERVAL: Duration = Duration::from_millis(500);

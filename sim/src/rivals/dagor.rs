@@ -20,15 +20,14 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::priority::{self, Histogram};
-use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
 use crate::scenario::Scenario;
 
 /// How it is had.
 pub(super) const KIND: Kind = Kind {
     name: "dagor",
     title: "DAGOR-like priority cut-off",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const WINDOW: Duration = Duration::from_secs(1);

@@ -16,15 +16,14 @@
 
 use super::limiter::{Limit, Limiter, Sample};
 use super::windowed::Windowed;
-use crate::contender::{Kind, Made};
+use crate::contender::{Kind, Made, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.
 pub(super) const KIND: Kind = Kind {
     name: "gradient2",
     title: "Gradient2 (Netflix Gradient2Limit)",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const MIN_LIMIT: f64 = 20.0;

@@ -21,15 +21,14 @@ use std::time::Duration;
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Note, RequestId, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, RequestId, Verdict, View};
 use crate::scenario::Scenario;
 
 /// How it is had.
 pub(super) const KIND: Kind = Kind {
     name: "hystrix",
     title: "Hystrix-like breaker",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const WINDOW: Duration = Duration::from_secs(10);

@@ -8,7 +8,8 @@
 //!
 //! Edges: the library leaves it to its user what a *drop* is. Here it is whatever a caller would call a loss:
 //! a failure, an overload signal, or a caller that went away because its deadline passed. What is ignored by
-//! the upstream's own account (a client error) is no sample.
+//! the upstream's own account (a client error) is no sample, and neither is a response that its caller ended itself:
+//! the library's gRPC server interceptor ignores a call that is cancelled.
 
 use std::time::Duration;
 
@@ -55,6 +56,7 @@ impl<L: Limit> Limiter<L> {
 pub(super) fn sample(done: &Done, now: Instant) -> Option<Sample> {
     let is_drop = match done.outcome {
         Outcome::Success => false,
+        Outcome::Cancelled if done.is_answered => return None,
         Outcome::Failure(_) | Outcome::Overload { .. } | Outcome::Cancelled => true,
         Outcome::Ignored => return None,
     };

@@ -27,7 +27,7 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Note, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, Verdict, View};
 use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
@@ -36,8 +36,7 @@ use crate::scenario::Scenario;
 pub(super) const KIND: Kind = Kind {
     name: "linkerd",
     title: "Linkerd unified breaker",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const MAX_CONSECUTIVE_FAILURES: u32 = 7;

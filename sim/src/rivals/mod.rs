@@ -2,11 +2,15 @@
 //!
 //! Each file names its source, its formula and its parameters, which are the published defaults: nobody tuned
 //! them, save where [`Kind::is_tuned`] says so. What several share stands beside them: concurrency limits
-//! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`).
+//! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`). Bounds are no rivals:
+//! they know the story, and only say how far one could get.
 
 mod adaptive_concurrency;
 mod admission_control;
+mod admission_control_upstream;
 mod aimd;
+mod bbr;
+mod best_static;
 mod both;
 mod cinnamon;
 mod dagor;
@@ -17,6 +21,7 @@ mod linkerd;
 mod none;
 mod outlier;
 mod priority;
+mod protego;
 mod rolling;
 mod static_limit;
 #[cfg(test)]
@@ -35,13 +40,19 @@ pub const RIVALS: &[Kind] = &[
     outlier::KIND,
     adaptive_concurrency::KIND,
     admission_control::KIND,
+    admission_control_upstream::KIND,
     both::KIND,
     aimd::KIND,
     vegas::KIND,
     vegas::WINDOWED,
     gradient2::KIND,
+    bbr::KIND,
+    protego::KIND,
     cinnamon::KIND,
     dagor::KIND,
     hystrix::KIND,
     linkerd::KIND,
 ];
+
+/// What is no rival: it knows how the story goes.
+pub const BOUNDS: &[Kind] = &[best_static::KIND];

@@ -2,15 +2,14 @@
 
 use tidegate_core::Instant;
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
 use crate::scenario::Scenario;
 
 /// How it is had.
 pub(super) const KIND: Kind = Kind {
     name: "none",
     title: "no protection",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 struct Unprotected;

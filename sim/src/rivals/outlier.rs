@@ -18,15 +18,14 @@ use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome, Phase};
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Note, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, Verdict, View};
 use crate::scenario::Scenario;
 
 /// How it is had.
 pub(super) const KIND: Kind = Kind {
     name: "outlier",
     title: "Envoy outlier detection",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const CONSECUTIVE_5XX: u32 = 5;

@@ -9,31 +9,28 @@
 //! <https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/circuit_breaker.proto>.
 
 use super::limiter::{Limit, Limiter, Sample};
-use crate::contender::{Kind, Made};
+use crate::contender::{Contender, Kind, Made, Make};
 use crate::scenario::Scenario;
 
 /// Envoy's defaults.
 pub(super) const DEFAULT: Kind = Kind {
     name: "static-default",
     title: "Envoy circuit breakers, default 1,024",
-    is_tuned: false,
-    make: make_default,
+    make: Make::Published(make_default),
 };
 
 /// Set by somebody who knows the capacity.
 pub(super) const TUNED: Kind = Kind {
     name: "static-tuned",
     title: "Envoy circuit breakers, tuned to 32 requests",
-    is_tuned: true,
-    make: make_tuned,
+    make: Make::Tuned(make_tuned),
 };
 
 /// The same where a request needs a connection to itself.
 pub(super) const TUNED_HTTP1: Kind = Kind {
     name: "static-tuned-http1",
     title: "Envoy circuit breakers, tuned to 32 and 32 pending",
-    is_tuned: true,
-    make: make_tuned_http1,
+    make: Make::Tuned(make_tuned_http1),
 };
 
 const DEFAULT_REQUESTS: f64 = 1_024.0;
@@ -57,6 +54,11 @@ fn make(scenario: &Scenario, requests: f64) -> Limiter<Static> {
     Limiter::new(limits.collect())
 }
 
+/// Such a limit as a contender.
+pub(super) fn fixed(scenario: &Scenario, requests: f64) -> Box<dyn Contender> {
+    Box::new(make(scenario, requests))
+}
+
 fn make_default(scenario: &Scenario, _seed: u64) -> Made {
     Ok(Box::new(make(scenario, DEFAULT_REQUESTS)))
 }
@@ -75,7 +77,7 @@ mod tests {
 
     use super::super::trial::first_ask;
     use super::*;
-    use crate::contender::{Ask, Contender, Verdict};
+    use crate::contender::{Ask, Verdict};
 
     #[test]
     fn refuses_what_would_exceed_the_number() {

@@ -23,6 +23,7 @@ pub(super) const fn first_ask() -> Ask<'static> {
         attempt: 1,
         endpoints: 1,
         in_flight: 0,
+        has_body: false,
     }
 }
 
@@ -34,6 +35,7 @@ pub(super) const fn done(outcome: Outcome, latency_ms: u64) -> Done {
         upstream: 0,
         endpoint: 0,
         outcome,
+        is_answered: !matches!(outcome, Outcome::Cancelled),
         latency: Duration::from_millis(latency_ms),
         waited: None,
         in_flight_before: 1,

@@ -21,7 +21,7 @@ use rand::{Rng, SeedableRng};
 
 use super::limiter::{Limit, Limiter, Sample};
 use super::windowed::Windowed;
-use crate::contender::{Kind, Made};
+use crate::contender::{Kind, Made, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
@@ -29,16 +29,14 @@ use crate::scenario::Scenario;
 pub(super) const KIND: Kind = Kind {
     name: "vegas",
     title: "Vegas (Netflix VegasLimit)",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 /// Behind the library's windows of a second.
 pub(super) const WINDOWED: Kind = Kind {
     name: "vegas-windowed",
     title: "Vegas in windows of 1 s (Netflix WindowedLimit)",
-    is_tuned: false,
-    make: make_windowed,
+    make: Make::Published(make_windowed),
 };
 
 const INITIAL_LIMIT: f64 = 20.0;

@@ -122,6 +122,12 @@ impl Scenario {
         }
         share_faults(&format!("{path}.criticality"), &client.criticality, faults);
         share_faults(&format!("{path}.paths"), &client.paths, faults);
+        faults.extend(
+            client
+                .faults_of_conduct(self.slo.until)
+                .into_iter()
+                .map(|fault| format!("{path}.{fault}")),
+        );
     }
 }
 
@@ -186,6 +192,12 @@ fn behaviour_faults(path: &str, behaviour: &Behaviour, faults: &mut Vec<String>)
     faults.extend(
         laws.filter_map(|law| law.fault())
             .map(|fault| format!("{path}: service: {fault}")),
+    );
+    let of_responses = behaviour.faults();
+    faults.extend(
+        of_responses
+            .into_iter()
+            .map(|fault| format!("{path}: {fault}")),
     );
     let shares = [
         behaviour.errors.map(|e| e.share),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::STANDARD_UPSTREAM;
+use super::{Quota, STANDARD_UPSTREAM};
+use crate::profile::ServiceTime;
 
 /// One stream of requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +23,8 @@ pub struct ClientProfile {
     /// Short spikes on top of `load`.
     #[serde(default)]
     pub bursts: Option<Bursts>,
-    /// The caller gives up an attempt after this time.
+    /// The caller gives up an attempt after this time, its upload included, unless the moment has come that
+    /// [`super::Slo::until`] names.
     #[serde(default = "one_second", with = "humantime_serde")]
     pub deadline: Duration,
     /// What the caller does about a failed attempt.
@@ -34,6 +36,16 @@ pub struct ClientProfile {
     /// Share of each path; empty: `/`.
     #[serde(default)]
     pub paths: BTreeMap<String, f64>,
+    /// Body of its requests; none: they are complete with their headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload: Option<Upload>,
+    /// The caller ends a response itself, as a good one, so long after the moment that [`super::Slo::until`] names;
+    /// none: it reads to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads_for: Option<ServiceTime>,
+    /// What the service grants this client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<Quota>,
 }
 
 fn standard_upstream_name() -> String {
@@ -85,6 +97,18 @@ pub struct Bursts {
     pub length: Duration,
     /// Rate within a spike, as a multiple of the upstream's capacity at the start.
     pub x: f64,
+}
+
+/// The body of a client's requests. The headers are sent at once; the upstream begins its work when the last byte
+/// has come.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upload {
+    /// From the headers to the last byte, of those that end.
+    pub duration: ServiceTime,
+    /// Share of uploads that never end, 0..=1; their callers give up at the deadline.
+    #[serde(default)]
+    pub stalled: f64,
 }
 
 /// What a caller does about a failed attempt.

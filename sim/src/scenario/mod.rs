@@ -8,10 +8,14 @@
 //! Rates are given as multiples of the upstream's capacity at the start
 //! (`x = 0.7`), because that is what makes a story portable between machines.
 
+mod capacity;
 mod check;
 mod client;
+mod conduct;
 mod expect;
 mod file;
+mod objective;
+mod quota;
 mod stage;
 mod upstream;
 
@@ -20,9 +24,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries};
+pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries, Upload};
 pub use expect::{Measure, Range};
 pub use file::{ScenarioError, folder};
+pub use objective::{Slo, Until};
+pub use quota::{Bucket, Quota};
 pub use stage::{Counting, Incident, Network};
 pub use upstream::{Balancing, Exception, Stages, TimedChange, UpstreamProfile};
 
@@ -93,26 +99,6 @@ fn standard_upstream() -> Vec<UpstreamProfile> {
 /// Name of the upstream of a scenario that names none.
 pub const STANDARD_UPSTREAM: &str = "main";
 
-/// Service level objective.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Slo {
-    /// An answer later than this is no good answer.
-    #[serde(with = "humantime_serde")]
-    pub latency: Duration,
-    /// Share of answers that must be in time, in (0, 1).
-    pub quantile: f64,
-}
-
-impl Default for Slo {
-    fn default() -> Self {
-        Self {
-            latency: Duration::from_millis(300),
-            quantile: 0.99,
-        }
-    }
-}
-
 /// A moment from which settling or recovering is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -168,28 +154,10 @@ impl Scenario {
         used.map(|(key, _)| key).collect()
     }
 
-    /// Requests a second that the upstream of `client` serves at the start, for the paths this client asks for.
-    #[must_use]
-    pub fn capacity_for(&self, client: &ClientProfile) -> f64 {
-        let Some(profile) = self.upstream(&client.upstream) else {
-            return 0.0;
-        };
-        let behaviour = &profile.behaviour;
-        if client.paths.is_empty() {
-            return behaviour.capacity();
-        }
-        let weight: f64 = client.paths.values().sum();
-        let work: f64 = client
-            .paths
-            .iter()
-            .map(|(path, share)| behaviour.service_for(path).mean().as_secs_f64() * share / weight)
-            .sum();
-        behaviour.all_slots() / work
-    }
-
     /// The same story told faster or slower: every time of the plot is multiplied by `factor`.
     ///
-    /// Service times, deadlines and the objective stay, so that the upstream is the same.
+    /// Service times, bodies, pauses, uploads, deadlines and the objective stay, so that upstream and callers are the
+    /// same.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {
         let scale = |time: &mut Duration| *time = time.mul_f64(factor);

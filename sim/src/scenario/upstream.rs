@@ -1,10 +1,13 @@
 //! The services behind the proxy, and what becomes of them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Behaviour, Change, Delay, Errors, Mode, QueueBound, ServiceTime};
+use crate::profile::{
+    Behaviour, Body, Change, Contention, Delay, Errors, Mode, Pauses, QueueBound, ServiceTime,
+};
 
 /// A service behind the proxy and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,6 +150,10 @@ struct FlatChange {
     errors: Option<Errors>,
     delay: Option<Delay>,
     queue: Option<QueueBound>,
+    body: Option<Body>,
+    failing: Option<BTreeMap<String, u16>>,
+    pauses: Option<Pauses>,
+    contention: Option<Contention>,
 }
 
 impl From<FlatChange> for TimedChange {
@@ -160,6 +167,10 @@ impl From<FlatChange> for TimedChange {
             errors,
             delay,
             queue,
+            body,
+            failing,
+            pauses,
+            contention,
         } = flat;
         Self {
             at,
@@ -171,6 +182,10 @@ impl From<FlatChange> for TimedChange {
                 errors,
                 delay,
                 queue,
+                body,
+                failing,
+                pauses,
+                contention,
             },
         }
     }

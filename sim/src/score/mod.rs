@@ -94,7 +94,7 @@ impl Figures {
             .map(|(record, verdict)| Judged {
                 record,
                 verdict,
-                good: record.is_good(scenario.slo.latency),
+                good: verdict.is_good(record, scenario.slo.latency),
             })
             .collect();
         let mut figures = Self {
@@ -271,7 +271,7 @@ const FALSE_SHED_WINDOW: Duration = Duration::from_millis(500);
 
 fn false_sheds(judged: &[Judged<'_>]) -> f64 {
     let mut windows: BTreeMap<u128, (f64, f64)> = BTreeMap::new();
-    for j in judged {
+    for j in judged.iter().filter(|j| !j.verdict.is_worthless) {
         let window = windows
             .entry(j.record.arrival.at.as_nanos() / FALSE_SHED_WINDOW.as_nanos())
             .or_default();

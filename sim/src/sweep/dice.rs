@@ -17,6 +17,11 @@ impl Dice {
         Self(rng::generator(seed, Purpose::Story(number)))
     }
 
+    /// Those of what the story has beyond that.
+    pub(super) fn of_axes(seed: u64, number: u32) -> Self {
+        Self(rng::generator(seed, Purpose::Axes(number)))
+    }
+
     /// A number in `low..high`, each as likely.
     pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * rng::unit(&mut self.0)
@@ -32,6 +37,22 @@ impl Dice {
         let index = rng::index(&mut self.0, others.len() + 1);
         let other = index.checked_sub(1).and_then(|index| others.get(index));
         other.copied().unwrap_or(first)
+    }
+
+    /// True with this chance.
+    pub(super) fn happens(&mut self, chance: f64) -> bool {
+        rng::unit(&mut self.0) < chance
+    }
+
+    /// `most` of some things at the most, each as likely, in the order in which they come.
+    pub(super) fn some_of<T: Copy>(&mut self, all: &[T], most: usize) -> Vec<T> {
+        let mut left: Vec<(usize, T)> = all.iter().copied().enumerate().collect();
+        let mut chosen = Vec::new();
+        for _ in 0..most.min(left.len()) {
+            chosen.push(left.swap_remove(rng::index(&mut self.0, left.len())));
+        }
+        chosen.sort_by_key(|(place, _)| *place);
+        chosen.into_iter().map(|(_, one)| one).collect()
     }
 
     /// The seed of a run; TOML has a place for it.

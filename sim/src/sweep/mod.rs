@@ -4,17 +4,22 @@
 //! deadline, load, incident, workers and retries of a story are drawn, from a seed and the story's number alone, so
 //! that the same stories come out everywhere. Each is a [`Scenario`] as any other, with times in whole milliseconds
 //! (service times: microseconds), so that its file tells all of it. What became of them is in [`standing`], where we
-//! were behind in [`behind`].
+//! were behind in [`behind`]. Stories of [`Axes::All`] have the same and up to three things more (bodies, uploads,
+//! stalls, crowds, callers that are worth nothing): which of them a story has, [`labels`] says of any scenario.
 //!
 //! Edges: a story with more proxies or endpoints is the one of the same number before one proxy, as far as slots can
 //! be divided; an endpoint has at least one.
 
 pub mod behind;
+pub mod labels;
 pub mod standing;
 
+mod callers;
 mod dice;
+mod extra;
 mod incident;
 mod load;
+mod responses;
 mod service;
 
 use std::collections::BTreeMap;
@@ -23,7 +28,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    Arrivals, ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, UpstreamProfile,
+    Arrivals, ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until,
+    UpstreamProfile,
 };
 use dice::Dice;
 use incident::Incident;
@@ -49,8 +55,19 @@ pub enum Proxies {
     /// One of each.
     #[default]
     One,
-    /// Drawn: 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints.
+    /// Drawn: 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints; of [`Axes::All`] 1 to 20 and 1 to 8.
     Some,
+}
+
+/// What stories are made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Axes {
+    /// Size, pace, objective, load, incident, workers and retries.
+    #[default]
+    Classic,
+    /// And what responses, requests, endpoints and callers can be like beyond that.
+    All,
 }
 
 /// What stands before a service, and over how many endpoints it is spread.
@@ -80,6 +97,19 @@ impl Spread {
         }
     }
 
+    /// The same with any number of proxies and endpoints.
+    fn of_all_axes(self, dice: &mut Dice, proxies: Proxies) -> Self {
+        let drawn = [20.5, 8.5].map(|most| dice::count(dice.scale(0.5, most)).max(1));
+        match (proxies, drawn) {
+            (Proxies::One, _) => self,
+            (Proxies::Some, [proxies, endpoints]) => Self {
+                proxies,
+                endpoints,
+                ..self
+            },
+        }
+    }
+
     /// What stands before the service, in a few words.
     fn words(self) -> String {
         let workers = match self.workers {
@@ -93,11 +123,32 @@ impl Spread {
     }
 }
 
-/// The story `number` of a seed.
+/// The story `number` of a seed, of [`Axes::Classic`].
 #[must_use]
 pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
     let mut dice = Dice::of(seed, number);
     let spread = Spread::drawn(&mut dice, proxies);
+    told(seed, number, proxies, spread, dice)
+}
+
+/// The story `number` of a seed, made of some axes.
+#[must_use]
+pub fn story_of(axes: Axes, seed: u64, number: u32, proxies: Proxies) -> Scenario {
+    if axes == Axes::Classic {
+        return story(seed, number, proxies);
+    }
+    let mut dice = Dice::of(seed, number);
+    let mut more = Dice::of_axes(seed, number);
+    let spread = Spread::drawn(&mut dice, proxies).of_all_axes(&mut more, proxies);
+    let mut story = told(seed, number, proxies, spread, dice);
+    story.name = story.name.replacen('-', "-all-", 1);
+    story.prose =
+        format!("Drawn by `tidegate-sim sweep --axes all`: story {number} of seed {seed}.");
+    extra::add(&mut story, &mut more);
+    story
+}
+
+fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice) -> Scenario {
     let service = Service::drawn(&mut dice, spread);
     let seconds = (REQUESTS / service.behaviour.capacity()).clamp(SHORTEST_S, LONGEST_S);
     let length = dice::millis(seconds * 1_000.0);
@@ -123,6 +174,7 @@ pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
         slo: Slo {
             latency: service.objective,
             quantile: QUANTILE,
+            until: Until::Headers,
         },
         upstreams: vec![UpstreamProfile {
             behaviour: service.behaviour,
@@ -138,6 +190,9 @@ pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
             retries,
             criticality: BTreeMap::new(),
             paths: BTreeMap::new(),
+            upload: None,
+            reads_for: None,
+            quota: None,
         }],
         marks: Vec::new(),
         expect: BTreeMap::new(),
@@ -182,6 +237,8 @@ fn title(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const BOTH: [Proxies; 2] = [Proxies::One, Proxies::Some];
@@ -199,23 +256,46 @@ mod tests {
     #[test]
     fn every_story_makes_sense() {
         for (number, proxies) in (0..300).flat_map(|n| BOTH.map(|proxies| (n, proxies))) {
-            let story = story(1, number, proxies);
-            let name = story.name.clone();
-            let checked = story.checked(&name);
-            assert!(checked.is_ok(), "{checked:?}");
+            for axes in [Axes::Classic, Axes::All] {
+                let story = story_of(axes, 1, number, proxies);
+                let name = story.name.clone();
+                let checked = story.checked(&name);
+                assert!(checked.is_ok(), "{checked:?}");
+            }
         }
+    }
+
+    #[test]
+    fn stories_of_all_axes_are_those_of_before_with_something_more() {
+        let count = 300;
+        let plain = (0..count).filter(|number| {
+            let more = story_of(Axes::All, 1, *number, Proxies::One);
+            let before = story(1, *number, Proxies::One);
+            assert_eq!((more.seed, more.workers), (before.seed, before.workers));
+            assert_ne!(more.name, before.name);
+            more.upstreams == before.upstreams
+                && more.clients == before.clients
+                && more.slo == before.slo
+        });
+        // 0.65 of a sixth have nothing more; the standard deviation is 5.4.
+        let plain = plain.count();
+        assert!((12..60).contains(&plain), "{plain}");
+        let many = (0..count).map(|number| story_of(Axes::All, 1, number, Proxies::Some));
+        let counts = many.map(|story| (story.proxies, story.upstreams[0].behaviour.endpoints));
+        let (proxies, endpoints): (BTreeSet<u32>, BTreeSet<u32>) = counts.unzip();
+        assert_eq!((proxies.first(), proxies.last()), (Some(&1), Some(&20)));
+        assert_eq!(endpoints, (1..=8).collect());
     }
 
     #[test]
     fn a_story_reads_back_from_its_file() {
         for (number, proxies) in (0..300).flat_map(|n| BOTH.map(|proxies| (n, proxies))) {
-            let story = story(1, number, proxies);
-            let text = story.text().unwrap();
-            assert_eq!(
-                Scenario::parse(&text, &story.name).unwrap(),
-                story,
-                "{text}"
-            );
+            for axes in [Axes::Classic, Axes::All] {
+                let story = story_of(axes, 1, number, proxies);
+                let text = story.text().unwrap();
+                let read = Scenario::parse(&text, &story.name).unwrap();
+                assert_eq!(read, story, "{text}");
+            }
         }
     }
 

@@ -5,8 +5,10 @@ use std::iter;
 
 use serde::Serialize;
 
+use super::labels;
 use crate::number;
 use crate::report::table;
+use crate::scenario::Scenario;
 
 /// Below this a score is poor ...
 pub const POOR: f64 = 0.9;
@@ -22,6 +24,8 @@ pub struct Played {
     pub name: String,
     /// What happens in it.
     pub title: String,
+    /// The axes it lies on.
+    pub axes: Vec<&'static str>,
     /// Scores by contender, each at most 1: luck on the oracle's average makes up for nothing elsewhere.
     pub scores: BTreeMap<&'static str, f64>,
 }
@@ -39,7 +43,17 @@ impl Played {
         Self {
             name: name.to_owned(),
             title: title.to_owned(),
+            axes: Vec::new(),
             scores: scores.into_iter().map(capped).collect(),
+        }
+    }
+
+    /// The same with the axes of the story that was played.
+    #[must_use]
+    pub fn on(self, story: &Scenario) -> Self {
+        Self {
+            axes: labels::of(story),
+            ..self
         }
     }
 
@@ -122,6 +136,7 @@ pub fn text(standings: &[Standing]) -> String {
         "p10",
         "worst",
         "below 0.9 %",
+        "below 0.7 %",
         "best",
     ];
     let row = |one: &Standing| {
@@ -129,7 +144,8 @@ pub fn text(standings: &[Standing]) -> String {
         let scores = scores.map(|score| format!("{score:.3}"));
         iter::once(one.contender.to_owned())
             .chain(scores)
-            .chain([format!("{:.1}", one.poor * 100.0), one.best.to_string()])
+            .chain([one.poor, one.bad].map(|share| format!("{:.1}", share * 100.0)))
+            .chain([one.best.to_string()])
             .collect()
     };
     let rows: Vec<Vec<String>> = standings.iter().map(row).collect();
@@ -186,8 +202,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "us         0.550   0.500  0.100  0.100         80.0     6",
-                "other      0.500   0.500  0.500  0.500        100.0     5"
+                "us         0.550   0.500  0.100  0.100         80.0         60.0     6",
+                "other      0.500   0.500  0.500  0.500        100.0        100.0     5"
             ]
         );
     }

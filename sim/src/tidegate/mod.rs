@@ -5,6 +5,7 @@
 //! Counts in flight are shared, or not, as the scenario has it.
 
 mod counters;
+mod request;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,23 +13,23 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Counters, Decision, Directives, Engine, Event, Instant, Known, Permit, Phase, Slice,
+    Counter, Counters, Decision, Directives, Engine, Event, Instant, Outcome, Permit, Phase, Slice,
     UpstreamId,
 };
 
 use crate::contender::{
-    Ask, Contender, ContenderError, Done, Kind, Made, Mishap, Note, RequestId, Verdict, View,
+    Ask, Contender, ContenderError, Done, Kind, Made, Make, Mishap, Note, RequestId, Verdict, View,
 };
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Until};
 use crate::world;
 use counters::Gauges;
+use request::Asking;
 
 /// How it is had.
 pub const KIND: Kind = Kind {
     name: NAME,
     title: "Tidegate",
-    is_tuned: false,
-    make,
+    make: Make::Published(make),
 };
 
 const NAME: &str = "tidegate";
@@ -40,7 +41,17 @@ const TICK: Duration = Duration::from_millis(100);
 #[must_use]
 pub fn policy(scenario: &Scenario) -> serde_json::Value {
     let target = format!("{}ms", scenario.slo.latency.as_millis());
-    json!({"slo": {"latency": {"quantile": scenario.slo.quantile, "target": target}}})
+    let mut latency = json!({"quantile": scenario.slo.quantile, "target": target});
+    let until = match scenario.slo.until {
+        // The default, which users leave out.
+        Until::Headers => None,
+        Until::FirstByte => Some("firstByte"),
+        Until::End => Some("end"),
+    };
+    if let (Some(until), Some(latency)) = (until, latency.as_object_mut()) {
+        latency.insert("until".to_owned(), json!(until));
+    }
+    json!({"slo": {"latency": latency}})
 }
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
@@ -134,6 +145,19 @@ impl Tidegate {
         });
     }
 
+    /// Does something with the permit of a request; a request whose VM has crashed has none any more.
+    fn with_permit(
+        &mut self,
+        request: RequestId,
+        what: impl FnOnce(&mut Engine, &mut Permit, &mut Gauges),
+    ) {
+        if let Some(Held { worker, permit }) = self.permits.get_mut(&request)
+            && let Some(vm) = self.vms.get_mut(*worker)
+        {
+            what(&mut vm.engine, permit, &mut self.gauges);
+        }
+    }
+
     fn note(&mut self, event: Event, now: Instant) {
         let (id, breaker, reason) = match event {
             Event::Tripped { upstream, reason } => (upstream, Phase::Open, reason.as_str()),
@@ -161,10 +185,7 @@ impl Contender for Tidegate {
         let Some(upstream) = vm.upstreams.get(ask.upstream).copied() else {
             return Verdict::Admit;
         };
-        let mut request = Known {
-            criticality: ask.criticality,
-            retry: ask.attempt > 1,
-        };
+        let mut request = Asking(ask);
         vm.engine.set_endpoints(upstream, ask.endpoints);
         let decision = vm
             .engine
@@ -183,16 +204,30 @@ impl Contender for Tidegate {
         }
     }
 
+    fn uploaded(&mut self, request: RequestId, now: Instant) {
+        self.with_permit(request, |engine, permit, gauges| {
+            engine.start(permit, gauges, now);
+        });
+    }
+
+    fn headers(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
+        self.with_permit(request, |engine, permit, gauges| {
+            engine.respond(permit, outcome, gauges, now);
+        });
+    }
+
+    fn first_byte(&mut self, request: RequestId, now: Instant) {
+        self.with_permit(request, |engine, permit, gauges| {
+            engine.first_byte(permit, gauges, now);
+        });
+    }
+
     fn complete(&mut self, done: &Done, now: Instant) {
         // A request whose VM has crashed is nobody's any more.
-        let Some(Held { worker, mut permit }) = self.permits.remove(&done.request) else {
+        let Some(Held { worker, permit }) = self.permits.remove(&done.request) else {
             return;
         };
         if let Some(vm) = self.vms.get_mut(worker) {
-            if done.outcome != tidegate_core::Outcome::Cancelled {
-                let gauges = &mut self.gauges;
-                vm.engine.respond(&mut permit, done.outcome, gauges, now);
-            }
             vm.engine
                 .complete(permit, done.outcome, &mut self.gauges, now);
         }

@@ -2,10 +2,10 @@
 
 use tidegate_core::{Criticality, Instant, Outcome};
 
-use super::call::{Attempt, Refusal};
+use super::call::{Attempt, Held, Refusal};
 use super::queue::What;
 use super::run::World;
-use crate::arrivals::Arrival;
+use crate::arrivals::{Arrival, Sending};
 use crate::contender::{Ask, Contender, Done, Verdict};
 
 impl World<'_> {
@@ -38,6 +38,7 @@ impl World<'_> {
             attempt: attempt.number,
             endpoints,
             in_flight: flight.in_flight,
+            has_body: arrival.upload.is_some(),
         };
         match proxy.contender.admit(&ask, self.now) {
             Verdict::Shed { reason, is_final } => {
@@ -57,10 +58,15 @@ impl World<'_> {
                 );
                 attempt.in_flight_before = flight.enter(attempt.endpoint);
                 attempt.admitted_at = self.now;
-                attempt.is_in_flight = true;
+                attempt.at_proxy = Held::Waiting;
+                attempt.is_complete = arrival.upload.is_none();
+                let upload = arrival.upload;
                 self.held += 1;
                 self.ledger.hold(self.held);
                 self.push_hop(What::AtUpstream { attempt: id });
+                if let Some(Sending::Takes(time)) = upload {
+                    self.push_after(time, What::UploadedAtProxy { attempt: id });
+                }
             }
         }
     }
@@ -69,10 +75,11 @@ impl World<'_> {
         let Some(attempt) = self.attempts.get(id) else {
             return;
         };
-        if attempt.is_in_flight {
+        if attempt.is_in_flight() {
             let outcome = attempt.outcome();
+            self.hear_the_rest(id);
             self.complete(id, outcome);
-            self.push_hop(What::AnswerAtCaller { attempt: id });
+            self.forward(id, What::AnswerAtCaller { attempt: id });
         }
     }
 
@@ -81,7 +88,7 @@ impl World<'_> {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        attempt.is_in_flight = false;
+        let held = std::mem::take(&mut attempt.at_proxy);
         let (Some(call), Some(arrival)) = (
             self.calls.get(attempt.call),
             self.arrivals.get(attempt.call),
@@ -100,6 +107,7 @@ impl World<'_> {
             upstream: attempt.upstream,
             endpoint: u32::try_from(attempt.endpoint).unwrap_or(u32::MAX),
             outcome,
+            is_answered: held == Held::Answered,
             latency: self.now.saturating_since(attempt.admitted_at),
             waited: attempt.waited_until(self.now),
             in_flight_before: attempt.in_flight_before,
@@ -112,8 +120,7 @@ impl World<'_> {
     }
 
     pub(super) fn cancel_at_proxy(&mut self, id: usize) {
-        let is_in_flight = |attempt: &Attempt| attempt.is_in_flight;
-        if self.attempts.get(id).is_some_and(is_in_flight) {
+        if self.attempts.get(id).is_some_and(Attempt::is_in_flight) {
             self.complete(id, Outcome::Cancelled);
             self.push_hop(What::CancelAtUpstream { attempt: id });
         }
@@ -162,6 +169,6 @@ fn criticality(arrival: &Arrival) -> Criticality {
         .unwrap_or(Criticality::Critical)
 }
 
-fn number(index: usize) -> u64 {
+pub(super) fn number(index: usize) -> u64 {
     u64::try_from(index).unwrap_or(u64::MAX)
 }

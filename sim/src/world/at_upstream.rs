@@ -1,12 +1,52 @@
 //! What happens at an upstream: requests come, get slots, leave; endpoints change.
 
+use std::time::Duration;
+
+use tidegate_core::Instant;
+
 use super::call::{Attempt, Place};
 use super::queue::What;
 use super::run::{START, World};
-use super::upstream::{Endpoint, Job, Reception, Reply};
+use super::upstream::{Acceptance, Endpoint, Job, Reception, Reply};
 
 impl World<'_> {
+    /// The headers of a request come.
     pub(super) fn at_upstream(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        let Some(upstream) = self.upstreams.get_mut(attempt.upstream) else {
+            return;
+        };
+        match upstream.accept(attempt.endpoint, id) {
+            Acceptance::Accepted => {
+                attempt.is_accepted = true;
+                self.enter(id);
+            }
+            Acceptance::Wait => attempt.place = Place::Backlog,
+            Acceptance::Refused => {
+                attempt.reply = Reply::Reset;
+                self.push_hop(What::AnswerAtProxy { attempt: id });
+            }
+        }
+    }
+
+    /// A request that was accepted is received, or waited for.
+    fn enter(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        if attempt.is_complete {
+            self.receive(id);
+        } else if attempt.is_gone {
+            self.let_go(id);
+        } else {
+            attempt.place = Place::Uploading;
+        }
+    }
+
+    /// A request is complete.
+    pub(super) fn receive(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
@@ -17,13 +57,38 @@ impl World<'_> {
             return;
         };
         attempt.arrived_at = self.now;
-        match upstream.receive(attempt.endpoint, id, &arrival.path) {
+        attempt.place = Place::Nowhere;
+        let is_serving = upstream.is_serving(attempt.endpoint);
+        let quota = self.quotas.get_mut(arrival.client).and_then(Option::as_mut);
+        let at = self.now.saturating_since(START);
+        let is_over = is_serving && quota.is_some_and(|quota| !quota.take(at));
+        let reception = if is_over {
+            let client = self.scenario.clients.get(arrival.client);
+            Reception::Answer(Reply::over_quota(client.and_then(|client| client.quota)))
+        } else {
+            upstream.receive(attempt.endpoint, id, &arrival.path)
+        };
+        let headers_first = upstream.sends_headers_first(attempt.endpoint);
+        match reception {
+            Reception::Swallow if attempt.is_gone => self.let_go(id),
             Reception::Swallow => {}
-            Reception::Wait => attempt.place = Place::Line,
-            Reception::Start(job) => self.start(job),
+            Reception::Wait => {
+                attempt.place = Place::Line;
+                if headers_first {
+                    self.send_headers_first(id);
+                }
+            }
+            Reception::Start(job) => {
+                if headers_first {
+                    self.send_headers_first(id);
+                }
+                self.start(job);
+            }
             Reception::Answer(reply) => {
                 attempt.reply = reply;
-                self.push_hop(What::AnswerAtProxy { attempt: id });
+                self.let_go(id);
+                let from = self.after_pause(id);
+                self.push_hop_from(from, from, What::AnswerAtProxy { attempt: id });
             }
         }
     }
@@ -32,9 +97,12 @@ impl World<'_> {
         if let Some(attempt) = self.attempts.get_mut(job.attempt) {
             attempt.place = Place::Slot;
             attempt.delay = job.delay;
+            attempt.body = job.body;
             attempt.waited = Some(self.now.saturating_since(attempt.arrived_at));
+            let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
+            let at = self.progress(upstream, endpoint, self.now, job.service);
             let attempt = job.attempt;
-            self.push_after(job.service, What::Worked { attempt });
+            self.queue.push(at, What::Worked { attempt });
         }
     }
 
@@ -42,43 +110,99 @@ impl World<'_> {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        if std::mem::take(&mut attempt.place) != Place::Slot {
+        if attempt.place != Place::Slot {
             return;
         }
         let (upstream, endpoint, delay) = (attempt.upstream, attempt.endpoint, attempt.delay);
+        let service = self.upstreams.get(upstream);
+        let is_limited = service.is_some_and(|service| service.limits_connections(endpoint));
+        if !attempt.is_gone && (attempt.body.is_some() || (is_limited && !delay.is_zero())) {
+            self.begin_body(id);
+            return;
+        }
+        // There is nobody to send a body to.
+        attempt.place = Place::Nowhere;
+        let due = attempt.proxy_due;
         self.release(upstream, endpoint);
-        let at = self.now + delay + self.hop();
-        self.queue.push(at, What::AnswerAtProxy { attempt: id });
+        self.disconnect(id);
+        self.push_hop_from(self.now + delay, due, What::AnswerAtProxy { attempt: id });
     }
 
     pub(super) fn release(&mut self, upstream: usize, endpoint: usize) {
         let next = self
-            .upstreams
-            .get_mut(upstream)
-            .and_then(|upstream| upstream.endpoints.get_mut(endpoint))
+            .endpoint_mut(upstream, endpoint)
             .and_then(Endpoint::release);
         if let Some(job) = next {
             self.start(job);
         }
     }
 
-    pub(super) fn cancel_at_upstream(&mut self, id: usize) {
+    /// A connection is free, and those that wait for one are accepted.
+    pub(super) fn disconnect(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get(id) else {
+            return;
+        };
+        let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
+        self.let_go(id);
+        loop {
+            let waiting = self.endpoint_mut(upstream, endpoint);
+            let Some(next) = waiting.and_then(Endpoint::accept_next) else {
+                return;
+            };
+            if let Some(attempt) = self.attempts.get_mut(next) {
+                attempt.place = Place::Nowhere;
+                attempt.is_accepted = true;
+            }
+            self.enter(next);
+        }
+    }
+
+    /// A request gives its connection back, where it has one.
+    fn let_go(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        let (upstream, index) = (attempt.upstream, attempt.endpoint);
-        let endpoint = self
-            .upstreams
-            .get_mut(upstream)
-            .and_then(|upstream| upstream.endpoints.get_mut(index));
-        let Some(endpoint) = endpoint.filter(|endpoint| endpoint.skips_abandoned()) else {
+        if std::mem::take(&mut attempt.is_accepted) {
+            let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
+            if let Some(endpoint) = self.endpoint_mut(upstream, endpoint) {
+                endpoint.disconnect();
+            }
+        }
+    }
+
+    pub(super) fn cancel_at_upstream(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get(id) else {
             return;
         };
-        match std::mem::take(&mut attempt.place) {
-            Place::Nowhere => {}
-            Place::Line => endpoint.forget(id),
-            Place::Slot => self.release(upstream, index),
+        let (upstream, index) = (attempt.upstream, attempt.endpoint);
+        let endpoint = self.endpoint_mut(upstream, index);
+        let skips = endpoint.is_some_and(|endpoint| endpoint.skips_abandoned());
+        self.drop_caller(id, skips);
+    }
+
+    /// The upstream loses the caller of a request. What it only waits for or sends ends at once, its work where it
+    /// skips that.
+    fn drop_caller(&mut self, id: usize, skips_work: bool) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        attempt.is_gone = true;
+        let (upstream, index) = (attempt.upstream, attempt.endpoint);
+        let place = attempt.place;
+        if !skips_work && matches!(place, Place::Backlog | Place::Line | Place::Slot) {
+            return;
         }
+        attempt.place = Place::Nowhere;
+        match place {
+            Place::Nowhere | Place::Uploading | Place::Sending { holds_slot: false } => {}
+            Place::Backlog | Place::Line => {
+                if let Some(endpoint) = self.endpoint_mut(upstream, index) {
+                    endpoint.forget(id);
+                }
+            }
+            Place::Slot | Place::Sending { holds_slot: true } => self.release(upstream, index),
+        }
+        self.disconnect(id);
     }
 
     pub(super) fn enter_stage(&mut self, upstream: usize, endpoint: usize) {
@@ -98,7 +222,7 @@ impl World<'_> {
     /// Every request under way to an endpoint loses its connection.
     pub(super) fn break_connections(&mut self, upstream: usize, endpoint: usize) {
         let hit = |attempt: &Attempt| {
-            attempt.is_in_flight && attempt.upstream == upstream && attempt.endpoint == endpoint
+            attempt.is_in_flight() && attempt.upstream == upstream && attempt.endpoint == endpoint
         };
         let all = self.attempts.iter().enumerate();
         let lost: Vec<usize> = all
@@ -109,7 +233,36 @@ impl World<'_> {
             if let Some(attempt) = self.attempts.get_mut(id) {
                 attempt.reply = Reply::Reset;
             }
+            self.drop_caller(id, false);
             self.push_hop(What::AnswerAtProxy { attempt: id });
         }
+    }
+
+    /// When work of some length that begins at a moment is done at an endpoint, which may stand still meanwhile.
+    pub(super) fn progress(
+        &self,
+        upstream: usize,
+        endpoint: usize,
+        from: Instant,
+        work: Duration,
+    ) -> Instant {
+        let endpoints = self.upstreams.get(upstream).map(|up| &up.endpoints);
+        let endpoint = endpoints.and_then(|endpoints| endpoints.get(endpoint));
+        match endpoint.and_then(Endpoint::pauses) {
+            Some(clock) => START + clock.finish(from.saturating_since(START), work),
+            None => from + work,
+        }
+    }
+
+    /// Now, or when the endpoint of a request runs again.
+    pub(super) fn after_pause(&self, id: usize) -> Instant {
+        self.attempts.get(id).map_or(self.now, |attempt| {
+            self.progress(attempt.upstream, attempt.endpoint, self.now, Duration::ZERO)
+        })
+    }
+
+    fn endpoint_mut(&mut self, upstream: usize, endpoint: usize) -> Option<&mut Endpoint> {
+        let upstream = self.upstreams.get_mut(upstream)?;
+        upstream.endpoints.get_mut(endpoint)
     }
 }

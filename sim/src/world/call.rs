@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::{Failure, Instant, Outcome, classify};
 
-use super::upstream::Reply;
+use super::upstream::{Flow, Reply};
 use crate::record::Answer;
 
 /// A request as its caller sees it, over all attempts.
@@ -14,6 +14,10 @@ pub(super) struct Call {
     pub(super) cohort: u64,
     pub(super) attempts: u32,
     pub(super) sheds: u32,
+    /// Time of its uploads, which is the caller's own.
+    pub(super) uploading: Duration,
+    /// Latency to the moment that the objective names, where that has come and the end has not.
+    pub(super) moment: Option<Duration>,
     pub(super) end: Option<End>,
 }
 
@@ -38,15 +42,48 @@ pub(super) struct Attempt {
     /// When the upstream got it, and how long it stood in line there until it got a slot.
     pub(super) arrived_at: Instant,
     pub(super) waited: Option<Duration>,
-    /// The caller still waits.
-    pub(super) is_awaited: bool,
-    /// The proxy holds it.
-    pub(super) is_in_flight: bool,
+    pub(super) awaits: Awaits,
+    pub(super) at_proxy: Held,
     pub(super) place: Place,
+    /// The last byte of the request is at the upstream.
+    pub(super) is_complete: bool,
+    /// It takes one of the upstream's connections.
+    pub(super) is_accepted: bool,
+    /// The upstream knows that the caller went away.
+    pub(super) is_gone: bool,
+    /// The response's body.
+    pub(super) body: Option<Flow>,
+    /// The headers are sent before the work.
+    pub(super) headers_first: bool,
+    /// Nothing of the response reaches the proxy, or the caller, before this.
+    pub(super) proxy_due: Instant,
+    pub(super) caller_due: Instant,
     /// The answer's way back through the upstream takes so much longer.
     pub(super) delay: Duration,
     pub(super) verdict: Refusal,
     pub(super) reply: Reply,
+}
+
+/// What the caller waits for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Awaits {
+    /// The moment that the objective names.
+    #[default]
+    Moment,
+    /// The end of a response that it reads.
+    End,
+    Nothing,
+}
+
+/// Whether the proxy holds it, and what it knows of the response.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Held {
+    #[default]
+    No,
+    /// The headers have not come.
+    Waiting,
+    /// The headers have come.
+    Answered,
 }
 
 /// Where it is in the upstream.
@@ -54,8 +91,16 @@ pub(super) struct Attempt {
 pub(super) enum Place {
     #[default]
     Nowhere,
+    /// Not accepted yet.
+    Backlog,
+    /// Accepted, and not complete.
+    Uploading,
     Line,
     Slot,
+    /// Its work is done, and its response is on the way.
+    Sending {
+        holds_slot: bool,
+    },
 }
 
 /// Whether and how the proxy refused it.
@@ -84,9 +129,16 @@ impl Attempt {
             in_flight_before: 0,
             arrived_at: Instant::ZERO,
             waited: None,
-            is_awaited: true,
-            is_in_flight: false,
+            awaits: Awaits::default(),
+            at_proxy: Held::default(),
             place: Place::default(),
+            is_complete: true,
+            is_accepted: false,
+            is_gone: false,
+            body: None,
+            headers_first: false,
+            proxy_due: Instant::ZERO,
+            caller_due: Instant::ZERO,
             delay: Duration::ZERO,
             verdict: Refusal::None,
             reply: Reply::Ok,
@@ -109,9 +161,14 @@ impl Attempt {
         }
     }
 
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.at_proxy != Held::No
+    }
+
     /// What the proxy learns from the upstream's reply, by the very rules of the filter.
-    pub(super) const fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> Outcome {
         match self.reply {
+            Reply::Reset if self.at_proxy == Held::Answered => Outcome::Failure(Failure::Truncated),
             Reply::Ok => Outcome::Success,
             Reply::Status {
                 status,

@@ -1,6 +1,8 @@
 //! What callers do: send, wait, lose patience, try again.
 
-use super::call::{Attempt, End};
+use std::time::Duration;
+
+use super::call::{Attempt, Awaits, End};
 use super::queue::What;
 use super::run::{START, World};
 use crate::record::Answer;
@@ -31,9 +33,47 @@ impl World<'_> {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        if std::mem::take(&mut attempt.is_awaited) {
-            let (call, (answer, makes_sense)) = (attempt.call, attempt.answer());
-            self.hear(call, answer, makes_sense);
+        let (call, (answer, makes_sense)) = (attempt.call, attempt.answer());
+        match std::mem::replace(&mut attempt.awaits, Awaits::Nothing) {
+            Awaits::Moment => self.hear(call, answer, makes_sense),
+            Awaits::End if answer == Answer::Ok => self.conclude(call, Answer::Ok),
+            // What was begun to be read cannot be asked for again.
+            Awaits::End => self.conclude(call, Answer::Broken),
+            Awaits::Nothing => {}
+        }
+    }
+
+    /// The moment that the objective names has come, and the response goes on.
+    pub(super) fn moment_at_caller(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        let index = attempt.call;
+        if attempt.awaits != Awaits::Moment {
+            return;
+        }
+        attempt.awaits = Awaits::End;
+        let latency = self.latency(index);
+        let (Some(call), Some(arrival)) = (self.calls.get_mut(index), self.arrivals.get(index))
+        else {
+            return;
+        };
+        call.moment = Some(latency);
+        if let Some(time) = arrival.reads_for {
+            self.push_after(time, What::ReadEnough { attempt: id });
+        }
+    }
+
+    /// A caller ends a response itself.
+    pub(super) fn read_enough(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        if attempt.awaits == Awaits::End {
+            attempt.awaits = Awaits::Nothing;
+            let call = attempt.call;
+            self.push_hop(What::CancelAtProxy { attempt: id });
+            self.conclude(call, Answer::Ok);
         }
     }
 
@@ -41,7 +81,8 @@ impl World<'_> {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        if std::mem::take(&mut attempt.is_awaited) {
+        if attempt.awaits == Awaits::Moment {
+            attempt.awaits = Awaits::Nothing;
             let call = attempt.call;
             self.push_hop(What::CancelAtProxy { attempt: id });
             self.hear(call, Answer::GaveUp, true);
@@ -51,7 +92,7 @@ impl World<'_> {
     /// A caller hears what became of an attempt: it tries again, or that was it.
     pub(super) fn hear(&mut self, id: usize, answer: Answer, makes_sense: bool) {
         let retries = self.client(id).and_then(|client| client.retries);
-        let (Some(call), Some(arrival)) = (self.calls.get_mut(id), self.arrivals.get(id)) else {
+        let Some(call) = self.calls.get_mut(id) else {
             return;
         };
         let again = retries.filter(|retries| {
@@ -64,7 +105,16 @@ impl World<'_> {
             self.push_after(pause, What::Again { call: id });
             return;
         }
-        let latency = self.now.saturating_since(START + arrival.at);
+        self.conclude(id, answer);
+    }
+
+    /// That was it for a caller.
+    fn conclude(&mut self, id: usize, answer: Answer) {
+        let now = self.latency(id);
+        let Some(call) = self.calls.get_mut(id) else {
+            return;
+        };
+        let latency = call.moment.unwrap_or(now);
         if answer == Answer::Ok
             && latency <= self.scenario.slo.latency
             && let Some(proxy) = self.proxies.get_mut(call.proxy)
@@ -73,5 +123,19 @@ impl World<'_> {
         }
         call.end = Some(End { answer, latency });
         self.open -= 1;
+    }
+
+    /// Time since a request was due, without that of its uploads.
+    fn latency(&self, id: usize) -> Duration {
+        let due = self
+            .arrivals
+            .get(id)
+            .map_or(Duration::ZERO, |arrival| arrival.at);
+        let uploading = self
+            .calls
+            .get(id)
+            .map_or(Duration::ZERO, |call| call.uploading);
+        let since = self.now.saturating_since(START + due);
+        since.saturating_sub(uploading)
     }
 }

@@ -8,26 +8,30 @@
 //! A request's way, each arrow a hop of the network:
 //!
 //! ```text
-//! caller -> proxy: admit? -> upstream: line, slot -> proxy: complete -> caller: retry?
+//! caller -> proxy: admit? -> upstream: backlog, upload, line, slot, body -> proxy: complete -> caller: retry?
 //! ```
 //!
-//! A caller that loses patience tells the proxy, which tells the upstream; most upstreams finish the work all the
-//! same. Edges: bodies take no time, so that latency to the first byte is latency to the last; connections are
-//! free and there is always one; the proxies themselves cost no time.
+//! A request is in flight at the proxy until the last byte of its response, or until one side goes away. The caller
+//! waits for the moment that the objective names, no longer than its deadline, and reads what follows for as long as
+//! it lasts or as it likes. A caller that loses patience tells the proxy, which tells the upstream; most upstreams
+//! finish the work all the same, but send nothing to nobody. Edges: bytes cost no bandwidth; connections are free where
+//! the upstream does not limit them; the proxies themselves cost no time.
 
 mod at_proxy;
 mod at_upstream;
 mod call;
 mod caller;
+mod endpoint;
 pub(crate) mod proxy;
 mod queue;
 mod report;
+mod response;
 mod run;
 pub(crate) mod upstream;
 
 use std::collections::BTreeMap;
 
-use crate::contender::{ContenderError, Kind, Note};
+use crate::contender::{ContenderError, Kind, Made, Make, Note};
 use crate::digest::Digest;
 use crate::record::Record;
 use crate::scenario::Scenario;
@@ -75,7 +79,18 @@ pub use run::START;
 /// # Errors
 /// When the contender cannot be made for this scenario.
 pub fn play(scenario: &Scenario, kind: &Kind) -> Result<Run, ContenderError> {
-    let mut world = run::World::new(scenario, kind)?;
+    match kind.make {
+        Make::Published(make) | Make::Tuned(make) => play_with(scenario, &make),
+        Make::Hindsight(search) => search(scenario),
+    }
+}
+
+/// Plays a scenario with the contenders that `make` makes from the scenario and a seed for each proxy.
+pub(crate) fn play_with(
+    scenario: &Scenario,
+    make: &dyn Fn(&Scenario, u64) -> Made,
+) -> Result<Run, ContenderError> {
+    let mut world = run::World::new(scenario, make)?;
     world.play();
     Ok(world.into_run())
 }

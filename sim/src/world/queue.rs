@@ -16,11 +16,25 @@ pub(super) enum What {
     AtProxy { attempt: usize },
     /// A request reaches the upstream.
     AtUpstream { attempt: usize },
+    /// The last byte of a request's body reaches the proxy.
+    UploadedAtProxy { attempt: usize },
+    /// It reaches the upstream.
+    UploadedAtUpstream { attempt: usize },
     /// A slot has done its work for a request.
     Worked { attempt: usize },
-    /// The upstream's answer reaches the proxy.
+    /// The upstream has sent the last byte of a body.
+    Sent { attempt: usize },
+    /// The headers of a response whose end comes later reach the proxy.
+    HeadersAtProxy { attempt: usize },
+    /// The first byte of a response whose headers came before reaches the proxy.
+    FirstByteAtProxy { attempt: usize },
+    /// The upstream's answer has reached the proxy, to its last byte.
     AnswerAtProxy { attempt: usize },
-    /// An answer reaches the caller.
+    /// The moment of a response to which latency is measured reaches the caller, before its end.
+    MomentAtCaller { attempt: usize },
+    /// A caller ends a response itself.
+    ReadEnough { attempt: usize },
+    /// An answer has reached the caller, to its last byte.
     AnswerAtCaller { attempt: usize },
     /// A caller loses patience.
     GiveUp { attempt: usize },
@@ -59,6 +73,13 @@ impl What {
             Self::Tick { proxy } => (12, proxy),
             Self::Incident { index } => (13, index),
             Self::Sample => (14, 0),
+            Self::UploadedAtProxy { attempt } => (16, attempt),
+            Self::UploadedAtUpstream { attempt } => (17, attempt),
+            Self::Sent { attempt } => (18, attempt),
+            Self::HeadersAtProxy { attempt } => (19, attempt),
+            Self::FirstByteAtProxy { attempt } => (20, attempt),
+            Self::MomentAtCaller { attempt } => (21, attempt),
+            Self::ReadEnough { attempt } => (22, attempt),
         };
         (kind, wide(subject))
     }

@@ -33,7 +33,13 @@ impl Ledger {
         let (kind, subject) = what.code();
         self.events += 1;
         self.digest.feed(at.as_nanos());
-        self.digest.feed(subject << 4 | kind);
+        // Four bits hold the kinds that there were first; those that came later are fed by themselves.
+        if kind < 16 {
+            self.digest.feed(subject << 4 | kind);
+        } else {
+            self.digest.feed(subject << 4);
+            self.digest.feed(kind);
+        }
     }
 
     pub(super) fn shed(&mut self, attempt: usize, reason: &'static str) {

@@ -10,9 +10,9 @@ use super::queue::{Queue, What};
 use super::report::Ledger;
 use super::upstream::Upstream;
 use crate::arrivals::{self, Arrival};
-use crate::contender::{ContenderError, Kind};
+use crate::contender::{ContenderError, Made};
 use crate::rng::{self, Generator, Purpose};
-use crate::scenario::{ClientProfile, Network, Scenario};
+use crate::scenario::{Bucket, ClientProfile, Network, Scenario};
 
 /// The run begins at this instant of the contenders' clock, because no proxy's clock begins with it.
 pub const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -28,6 +28,8 @@ pub(super) struct World<'a> {
     pub(super) attempts: Vec<Attempt>,
     pub(super) proxies: Vec<Proxy>,
     pub(super) upstreams: Vec<Upstream>,
+    /// What is left of each client's quota; none where it has none.
+    pub(super) quotas: Vec<Option<Bucket>>,
     network: Network,
     pub(super) chance: Chance,
     pub(super) ledger: Ledger,
@@ -46,7 +48,10 @@ pub(super) struct Chance {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(scenario: &'a Scenario, kind: &Kind) -> Result<Self, ContenderError> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        make: &dyn Fn(&Scenario, u64) -> Made,
+    ) -> Result<Self, ContenderError> {
         let generator = |purpose| rng::generator(scenario.seed, purpose);
         let upstreams: Vec<Upstream> = (0..)
             .zip(&scenario.upstreams)
@@ -59,7 +64,7 @@ impl<'a> World<'a> {
                 .iter()
                 .map(|upstream| Flight::new(upstream.endpoints.len(), index));
             proxies.push(Proxy {
-                contender: (kind.make)(scenario, rand::Rng::random(&mut seeds))?,
+                contender: make(scenario, rand::Rng::random(&mut seeds))?,
                 flights: flights.collect(),
                 good: 0,
             });
@@ -82,6 +87,11 @@ impl<'a> World<'a> {
             attempts: Vec::with_capacity(arrivals.len()),
             proxies,
             upstreams,
+            quotas: scenario
+                .clients
+                .iter()
+                .map(|client| client.quota.map(|quota| quota.bucket()))
+                .collect(),
             network: scenario.network.unwrap_or_default(),
             chance: Chance {
                 placement: generator(Purpose::Placement),
@@ -156,7 +166,14 @@ impl<'a> World<'a> {
             What::Again { call } => self.send(call),
             What::AtProxy { attempt } => self.at_proxy(attempt),
             What::AtUpstream { attempt } => self.at_upstream(attempt),
+            What::UploadedAtProxy { attempt } => self.uploaded_at_proxy(attempt),
+            What::UploadedAtUpstream { attempt } => self.uploaded_at_upstream(attempt),
             What::Worked { attempt } => self.worked(attempt),
+            What::Sent { attempt } => self.sent(attempt),
+            What::HeadersAtProxy { attempt } => self.headers_at_proxy(attempt),
+            What::FirstByteAtProxy { attempt } => self.first_byte_at_proxy(attempt),
+            What::MomentAtCaller { attempt } => self.moment_at_caller(attempt),
+            What::ReadEnough { attempt } => self.read_enough(attempt),
             What::AnswerAtProxy { attempt } => self.answer_at_proxy(attempt),
             What::AnswerAtCaller { attempt } => self.answer_at_caller(attempt),
             What::GiveUp { attempt } => self.give_up(attempt),
@@ -178,6 +195,14 @@ impl<'a> World<'a> {
     pub(super) fn push_hop(&mut self, what: What) {
         let at = self.now + self.hop();
         self.queue.push(at, what);
+    }
+
+    /// As [`Self::push_hop`], but not before `due`: messages on one connection do not overtake each other. Answers with
+    /// when it is.
+    pub(super) fn push_hop_from(&mut self, from: Instant, due: Instant, what: What) -> Instant {
+        let at = (from + self.hop()).max(due);
+        self.queue.push(at, what);
+        at
     }
 
     pub(super) fn push_after(&mut self, wait: Duration, what: What) {

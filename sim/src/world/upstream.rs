@@ -3,12 +3,13 @@
 //! What a request meets is decided when it arrives: its errors and delays, and how long it will hold a slot. A
 //! change of the service time is for requests to come, as in the testbed's server.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::profile::{Behaviour, Mode};
-use crate::rng::{self, Generator};
-use crate::scenario::{Balancing, Stages, UpstreamProfile};
+pub(crate) use super::endpoint::Endpoint;
+use super::endpoint::Life;
+use crate::profile::{Behaviour, Headers};
+use crate::rng::Generator;
+use crate::scenario::{Balancing, Quota, UpstreamProfile};
 
 /// What an upstream sends back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,6 +26,22 @@ pub(crate) enum Reply {
     Reset,
 }
 
+impl Reply {
+    /// That of a service to a client beyond its quota.
+    pub(crate) fn over_quota(quota: Option<Quota>) -> Self {
+        quota.map_or(Self::Ok, |quota| {
+            Self::status(quota.status, quota.retry_after)
+        })
+    }
+
+    pub(super) fn status(status: u16, retry_after: Option<u32>) -> Self {
+        Self::Status {
+            status,
+            retry_after: retry_after.map(|seconds| Duration::from_secs(u64::from(seconds))),
+        }
+    }
+}
+
 /// A request with what it needs of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Job {
@@ -32,6 +49,23 @@ pub(crate) struct Job {
     pub(crate) service: Duration,
     /// Its answer comes so much later than the slot is free.
     pub(crate) delay: Duration,
+    pub(crate) body: Option<Flow>,
+}
+
+/// The body of one response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flow {
+    pub(crate) duration: Duration,
+    pub(crate) holds_slot: bool,
+}
+
+/// What becomes of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acceptance {
+    Accepted,
+    /// It waits to be accepted.
+    Wait,
+    Refused,
 }
 
 /// What becomes of a request that arrives.
@@ -58,45 +92,12 @@ pub(crate) struct Upstream {
     pub(crate) received_while_down: u64,
 }
 
-/// A life in stages, and which one it is.
-#[derive(Debug)]
-struct Life {
-    stages: Stages,
-    current: usize,
-}
-
-impl Life {
-    const fn new(stages: Stages) -> Self {
-        Self { stages, current: 0 }
-    }
-
-    fn behaviour(&self) -> Option<&Behaviour> {
-        self.stages
-            .get(self.current)
-            .map(|(_, behaviour)| behaviour)
-    }
-
-    /// Goes to the stage that holds at a time.
-    fn follow(&mut self, at: Duration) {
-        let next = self.stages.partition_point(|(from, _)| *from <= at);
-        self.current = next.saturating_sub(1);
-    }
-
-    fn is_up(&self) -> bool {
-        self.behaviour().is_some_and(|now| now.mode.is_up())
-    }
-}
-
 impl Upstream {
     pub(crate) fn new(profile: &UpstreamProfile, rng: Generator) -> Self {
-        let endpoints = 0..profile.max_endpoints();
+        let count = profile.max_endpoints();
         Self {
-            endpoints: endpoints
-                .map(|index| Endpoint {
-                    life: Life::new(profile.stages_of(index)),
-                    busy: 0,
-                    line: VecDeque::new(),
-                })
+            endpoints: (0..count)
+                .map(|index| Endpoint::new(profile.stages_of(index), (index, count)))
                 .collect(),
             balancing: profile.balancing,
             whole: Life::new(profile.stages()),
@@ -111,10 +112,16 @@ impl Upstream {
         self.whole.behaviour().map_or(1, |now| now.endpoints.max(1))
     }
 
-    /// A request for `path` arrives at an endpoint.
-    pub(crate) fn receive(&mut self, endpoint: usize, attempt: usize, path: &str) -> Reception {
+    /// A request arrives at an endpoint.
+    pub(crate) fn accept(&mut self, endpoint: usize, attempt: usize) -> Acceptance {
         self.received += 1;
         self.received_while_down += u64::from(!self.whole.is_up());
+        let endpoint = self.endpoints.get_mut(endpoint);
+        endpoint.map_or(Acceptance::Refused, |endpoint| endpoint.accept(attempt))
+    }
+
+    /// A request for `path` is complete at an endpoint that has accepted it.
+    pub(crate) fn receive(&mut self, endpoint: usize, attempt: usize, path: &str) -> Reception {
         match self.endpoints.get_mut(endpoint) {
             Some(endpoint) => endpoint.receive(attempt, path, &mut self.rng),
             None => Reception::Swallow,
@@ -129,104 +136,37 @@ impl Upstream {
             return (Vec::new(), false);
         };
         let was_refusing = endpoint.is_refusing();
-        endpoint.life.follow(at);
+        endpoint.follow(at);
         let started = std::iter::from_fn(|| endpoint.start_next()).collect();
         (started, endpoint.is_refusing() && !was_refusing)
+    }
+
+    /// Whether an endpoint serves at all.
+    pub(crate) fn is_serving(&self, endpoint: usize) -> bool {
+        self.behaviour(endpoint).is_some_and(|now| now.mode.is_up())
+    }
+
+    /// Whether an endpoint sends headers before it works.
+    pub(crate) fn sends_headers_first(&self, endpoint: usize) -> bool {
+        let now = self.behaviour(endpoint);
+        now.is_some_and(|now| now.headers == Headers::AtOnce)
+    }
+
+    /// Whether an endpoint accepts no more than so many.
+    pub(crate) fn limits_connections(&self, endpoint: usize) -> bool {
+        let now = self.behaviour(endpoint);
+        now.is_some_and(|now| now.connections.is_some())
+    }
+
+    fn behaviour(&self, endpoint: usize) -> Option<&Behaviour> {
+        self.endpoints.get(endpoint)?.behaviour()
     }
 
     /// Requests in slots and in lines.
     pub(crate) fn occupancy(&self) -> (u64, u64) {
         let count = |len| u64::try_from(len).unwrap_or(u64::MAX);
         self.endpoints.iter().fold((0, 0), |(busy, waiting), e| {
-            (busy + u64::from(e.busy), waiting + count(e.line.len()))
+            (busy + u64::from(e.busy()), waiting + count(e.waiting()))
         })
-    }
-}
-
-/// One endpoint.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    life: Life,
-    busy: u32,
-    line: VecDeque<Job>,
-}
-
-impl Endpoint {
-    fn receive(&mut self, attempt: usize, path: &str, rng: &mut Generator) -> Reception {
-        let Some(now) = self.life.behaviour() else {
-            return Reception::Swallow;
-        };
-        match now.mode {
-            Mode::Serve => {}
-            Mode::Fail => return Reception::Answer(plain(500)),
-            Mode::Hang => return Reception::Swallow,
-            Mode::Refuse | Mode::Reset => return Reception::Answer(Reply::Reset),
-        }
-        let mut happens = |share: f64| share > 0.0 && rng::unit(rng) < share;
-        if let Some(errors) = now.errors.filter(|errors| happens(errors.share)) {
-            return Reception::Answer(plain(errors.status));
-        }
-        let late = now.delay.filter(|delay| happens(delay.share));
-        let job = Job {
-            attempt,
-            service: now.service_for(path).sample(rng),
-            delay: late.map_or(Duration::ZERO, |delay| delay.by),
-        };
-        if self.busy < now.slots {
-            self.busy += 1;
-            return Reception::Start(job);
-        }
-        let waiting = u32::try_from(self.line.len()).unwrap_or(u32::MAX);
-        match now.queue.filter(|queue| waiting >= queue.max) {
-            Some(queue) => Reception::Answer(Reply::Status {
-                status: queue.status,
-                retry_after: queue
-                    .retry_after
-                    .map(|seconds| Duration::from_secs(u64::from(seconds))),
-            }),
-            None => {
-                self.line.push_back(job);
-                Reception::Wait
-            }
-        }
-    }
-
-    /// A slot is free; answers with who gets it.
-    pub(crate) fn release(&mut self) -> Option<Job> {
-        self.busy = self.busy.saturating_sub(1);
-        self.start_next()
-    }
-
-    fn start_next(&mut self) -> Option<Job> {
-        let slots = self.life.behaviour().map_or(0, |now| now.slots);
-        if self.busy >= slots {
-            return None;
-        }
-        let job = self.line.pop_front()?;
-        self.busy += 1;
-        Some(job)
-    }
-
-    /// Whether a request of a caller that went away leaves at once.
-    pub(crate) fn skips_abandoned(&self) -> bool {
-        let now = self.life.behaviour();
-        now.is_some_and(|now| now.abandoned == crate::profile::Abandoned::Skip)
-    }
-
-    /// Takes a request out of the line.
-    pub(crate) fn forget(&mut self, attempt: usize) {
-        self.line.retain(|job| job.attempt != attempt);
-    }
-
-    fn is_refusing(&self) -> bool {
-        let now = self.life.behaviour();
-        now.is_some_and(|now| now.mode == Mode::Refuse)
-    }
-}
-
-const fn plain(status: u16) -> Reply {
-    Reply::Status {
-        status,
-        retry_after: None,
     }
 }

@@ -1,15 +1,15 @@
-//! A request, its answer, and the exchange between the two.
+//! A request and its answer.
 
 use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request};
 
-use super::Caller;
-use super::connection::{Connection, Tunnel};
+use super::upload;
+use crate::pace::Body;
+use tidegate_sim::arrivals::Sending;
 
 /// Why a call got no answer.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,7 @@ pub struct Call {
     authority: Option<String>,
     headers: Vec<(String, String)>,
     body: Bytes,
+    sending: Option<Sending>,
 }
 
 impl Call {
@@ -58,6 +59,7 @@ impl Call {
             authority: None,
             headers: Vec::new(),
             body: Bytes::new(),
+            sending: None,
         }
     }
 
@@ -68,6 +70,15 @@ impl Call {
             method: Method::POST,
             body: body.into(),
             ..Self::get(path)
+        }
+    }
+
+    /// `POST path` with a body that takes its time, or never ends.
+    #[must_use]
+    pub fn upload(path: &str, sending: Sending) -> Self {
+        Self {
+            sending: Some(sending),
+            ..Self::post(path, Bytes::new())
         }
     }
 
@@ -122,12 +133,16 @@ impl Call {
         self
     }
 
-    pub(super) fn request(&self, addr: SocketAddr) -> Result<Request<Full<Bytes>>, CallError> {
+    /// The request; the time of its upload begins now.
+    pub(super) fn request(&self, addr: SocketAddr) -> Result<Request<Body>, CallError> {
         let authority = self.authority.clone().unwrap_or_else(|| addr.to_string());
         let mut request = Request::builder()
             .method(self.method.clone())
             .uri(format!("http://{authority}{}", self.path))
-            .body(Full::new(self.body.clone()))?;
+            .body(match self.sending {
+                Some(sending) => upload::body(sending),
+                None => Full::new(self.body.clone()).boxed_unsync(),
+            })?;
         for (name, value) in &self.headers {
             let name: HeaderName = name.parse().map_err(hyper::http::Error::from)?;
             let value = HeaderValue::from_str(value).map_err(hyper::http::Error::from)?;
@@ -171,80 +186,5 @@ impl Reply {
             .get("grpc-status")
             .or_else(|| self.headers.get("grpc-status"))?;
         value.to_str().ok()?.parse().ok()
-    }
-}
-
-/// A request whose answer has begun; dropping it ends the exchange as a caller does that goes away.
-#[derive(Debug)]
-pub struct Exchange {
-    response: Response<Incoming>,
-    connection: Connection,
-    caller: Caller,
-}
-
-impl Exchange {
-    pub(super) const fn new(
-        response: Response<Incoming>,
-        connection: Connection,
-        caller: Caller,
-    ) -> Self {
-        Self {
-            response,
-            connection,
-            caller,
-        }
-    }
-
-    /// HTTP status of the answer.
-    #[must_use]
-    pub fn status(&self) -> u16 {
-        self.response.status().as_u16()
-    }
-
-    /// Headers of the answer.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderMap {
-        self.response.headers()
-    }
-
-    /// The next piece of the body; `None` at its end.
-    ///
-    /// # Errors
-    /// When the connection breaks.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, CallError> {
-        while let Some(frame) = self.response.body_mut().frame().await {
-            if let Ok(data) = frame?.into_data() {
-                return Ok(Some(data));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Reads the answer to its end.
-    ///
-    /// # Errors
-    /// When the connection breaks.
-    pub async fn finish(self) -> Result<Reply, CallError> {
-        let (head, body) = self.response.into_parts();
-        let body = body.collect().await?;
-        let trailers = body.trailers().cloned().unwrap_or_default();
-        self.caller.give_back(self.connection);
-        Ok(Reply {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body: body.to_bytes(),
-            trailers,
-        })
-    }
-
-    /// The bytes of an upgraded connection (after status 101).
-    ///
-    /// # Errors
-    /// When the connection was not upgraded.
-    pub async fn tunnel(self) -> Result<Tunnel, CallError> {
-        Ok(Tunnel::new(
-            hyper::upgrade::on(self.response).await?,
-            self.connection,
-        ))
     }
 }

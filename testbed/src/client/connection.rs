@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper::rt::{Read, Write};
@@ -17,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::CallError;
 use super::hbone::{Hbone, Held};
+use crate::pace::Body;
 
 /// What is spoken on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +26,8 @@ pub(super) enum Protocol {
 
 #[derive(Debug)]
 enum Sender {
-    Http1(http1::SendRequest<Full<Bytes>>),
-    Http2(http2::SendRequest<Full<Bytes>>),
+    Http1(http1::SendRequest<Body>),
+    Http2(http2::SendRequest<Body>),
 }
 
 /// A connection; it is closed when the last handle is dropped.
@@ -104,7 +103,7 @@ impl Connection {
 
     pub(super) async fn send(
         &mut self,
-        mut request: Request<Full<Bytes>>,
+        mut request: Request<Body>,
     ) -> Result<Response<Incoming>, CallError> {
         match &mut self.sender {
             Sender::Http1(sender) => {

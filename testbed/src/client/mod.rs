@@ -5,8 +5,12 @@
 //! its stream), as a caller does that gives up. [`open_loop`] replays a schedule.
 //! [`Hbone`] is the way to a service through its waypoint in an ambient mesh.
 
+mod attempt;
 mod call;
+#[cfg(test)]
+mod conduct_tests;
 mod connection;
+mod exchange;
 mod hbone;
 #[cfg(test)]
 mod hbone_tests;
@@ -14,14 +18,16 @@ mod identity;
 pub mod open_loop;
 #[cfg(test)]
 mod socket_tests;
+mod upload;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use connection::{Connection, Protocol};
 
-pub use call::{Call, CallError, Exchange, Reply};
+pub use call::{Call, CallError, Reply};
 pub use connection::Tunnel;
+pub use exchange::Exchange;
 pub use hbone::Hbone;
 pub use identity::{Identity, IdentityError};
 

@@ -1,7 +1,8 @@
 //! Load that does not wait: every request is sent when it is due, whatever became of those before.
 //!
 //! Latency counts from the *scheduled* arrival, so that neither a busy client nor a
-//! slow proxy can hide waiting time (no coordinated omission).
+//! slow proxy can hide waiting time (no coordinated omission); the time of an upload
+//! is the caller's own. It ends with the moment that the objective names.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,18 +12,26 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Call, Caller, Reply};
+use super::Caller;
+use super::attempt::Ask;
 use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::record::{Answer, Record};
-use tidegate_sim::scenario::{ClientProfile, Scenario};
+use tidegate_sim::scenario::Scenario;
 
 /// Header that carries the criticality of a request.
 pub const CRITICALITY_HEADER: &str = "x-criticality";
 
 /// Header that carries the number of an attempt, from 1.
 pub const ATTEMPT_HEADER: &str = "x-envoy-attempt-count";
+
+/// Header in which a client with a quota says which one it is, by its index in the scenario.
+pub const CLIENT_HEADER: &str = "x-client";
+
+/// Responses that are still read so long after the story are ended by their callers, as good ones: what becomes of a
+/// stream later is another story.
+const READS_ON: Duration = Duration::from_secs(1);
 
 /// Replays `arrivals` against the proxy at `target` from `start` on; each record goes to `records`.
 ///
@@ -35,6 +44,8 @@ pub async fn replay(
     records: mpsc::UnboundedSender<Record>,
 ) {
     let caller = Caller::http1(target);
+    let until = scenario.slo.until;
+    let read_until = start + scenario.duration + READS_ON;
     let mut under_way = JoinSet::new();
     for (index, arrival) in arrivals.iter().enumerate() {
         let Some(client) = scenario.clients.get(arrival.client) else {
@@ -46,9 +57,13 @@ pub async fn replay(
         }
         while under_way.try_join_next().is_some() {}
         let request = Request {
-            caller: caller.clone(),
-            client: client.clone(),
-            arrival: arrival.clone(),
+            ask: Ask {
+                caller: caller.clone(),
+                client: client.clone(),
+                arrival: arrival.clone(),
+                until,
+                read_until,
+            },
             due,
             rng: StdRng::seed_from_u64(scenario.seed ^ u64::try_from(index).unwrap_or(u64::MAX)),
         };
@@ -62,28 +77,28 @@ pub async fn replay(
 }
 
 struct Request {
-    caller: Caller,
-    client: ClientProfile,
-    arrival: Arrival,
+    ask: Ask,
     due: Instant,
     rng: StdRng,
 }
 
 impl Request {
     async fn run(mut self) -> Record {
-        let most = 1 + self.client.retries.map_or(0, |retries| retries.max);
+        let most = 1 + self.ask.client.retries.map_or(0, |retries| retries.max);
         let mut attempts = 0;
         let mut sheds = 0;
+        let mut uploading = Duration::ZERO;
         loop {
             attempts += 1;
-            let (answer, again) = self.attempt(attempts).await;
-            sheds += u32::from(matches!(answer, Answer::Shed(_)));
-            if !again || attempts >= most {
-                let latency = self.due.elapsed();
+            let attempt = self.ask.attempt(attempts).await;
+            sheds += u32::from(matches!(attempt.answer, Answer::Shed(_)));
+            uploading += attempt.uploading;
+            if !attempt.makes_sense_again || attempts >= most {
+                let latency = attempt.moment.saturating_duration_since(self.due);
                 return Record {
-                    arrival: self.arrival,
-                    answer,
-                    latency,
+                    arrival: self.ask.arrival,
+                    answer: attempt.answer,
+                    latency: latency.saturating_sub(uploading),
                     attempts,
                     sheds,
                 };
@@ -92,33 +107,10 @@ impl Request {
         }
     }
 
-    /// One attempt, and whether a further one would make sense to the caller.
-    async fn attempt(&self, number: u32) -> (Answer, bool) {
-        let mut call = Call::get(&self.arrival.path).authority(&self.client.upstream);
-        if let Some(criticality) = &self.arrival.criticality {
-            call = call.header(CRITICALITY_HEADER, criticality);
-        }
-        if number > 1 {
-            call = call.header(ATTEMPT_HEADER, &number.to_string());
-        }
-        match timeout(self.client.deadline, self.caller.call(&call)).await {
-            Err(_) => (Answer::GaveUp, true),
-            Ok(Err(_)) => (Answer::Broken, true),
-            Ok(Ok(reply)) if reply.status == 200 => (Answer::Ok, false),
-            // Callers behind an Envoy do not retry a reply that says the service as a whole is overloaded.
-            Ok(Ok(reply)) => {
-                let is_stubborn = self.client.retries.is_some_and(|retries| retries.stubborn);
-                let is_final = reply.header("x-envoy-ratelimited").is_some();
-                (answer(&reply), is_stubborn || !is_final)
-            }
-        }
-    }
-
     fn pause(&mut self, attempts: u32) -> Duration {
         let drawn = self.rng.random();
-        self.client
-            .retries
-            .map_or(Duration::ZERO, |retries| retries.pause(attempts, drawn))
+        let retries = self.ask.client.retries;
+        retries.map_or(Duration::ZERO, |retries| retries.pause(attempts, drawn))
     }
 }
 
@@ -130,12 +122,3 @@ pub const SHED_DETAILS: [&str; 5] = [
     "upstream_reset_before_response_started{overflow",
     "no_healthy_upstream",
 ];
-
-fn answer(reply: &Reply) -> Answer {
-    match reply.details() {
-        Some(details) if SHED_DETAILS.iter().any(|start| details.starts_with(start)) => {
-            Answer::Shed(details.to_owned())
-        }
-        _ => Answer::Failed(reply.status),
-    }
-}

@@ -102,6 +102,8 @@ mod tests {
             client: 0,
             path: "/".to_owned(),
             criticality: None,
+            upload: None,
+            reads_for: None,
         };
         Record {
             arrival,

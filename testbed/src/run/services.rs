@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::RunError;
 use crate::envoy::{Balancing, Cluster};
-use crate::upstream::{Counts, Upstream};
+use crate::upstream::{Counts, Quotas, Upstream};
 use tidegate_sim::scenario::{Scenario, TimedChange, UpstreamProfile};
 use tidegate_sim::score::Reached;
 
@@ -39,13 +39,16 @@ impl Services {
     /// Starts them all; each endpoint draws its service times from a seed of its own.
     pub(super) async fn start(scenario: &Scenario) -> Result<Self, RunError> {
         let all = scenario.upstreams.iter().flat_map(|profile| {
+            let quotas = Arc::new(Quotas::of(scenario, &profile.name));
             let indices = 0..profile.behaviour.endpoints;
-            indices.map(move |index| (profile, index))
+            indices.map(move |index| (profile, index, Arc::clone(&quotas)))
         });
         let mut endpoints = Vec::new();
-        for (seed, (profile, index)) in (scenario.seed..).zip(all) {
+        for (seed, (profile, index, quotas)) in (scenario.seed..).zip(all) {
             let builder = Upstream::builder(&profile.name)
                 .behaviour(profile.behaviour.clone())
+                .endpoint(index, profile.behaviour.endpoints)
+                .quotas(quotas)
                 .seed(seed);
             let server = builder.start().await.map_err(|source| RunError::Upstream {
                 name: profile.name.clone(),

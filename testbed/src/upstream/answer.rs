@@ -1,22 +1,20 @@
 //! What an upstream sends back.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::body::Frame;
+use http_body_util::{BodyExt, Full};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
-use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::RequestHead;
+use crate::pace::{self, Body};
 
-/// A body of any kind.
-pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
+/// gRPC status UNAVAILABLE.
+const GRPC_UNAVAILABLE: u32 = 14;
 
 /// How one request is answered when a test says so itself; slots and waiting line do not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +129,35 @@ pub(super) fn plain(status: u16, headers: &[(String, String)], text: &str) -> Re
     response
 }
 
+/// A complete answer without a failure.
+pub(super) fn ok(is_grpc: bool) -> Response<Body> {
+    if is_grpc {
+        grpc(0)
+    } else {
+        plain(200, &[], "ok\n")
+    }
+}
+
+pub(super) fn failure(status: u16, is_grpc: bool) -> Response<Body> {
+    if is_grpc {
+        grpc_trailers_only(GRPC_UNAVAILABLE)
+    } else {
+        plain(status, &[], "failed\n")
+    }
+}
+
+/// Headers 200, and a body that is written elsewhere.
+pub(super) fn with_body(body: Body, is_grpc: bool) -> Response<Body> {
+    let mut response = Response::new(body);
+    let kind = if is_grpc {
+        "application/grpc"
+    } else {
+        "text/event-stream"
+    };
+    set(response.headers_mut(), "content-type", kind);
+    response
+}
+
 /// One empty message, then the status in trailers.
 pub(super) fn grpc(status: u32) -> Response<Body> {
     let mut trailers = HeaderMap::new();
@@ -154,16 +181,16 @@ pub(super) fn grpc_trailers_only(status: u32) -> Response<Body> {
 
 /// Pieces of a body at regular distances; gRPC callers get messages and a status.
 pub(super) fn stream(chunks: u32, every: Duration, is_grpc: bool) -> Response<Body> {
-    let (sender, receiver) = mpsc::channel::<Result<Frame<Bytes>, Infallible>>(1);
+    let (writer, body) = pace::body();
     tokio::spawn(async move {
         for number in 0..chunks {
-            tokio::time::sleep(every).await;
             let data = if is_grpc {
                 Bytes::from_static(&[0, 0, 0, 0, 0])
             } else {
                 format!("{number}\n").into()
             };
-            if sender.send(Ok(Frame::data(data))).await.is_err() {
+            let is_due = writer.wait_until(Instant::now() + every).await;
+            if !is_due || !writer.send(data).await {
                 return;
             }
         }
@@ -171,35 +198,14 @@ pub(super) fn stream(chunks: u32, every: Duration, is_grpc: bool) -> Response<Bo
             let mut trailers = HeaderMap::new();
             set(&mut trailers, "grpc-status", "0");
             // The caller may be gone, which is its right.
-            let _ = sender.send(Ok(Frame::trailers(trailers))).await;
+            writer.trailers(trailers).await;
         }
     });
-    let mut response = Response::new(StreamBody::new(Frames(receiver)).boxed_unsync());
-    let kind = if is_grpc {
-        "application/grpc"
-    } else {
-        "text/event-stream"
-    };
-    set(response.headers_mut(), "content-type", kind);
-    response
+    with_body(body, is_grpc)
 }
 
 pub(super) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
     if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
         headers.insert(name, value);
-    }
-}
-
-/// A channel as a stream.
-struct Frames(mpsc::Receiver<Result<Frame<Bytes>, Infallible>>);
-
-impl futures_core::Stream for Frames {
-    type Item = Result<Frame<Bytes>, Infallible>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        self.0.poll_recv(context)
     }
 }

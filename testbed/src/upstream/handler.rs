@@ -1,27 +1,26 @@
 //! From a request to its answer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::answer::{self, Body, Script, ScriptFor};
+use super::UpstreamBuilder;
+use super::answer::{self, Script, ScriptFor};
+use super::connections::{Gate, Seat};
 use super::counts::{Counters, Counts, Outcome};
+use super::pauses::Clock;
+use super::quota::Quotas;
 use super::station::Station;
-use tidegate_sim::profile::{Abandoned, Behaviour, Change, Mode};
-
-/// gRPC status UNAVAILABLE.
-const GRPC_UNAVAILABLE: u32 = 14;
-/// gRPC status RESOURCE_EXHAUSTED.
-const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
+use crate::pace::Body;
+use tidegate_sim::profile::{Behaviour, Change, Mode};
 
 /// What a script sees of a request.
 #[derive(Debug, Clone)]
@@ -43,11 +42,14 @@ pub(super) struct ResetConnection;
 #[derive(Debug)]
 pub(super) struct Service {
     name: String,
-    behaviour: Mutex<Arc<Behaviour>>,
-    station: Arc<Station>,
+    pub(super) behaviour: Mutex<Arc<Behaviour>>,
+    pub(super) station: Arc<Station>,
+    pub(super) clock: Arc<Clock>,
+    pub(super) quotas: Option<Arc<Quotas>>,
+    pub(super) rng: Mutex<StdRng>,
+    pub(super) counters: Counters,
+    gate: Option<Gate>,
     script: Option<ScriptFor>,
-    rng: Mutex<StdRng>,
-    counters: Counters,
     door: watch::Sender<Door>,
 }
 
@@ -60,23 +62,24 @@ pub(super) enum Door {
 }
 
 impl Service {
-    pub(super) fn new(
-        name: String,
-        behaviour: Behaviour,
-        script: Option<ScriptFor>,
-        seed: u64,
-    ) -> Self {
-        let station = Station::new(behaviour.slots);
-        let door = watch::Sender::new(door_for(behaviour.mode));
+    pub(super) fn new(builder: UpstreamBuilder) -> Self {
+        let behaviour = builder.behaviour;
         Self {
-            name,
-            behaviour: Mutex::new(Arc::new(behaviour)),
-            station,
-            script,
-            rng: Mutex::new(StdRng::seed_from_u64(seed)),
+            name: builder.name,
+            station: Station::new(behaviour.slots, behaviour.contention),
+            clock: Arc::new(Clock::new(builder.place, behaviour.pauses)),
+            quotas: builder.quotas,
+            rng: Mutex::new(StdRng::seed_from_u64(builder.seed)),
             counters: Counters::default(),
-            door,
+            gate: behaviour.connections.map(Gate::new),
+            script: builder.script,
+            door: watch::Sender::new(door_for(behaviour.mode)),
+            behaviour: Mutex::new(Arc::new(behaviour)),
         }
+    }
+
+    pub(super) const fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
     }
 
     pub(super) fn door(&self) -> watch::Receiver<Door> {
@@ -88,19 +91,27 @@ impl Service {
     }
 
     pub(super) fn change(&self, change: &Change) {
-        let (slots, door) = {
+        let now = {
             let mut behaviour = lock(&self.behaviour);
             let mut new = Behaviour::clone(&behaviour);
             new.apply(change);
             *behaviour = Arc::new(new);
-            (behaviour.slots, door_for(behaviour.mode))
+            Arc::clone(&behaviour)
         };
-        self.station.resize(slots);
-        self.door.send_replace(door);
+        self.station.contend(now.contention);
+        self.station.resize(now.slots);
+        self.clock.change(now.pauses);
+        self.door.send_replace(door_for(now.mode));
+    }
+
+    /// The run begins at `start`, from which pauses are counted.
+    pub(super) fn begin(&self, start: Instant) {
+        self.clock.begin(start);
     }
 
     pub(super) fn counts(&self) -> Counts {
-        let (in_service, waiting) = self.station.occupancy();
+        let (in_service, in_line) = self.station.occupancy();
+        let waiting = in_line + self.gate.as_ref().map_or(0, Gate::waiting);
         let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
         Counts {
             in_service: u64::from(in_service),
@@ -117,10 +128,11 @@ impl Service {
     pub(super) async fn handle(
         &self,
         request: Request<Incoming>,
+        seat: Option<&Seat>,
     ) -> Result<Response<Body>, ResetConnection> {
-        let behaviour = Arc::clone(&lock(&self.behaviour));
+        let is_up = lock(&self.behaviour).mode.is_up();
         let path = request.uri().path().to_owned();
-        let _under_way = self.counters.receive(&path, behaviour.mode.is_up());
+        let _under_way = self.counters.receive(&path, is_up);
         let is_grpc = request
             .headers()
             .get("content-type")
@@ -136,11 +148,12 @@ impl Service {
         let upgrade = request.headers().contains_key("upgrade");
         let answer = match script {
             Some(script) => self.act(script, request, is_grpc).await?,
-            None if upgrade && behaviour.mode.is_up() => (echo(request), Outcome::Served),
+            None if upgrade && is_up => (echo(request), Outcome::Served),
             None => {
-                // The body is read, so that the connection can carry the next request.
-                let _ = request.into_body().collect().await;
-                self.behave(&behaviour, &path, is_grpc).await?
+                let (head, body) = request.into_parts();
+                // The work begins when the request is complete; what breaks off before is not answered.
+                body.collect().await.map_err(|_| ResetConnection)?;
+                self.behave(&head, seat, is_grpc).await?
             }
         };
         let (mut response, outcome) = answer;
@@ -189,77 +202,6 @@ impl Service {
         };
         Ok((response, Outcome::Served))
     }
-
-    async fn behave(
-        &self,
-        behaviour: &Arc<Behaviour>,
-        path: &str,
-        is_grpc: bool,
-    ) -> Result<(Response<Body>, Outcome), ResetConnection> {
-        let failure = |status: u16| (failure(status, is_grpc), Outcome::Failed);
-        match behaviour.mode {
-            Mode::Serve => {}
-            Mode::Fail => return Ok(failure(500)),
-            Mode::Hang => std::future::pending().await,
-            Mode::Refuse | Mode::Reset => {
-                self.counters.end(Outcome::Failed);
-                return Err(ResetConnection);
-            }
-        }
-        let fails = behaviour.errors.filter(|errors| self.happens(errors.share));
-        if let Some(errors) = fails {
-            return Ok(failure(errors.status));
-        }
-        if !self.work(behaviour, path).await {
-            return Ok((self.line_full(behaviour, is_grpc), Outcome::LineFull));
-        }
-        if let Some(delay) = behaviour.delay.filter(|delay| self.happens(delay.share)) {
-            sleep(delay.by).await;
-        }
-        let response = if is_grpc {
-            answer::grpc(0)
-        } else {
-            answer::plain(200, &[], "ok\n")
-        };
-        Ok((response, Outcome::Served))
-    }
-
-    /// Waits for a slot and holds it for the service time; false when the line was full.
-    async fn work(&self, behaviour: &Behaviour, path: &str) -> bool {
-        let service: Duration = behaviour.service_for(path).sample(&mut *lock(&self.rng));
-        let max_waiting = behaviour.queue.map(|queue| queue.max);
-        let station = Arc::clone(&self.station);
-        let work = async move {
-            match station.enter(max_waiting).await {
-                Ok(slot) => {
-                    slot.serve(service).await;
-                    true
-                }
-                Err(_full) => false,
-            }
-        };
-        match behaviour.abandoned {
-            Abandoned::Skip => work.await,
-            // A task of its own goes on when the caller's connection, and this future, are gone.
-            Abandoned::Finish => tokio::spawn(work).await.unwrap_or(false),
-        }
-    }
-
-    fn line_full(&self, behaviour: &Behaviour, is_grpc: bool) -> Response<Body> {
-        if is_grpc {
-            return answer::grpc_trailers_only(GRPC_RESOURCE_EXHAUSTED);
-        }
-        let status = behaviour.queue.map_or(503, |queue| queue.status);
-        let mut response = failure(status, false);
-        if let Some(seconds) = behaviour.queue.and_then(|queue| queue.retry_after) {
-            answer::set(response.headers_mut(), "retry-after", &seconds.to_string());
-        }
-        response
-    }
-
-    fn happens(&self, share: f64) -> bool {
-        lock(&self.rng).random::<f64>() < share
-    }
 }
 
 const fn door_for(mode: Mode) -> Door {
@@ -267,14 +209,6 @@ const fn door_for(mode: Mode) -> Door {
         Door::Refusing
     } else {
         Door::Open
-    }
-}
-
-fn failure(status: u16, is_grpc: bool) -> Response<Body> {
-    if is_grpc {
-        answer::grpc_trailers_only(GRPC_UNAVAILABLE)
-    } else {
-        answer::plain(status, &[], "failed\n")
     }
 }
 
@@ -293,6 +227,6 @@ fn echo(mut request: Request<Incoming>) -> Response<Body> {
     response
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use super::connections::{Gate, Ticket};
 use super::handler::{Door, Service};
 
 /// Pause before a port is tried again that somebody else holds for a moment.
@@ -37,6 +38,14 @@ async fn keep_port(first: TcpListener, addr: SocketAddr, service: Arc<Service>) 
                     return;
                 }
             }
+            // Beyond the limit connections are refused, as those that wait are full.
+            Door::Open if service.gate().is_some_and(|gate| !gate.has_room()) => {
+                listener = None;
+                tokio::select! {
+                    () = room(&service) => {}
+                    changed = door.changed() => if changed.is_err() { return },
+                }
+            }
             Door::Open => match &listener {
                 None => match TcpListener::bind(addr).await {
                     Ok(bound) => listener = Some(bound),
@@ -44,7 +53,8 @@ async fn keep_port(first: TcpListener, addr: SocketAddr, service: Arc<Service>) 
                 },
                 Some(open) => tokio::select! {
                     accepted = open.accept() => if let Ok((stream, _)) = accepted {
-                        tokio::spawn(serve(stream, Arc::clone(&service)));
+                        let ticket = service.gate().and_then(Gate::ticket);
+                        tokio::spawn(serve(stream, Arc::clone(&service), ticket));
                     },
                     changed = door.changed() => if changed.is_err() { return },
                 },
@@ -53,20 +63,36 @@ async fn keep_port(first: TcpListener, addr: SocketAddr, service: Arc<Service>) 
     }
 }
 
+async fn room(service: &Service) {
+    if let Some(gate) = service.gate() {
+        gate.room().await;
+    }
+}
+
 /// Serves one connection until it ends or the door is no longer open.
-async fn serve(stream: TcpStream, service: Arc<Service>) {
+async fn serve(stream: TcpStream, service: Arc<Service>, ticket: Option<Ticket>) {
     let mut door = service.door();
-    // Without it small answers would wait for acknowledgements; a socket that is gone fails below.
-    let _ = stream.set_nodelay(true);
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let handle = service_fn(move |request| {
-        let service = Arc::clone(&service);
-        async move { service.handle(request).await }
-    });
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handle);
     tokio::select! {
-        // Callers that go away, and resets on purpose, end a connection with an error.
-        _ = connection => {}
+        () = converse(stream, service, ticket) => {}
         _ = door.wait_for(|state| *state != Door::Open) => {}
     }
+}
+
+async fn converse(stream: TcpStream, service: Arc<Service>, ticket: Option<Ticket>) {
+    let seat = match ticket {
+        Some(ticket) => ticket.seat().await,
+        None => None,
+    };
+    // Without it small answers would wait for acknowledgements; a socket that is gone fails below.
+    let _ = stream.set_nodelay(true);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // A seat is for one request.
+    builder.http1().keep_alive(seat.is_none());
+    let handle = service_fn(move |request| {
+        let (service, seat) = (Arc::clone(&service), seat.clone());
+        async move { service.handle(request, seat.as_ref()).await }
+    });
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handle);
+    // Callers that go away, and resets on purpose, end a connection with an error.
+    let _ = connection.await;
 }

@@ -1,5 +1,6 @@
 //! A programmable service: slots, a waiting line, a distribution of service times, and every way to fail.
 //!
+//! A request that is complete gets a slot, works, and is answered; a body may follow and hold the slot on.
 //! Served over HTTP/1.1 and HTTP/2 on one port. Service time is waited, not
 //! computed, so that a hundred upstreams fit on one core. What it does is a
 //! [`Behaviour`] that can be changed at any moment, or a script of the test's own
@@ -17,10 +18,17 @@
 //! ```
 
 mod answer;
+mod behave;
+mod connections;
 mod counts;
 mod handler;
 mod listen;
+mod pauses;
+mod quota;
+#[cfg(test)]
+mod socket_tests;
 mod station;
+mod work;
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,8 +43,10 @@ use tidegate_sim::scenario::TimedChange;
 pub use answer::Script;
 pub use counts::Counts;
 pub use handler::RequestHead;
+pub use quota::Quotas;
 
 use handler::Service;
+use pauses::Place;
 
 /// A running upstream; dropping it closes its port and connections.
 #[derive(Debug)]
@@ -53,6 +63,8 @@ pub struct UpstreamBuilder {
     behaviour: Behaviour,
     script: Option<answer::ScriptFor>,
     seed: u64,
+    place: Place,
+    quotas: Option<Arc<Quotas>>,
 }
 
 impl UpstreamBuilder {
@@ -91,17 +103,26 @@ impl UpstreamBuilder {
         self
     }
 
+    /// It is the endpoint `index` of `count` (default: the only one), by which pauses are spread.
+    #[must_use]
+    pub const fn endpoint(mut self, index: u32, count: u32) -> Self {
+        self.place = Place { index, count };
+        self
+    }
+
+    /// What its service grants clients (default: no quotas).
+    #[must_use]
+    pub fn quotas(mut self, quotas: Arc<Quotas>) -> Self {
+        self.quotas = Some(quotas);
+        self
+    }
+
     /// Opens a port on 127.0.0.1 and serves.
     ///
     /// # Errors
     /// When no port can be had.
     pub async fn start(self) -> io::Result<Upstream> {
-        let service = Arc::new(Service::new(
-            self.name,
-            self.behaviour,
-            self.script,
-            self.seed,
-        ));
+        let service = Arc::new(Service::new(self));
         let (addr, listener) = listen::listen(Arc::clone(&service)).await?;
         Ok(Upstream {
             addr,
@@ -120,6 +141,8 @@ impl Upstream {
             behaviour: Behaviour::default(),
             script: None,
             seed: 1,
+            place: Place { index: 0, count: 1 },
+            quotas: None,
         }
     }
 
@@ -154,8 +177,9 @@ impl Upstream {
         self.service.received_for(path)
     }
 
-    /// Acts out a timeline counted from `start`; returns after the last change.
+    /// Acts out a timeline counted from `start`, as pauses are; returns after the last change.
     pub async fn follow(&self, timeline: &[TimedChange], start: tokio::time::Instant) {
+        self.service.begin(start);
         for change in timeline {
             tokio::time::sleep_until(start + change.at).await;
             self.change(&change.change);

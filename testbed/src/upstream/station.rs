@@ -13,6 +13,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
+use super::pauses::Pace;
+use tidegate_sim::profile::Contention;
+
 #[derive(Debug)]
 pub(super) struct Station {
     line: Mutex<Line>,
@@ -23,6 +26,7 @@ struct Line {
     slots: u32,
     busy: u32,
     waiting: VecDeque<oneshot::Sender<Slot>>,
+    contention: Option<Contention>,
     /// Time by which services were longer than they should have been.
     overrun: Duration,
 }
@@ -31,19 +35,39 @@ struct Line {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LineFull;
 
+/// A place in the line, or the slot itself where one was free.
+#[derive(Debug)]
+pub(super) enum Turn {
+    Now(Slot),
+    Later(oneshot::Receiver<Slot>),
+}
+
+impl Turn {
+    /// Waits for the slot; none when the station is gone.
+    pub(super) async fn slot(self) -> Option<Slot> {
+        match self {
+            Self::Now(slot) => Some(slot),
+            Self::Later(turn) => turn.await.ok(),
+        }
+    }
+}
+
 /// A slot that is held; dropping it hands it on.
 #[derive(Debug)]
 pub(super) struct Slot {
     station: Option<Arc<Station>>,
     since: Instant,
+    /// How many times as long service takes beside those in the other slots.
+    slowdown: f64,
 }
 
 impl Station {
-    pub(super) fn new(slots: u32) -> Arc<Self> {
+    pub(super) fn new(slots: u32, contention: Option<Contention>) -> Arc<Self> {
         let line = Line {
             slots,
             busy: 0,
             waiting: VecDeque::new(),
+            contention,
             overrun: Duration::ZERO,
         };
         Arc::new(Self {
@@ -51,25 +75,25 @@ impl Station {
         })
     }
 
-    /// Waits for a slot, unless `max_waiting` others wait already.
-    pub(super) async fn enter(self: Arc<Self>, max_waiting: Option<u32>) -> Result<Slot, LineFull> {
-        let turn = {
-            let mut line = self.lock();
-            if line.busy < line.slots {
-                line.busy += 1;
-                drop(line);
-                return Ok(Slot::now(self));
-            }
-            let bound = max_waiting.map(|max| usize::try_from(max).unwrap_or(usize::MAX));
-            if bound.is_some_and(|max| line.waiting.len() >= max) {
-                return Err(LineFull);
-            }
-            let (sender, turn) = oneshot::channel();
-            line.waiting.push_back(sender);
-            turn
-        };
-        // A sender is only dropped unused when the station is.
-        turn.await.map_err(|_| LineFull)
+    /// Takes a slot or a place in the line, unless `max_waiting` others wait already.
+    pub(super) fn line_up(self: &Arc<Self>, max_waiting: Option<u32>) -> Result<Turn, LineFull> {
+        let mut line = self.lock();
+        if line.busy < line.slots {
+            line.busy += 1;
+            return Ok(Turn::Now(Slot::now(self, &line)));
+        }
+        let bound = max_waiting.map(|max| usize::try_from(max).unwrap_or(usize::MAX));
+        if bound.is_some_and(|max| line.waiting.len() >= max) {
+            return Err(LineFull);
+        }
+        let (sender, turn) = oneshot::channel();
+        line.waiting.push_back(sender);
+        Ok(Turn::Later(turn))
+    }
+
+    /// Changes how requests that get a slot from now on are slowed down.
+    pub(super) fn contend(&self, contention: Option<Contention>) {
+        self.lock().contention = contention;
     }
 
     /// Changes the number of slots; those in use beyond it are not handed on.
@@ -84,9 +108,10 @@ impl Station {
                 return;
             };
             line.busy += 1;
+            let slot = Slot::now(self, &line);
             drop(line);
             // A slot nobody takes is handed on by its own drop.
-            drop(next.send(Slot::now(Arc::clone(self))));
+            drop(next.send(slot));
         }
     }
 
@@ -110,8 +135,9 @@ impl Station {
                 line.busy -= 1;
                 return;
             };
+            let slot = Slot::now(&self, &line);
             drop(line);
-            match next.send(Slot::now(Arc::clone(&self))) {
+            match next.send(slot) {
                 Ok(()) => return,
                 // This request has gone away; the slot must not release itself, the loop does.
                 Err(mut slot) => slot.station = None,
@@ -125,27 +151,30 @@ impl Station {
 }
 
 impl Slot {
-    fn now(station: Arc<Station>) -> Self {
+    fn now(station: &Arc<Station>, line: &Line) -> Self {
+        let contention = line.contention;
         Self {
-            station: Some(station),
+            station: Some(Arc::clone(station)),
             since: Instant::now(),
+            slowdown: contention.map_or(1.0, |contention| contention.factor(line.busy.into())),
         }
     }
 
-    /// Holds the slot for `service`, counted from when it became free.
-    pub(super) async fn serve(self, service: Duration) {
-        let Some(station) = self.station.clone() else {
+    /// Works for `service`, counted from when the slot became free; it is held on.
+    pub(super) async fn serve(&mut self, service: Duration, pace: Pace) {
+        let Some(station) = self.station.as_ref() else {
             return;
         };
+        let service = service.mul_f64(self.slowdown);
         let paid_back = {
             let mut line = station.lock();
             let paid_back = line.overrun.min(service);
             line.overrun -= paid_back;
             paid_back
         };
-        let due = service - paid_back;
-        sleep_until(self.since + due).await;
-        station.lock().overrun += self.since.elapsed().saturating_sub(due);
+        let due = pace.finish(self.since, service - paid_back);
+        sleep_until(due).await;
+        station.lock().overrun += due.elapsed();
     }
 }
 
@@ -161,50 +190,71 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
+    fn line_up(station: &Arc<Station>) -> Turn {
+        station.line_up(Some(1)).unwrap()
+    }
+
+    async fn slot(turn: Turn) -> Slot {
+        turn.slot().await.unwrap()
+    }
+
     #[tokio::test]
     async fn line_is_first_come_first_served_and_bounded() {
-        let station = Station::new(1);
-        let slot = Arc::clone(&station).enter(Some(1)).await.unwrap();
-        let waiting = tokio::spawn(Arc::clone(&station).enter(Some(1)));
-        while station.occupancy() != (1, 1) {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(
-            Arc::clone(&station).enter(Some(1)).await.unwrap_err(),
-            LineFull
-        );
-        drop(slot);
-        drop(waiting.await.unwrap().unwrap());
+        let station = Station::new(1, None);
+        let first = slot(line_up(&station)).await;
+        let waiting = line_up(&station);
+        assert_eq!(station.occupancy(), (1, 1));
+        assert_eq!(station.line_up(Some(1)).unwrap_err(), LineFull);
+        drop(first);
+        drop(slot(waiting).await);
         assert_eq!(station.occupancy(), (0, 0));
     }
 
     #[tokio::test]
     async fn request_that_went_away_does_not_keep_the_slot() {
-        let station = Station::new(1);
-        let slot = Arc::clone(&station).enter(None).await.unwrap();
-        let gone = tokio::spawn(Arc::clone(&station).enter(None));
-        while station.occupancy() != (1, 1) {
-            tokio::task::yield_now().await;
-        }
-        gone.abort();
-        let _ = gone.await;
-        drop(slot);
+        let station = Station::new(1, None);
+        let first = slot(line_up(&station)).await;
+        let gone = line_up(&station);
+        assert_eq!(station.occupancy(), (1, 1));
+        drop(gone);
+        drop(first);
         assert_eq!(station.occupancy(), (0, 0));
     }
 
     #[tokio::test]
     async fn more_slots_let_waiting_requests_in() {
-        let station = Station::new(1);
-        let _first = Arc::clone(&station).enter(None).await.unwrap();
-        let waiting = tokio::spawn(Arc::clone(&station).enter(None));
-        while station.occupancy() != (1, 1) {
-            tokio::task::yield_now().await;
-        }
+        let station = Station::new(1, None);
+        let _first = slot(line_up(&station)).await;
+        let waiting = line_up(&station);
         station.resize(2);
-        let _second = waiting.await.unwrap().unwrap();
+        let second = slot(waiting).await;
         assert_eq!(station.occupancy(), (2, 0));
         station.resize(1);
-        drop(_second);
+        drop(second);
         assert_eq!(station.occupancy(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn slots_slow_each_other_down_above_the_bound() {
+        let contention = Contention {
+            above: 1,
+            slope: 0.5,
+        };
+        let station = Station::new(2, Some(contention));
+        let first = slot(line_up(&station)).await;
+        let second = slot(line_up(&station)).await;
+        let third = line_up(&station);
+        drop(first);
+        let third = slot(third).await;
+        let slowdowns = [second.slowdown, third.slowdown];
+        station.contend(None);
+        drop((second, third));
+        let free = slot(line_up(&station)).await;
+        let is = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
+        assert!(
+            slowdowns.iter().all(|found| is(*found, 1.5)),
+            "{slowdowns:?}"
+        );
+        assert!(is(free.slowdown, 1.0), "{}", free.slowdown);
     }
 }

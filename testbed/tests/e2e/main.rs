@@ -21,6 +21,7 @@ mod raw;
 mod stage;
 mod turn;
 
+mod bodies;
 mod crash;
 mod dashboards;
 mod exempt;

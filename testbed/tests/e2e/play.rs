@@ -10,7 +10,7 @@ use tidegate_sim::score::{Figures, Reached};
 use tidegate_testbed::client::open_loop;
 use tidegate_testbed::envoy::{Cluster, Envoy, EnvoyBuilder, Plugin, Route};
 use tidegate_testbed::run::raise_file_limit;
-use tidegate_testbed::upstream::Upstream;
+use tidegate_testbed::upstream::{Quotas, Upstream};
 use tidegate_testbed::variant::tidegate_config;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -58,6 +58,7 @@ impl Play {
         for profile in &scenario.upstreams {
             let upstream = Upstream::builder(&profile.name)
                 .behaviour(profile.behaviour.clone())
+                .quotas(Arc::new(Quotas::of(&scenario, &profile.name)))
                 .start()
                 .await
                 .unwrap();

@@ -6,7 +6,7 @@ use super::event::{Answer, What};
 use super::{Shard, at_index, bin_at};
 use crate::fleet::slab::Ticket;
 use crate::world::START;
-use crate::world::upstream::{Endpoint, Job, Reception, Reply};
+use crate::world::upstream::{Acceptance, Endpoint, Job, Reception, Reply};
 
 /// A request at an endpoint: whose it is.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,11 @@ impl Shard<'_> {
             bin.counts.received += 1;
         }
         let key = self.visits.insert(visit);
+        if self.service.accept(at_index(endpoint), at_index(key.place)) == Acceptance::Refused {
+            self.visits.remove(key);
+            self.reply(visit, Reply::Reset, Duration::ZERO);
+            return;
+        }
         match self
             .service
             .receive(at_index(endpoint), at_index(key.place), "/")

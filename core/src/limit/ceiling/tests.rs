@@ -1,0 +1,278 @@
+//! When failures put a ceiling, and when it goes.
+
+use super::*;
+use crate::limit::testing::{assert_close, at};
+use crate::tally::Count;
+
+/// No share of failures is within the objective's, unless a test says so.
+const TOLERATED: f64 = 0.01;
+const WANTED: f64 = 1_000.0;
+/// Milliseconds of one window of evidence.
+const MS: u64 = 300;
+
+/// Requests of one kind: how many, and the load at which they were admitted.
+type Kind = (u64, u32);
+
+fn outcomes((successes, survived): Kind, (failures, met): Kind) -> Sample {
+    let mut sample = Sample::empty(Duration::from_millis(MS));
+    let tally = &mut sample.tally;
+    tally.add(Count::Successes, successes);
+    for _ in 0..successes {
+        tally.add_load(Count::SuccessLoad, Count::SuccessLoadSquares, survived);
+    }
+    tally.add(Count::Failures, failures);
+    for _ in 0..failures {
+        tally.add_load(Count::FailureLoad, Count::FailureLoadSquares, met);
+    }
+    sample
+}
+
+/// A ceiling and the time.
+struct Rig {
+    ceiling: Ceiling,
+    ms: u64,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self::of(Ceiling::default())
+    }
+
+    const fn of(ceiling: Ceiling) -> Self {
+        Self { ceiling, ms: 0 }
+    }
+
+    /// Under a ceiling that three windows of failures at load 40 put.
+    fn cut() -> Self {
+        let mut rig = Self::new();
+        for _ in 0..3 {
+            rig.window((50, 20), (50, 40));
+        }
+        rig
+    }
+
+    /// One window of evidence.
+    fn window(&mut self, successes: Kind, failures: Kind) {
+        self.tolerating(TOLERATED, successes, failures);
+    }
+
+    fn tolerating(&mut self, tolerated: f64, successes: Kind, failures: Kind) {
+        let nothing = Sample::empty(Duration::from_millis(1));
+        self.ceiling
+            .update(&nothing, WANTED, tolerated, at(self.ms));
+        self.ms += MS;
+        let sample = outcomes(successes, failures);
+        self.ceiling.update(&sample, WANTED, tolerated, at(self.ms));
+    }
+
+    fn value(&self) -> Option<f64> {
+        self.ceiling.value
+    }
+}
+
+#[test]
+fn failures_put_a_ceiling_only_if_they_come_with_load() {
+    // Successes, failures, and the ceiling after three windows like this.
+    let table: [(&str, Kind, Kind, Option<f64>); 7] = [
+        ("at higher load", (50, 20), (50, 40), Some(36.0)),
+        ("a quota fails at any load", (50, 20), (50, 20), None),
+        ("at lower load", (50, 40), (50, 20), None),
+        ("hardly higher", (500, 100), (500, 102), None),
+        ("too few failures", (50, 20), (4, 40), None),
+        ("too few successes", (4, 20), (50, 40), None),
+        ("nothing", (0, 0), (0, 0), None),
+    ];
+    for (name, successes, failures, expected) in table {
+        let mut rig = Rig::new();
+        for _ in 0..3 {
+            assert_eq!(rig.value(), None, "{name}");
+            rig.window(successes, failures);
+        }
+        assert_eq!(rig.value().is_some(), expected.is_some(), "{name}");
+        assert_eq!(rig.ceiling.is_in_force(), expected.is_some(), "{name}");
+        if let (Some(value), Some(expected)) = (rig.value(), expected) {
+            assert_close(value, expected, name);
+        }
+    }
+}
+
+#[test]
+fn a_quota_puts_no_ceiling_however_long_it_lasts() {
+    let mut rig = Rig::new();
+    for load in (10..40).cycle().take(600) {
+        rig.window((50, load), (50, load));
+        assert_eq!(rig.value(), None);
+    }
+}
+
+#[test]
+fn failures_within_the_objective_put_no_ceiling() {
+    let mut rig = Rig::new();
+    for _ in 0..9 {
+        rig.tolerating(0.1, (95, 20), (10, 40));
+    }
+    assert_eq!(rig.value(), None);
+    for _ in 0..3 {
+        rig.tolerating(0.1, (85, 20), (10, 40));
+    }
+    assert!(rig.value().is_some(), "one in nine and a half is more");
+}
+
+#[test]
+fn it_must_show_in_windows_in_a_row() {
+    let mut rig = Rig::new();
+    for _ in 0..5 {
+        rig.window((50, 20), (50, 40));
+        rig.window((50, 20), (50, 40));
+        rig.window((50, 20), (50, 20));
+    }
+    assert_eq!(rig.value(), None);
+}
+
+#[test]
+fn a_ceiling_holds_what_is_above_it() {
+    let rig = Rig::cut();
+    assert_close(rig.ceiling.hold(100.0), 36.0, "above");
+    assert_close(rig.ceiling.hold(10.0), 10.0, "below");
+    assert_close(Ceiling::default().hold(100.0), 100.0, "none");
+}
+
+#[test]
+fn one_more_window_lowers_a_ceiling_and_none_raises_it() {
+    let mut rig = Rig::cut();
+    rig.window((500, 10), (20, 20));
+    assert_close(rig.value().unwrap(), 18.0, "lower");
+    rig.window((500, 20), (20, 60));
+    assert_close(rig.value().unwrap(), 18.0, "higher");
+    rig.window((5_000, 0), (60, 1));
+    assert_close(rig.value().unwrap(), 1.0, "at least one");
+}
+
+#[test]
+fn a_trial_that_does_not_help_is_taken_back_and_doubted() {
+    let mut rig = Rig::cut();
+    rig.window((50, 20), (50, 20));
+    assert_eq!(rig.value(), None, "as many failed as before");
+    // The first doubt is of 5 s, the second of 10.
+    for doubt in [5_000, 10_000] {
+        let refuted = rig.ms;
+        while rig.value().is_none() {
+            rig.window((50, 20), (50, 40));
+            assert!(rig.ms < refuted + 60_000);
+        }
+        let kept_away = rig.ms - refuted;
+        assert!((doubt..doubt + 4 * MS).contains(&kept_away), "{kept_away}");
+        rig.window((50, 20), (50, 20));
+        assert_eq!(rig.value(), None);
+    }
+}
+
+#[test]
+fn doubt_lasts_for_a_minute_at_most() {
+    let mut rig = Rig::new();
+    for _ in 0..8 {
+        while rig.value().is_none() {
+            rig.window((50, 20), (50, 40));
+        }
+        rig.window((50, 20), (50, 20));
+    }
+    assert_eq!(rig.ceiling.doubt, LONGEST_DOUBT);
+}
+
+#[test]
+fn a_trial_that_helps_is_proven_and_not_tried_again() {
+    let mut rig = Rig::cut();
+    rig.window((100, 20), (0, 0));
+    assert!(rig.ceiling.proven && rig.ceiling.trial.is_none());
+    assert!(rig.value().is_some());
+    rig.window((50, 20), (50, 30));
+    assert!(rig.ceiling.trial.is_none(), "it follows the bound");
+    assert_close(rig.value().unwrap(), 27.0, "the bound");
+}
+
+#[test]
+fn a_trial_waits_for_failures_enough() {
+    let mut rig = Rig::cut();
+    rig.window((30, 20), (0, 0));
+    assert!(rig.ceiling.trial.is_some() && !rig.ceiling.proven);
+    rig.window((30, 20), (0, 0));
+    assert!(rig.ceiling.trial.is_none() && rig.ceiling.proven);
+}
+
+/// What comes before a cut and after it: all, and how many failed.
+#[test]
+fn a_cut_helps_when_failures_are_rarer_by_far_and_not_by_chance() {
+    for (name, before, after, expected) in [
+        ("none left", (300.0, 150.0), (100.0, 0.0), Some(true)),
+        ("half as many", (300.0, 150.0), (100.0, 25.0), Some(true)),
+        ("few fewer", (300.0, 150.0), (1e4, 4_000.0), Some(false)),
+        ("it may be chance", (30.0, 15.0), (40.0, 13.0), Some(false)),
+        ("as many", (300.0, 150.0), (100.0, 50.0), Some(false)),
+        ("too few to say", (300.0, 150.0), (39.0, 0.0), None),
+        ("nothing before", (0.0, 0.0), (100.0, 0.0), None),
+    ] {
+        let of = |(all, failed)| Outcomes { all, failed };
+        let trial = Trial {
+            before: of(before),
+            after: of(after),
+        };
+        assert_eq!(trial.verdict(), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_ceiling_rises_when_it_is_quiet_and_goes_when_it_holds_nothing() {
+    let mut rig = Rig::cut();
+    let cut_at = rig.ms;
+    let second = Sample::empty(Duration::from_secs(1));
+    let mut update = |wanted, ms| {
+        rig.ceiling
+            .update(&second, wanted, TOLERATED, at(cut_at + ms));
+        rig.ceiling.value
+    };
+    assert_close(update(WANTED, 999).unwrap(), 36.0, "not yet");
+    assert_close(update(WANTED, 1_000).unwrap(), 39.6, "by a tenth");
+    assert_close(update(WANTED, 1_100).unwrap(), 43.56, "and again");
+    assert_eq!(update(45.0, 1_200), None, "no more is wanted");
+    assert!(rig.ceiling.trial.is_none() && !rig.ceiling.proven);
+}
+
+#[test]
+fn a_low_ceiling_rises_by_one_a_second() {
+    let mut ceiling = Ceiling::resume(&Learned {
+        ceiling: 2.0,
+        ..Learned::default()
+    });
+    let second = Sample::empty(Duration::from_secs(1));
+    ceiling.update(&second, WANTED, TOLERATED, at(5_000));
+    assert_close(ceiling.value.unwrap(), 3.0, "by one");
+}
+
+#[test]
+fn what_was_learned_goes_on() {
+    for (value, proven) in [(0.0, false), (36.0, false), (36.0, true)] {
+        let learned = Learned {
+            ceiling: value,
+            ceiling_proven: proven,
+            ..Learned::default()
+        };
+        let mut taught = Learned::default();
+        Ceiling::resume(&learned).teach(&mut taught);
+        assert_eq!(taught, learned);
+    }
+    let unsound = Learned {
+        ceiling_proven: true,
+        ..Learned::default()
+    };
+    assert!(!Ceiling::resume(&unsound).proven, "there is none to prove");
+}
+
+#[test]
+fn a_ceiling_goes_with_the_endpoints() {
+    let mut rig = Rig::cut();
+    rig.ceiling.scale(0.5);
+    assert_close(rig.value().unwrap(), 18.0, "half");
+    rig.ceiling = Ceiling::default();
+    rig.ceiling.scale(0.5);
+    assert_eq!(rig.value(), None);
+}

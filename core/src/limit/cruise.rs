@@ -1,0 +1,246 @@
+//! While no queue stands: as many in flight as the objective affords.
+//!
+//! A queue that drains in time costs nothing, so a burst may fill `C (T + w)`, where `w` is what the objective leaves after
+//! serving. Traffic that stands in no queue may need more than was ever seen: a limit that refuses requests although the
+//! fast ones are as fast as ever grows.
+//!
+//! A queue stands when requests are refused and the low quantile has been above the floor without a break for an interval
+//! (CoDel). Nothing less will do: a queue that refuses nothing is within the objective, and one that drains within the
+//! interval was a burst. Where nothing is refused there may be no queue at all, only a slower service.
+
+use core::time::Duration;
+
+use super::window::WindowStats;
+use crate::time::Instant;
+
+/// A queue that has not drained for so long stands ...
+pub const STANDING_AFTER: Duration = Duration::from_millis(300);
+/// ... or for so many mean latencies, if that is longer.
+const STANDING_OF_MEAN: f64 = 3.0;
+/// Its wait is then this share of what the objective affords at the least.
+const COSTLY: f64 = 0.5;
+/// One that has refused nothing for so long is no queue.
+const SLOWER_AFTER: Duration = Duration::from_secs(2);
+/// Growth in one window that refused requests without a queue.
+const GROWTH: f64 = 1.25;
+/// What is left of such growth after a second in which it was not needed.
+const REMEMBERED: f64 = 0.9;
+
+/// What a window is held against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usual {
+    /// The mean latency without a queue, seconds.
+    pub(super) mean: f64,
+    /// What a request may wait within the objective, seconds.
+    pub(super) affordable: f64,
+    /// The limit in force; none where that is no limit for queues.
+    pub(super) in_force: Option<f64>,
+}
+
+/// What is known of the queue while none stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cruise {
+    /// The limit that use has shown to be right; 0 where the model was enough.
+    grown: f64,
+    /// There has been a queue since.
+    queue_since: Option<Instant>,
+    /// And the fast requests have been slower than without one since.
+    busy_since: Option<Instant>,
+    /// Since then requests were refused.
+    has_refused: bool,
+}
+
+impl Cruise {
+    pub(super) const fn grown(&self) -> f64 {
+        self.grown
+    }
+
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.grown *= factor;
+    }
+
+    /// Nothing was in flight at the end of a window without an answer.
+    pub(super) const fn run_empty(&mut self) {
+        self.queue_since = None;
+        self.busy_since = None;
+        self.has_refused = false;
+    }
+
+    /// Whether a queue has been there for long, and nothing was refused: then it is none, but a service that takes longer.
+    pub(super) fn is_slower(&self, now: Instant) -> bool {
+        !self.has_refused
+            && self
+                .busy_since
+                .is_some_and(|since| now.saturating_since(since) >= SLOWER_AFTER)
+    }
+
+    /// One window. True when a queue stands.
+    pub(super) fn update(&mut self, window: &WindowStats, usual: &Usual, now: Instant) -> bool {
+        self.grown *= libm::pow(REMEMBERED, window.span);
+        if !window.is_busy {
+            self.run_empty();
+            if let Some(in_force) = usual.in_force
+                && window.is_refusing
+            {
+                self.grown = self.grown.max(in_force * GROWTH);
+            }
+            return false;
+        }
+        self.grown = 0.0;
+        let _ = self.busy_since.get_or_insert(now);
+        self.has_refused |= window.is_refusing;
+        if window.cost < usual.affordable * COSTLY {
+            self.queue_since = None;
+            return false;
+        }
+        // The window that shows it first is a part of the time.
+        let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
+        let since = *self.queue_since.get_or_insert(now - span);
+        let of_mean =
+            Duration::try_from_secs_f64(usual.mean * STANDING_OF_MEAN).unwrap_or_default();
+        self.has_refused && now.saturating_since(since) >= STANDING_AFTER.max(of_mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::testing::{CALM, assert_close, at};
+
+    /// A tenth of a second with a queue that has a cost of 200 ms.
+    const BUSY: WindowStats = WindowStats {
+        span: 0.1,
+        delay: 0.2,
+        cost: 0.2,
+        is_busy: true,
+        ..CALM
+    };
+    const REFUSING: WindowStats = WindowStats {
+        is_refusing: true,
+        refused: 5.0,
+        refused_share: 0.3,
+        ..BUSY
+    };
+    const MEAN: f64 = 0.05;
+    const AFFORDABLE: f64 = 0.2;
+
+    fn usual(mean: f64, affordable: f64, in_force: Option<f64>) -> Usual {
+        Usual {
+            mean,
+            affordable,
+            in_force,
+        }
+    }
+
+    /// Milliseconds until a queue stands, where every tenth of a second looks like this.
+    fn stands_after(window: &WindowStats, mean: f64, affordable: f64) -> Option<u64> {
+        let mut cruise = Cruise::default();
+        (1..50)
+            .map(|tenth| tenth * 100)
+            .find(|ms| cruise.update(window, &usual(mean, affordable, Some(10.0)), at(*ms)))
+    }
+
+    #[test]
+    fn a_queue_stands_when_it_refuses_and_costs_much_for_long() {
+        let cheap = WindowStats {
+            cost: AFFORDABLE * 0.49,
+            ..REFUSING
+        };
+        assert_eq!(stands_after(&REFUSING, MEAN, AFFORDABLE), Some(300));
+        assert_eq!(
+            stands_after(&REFUSING, 0.2, AFFORDABLE),
+            Some(600),
+            "by the mean"
+        );
+        assert_eq!(
+            stands_after(&BUSY, MEAN, AFFORDABLE),
+            None,
+            "nothing refused"
+        );
+        assert_eq!(stands_after(&cheap, MEAN, AFFORDABLE), None, "cheap");
+        assert_eq!(
+            stands_after(&cheap, MEAN, 0.0),
+            Some(300),
+            "any cost is too much"
+        );
+        assert_eq!(stands_after(&CALM, MEAN, AFFORDABLE), None, "no queue");
+    }
+
+    #[test]
+    fn a_queue_that_drains_in_between_begins_anew() {
+        let pauses = [
+            ("no queue", WindowStats { span: 0.1, ..CALM }),
+            ("a cheap one", WindowStats { cost: 0.01, ..BUSY }),
+        ];
+        for (name, pause) in pauses {
+            let mut cruise = Cruise::default();
+            let mut update =
+                |window, ms| cruise.update(window, &usual(MEAN, AFFORDABLE, None), at(ms));
+            assert!(!update(&REFUSING, 100), "{name}");
+            assert!(!update(&REFUSING, 200), "{name}");
+            assert!(!update(&pause, 300), "{name}");
+            assert!(!update(&REFUSING, 400), "{name}");
+            assert!(!update(&REFUSING, 500), "{name}");
+            assert!(update(&REFUSING, 600), "{name}");
+        }
+    }
+
+    #[test]
+    fn one_refusal_since_the_queue_began_is_enough() {
+        let mut cruise = Cruise::default();
+        let mut update = |window, ms| cruise.update(window, &usual(MEAN, AFFORDABLE, None), at(ms));
+        assert!(!update(&REFUSING, 100));
+        assert!(!update(&BUSY, 200));
+        assert!(update(&BUSY, 300));
+    }
+
+    #[test]
+    fn a_queue_that_never_refuses_is_a_slower_service() {
+        let mut quiet = Cruise::default();
+        let mut refusing = Cruise::default();
+        assert!(!quiet.is_slower(at(9_000)), "there was no queue");
+        quiet.update(&BUSY, &usual(MEAN, AFFORDABLE, None), at(1_000));
+        refusing.update(&BUSY, &usual(MEAN, AFFORDABLE, None), at(1_000));
+        refusing.update(&REFUSING, &usual(MEAN, AFFORDABLE, None), at(1_100));
+        assert!(!quiet.is_slower(at(2_999)));
+        assert!(quiet.is_slower(at(3_000)));
+        assert!(!refusing.is_slower(at(9_000)));
+        quiet.run_empty();
+        assert!(!quiet.is_slower(at(9_000)), "it has drained");
+    }
+
+    #[test]
+    fn a_limit_that_refuses_without_a_queue_grows() {
+        let calm = WindowStats {
+            is_refusing: true,
+            span: 0.0,
+            ..CALM
+        };
+        let grown = |window: &WindowStats, in_force| {
+            let mut cruise = Cruise::default();
+            cruise.update(window, &usual(MEAN, AFFORDABLE, in_force), at(0));
+            cruise.grown()
+        };
+        assert_close(grown(&calm, Some(100.0)), 125.0, "refusing");
+        assert_close(grown(&calm, None), 0.0, "held by a bound");
+        assert_close(grown(&CALM, Some(100.0)), 0.0, "nothing refused");
+        assert_close(grown(&REFUSING, Some(100.0)), 0.0, "a queue");
+    }
+
+    #[test]
+    fn growth_fades_and_ends_with_a_queue() {
+        let grown = Cruise {
+            grown: 100.0,
+            ..Cruise::default()
+        };
+        let mut calm = grown;
+        calm.update(&CALM, &usual(MEAN, AFFORDABLE, Some(100.0)), at(0));
+        assert_close(calm.grown(), 90.0, "a second later");
+        let mut busy = grown;
+        busy.update(&BUSY, &usual(MEAN, AFFORDABLE, Some(100.0)), at(0));
+        assert_close(busy.grown(), 0.0, "a queue");
+        let mut scaled = grown;
+        scaled.scale(0.5);
+        assert_close(scaled.grown(), 50.0, "half of the endpoints");
+    }
+}

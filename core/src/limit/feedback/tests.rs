@@ -1,0 +1,107 @@
+//! How much of a wait is in use, by what it made late and what was shed.
+
+use super::*;
+use crate::limit::testing::{assert_close, window};
+use crate::sample::Sample;
+
+const TARGET: Duration = Duration::from_millis(300);
+/// The whole wait, seconds.
+const WAIT: f64 = 0.5;
+
+/// So many answers of so many milliseconds each.
+fn answers(groups: &[(u64, u64)]) -> Sample {
+    let mut all = window(1_000, 0, 0);
+    for (n, ms) in groups {
+        all.tally.merge(&window(1_000, *n, *ms).tally);
+    }
+    all
+}
+
+fn weigh(feedback: &mut SloFeedback, groups: &[(u64, u64)], delay: f64, refused: f64) {
+    let sample = answers(groups);
+    let lateness = Lateness::of(&sample.tally.latency, TARGET, delay);
+    feedback.weigh(&lateness, WAIT, refused);
+}
+
+#[test]
+fn the_wait_shrinks_while_a_queue_makes_more_late_than_were_shed_and_grows_while_few() {
+    // Answers by latency, the queue delay, how many were refused, and the gain of bursts.
+    let table: [(&str, &[(u64, u64)], f64, f64, f64); 9] = [
+        ("in time", &[(500, 100)], 0.2, 0.0, 1.15),
+        ("late because of the queue", &[(500, 400)], 0.2, 0.0, 0.8),
+        ("late by themselves", &[(500, 900)], 0.2, 0.0, 1.15),
+        ("late without a queue", &[(500, 400)], 0.0, 0.0, 1.15),
+        ("a few late", &[(480, 100), (20, 400)], 0.2, 0.0, 1.15),
+        ("too many late", &[(460, 100), (40, 400)], 0.2, 0.0, 0.8),
+        ("as many shed", &[(460, 100), (40, 400)], 0.2, 40.0, 1.15),
+        (
+            "a longer wait makes more late",
+            &[(460, 100), (20, 250), (20, 400)],
+            0.2,
+            0.0,
+            1.0,
+        ),
+        ("too few to say", &[(499, 400)], 0.2, 0.0, 1.0),
+    ];
+    for (name, groups, delay, refused, expected) in table {
+        let mut feedback = SloFeedback::of_bursts(0.0);
+        weigh(&mut feedback, groups, delay, refused);
+        assert_close(feedback.gain(), expected, name);
+    }
+}
+
+#[test]
+fn windows_add_up_to_a_judgement_and_then_begin_anew() {
+    let mut feedback = SloFeedback::of_bursts(0.0);
+    for _ in 0..4 {
+        weigh(&mut feedback, &[(100, 400)], 0.2, 0.0);
+        assert_close(feedback.gain(), 1.0, "too few");
+    }
+    weigh(&mut feedback, &[(100, 400)], 0.2, 0.0);
+    assert_close(feedback.gain(), 0.8, "judged");
+    weigh(&mut feedback, &[(500, 100)], 0.2, 0.0);
+    assert_close(feedback.gain(), 0.95, "what was late is forgotten");
+}
+
+#[test]
+fn the_gain_stays_within_its_bounds() {
+    let in_time: &[(u64, u64)] = &[(500, 100)];
+    let late: &[(u64, u64)] = &[(500, 400)];
+    let after = |mut feedback: SloFeedback, groups| {
+        for _ in 0..30 {
+            weigh(&mut feedback, groups, 0.2, 0.0);
+        }
+        feedback.gain()
+    };
+    assert_close(after(SloFeedback::of_bursts(0.0), in_time), 1.5, "bursts");
+    assert_close(after(SloFeedback::of_hold(), in_time), 1.0, "hold");
+    assert_close(after(SloFeedback::of_bursts(0.0), late), 0.1, "bursts");
+    assert_close(after(SloFeedback::of_hold(), late), 0.1, "hold");
+}
+
+#[test]
+fn a_queue_that_stands_is_judged_sooner_and_given_back_slower() {
+    let mut hold = SloFeedback::of_hold();
+    weigh(&mut hold, &[(50, 400)], 0.2, 0.0);
+    assert_close(hold.gain(), 0.8, "late");
+    weigh(&mut hold, &[(50, 100)], 0.2, 0.0);
+    assert_close(hold.gain(), 0.85, "in time");
+}
+
+#[test]
+fn a_gain_that_was_learned_is_taken_within_the_bounds() {
+    for (learned, expected) in [(0.0, 1.0), (0.01, 0.1), (0.7, 0.7), (9.0, 1.5)] {
+        assert_close(SloFeedback::of_bursts(learned).gain(), expected, "learned");
+    }
+}
+
+#[test]
+fn contention_halves_the_wait_down_to_the_least() {
+    let mut feedback = SloFeedback::of_bursts(0.0);
+    feedback.contend();
+    assert_close(feedback.gain(), 0.5, "once");
+    for _ in 0..9 {
+        feedback.contend();
+    }
+    assert_close(feedback.gain(), 0.1, "often");
+}

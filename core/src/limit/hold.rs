@@ -1,0 +1,361 @@
+//! The limit while a queue stands: what the upstream carries, and a wait that keeps it busy.
+//!
+//! One formula holds in every state, `limit = C (T + w)`; here `w` is short. Each proxy takes its own throughput for `C`, so
+//! that all proxies of an upstream move together by the ratio of the latency they want to the one they have (the gradient
+//! of Netflix's limits and of Envoy's, with a target in place of a minimum), whatever their shares.
+//!
+//! What looks like a queue may be a slower service. Then each step down loses throughput, the capacity looks smaller, and
+//! the next step goes further down. So each cut is a test as well ([`judge`]): a queue keeps its throughput, and makes
+//! latency fall with what is in flight; a slower service does neither. Nor does a queue that other proxies fill up again,
+//! so a step that fails only goes back. Cuts that may raise the latency believed in are made on the [`beat`] of a clock
+//! that all proxies have: the wall clock, which hosts keep together well within the time that a cut takes to show.
+//!
+//! ```text
+//!              delay > wait               queue: go on
+//!   Settled ------------------> Cut ------------------> Settled
+//!      |                         |  not a queue: back
+//!      |                         +--------------------> Settled, no step until the beat
+//!      |  on the beat, in doubt
+//!      +---------------------> Trial --queue--> Settled, the latency without a queue is lower
+//!                                |  slower, often enough
+//!                                +------------> Settled, the latency without a queue is this
+//! ```
+
+use core::time::Duration;
+
+use super::queue_test::{Finding, Point, judge};
+use crate::sample::Sample;
+use crate::time::Instant;
+
+/// Answers that make one measurement; after [`PATIENCE`] fewer must do.
+const MEASURED: u64 = 40;
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A test waits for so long at most.
+const TEST_PATIENCE: Duration = Duration::from_secs(4);
+/// Trials are made whenever the clock passes a multiple of this.
+const BEAT: Duration = Duration::from_secs(4);
+/// Most that one step changes the limit by.
+const STEP_DOWN: f64 = 0.75;
+const STEP_UP: f64 = 1.5;
+/// A trial after so few answers goes further down: chance hides the effect of a small step.
+const FEW: f64 = 100.0;
+const DEEP_DOWN: f64 = 0.5;
+/// The least step up.
+const CREEP_UP: f64 = 1.1;
+/// A queue between these shares of the wait wanted is left as it is.
+const TOO_LITTLE: f64 = 0.5;
+const TOO_MUCH: f64 = 1.5;
+/// With less than this share of the limit in flight, it is met for moments only: requests come in packs.
+const APP_LIMITED: f64 = 0.6;
+/// The queue is over when in-flight stays below this share of the limit for so long.
+const ROOM: f64 = 0.9;
+const OVER_AFTER: Duration = Duration::from_millis(200);
+/// What is left of the wait after a cut that has raised the throughput, the least that ever is, and how it grows back with
+/// each beat.
+const CONTENDED: f64 = 0.5;
+const MIN_SHARE: f64 = 0.05;
+const FORGIVEN: f64 = 1.1;
+/// So many trials more than not must find a slower service where to believe it may cost the objective.
+const VOTES: u32 = 3;
+
+/// What the limit is worked out from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    /// Capacity, answers a second.
+    pub(super) capacity: f64,
+    /// Latency without a queue, seconds.
+    pub(super) latency: f64,
+    /// Whether that may have a queue in it.
+    pub(super) in_doubt: bool,
+    /// The wait that keeps the upstream busy, seconds.
+    pub(super) wait: f64,
+    /// The queue delay of the measurement, seconds.
+    pub(super) delay: f64,
+    /// Whether a longer latency without a queue leaves the objective room, up to this mean; seconds.
+    pub(super) harmless: f64,
+    /// The most that could be served within the objective.
+    pub(super) most: f64,
+}
+
+/// What a window has shown.
+#[derive(Clone, Debug)]
+pub(super) enum Verdict {
+    /// Nothing new.
+    Nothing,
+    /// There is a queue: what comes out is all that the upstream can do.
+    Queue,
+    /// With less in flight more comes out.
+    Contended,
+    /// There still was a queue in what was taken for the latency without one.
+    Faster(Box<Sample>),
+    /// There is none: the service is as slow as this.
+    Slower(Box<Sample>),
+}
+
+/// What the measurement under way is for.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// To see whether the wait is as wanted. After a step that failed, none is made before the beat.
+    Settled { is_blocked: bool },
+    /// A step down was made.
+    Cut(Step),
+    /// The same, on the beat or with a floor in doubt: its end counts.
+    Trial(Step),
+}
+
+/// A step down.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// The limit before it.
+    from: f64,
+    /// What was measured there.
+    before: Point,
+}
+
+/// The limit, and the measurement under way.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    limit: f64,
+    phase: Phase,
+    /// What was measured at this limit.
+    settled: Option<Sample>,
+    measured: Option<Sample>,
+    settling: bool,
+    votes: u32,
+    beat: u64,
+    /// Nothing has been refused, with room for more, since.
+    calm_since: Option<Instant>,
+    /// The part of the wait that is in use: less where more in flight carries less, as behind a contended lock.
+    share: f64,
+}
+
+impl Hold {
+    /// Holds at `limit` from now on.
+    pub(super) const fn at(limit: f64) -> Self {
+        Self {
+            limit,
+            phase: Phase::Settled { is_blocked: false },
+            settled: None,
+            measured: None,
+            settling: true,
+            votes: 0,
+            beat: 0,
+            calm_since: None,
+            share: 1.0,
+        }
+    }
+
+    pub(super) const fn limit(&self) -> f64 {
+        self.limit
+    }
+
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.limit *= factor;
+        self.phase = Phase::Settled { is_blocked: false };
+        self.settled = None;
+        self.measured = None;
+    }
+
+    /// One round. True when the queue is gone: the limit has had room for a while, and not for a moment's lull. Judged by
+    /// rounds, as where traffic comes in packs a whole window is never calm.
+    pub(super) fn is_over(&mut self, round: &Sample, now: Instant) -> bool {
+        let is_calm = round.tally.refused_for_load() == 0
+            && f64::from(round.in_flight) < self.limit
+            && round.mean_in_flight() < self.limit * ROOM;
+        if !is_calm {
+            self.calm_since = None;
+            return false;
+        }
+        let since = *self.calm_since.get_or_insert(now);
+        now.saturating_since(since) >= OVER_AFTER
+    }
+
+    /// One window. `clock` is the same for all proxies that share the upstream.
+    pub(super) fn update(
+        &mut self,
+        window: &Sample,
+        clock: Instant,
+        target: impl FnOnce(&Sample) -> Target,
+    ) -> Verdict {
+        let beat = clock.saturating_since(Instant::ZERO).as_secs() / BEAT.as_secs();
+        let on_beat = core::mem::replace(&mut self.beat, beat) != beat;
+        if on_beat && let Phase::Settled { is_blocked } = self.phase {
+            let target = target(window);
+            let needs_trial = is_blocked || target.in_doubt || self.votes > 0;
+            self.phase = Phase::Settled { is_blocked: false };
+            self.share = (self.share * FORGIVEN).min(1.0);
+            if needs_trial
+                && window.tally.refused_for_load() > 0
+                && let Some(before) = self.settled.as_ref().and_then(Point::of)
+            {
+                self.try_out(before);
+            }
+            return Verdict::Nothing;
+        }
+        if self.settling {
+            // What completes right after a step was admitted before it, and a queue takes its time to drain.
+            self.settling = f64::from(window.in_flight) > self.limit + 1.0;
+            return Verdict::Nothing;
+        }
+        let measured = match self.measured.take() {
+            Some(mut measured) => {
+                measured.extend(window);
+                measured
+            }
+            None => window.clone(),
+        };
+        if measured.tally.latency.len() < MEASURED && measured.span < PATIENCE {
+            self.measured = Some(measured);
+            return Verdict::Nothing;
+        }
+        let Some(point) = Point::of(&measured) else {
+            return Verdict::Nothing;
+        };
+        let target = target(&measured);
+        match self.phase {
+            Phase::Settled { is_blocked } => {
+                let point = self.settle(&measured).unwrap_or(point);
+                let refused = measured.tally.refused_for_load() > 0;
+                if target.in_doubt && refused && !is_blocked {
+                    self.try_out(point);
+                } else {
+                    self.follow(&measured, point, &target, is_blocked);
+                }
+                Verdict::Nothing
+            }
+            Phase::Cut(step) => self.end_cut(measured, step, point, &target),
+            Phase::Trial(step) => self.end_trial(measured, step, point, &target),
+        }
+    }
+
+    /// A step down whose end counts.
+    fn try_out(&mut self, before: Point) {
+        let from = self.limit;
+        self.phase = Phase::Trial(Step { from, before });
+        let is_few = before.answers < FEW;
+        self.change(from * if is_few { DEEP_DOWN } else { STEP_DOWN });
+    }
+
+    /// More was measured at this limit. Answers with all of it.
+    fn settle(&mut self, measured: &Sample) -> Option<Point> {
+        let settled = match self.settled.take() {
+            Some(mut settled) if settled.span < BEAT => {
+                settled.extend(measured);
+                settled
+            }
+            _ => measured.clone(),
+        };
+        Point::of(self.settled.insert(settled))
+    }
+
+    /// Nothing is being tried: towards the wait that is wanted.
+    fn follow(&mut self, measured: &Sample, point: Point, target: &Target, is_blocked: bool) {
+        let refused = measured.tally.refused_for_load() > 0;
+        if point.in_flight < self.limit * APP_LIMITED {
+            self.settled = None;
+            if refused {
+                let more = (self.limit * STEP_UP).min(target.most).max(self.limit);
+                self.change(more);
+            }
+            return;
+        }
+        let wait = target.wait * self.share;
+        let model = target.capacity * (target.latency + wait);
+        let is_long = target.delay > wait * TOO_MUCH;
+        if is_long && self.limit > model && !is_blocked {
+            let from = self.limit;
+            self.phase = Phase::Cut(Step {
+                from,
+                before: point,
+            });
+            self.change((from * STEP_DOWN).max(model));
+        } else if target.delay < wait * TOO_LITTLE && refused {
+            let creep = (self.limit * CREEP_UP).max(self.limit + 1.0);
+            self.change(model.min(self.limit * STEP_UP).max(creep));
+        }
+    }
+
+    fn end_cut(&mut self, measured: Sample, step: Step, after: Point, target: &Target) -> Verdict {
+        match judge(&step.before, &after) {
+            Finding::Queue => {
+                self.phase = Phase::Settled { is_blocked: false };
+                let is_contended = after.carries_more_than(&step.before);
+                if is_contended {
+                    self.share = (self.share * CONTENDED).max(MIN_SHARE);
+                }
+                self.settle(&measured);
+                self.follow(&measured, after, target, false);
+                if is_contended {
+                    Verdict::Contended
+                } else {
+                    Verdict::Queue
+                }
+            }
+            Finding::Undecided if measured.span < TEST_PATIENCE => {
+                self.measured = Some(measured);
+                Verdict::Nothing
+            }
+            Finding::Slower if after.latency <= target.harmless => {
+                self.phase = Phase::Settled { is_blocked: false };
+                self.change(step.from);
+                Verdict::Slower(Box::new(measured))
+            }
+            Finding::Undecided | Finding::Slower => {
+                self.phase = Phase::Settled { is_blocked: true };
+                self.change(step.from);
+                Verdict::Nothing
+            }
+        }
+    }
+
+    fn end_trial(
+        &mut self,
+        measured: Sample,
+        step: Step,
+        after: Point,
+        target: &Target,
+    ) -> Verdict {
+        let finding = judge(&step.before, &after);
+        if finding == Finding::Undecided && measured.span < TEST_PATIENCE {
+            self.measured = Some(measured);
+            return Verdict::Nothing;
+        }
+        self.phase = Phase::Settled { is_blocked: false };
+        match finding {
+            Finding::Queue => {
+                self.votes = self.votes.saturating_sub(1);
+                self.settle(&measured);
+                if target.in_doubt && after.latency < target.latency {
+                    Verdict::Faster(Box::new(measured))
+                } else {
+                    Verdict::Queue
+                }
+            }
+            Finding::Undecided => {
+                self.change(step.from);
+                Verdict::Nothing
+            }
+            Finding::Slower => {
+                self.change(step.from);
+                self.votes += 1;
+                let is_harmless = after.latency <= target.harmless;
+                if is_harmless || target.in_doubt || self.votes >= VOTES {
+                    self.votes = 0;
+                    return Verdict::Slower(Box::new(measured));
+                }
+                self.phase = Phase::Settled { is_blocked: true };
+                Verdict::Nothing
+            }
+        }
+    }
+
+    /// Another limit: what was measured at the one before says nothing about it.
+    fn change(&mut self, limit: f64) {
+        self.limit = limit;
+        self.settled = None;
+        self.settling = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,475 @@
+//! What each window of a queue that is held means for the limit.
+
+use super::*;
+use crate::limit::testing::{assert_close, at, window};
+
+/// 100 a second, 100 ms without a queue, and a queue of 100 ms where 20 ms are wanted: the model says 12.
+const QUEUED: Target = Target {
+    capacity: 100.0,
+    latency: 0.1,
+    in_doubt: false,
+    wait: 0.02,
+    delay: 0.1,
+    harmless: 0.15,
+    most: 50.0,
+};
+/// As long a queue as wanted.
+const WANTED: Target = Target {
+    delay: 0.02,
+    ..QUEUED
+};
+/// None.
+const EMPTY: Target = Target {
+    delay: 0.0,
+    ..QUEUED
+};
+const DOUBTED: Target = Target {
+    in_doubt: true,
+    ..QUEUED
+};
+
+/// What is held, and the clock that all proxies have.
+struct Rig {
+    hold: Hold,
+    clock: Instant,
+}
+
+impl Rig {
+    /// At `limit`, where what was admitted before has drained.
+    fn at(limit: f64) -> Self {
+        let mut hold = Hold::at(limit);
+        hold.settling = false;
+        Self { hold, clock: at(0) }
+    }
+
+    /// In a cut from 20 to 15, where 100 answers a second of 200 ms came before it.
+    fn cut() -> Self {
+        let mut rig = Self::at(20.0);
+        assert!(matches!(rig.second(100, 200, QUEUED), Verdict::Nothing));
+        assert!(matches!(rig.hold.phase, Phase::Cut { .. }));
+        assert_close(rig.hold.limit, 15.0, "cut");
+        rig.drain();
+        rig
+    }
+
+    /// The same in a trial on the beat, after so many trials that found a slower service.
+    fn trial(votes: u32) -> Self {
+        let mut rig = Self::at(20.0);
+        rig.hold.phase = Phase::Settled { is_blocked: true };
+        rig.hold.votes = votes;
+        rig.second(100, 200, QUEUED);
+        assert_close(rig.hold.limit, 20.0, "blocked");
+        rig.beat(QUEUED);
+        assert!(matches!(rig.hold.phase, Phase::Trial { .. }));
+        assert_close(rig.hold.limit, 15.0, "tried");
+        rig.drain();
+        rig
+    }
+
+    fn show(&mut self, window: &Sample, target: Target) -> Verdict {
+        self.hold.update(window, self.clock, |_| target)
+    }
+
+    /// One second in which requests are refused.
+    fn second(&mut self, answers: u64, ms: u64, target: Target) -> Verdict {
+        self.show(&window(1_000, answers, ms).refusing(10), target)
+    }
+
+    /// The next beat comes in a second that says nothing else.
+    fn beat(&mut self, target: Target) {
+        self.clock = self.clock + BEAT;
+        assert!(matches!(self.second(100, 200, target), Verdict::Nothing));
+    }
+
+    /// What was admitted before a step is answered.
+    fn drain(&mut self) {
+        assert!(self.hold.settling);
+        assert!(matches!(self.second(1, 1, QUEUED), Verdict::Nothing));
+        assert!(!self.hold.settling);
+    }
+
+    fn is_blocked(&self) -> bool {
+        matches!(self.hold.phase, Phase::Settled { is_blocked: true })
+    }
+
+    fn is_settled(&self) -> bool {
+        matches!(self.hold.phase, Phase::Settled { is_blocked: false })
+    }
+}
+
+#[test]
+fn nothing_is_measured_until_what_was_admitted_before_has_drained() {
+    let mut rig = Rig::at(20.0);
+    rig.hold.settling = true;
+    for (in_flight, settling) in [(40, true), (22, true), (21, false)] {
+        let verdict = rig.show(&window(1_000, 100, 200).holding(in_flight), QUEUED);
+        assert!(matches!(verdict, Verdict::Nothing));
+        assert_eq!(rig.hold.settling, settling, "{in_flight}");
+        assert!(rig.hold.measured.is_none());
+    }
+}
+
+#[test]
+fn a_measurement_takes_answers_enough_or_two_seconds() {
+    for (answers, steps) in [(39, 2), (40, 1), (15, 2)] {
+        let mut rig = Rig::at(20.0);
+        let taken = (1..5).find(|_| {
+            rig.second(answers, 200, QUEUED);
+            rig.hold.measured.is_none()
+        });
+        assert_eq!(taken, Some(steps), "{answers}");
+    }
+    let mut rig = Rig::at(20.0);
+    for _ in 0..5 {
+        rig.second(0, 0, QUEUED);
+        assert_close(rig.hold.limit, 20.0, "without an answer nothing is known");
+    }
+}
+
+/// Where nothing is tried: what is in flight of a limit of 20, requests refused, and the limit after it.
+#[test]
+fn the_limit_follows_the_wait_that_is_wanted() {
+    let near = Target {
+        capacity: 180.0,
+        ..EMPTY
+    };
+    let far = Target {
+        capacity: 400.0,
+        ..EMPTY
+    };
+    let below_the_model = Target {
+        capacity: 400.0,
+        ..QUEUED
+    };
+    let low_most = Target {
+        most: 25.0,
+        ..EMPTY
+    };
+    let lowest_most = Target { most: 5.0, ..EMPTY };
+    for (name, in_flight, refused, target, expected) in [
+        ("too long a queue", 20, 10, QUEUED, 15.0),
+        ("too long, none refused", 20, 0, QUEUED, 15.0),
+        ("as wanted", 20, 10, WANTED, 20.0),
+        (
+            "too long, but less than the model",
+            20,
+            10,
+            below_the_model,
+            20.0,
+        ),
+        ("too short, up to the model", 20, 10, near, 22.0),
+        ("too short, far from the model", 20, 10, far, 30.0),
+        ("too short, above the model", 20, 10, EMPTY, 22.0),
+        ("too short, none refused", 20, 0, far, 20.0),
+        ("packs", 11, 10, QUEUED, 30.0),
+        ("packs, up to the most", 11, 10, low_most, 25.0),
+        ("packs never lower it", 11, 10, lowest_most, 20.0),
+        ("room", 11, 0, QUEUED, 20.0),
+    ] {
+        let mut rig = Rig::at(20.0);
+        let sample = window(1_000, 100, 200).holding(in_flight).refusing(refused);
+        assert!(matches!(rig.show(&sample, target), Verdict::Nothing));
+        assert_close(rig.hold.limit, expected, name);
+    }
+}
+
+#[test]
+fn a_small_limit_rises_by_one_at_least() {
+    let mut rig = Rig::at(2.0);
+    let tiny = Target {
+        capacity: 10.0,
+        ..EMPTY
+    };
+    rig.show(&window(1_000, 50, 40).refusing(9), tiny);
+    assert_close(rig.hold.limit, 3.0, "by one");
+}
+
+#[test]
+fn a_step_down_ends_at_the_model() {
+    let mut rig = Rig::at(13.0);
+    rig.second(100, 130, QUEUED);
+    assert_close(rig.hold.limit, 12.0, "100 (0.1 + 0.02)");
+}
+
+#[test]
+fn where_more_in_flight_carries_less_the_wait_is_shorter() {
+    let mut rig = Rig::at(13.0);
+    rig.hold.share = 0.5;
+    rig.second(100, 130, QUEUED);
+    assert_close(rig.hold.limit, 11.0, "100 (0.1 + 0.02 / 2)");
+}
+
+#[test]
+fn a_cut_of_a_queue_goes_on() {
+    let mut rig = Rig::cut();
+    assert!(matches!(rig.second(100, 150, QUEUED), Verdict::Queue));
+    assert_close(rig.hold.limit, 12.0, "the next step");
+    assert!(matches!(rig.hold.phase, Phase::Cut { .. }));
+
+    let mut rig = Rig::cut();
+    assert!(matches!(rig.second(100, 150, WANTED), Verdict::Queue));
+    assert_close(rig.hold.limit, 15.0, "it is as long as wanted");
+    assert!(rig.is_settled() && rig.hold.settled.is_some());
+}
+
+#[test]
+fn a_cut_of_a_slower_service_goes_back() {
+    let harmless = Target {
+        harmless: 0.25,
+        ..QUEUED
+    };
+    let mut rig = Rig::cut();
+    let Verdict::Slower(measured) = rig.second(75, 200, harmless) else {
+        panic!("it is slower");
+    };
+    assert_close(measured.mean_latency().unwrap(), 0.2, "as slow as this");
+    assert_close(rig.hold.limit, 20.0, "back");
+    assert!(rig.is_settled());
+
+    let mut rig = Rig::cut();
+    assert!(matches!(rig.second(75, 200, QUEUED), Verdict::Nothing));
+    assert_close(rig.hold.limit, 20.0, "back");
+    assert!(rig.is_blocked(), "to believe it could cost the objective");
+}
+
+#[test]
+fn no_step_down_is_made_until_the_beat() {
+    let mut rig = Rig::cut();
+    rig.second(75, 200, QUEUED);
+    rig.drain();
+    for _ in 0..3 {
+        rig.second(100, 200, QUEUED);
+        assert_close(rig.hold.limit, 20.0, "blocked");
+    }
+    rig.second(100, 200, EMPTY);
+    assert_close(rig.hold.limit, 22.0, "steps up are free");
+}
+
+#[test]
+fn a_cut_that_says_nothing_waits_and_then_goes_back() {
+    let mut rig = Rig::cut();
+    for _ in 0..3 {
+        assert!(matches!(rig.second(86, 174, QUEUED), Verdict::Nothing));
+        assert_close(rig.hold.limit, 15.0, "more answers may tell");
+    }
+    assert!(matches!(rig.second(86, 174, QUEUED), Verdict::Nothing));
+    assert_close(rig.hold.limit, 20.0, "back after four seconds");
+    assert!(rig.is_blocked());
+}
+
+#[test]
+fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
+    let mut rig = Rig::cut();
+    assert!(matches!(rig.second(150, 100, WANTED), Verdict::Contended));
+    assert_close(rig.hold.share, 0.5, "half");
+    for beats in 1..20 {
+        rig.hold.phase = Phase::Settled { is_blocked: false };
+        rig.beat(WANTED);
+        let forgiven = (0.5 * 1.1_f64.powi(beats)).min(1.0);
+        assert_close(rig.hold.share, forgiven, "forgiven");
+    }
+    rig.hold.share = 0.06;
+    rig.hold.settling = false;
+    rig.hold.phase = Phase::Cut(Step {
+        from: 20.0,
+        before: Point::of(&window(1_000, 100, 200)).unwrap(),
+    });
+    assert!(matches!(rig.second(150, 100, WANTED), Verdict::Contended));
+    assert_close(rig.hold.share, 0.05, "the least");
+}
+
+/// On the beat: whether a step had failed, the floor is in doubt, how many trials found a slower service, requests were
+/// refused and something was measured; and whether a trial begins.
+#[test]
+fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
+    for (name, is_blocked, in_doubt, votes, refused, is_measured, expected) in [
+        ("blocked", true, false, 0, 9, true, true),
+        ("in doubt", false, true, 0, 9, true, true),
+        ("voted", false, false, 1, 9, true, true),
+        ("no need", false, false, 0, 9, true, false),
+        ("nothing refused", true, false, 0, 0, true, false),
+        ("nothing measured", true, false, 0, 9, false, false),
+    ] {
+        let mut rig = Rig::at(20.0);
+        let sample = window(1_000, 100, 200).refusing(refused);
+        rig.hold.phase = Phase::Settled { is_blocked };
+        rig.hold.votes = votes;
+        rig.hold.settled = is_measured.then(|| sample.clone());
+        rig.clock = at(4_000);
+        let target = Target { in_doubt, ..QUEUED };
+        assert!(matches!(rig.show(&sample, target), Verdict::Nothing));
+        let is_trial = matches!(rig.hold.phase, Phase::Trial { .. });
+        assert_eq!(is_trial, expected, "{name}");
+        assert_close(rig.hold.limit, if expected { 15.0 } else { 20.0 }, name);
+        assert!(!rig.is_blocked(), "{name}: the beat ends it");
+    }
+}
+
+#[test]
+fn the_beat_is_the_same_for_all_and_comes_once() {
+    let mut rig = Rig::at(20.0);
+    for (ms, beat, settled) in [
+        (3_999, 0, true),
+        (4_000, 1, false),
+        (7_999, 1, true),
+        (8_000, 2, false),
+    ] {
+        rig.clock = at(ms);
+        rig.hold.settled = None;
+        rig.second(100, 200, WANTED);
+        assert_eq!(rig.hold.beat, beat, "{ms}");
+        assert_eq!(rig.hold.settled.is_some(), settled, "{ms}");
+    }
+}
+
+#[test]
+fn the_beat_does_not_end_a_cut() {
+    let mut rig = Rig::cut();
+    rig.clock = at(4_000);
+    assert!(matches!(rig.second(100, 150, WANTED), Verdict::Queue));
+}
+
+#[test]
+fn a_trial_after_few_answers_goes_deeper() {
+    let mut rig = Rig::at(20.0);
+    rig.hold.settled = Some(window(1_000, 99, 200));
+    rig.clock = at(4_000);
+    rig.second(100, 200, DOUBTED);
+    assert_close(rig.hold.limit, 10.0, "half");
+}
+
+#[test]
+fn a_floor_in_doubt_is_tried_at_once_where_requests_are_refused() {
+    let mut rig = Rig::at(20.0);
+    rig.show(&window(1_000, 100, 200), DOUBTED);
+    assert!(matches!(rig.hold.phase, Phase::Cut { .. }), "none refused");
+
+    let mut rig = Rig::at(20.0);
+    rig.second(100, 200, DOUBTED);
+    assert!(matches!(rig.hold.phase, Phase::Trial { .. }));
+
+    let mut rig = Rig::at(20.0);
+    rig.hold.phase = Phase::Settled { is_blocked: true };
+    rig.second(100, 200, DOUBTED);
+    assert!(rig.is_blocked(), "not before the beat");
+}
+
+#[test]
+fn a_trial_that_finds_a_queue_stays_down_and_takes_a_vote_back() {
+    for (votes, left) in [(0, 0), (2, 1)] {
+        let mut rig = Rig::trial(votes);
+        assert!(matches!(rig.second(100, 150, QUEUED), Verdict::Queue));
+        assert_close(rig.hold.limit, 15.0, "down");
+        assert_eq!(rig.hold.votes, left);
+        assert!(rig.is_settled() && rig.hold.settled.is_some());
+    }
+}
+
+#[test]
+fn a_queue_in_a_floor_in_doubt_is_a_lower_floor() {
+    let believed = |latency| Target { latency, ..DOUBTED };
+    let mut rig = Rig::trial(0);
+    let Verdict::Faster(measured) = rig.second(100, 150, believed(0.2)) else {
+        panic!("it is faster than believed");
+    };
+    assert_close(measured.mean_latency().unwrap(), 0.15, "as fast as this");
+    let mut rig = Rig::trial(0);
+    let verdict = rig.second(100, 150, believed(0.1));
+    assert!(matches!(verdict, Verdict::Queue), "no faster than believed");
+}
+
+/// A trial finds a slower service: whether that is harmless or the floor in doubt, the votes before it, and whether it is
+/// believed.
+#[test]
+fn a_trial_that_finds_a_slower_service_is_believed_where_it_is_harmless_or_often_enough() {
+    for (name, harmless, in_doubt, votes, expected) in [
+        ("it could cost the objective", 0.15, false, 0, false),
+        ("for the second time", 0.15, false, 1, false),
+        ("for the third time", 0.15, false, 2, true),
+        ("harmless", 0.25, false, 0, true),
+        ("nothing else is believed", 0.15, true, 0, true),
+    ] {
+        let mut rig = Rig::trial(votes);
+        let target = Target {
+            harmless,
+            in_doubt,
+            ..QUEUED
+        };
+        let verdict = rig.second(75, 200, target);
+        assert_eq!(matches!(verdict, Verdict::Slower(_)), expected, "{name}");
+        assert_eq!(
+            rig.hold.votes,
+            if expected { 0 } else { votes + 1 },
+            "{name}"
+        );
+        assert_eq!(rig.is_blocked(), !expected, "{name}");
+        assert_close(rig.hold.limit, 20.0, name);
+    }
+}
+
+#[test]
+fn a_trial_that_says_nothing_waits_and_then_goes_back() {
+    let mut rig = Rig::trial(1);
+    for _ in 0..3 {
+        assert!(matches!(rig.second(86, 174, QUEUED), Verdict::Nothing));
+        assert!(matches!(rig.hold.phase, Phase::Trial { .. }));
+    }
+    assert!(matches!(rig.second(86, 174, QUEUED), Verdict::Nothing));
+    assert_close(rig.hold.limit, 20.0, "back");
+    assert_eq!(rig.hold.votes, 1, "no vote");
+    assert!(rig.is_settled());
+}
+
+#[test]
+fn what_was_measured_is_kept_for_a_beat() {
+    let mut rig = Rig::at(20.0);
+    for (second, kept) in [1, 2, 3, 4, 1, 2].into_iter().zip([1, 2, 3, 4, 1, 2]) {
+        rig.second(100, 200, WANTED);
+        let settled = rig.hold.settled.as_ref().unwrap();
+        assert_eq!(settled.span, Duration::from_secs(kept), "{second}");
+    }
+}
+
+/// A round: what is in flight of a limit of 20 on average and at the end, and what is refused.
+#[test]
+fn a_queue_is_over_when_nothing_is_refused_and_there_is_room_for_a_while() {
+    let round = |mean, end, refused| {
+        let mut round = window(100, 0, 0).holding(mean).refusing(refused);
+        round.in_flight = end;
+        round
+    };
+    for (name, round, expected) in [
+        ("room", round(17, 19, 0), true),
+        ("refused", round(17, 19, 1), false),
+        ("full on average", round(18, 19, 0), false),
+        ("full at the end", round(17, 20, 0), false),
+    ] {
+        let mut hold = Hold::at(20.0);
+        assert!(!hold.is_over(&round, at(1_000)), "{name}");
+        assert!(!hold.is_over(&round, at(1_199)), "{name}");
+        assert_eq!(hold.is_over(&round, at(1_200)), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_moment_without_room_begins_the_wait_for_the_end_anew() {
+    let calm = window(100, 0, 0).holding(5);
+    let full = window(100, 0, 0).holding(20);
+    let mut hold = Hold::at(20.0);
+    assert!(!hold.is_over(&calm, at(1_000)));
+    assert!(!hold.is_over(&full, at(1_100)));
+    assert!(!hold.is_over(&calm, at(1_200)));
+    assert!(!hold.is_over(&calm, at(1_300)));
+    assert!(hold.is_over(&calm, at(1_400)));
+}
+
+#[test]
+fn the_limit_goes_with_the_endpoints_and_what_was_measured_is_void() {
+    let mut rig = Rig::cut();
+    rig.second(20, 150, QUEUED);
+    assert!(rig.hold.measured.is_some());
+    rig.hold.scale(2.0);
+    assert_close(rig.hold.limit(), 30.0, "twice as many");
+    assert!(rig.is_settled());
+    assert!(rig.hold.measured.is_none() && rig.hold.settled.is_none());
+}

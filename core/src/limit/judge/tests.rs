@@ -1,0 +1,147 @@
+//! What windows teach: of the floor, of a queue, and of what looks like one.
+
+use crate::limit::Learned;
+use crate::limit::testing::{Rig, assert_close, queue, window};
+
+/// A queue of 40 stands before an upstream that was seen to give 200 a second, 50 ms each.
+fn held_at_40() -> Rig {
+    Rig::resume(&Learned {
+        baseline_low: 0.05,
+        baseline_mean: 0.05,
+        baseline_tail: 0.05,
+        capacity: 200.0,
+        hold: 40.0,
+        congested: true,
+        ..Learned::default()
+    })
+}
+
+/// So many windows of an upstream that is asked for more than is let in: the limit stands in it, and `answers` says how
+/// many of it come out in a second.
+fn saturate(rig: &mut Rig, windows: u32, answers: impl Fn(f64) -> f64) {
+    for _ in 0..windows {
+        let limit = f64::from(rig.limit());
+        let throughput = answers(limit);
+        let ms = (limit / throughput * 1e3).round();
+        let sample = window(1_000, throughput.round() as u64, ms as u64);
+        rig.rounds(1, &sample.holding(limit as u64).refusing(50));
+        assert!(rig.limiter.is_congested());
+    }
+}
+
+#[test]
+fn a_slower_service_is_believed_where_that_is_harmless() {
+    let mut rig = held_at_40();
+    saturate(&mut rig, 20, |limit| limit / 0.15);
+    let mean = rig.limiter.floor.mean;
+    assert!((mean - 0.15).abs() < 0.01, "{mean}");
+    assert!(rig.limit() >= 38, "{}", rig.limit());
+}
+
+#[test]
+fn a_slower_service_that_could_cost_the_objective_is_believed_after_three_trials() {
+    let mut rig = held_at_40();
+    saturate(&mut rig, 6, |limit| limit / 0.25);
+    assert_close(rig.limiter.floor.mean, 0.05, "not at once");
+    saturate(&mut rig, 40, |limit| limit / 0.25);
+    let mean = rig.limiter.floor.mean;
+    assert!((mean - 0.25).abs() < 0.02, "{mean}");
+}
+
+#[test]
+fn a_queue_is_cut_to_what_keeps_the_upstream_busy_and_never_becomes_normal() {
+    let mut rig = held_at_40();
+    saturate(&mut rig, 60, |_| 200.0);
+    assert_close(rig.limiter.floor.mean, 0.05, "the floor");
+    let limit = rig.limit();
+    assert!((10..=20).contains(&limit), "{limit}");
+}
+
+#[test]
+fn where_more_in_flight_carries_less_bursts_wait_less() {
+    let mut rig = held_at_40();
+    saturate(&mut rig, 8, |limit| 4_000.0 / limit);
+    assert!(rig.limiter.burst_feedback.gain() <= 0.5);
+}
+
+#[test]
+fn nothing_is_learned_from_a_queue_and_the_floor_falls_with_faster_answers() {
+    let mut rig = Rig::calm();
+    rig.rounds(5, &queue());
+    assert_close(rig.limiter.floor.mean, 0.1, "a queue");
+    rig.rounds(30, &window(100, 10, 20).refusing(5));
+    assert!(rig.limiter.is_congested(), "requests are still refused");
+    assert!(rig.limiter.floor.low < 0.03 && rig.limiter.floor.mean < 0.1);
+}
+
+#[test]
+fn a_queue_that_refuses_nothing_for_two_seconds_is_what_is_normal_now() {
+    let mut rig = Rig::calm();
+    rig.rounds(20, &window(100, 10, 200));
+    assert_close(rig.limiter.floor.mean, 0.1, "not yet");
+    rig.rounds(60, &window(100, 10, 200));
+    assert!(rig.limiter.floor.mean > 0.12);
+    assert!(!rig.limiter.is_congested());
+}
+
+#[test]
+fn an_idle_upstream_has_no_queue() {
+    let mut rig = Rig::calm();
+    rig.rounds(2, &queue());
+    // A second without an answer and nothing in flight.
+    rig.rounds(10, &window(100, 0, 0));
+    rig.rounds(2, &queue());
+    assert!(!rig.limiter.is_congested(), "the queue began anew");
+    rig.rounds(1, &queue());
+    assert!(rig.limiter.is_congested());
+}
+
+#[test]
+fn a_hang_does_not_end_a_queue() {
+    let mut rig = Rig::calm();
+    rig.rounds(2, &queue());
+    rig.rounds(10, &window(100, 0, 0).holding(20));
+    rig.rounds(1, &queue());
+    assert!(rig.limiter.is_congested());
+}
+
+/// First answers that come while requests are refused: latency, refused of ten more, in flight, and whether there is a
+/// floor after half a second, or what was seen is held for a queue.
+#[test]
+fn a_floor_learned_while_many_are_refused_is_doubted_unless_there_is_room_or_it_is_harmless() {
+    for (name, ms, refused, in_flight, proven, held) in [
+        ("nothing refused", 280, 0, 40, true, false),
+        ("many refused", 280, 5, 40, false, true),
+        ("few refused", 280, 1, 40, false, false),
+        ("many, with room", 280, 5, 10, true, false),
+        ("many, far within the objective", 100, 5, 40, true, false),
+    ] {
+        let mut rig = Rig::new();
+        let sample = window(100, 10, ms).holding(in_flight).refusing(refused);
+        rig.limits();
+        rig.rounds(3, &sample);
+        assert!(!rig.limiter.is_congested(), "{name}: not at once");
+        rig.rounds(1, &sample);
+        assert_eq!(rig.limiter.floor.is_proven(), proven, "{name}");
+        assert_eq!(rig.limiter.is_congested(), held, "{name}");
+    }
+}
+
+#[test]
+fn late_answers_take_the_wait_from_bursts_and_not_where_the_objective_is_unreachable() {
+    let mut rig = Rig::calm();
+    rig.rounds(60, &window(100, 10, 400));
+    let gain = rig.limiter.burst_feedback.gain();
+    assert!(gain <= 1.0, "{gain}");
+    let mut unreachable = Rig::new();
+    unreachable.rounds(100, &window(100, 10, 500));
+    assert_close(unreachable.limiter.burst_feedback.gain(), 1.0, "as ever");
+}
+
+#[test]
+fn what_is_shown_is_the_latency_now() {
+    let mut rig = Rig::calm();
+    rig.rounds(1, &queue());
+    assert!(rig.limiter.sample_low > 0.3 && rig.limiter.sample_tail > 0.3);
+    assert!(rig.limiter.floor.tail < 0.15);
+}

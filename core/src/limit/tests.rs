@@ -1,0 +1,249 @@
+//! The limit as a whole, by what rounds show it.
+
+use super::testing::{Rig, assert_close, queue, terms, window};
+use super::*;
+
+/// What a tenth of a second of the calm upstream looks like.
+fn calm() -> Sample {
+    window(100, 10, 100)
+}
+
+#[test]
+fn before_anything_is_known_the_limit_is_twice_the_initial_one_of_each_endpoint() {
+    for (endpoints, expected) in [(0, 40), (1, 40), (3, 120)] {
+        let mut rig = Rig::new();
+        let mut sample = window(100, 0, 0);
+        sample.endpoints = endpoints;
+        assert_eq!(rig.rounds(3, &sample).0, expected, "{endpoints}");
+        assert_eq!(rig.limiter.reason(), LimitReason::WarmUp);
+    }
+}
+
+#[test]
+fn what_is_rare_is_let_in_up_to_the_initial_limit_at_first_and_a_share_of_it_later() {
+    let mut rig = Rig::new();
+    let rare = window(1_000, 10, 10);
+    assert_eq!(rig.rounds(1, &rare).0, 20);
+    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+    let mut later = Rig::new();
+    assert_eq!(later.rounds(9, &rare).0, 4);
+}
+
+#[test]
+fn the_limit_is_what_the_objective_leaves_for_a_burst() {
+    let mut rig = Rig::calm();
+    // 100 a second for 100 ms, and what is left of 95 % of 300 ms: 28.5, less what a bucket's bounds hide.
+    let limit = rig.limit();
+    assert!((26..=29).contains(&limit), "{limit}");
+    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+    assert_close(rig.limiter.capacity(), 100.0, "capacity");
+}
+
+#[test]
+fn a_window_waits_for_answers_enough_or_a_second() {
+    let mut rig = Rig::new();
+    rig.rounds(3, &window(100, 3, 100));
+    assert!(!rig.limiter.floor.is_known(), "nine answers");
+    rig.rounds(1, &window(100, 1, 100));
+    assert!(rig.limiter.floor.is_known(), "ten");
+    let mut rare = Rig::new();
+    rare.rounds(9, &window(100, 1, 100));
+    assert!(!rare.limiter.floor.is_known());
+    rare.rounds(1, &window(100, 0, 0));
+    assert!(rare.limiter.floor.is_known(), "a second");
+}
+
+#[test]
+fn a_queue_that_refuses_for_long_is_held_and_one_that_is_over_is_not() {
+    let mut rig = Rig::calm();
+    let burst = rig.limit();
+    rig.rounds(2, &queue());
+    assert!(!rig.limiter.is_congested(), "not for long");
+    rig.rounds(1, &queue());
+    assert!(rig.limiter.is_congested());
+    let held = rig.limit();
+    assert!(held < burst && held > 10, "{held} of {burst}");
+    assert_eq!(rig.limiter.reason(), LimitReason::Knee);
+    rig.rounds(2, &calm());
+    assert!(rig.limiter.is_congested(), "a moment's lull");
+    rig.rounds(1, &calm());
+    assert!(!rig.limiter.is_congested());
+    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+}
+
+#[test]
+fn a_burst_that_refuses_nothing_is_not_held() {
+    let mut rig = Rig::calm();
+    rig.rounds(15, &window(100, 10, 400));
+    assert!(!rig.limiter.is_congested());
+}
+
+#[test]
+fn the_reserve_is_for_what_the_objective_leaves() {
+    let mut rig = Rig::held();
+    let (limit, reserve) = rig.limits();
+    assert!(reserve > limit, "{limit} and {reserve}");
+}
+
+#[test]
+fn who_wants_throughput_is_held_at_no_knee() {
+    let mut rig = Rig::held();
+    let held = rig.limit();
+    let policy = rig.policy.clone();
+    let generous = Terms {
+        stance: Stance::Throughput,
+        ..terms(&policy)
+    };
+    let (limit, _) = rig.limiter.limits(generous);
+    assert!(limit > held, "{limit} and {held}");
+    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+}
+
+#[test]
+fn an_objective_that_no_shedding_meets_sheds_nothing() {
+    let mut rig = Rig::new();
+    rig.rounds(30, &window(100, 10, 500));
+    assert_eq!(rig.limiter.reason(), LimitReason::Unreachable);
+    // Half as many again each second, with half a second for each.
+    let mut answers = 10;
+    for _ in 0..4 {
+        answers += answers / 2;
+        let sample = window(100, answers, 500);
+        let before = rig.limit();
+        assert!(before > sample.in_flight, "{before} at {answers}");
+        rig.rounds(10, &sample);
+        assert_eq!(rig.limiter.reason(), LimitReason::Unreachable);
+    }
+}
+
+#[test]
+fn a_slow_minority_makes_no_objective_unreachable() {
+    let mut rig = Rig::new();
+    let mut mixed = window(100, 8, 100);
+    mixed.tally.merge(&window(100, 2, 900).tally);
+    rig.rounds(30, &mixed);
+    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+}
+
+#[test]
+fn uploads_under_way_are_added_to_the_limits() {
+    let [mut rig, mut twin] = [Rig::calm(), Rig::calm()];
+    let mut uploading = calm();
+    uploading.uploading = 10;
+    // The mean follows slowly, and is gone when it is hardly there.
+    for (rounds, sample, more) in [(1, &uploading, 2), (40, &uploading, 10), (40, &calm(), 0)] {
+        let (limit, reserve) = twin.rounds(rounds, &calm());
+        let with_uploads = rig.rounds(rounds, sample);
+        assert_eq!(with_uploads, (limit + more, reserve + more), "{more}");
+    }
+}
+
+#[test]
+fn an_upstream_that_comes_back_is_held_at_what_it_carried() {
+    let mut rig = Rig::calm();
+    rig.limiter.restart_conservatively();
+    assert!(rig.limiter.is_congested());
+    assert_eq!(rig.limit(), 15, "10, and 1.5 deviations");
+    let mut held = Rig::held();
+    let before = held.limit();
+    held.limiter.restart_conservatively();
+    assert_eq!(held.limit(), before, "it was held already");
+}
+
+#[test]
+fn an_upstream_of_which_nothing_is_known_is_not_held() {
+    let mut unknown = Rig::new();
+    unknown.limiter.restart_conservatively();
+    assert!(!unknown.limiter.is_congested());
+    // All it has shown may have a queue in it.
+    let mut doubted = Rig::new();
+    doubted.rounds(1, &queue());
+    assert!(doubted.limiter.floor.is_known() && !doubted.limiter.floor.is_proven());
+    doubted.limiter.restart_conservatively();
+    assert!(!doubted.limiter.is_congested());
+}
+
+#[test]
+fn limits_and_what_is_known_go_with_the_endpoints() {
+    for (name, mut rig) in [("cruise", Rig::calm()), ("hold", Rig::held())] {
+        rig.limiter.follow_endpoints(2);
+        let capacity = rig.limiter.capacity();
+        let held = rig.limiter.held_limit();
+        rig.limiter.follow_endpoints(0);
+        assert_close(rig.limiter.capacity(), capacity, "unknown: as before");
+        rig.limiter.follow_endpoints(4);
+        assert_close(rig.limiter.capacity(), capacity * 2.0, name);
+        assert_close(rig.limiter.held_limit(), held * 2.0, name);
+        rig.limiter.follow_endpoints(2);
+        assert_close(rig.limiter.capacity(), capacity, name);
+        assert_close(rig.limiter.held_limit(), held, name);
+    }
+}
+
+#[test]
+fn the_first_number_of_endpoints_changes_nothing() {
+    let mut rig = Rig::calm();
+    rig.limiter.follow_endpoints(7);
+    assert_close(rig.limiter.capacity(), 100.0, "capacity");
+    assert_eq!(rig.limiter.endpoints, 7);
+}
+
+#[test]
+fn the_greatest_limit_is_of_each_endpoint_and_the_least_of_the_proxy() {
+    let learned = Learned {
+        baseline_low: 0.1,
+        baseline_mean: 0.1,
+        baseline_tail: 0.1,
+        capacity: 1e6,
+        endpoints: 3,
+        ..Learned::default()
+    };
+    let mut rig = Rig::resume(&learned);
+    assert_eq!(rig.limit(), 3_000);
+    assert_eq!(rig.limiter.reason(), LimitReason::Bounds);
+}
+
+#[test]
+fn a_successor_goes_on_from_what_was_learned() {
+    for (name, mut rig) in [("cruise", Rig::calm()), ("hold", Rig::held())] {
+        let mut learned = Learned::default();
+        rig.limiter.teach(&mut learned);
+        let mut successor = Rig::resume(&learned);
+        assert_eq!(successor.limits(), rig.limits(), "{name}");
+        assert_eq!(successor.limiter.reason(), rig.limiter.reason(), "{name}");
+        assert_eq!(
+            successor.limiter.is_congested(),
+            rig.limiter.is_congested(),
+            "{name}"
+        );
+        let mut taught = Learned::default();
+        successor.limiter.teach(&mut taught);
+        assert_eq!(taught, learned, "{name}");
+    }
+}
+
+#[test]
+fn from_nothing_nothing_is_learned() {
+    let mut learned = Learned::default();
+    Rig::new().limiter.teach(&mut learned);
+    let expected = Learned {
+        burst_gain: 1.0,
+        ..Learned::default()
+    };
+    assert_eq!(learned, expected);
+}
+
+#[test]
+fn failures_that_load_causes_hold_the_limit() {
+    let learned = Learned {
+        ceiling: 7.0,
+        baseline_low: 0.1,
+        baseline_mean: 0.1,
+        baseline_tail: 0.1,
+        capacity: 100.0,
+        ..Learned::default()
+    };
+    let mut rig = Rig::resume(&learned);
+    assert_eq!(rig.limits(), (7, 7));
+    assert_eq!(rig.limiter.reason(), LimitReason::LoadFailures);
+}

@@ -1,0 +1,161 @@
+//! How long requests may wait: the `w` of `limit = C (T + w)`.
+//!
+//! A burst that drains in time costs nobody anything, so while no queue stands the wait is what the objective leaves after
+//! serving. While one stands it is no longer than keeps the upstream busy between arrivals. Answers that take longer than the
+//! objective by themselves are late whatever is shed: they are left out, or a slow class would take the wait from all others.
+
+use super::Limiter;
+use super::headroom::headroom;
+use crate::config::Slo;
+
+/// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
+const OBJECTIVE_USED: f64 = 0.95;
+/// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
+pub(super) const HARMLESS: f64 = 0.7;
+/// The least wait, by the objective's latency, where serving leaves nothing.
+const MIN_WAIT: f64 = 0.1;
+/// The wait, by the objective's latency, where no answer can be in time: shedding is of no use there.
+const UNREACHABLE_WAIT: f64 = 0.5;
+/// A queue is held at this share of the wait that the objective affords at most.
+pub(super) const HELD_SHARE: f64 = 0.35;
+
+impl Limiter {
+    /// How long a request may wait within the objective, seconds: what is left after serving.
+    pub(super) fn affordable(&self, slo: &Slo) -> f64 {
+        self.wait_at(slo, 1.0)
+    }
+
+    /// How long bursts may wait, as they have turned out so far, seconds.
+    pub(super) fn burst_wait(&self, slo: &Slo) -> f64 {
+        self.wait_at(slo, self.burst_feedback.gain())
+    }
+
+    /// The wait that keeps the upstream busy, seconds.
+    pub(super) fn held_wait(&self, capacity: f64, slo: &Slo) -> f64 {
+        let carried = capacity * self.believed_floor(slo);
+        let busy = headroom(carried, self.endpoints) / capacity.max(f64::MIN_POSITIVE);
+        let most = self.affordable(slo) * HELD_SHARE;
+        busy.min(most) * self.hold_feedback.gain()
+    }
+
+    /// What the objective leaves after serving, seconds. The last in a queue is served within the mean as often as not, within
+    /// the tail nearly always: a `gain` of 1 is halfway, 1.5 is the mean, and below 0.5 there is less than the tail leaves.
+    fn wait_at(&self, slo: &Slo, gain: f64) -> f64 {
+        let target = slo.latency_target().as_secs_f64();
+        let Some(tail) = self.tail(slo) else {
+            return (target * UNREACHABLE_WAIT).max(self.floor.mean);
+        };
+        let left = (target * OBJECTIVE_USED - tail).max(target * MIN_WAIT);
+        if gain < 0.5 {
+            return left * gain * 2.0;
+        }
+        let spread = (tail - self.floor.mean).max(0.0);
+        left + spread * (gain - 0.5)
+    }
+
+    /// The tail of the answers that can be in time, seconds; none where most cannot.
+    fn tail(&self, slo: &Slo) -> Option<f64> {
+        let used = slo.latency_target().as_secs_f64() * OBJECTIVE_USED;
+        let quantile = slo.latency_quantile().as_f64();
+        self.floor.tail_within(used, quantile)
+    }
+
+    /// Whether no shedding makes most answers be in time.
+    pub(super) fn is_unreachable(&self, slo: &Slo) -> bool {
+        self.floor.is_proven() && self.tail(slo).is_none()
+    }
+
+    /// The latency without a queue, seconds; one that is in doubt is believed only where it does no harm.
+    pub(super) fn believed_floor(&self, slo: &Slo) -> f64 {
+        if self.floor.is_proven() {
+            self.floor.mean
+        } else {
+            let harmless = slo.latency_target().as_secs_f64() * HARMLESS;
+            self.floor.mean.min(harmless)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::limit::Learned;
+    use crate::limit::testing::{Rig, assert_close};
+
+    /// 100 a second, with this mean and tail in milliseconds, and bursts that use so much of the wait.
+    fn known(mean: f32, tail: f32, gain: f32) -> Rig {
+        Rig::resume(&Learned {
+            baseline_low: mean / 1e3,
+            baseline_mean: mean / 1e3,
+            baseline_tail: tail / 1e3,
+            capacity: 100.0,
+            burst_gain: gain,
+            ..Learned::default()
+        })
+    }
+
+    /// Mean and tail of an upstream against 300 ms, the gain, and how long bursts may wait; milliseconds.
+    #[test]
+    fn bursts_wait_for_what_the_objective_leaves_after_serving() {
+        for (name, mean, tail, gain, expected) in [
+            ("all alike", 100.0, 100.0, 1.0, 185.0),
+            ("halfway from tail to mean", 100.0, 200.0, 1.0, 135.0),
+            ("as the mean", 100.0, 200.0, 1.5, 185.0),
+            ("as the tail", 100.0, 200.0, 0.5, 85.0),
+            ("less than the tail leaves", 100.0, 200.0, 0.25, 42.5),
+            ("serving leaves nothing", 280.0, 280.0, 1.0, 30.0),
+            ("unreachable", 100.0, 400.0, 1.0, 150.0),
+            ("unreachable by far", 500.0, 600.0, 1.0, 500.0),
+        ] {
+            let rig = known(mean, tail, gain);
+            let wait = rig.limiter.burst_wait(rig.policy.slo());
+            assert_close(wait, expected / 1e3, name);
+        }
+    }
+
+    #[test]
+    fn what_is_affordable_does_not_depend_on_how_bursts_turned_out() {
+        for gain in [0.1, 1.0, 1.5] {
+            let rig = known(100.0, 200.0, gain);
+            let wait = rig.limiter.affordable(rig.policy.slo());
+            assert_close(wait, 0.135, "affordable");
+        }
+    }
+
+    #[test]
+    fn a_queue_is_held_at_what_keeps_the_upstream_busy_or_a_share_of_what_is_affordable() {
+        for (name, tail, capacity, expected) in [
+            // 1.5 deviations of the 10 that are carried.
+            ("busy", 100.0, 100.0, 1.5 * 10_f64.sqrt() / 100.0),
+            ("few would wait for long", 100.0, 1.0, 0.185 * 0.35),
+            ("serving leaves little", 280.0, 25.0, 0.12 * 0.35),
+        ] {
+            let rig = known(100.0, tail, 1.0);
+            let wait = rig.limiter.held_wait(capacity, rig.policy.slo());
+            assert_close(wait, expected, name);
+        }
+    }
+
+    #[test]
+    fn an_objective_is_unreachable_when_most_answers_take_longer_by_themselves() {
+        for (tail, expected) in [(280.0, false), (290.0, true), (900.0, true)] {
+            let rig = known(100.0, tail, 1.0);
+            let is_unreachable = rig.limiter.is_unreachable(rig.policy.slo());
+            assert_eq!(is_unreachable, expected, "{tail}");
+        }
+        let rig = Rig::new();
+        let slo = rig.policy.slo();
+        assert!(!rig.limiter.is_unreachable(slo), "nothing is known");
+    }
+
+    #[test]
+    fn a_floor_in_doubt_is_believed_only_where_it_does_no_harm() {
+        for (mean, expected) in [(100.0, 0.1), (280.0, 0.21)] {
+            let mut rig = known(mean, mean, 1.0);
+            let proven = rig.limiter.believed_floor(rig.policy.slo());
+            assert_close(proven, f64::from(mean) / 1e3, "proven");
+            rig.limiter.floor = rig.limiter.floor.clone().doubted();
+            let doubted = rig.limiter.believed_floor(rig.policy.slo());
+            assert_close(doubted, expected, "in doubt");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Tables of what each step of a request's life means for what is counted.
+
+use super::*;
+use crate::slot::testing::{WEB, at, policy, slot};
+
+/// What may happen to one request.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Its body is complete.
+    Start,
+    /// The response headers come.
+    Answer,
+    /// The moment that the objective measures.
+    Measure,
+    /// The connection becomes something else.
+    Upgrade,
+    /// A tick after so many milliseconds.
+    TickAfter(u64),
+    /// The breaker lets go, and a tick comes after so many milliseconds.
+    WriteOffAfter(u64),
+    Leave,
+}
+use Step::{Answer, Leave, Measure, Start, TickAfter, Upgrade, WriteOffAfter};
+
+/// What is counted: uploads, requests in flight, open requests.
+type Counted = [u32; 3];
+const UPLOADING: Counted = [1, 0, 0];
+const IN_FLIGHT: Counted = [0, 1, 0];
+const OPEN: Counted = [0, 0, 1];
+const GONE: Counted = [0, 0, 0];
+
+/// How a request is let in, and what each step does to the proxy-wide count and to what is counted here.
+struct Life {
+    name: &'static str,
+    until: Until,
+    has_body: bool,
+    steps: &'static [(Step, Shift, Counted)],
+    /// From the complete request to the moment measured, milliseconds.
+    latency: Option<u64>,
+}
+
+/// A step takes so long, milliseconds.
+const STEP: u64 = 10;
+
+/// Lives, each for itself.
+const LIVES: &[Life] = &[
+    Life {
+        name: "measured to its headers",
+        until: Until::Headers,
+        has_body: false,
+        steps: &[
+            (Answer, Shift::Lower, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: Some(STEP),
+    },
+    Life {
+        name: "measured to its first byte",
+        until: Until::FirstByte,
+        has_body: false,
+        steps: &[
+            (Answer, Shift::Same, IN_FLIGHT),
+            (Measure, Shift::Lower, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: Some(2 * STEP),
+    },
+    Life {
+        name: "measured to its end",
+        until: Until::End,
+        has_body: false,
+        steps: &[
+            (Answer, Shift::Same, IN_FLIGHT),
+            (Answer, Shift::Same, IN_FLIGHT),
+            (Measure, Shift::Lower, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: Some(3 * STEP),
+    },
+    Life {
+        name: "no answer comes",
+        until: Until::Headers,
+        has_body: false,
+        steps: &[
+            (TickAfter(60_000), Shift::Same, IN_FLIGHT),
+            (Leave, Shift::Lower, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "it breaks off before what is measured",
+        until: Until::End,
+        has_body: false,
+        steps: &[
+            (Answer, Shift::Same, IN_FLIGHT),
+            (Leave, Shift::Lower, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "an upload: the clock starts at its end",
+        until: Until::Headers,
+        has_body: true,
+        steps: &[
+            (TickAfter(100), Shift::Same, UPLOADING),
+            (Start, Shift::Same, IN_FLIGHT),
+            (Start, Shift::Same, IN_FLIGHT),
+            (Answer, Shift::Lower, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: Some(2 * STEP),
+    },
+    Life {
+        name: "an upload that took longer than answers may comes back",
+        until: Until::Headers,
+        has_body: true,
+        steps: &[
+            (TickAfter(2_000), Shift::Lower, OPEN),
+            (TickAfter(2_000), Shift::Same, OPEN),
+            (Start, Shift::Raise, IN_FLIGHT),
+            (Answer, Shift::Lower, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: Some(STEP),
+    },
+    Life {
+        name: "an upload that never ends",
+        until: Until::Headers,
+        has_body: true,
+        steps: &[
+            (TickAfter(2_000), Shift::Lower, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "an upload whose caller leaves",
+        until: Until::Headers,
+        has_body: true,
+        steps: &[(Leave, Shift::Lower, GONE)],
+        latency: None,
+    },
+    Life {
+        name: "answered before its body is complete: nothing to measure",
+        until: Until::Headers,
+        has_body: true,
+        steps: &[
+            (Answer, Shift::Lower, OPEN),
+            (Start, Shift::Same, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "the same, whatever is measured",
+        until: Until::End,
+        has_body: true,
+        steps: &[
+            (Answer, Shift::Lower, OPEN),
+            (Start, Shift::Same, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "a stalled upload that is answered",
+        until: Until::FirstByte,
+        has_body: true,
+        steps: &[
+            (TickAfter(2_000), Shift::Lower, OPEN),
+            (Answer, Shift::Same, OPEN),
+            (Start, Shift::Same, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "written off, and answered after all: it stood in no queue",
+        until: Until::Headers,
+        has_body: false,
+        steps: &[
+            (WriteOffAfter(1_000), Shift::Lower, OPEN),
+            (Answer, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "the same where its end is measured",
+        until: Until::End,
+        has_body: false,
+        steps: &[
+            (WriteOffAfter(1_000), Shift::Lower, OPEN),
+            (Answer, Shift::Same, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "written off, and its caller leaves",
+        until: Until::Headers,
+        has_body: false,
+        steps: &[
+            (WriteOffAfter(1_000), Shift::Lower, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "too young to be written off",
+        until: Until::Headers,
+        has_body: false,
+        steps: &[
+            (WriteOffAfter(100), Shift::Same, IN_FLIGHT),
+            (Leave, Shift::Lower, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "an upload is not written off",
+        until: Until::Headers,
+        has_body: true,
+        steps: &[
+            (TickAfter(200), Shift::Same, UPLOADING),
+            (WriteOffAfter(20), Shift::Same, UPLOADING),
+            (Leave, Shift::Lower, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "a body that goes on for long is a stream",
+        until: Until::End,
+        has_body: false,
+        steps: &[
+            (Answer, Shift::Same, IN_FLIGHT),
+            (TickAfter(4_900), Shift::Same, IN_FLIGHT),
+            (TickAfter(3_000), Shift::Lower, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "the same without a first byte",
+        until: Until::FirstByte,
+        has_body: false,
+        steps: &[
+            (Answer, Shift::Same, IN_FLIGHT),
+            (TickAfter(8_000), Shift::Lower, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "a WebSocket over HTTP/1.1, whose request has no end",
+        until: Until::Headers,
+        has_body: true,
+        steps: &[
+            (Answer, Shift::Lower, OPEN),
+            (Upgrade, Shift::Same, OPEN),
+            (TickAfter(60_000), Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+    Life {
+        name: "an upgrade where the end is measured",
+        until: Until::End,
+        has_body: false,
+        steps: &[
+            (Answer, Shift::Same, IN_FLIGHT),
+            (Upgrade, Shift::Lower, OPEN),
+            (Measure, Shift::Same, OPEN),
+            (Leave, Shift::Same, GONE),
+        ],
+        latency: None,
+    },
+];
+
+#[test]
+fn each_step_counts_a_request_where_it_belongs() {
+    for life in LIVES {
+        let (mut slot, mut millis) = (slot(), 1_000);
+        let entry = Entry {
+            load: 1,
+            purpose: Purpose::Normal,
+            has_body: life.has_body,
+        };
+        let mut permit = slot.enter(WEB, entry, at(millis));
+        // Counted at its admission.
+        let mut gauge = 1_i64;
+        for (number, (step, expected, counted)) in life.steps.iter().enumerate() {
+            let name = format!("{}: step {number}, {step:?}", life.name);
+            millis += match step {
+                TickAfter(span) | WriteOffAfter(span) => *span,
+                Start | Answer | Measure | Upgrade | Leave => STEP,
+            };
+            let now = at(millis);
+            let shift = match step {
+                Start => slot.start(&mut permit, now),
+                Answer => slot.answer(&mut permit, life.until, now),
+                Measure => slot.measure(&mut permit, now),
+                Upgrade => slot.upgrade(&mut permit, now),
+                Leave => slot.leave(&permit, now),
+                TickAfter(_) | WriteOffAfter(_) => {
+                    slot.write_off = matches!(step, WriteOffAfter(_));
+                    match slot.take_unloading(now) {
+                        0 => Shift::Same,
+                        1 => Shift::Lower,
+                        taken => panic!("{name}: took {taken}"),
+                    }
+                }
+            };
+            assert_eq!(shift, *expected, "{name}");
+            assert_eq!(
+                [slot.uploading, slot.in_flight, slot.open],
+                *counted,
+                "{name}"
+            );
+            gauge += match shift {
+                Shift::Same => 0,
+                Shift::Raise => 1,
+                Shift::Lower => -1,
+            };
+            assert_eq!(gauge, i64::from(slot.held()), "{name}");
+        }
+        assert!(slot.is_idle(), "{}", life.name);
+        assert_eq!(
+            permit.latency(),
+            life.latency.map(Duration::from_millis),
+            "{}",
+            life.name
+        );
+    }
+}
+
+#[test]
+fn only_what_is_in_flight_adds_to_the_time_in_flight() {
+    let mut slot = slot();
+    let mut permit = slot.admit(Purpose::Normal, true, at(0));
+    let micros = |slot: &mut Slot, millis| {
+        slot.integrate(at(millis));
+        slot.count(Count::InFlightMicros)
+    };
+    assert_eq!(micros(&mut slot, 200), 0, "the upload is its caller's time");
+    let _ = slot.start(&mut permit, at(200));
+    assert_eq!(micros(&mut slot, 250), 50_000);
+    let _ = slot.answer(&mut permit, Until::End, at(300));
+    assert_eq!(micros(&mut slot, 350), 150_000);
+    let _ = slot.measure(&mut permit, at(400));
+    assert_eq!(
+        micros(&mut slot, 900),
+        200_000,
+        "an open request is no load"
+    );
+    let _ = slot.leave(&permit, at(900));
+    assert_eq!(micros(&mut slot, 1_000), 200_000);
+}
+
+/// Requests in the same ledger leave for themselves, not in the place of others.
+#[test]
+fn of_two_uploads_the_younger_keeps_its_place() {
+    let mut slot = slot();
+    let mut stalled = slot.admit(Purpose::Normal, true, at(0));
+    let mut young = slot.admit(Purpose::Normal, true, at(2_000));
+    assert_eq!(slot.take_unloading(at(2_010)), 1);
+    assert_eq!((slot.uploading, slot.open), (1, 1));
+    assert_eq!(slot.start(&mut young, at(2_020)), Shift::Same);
+    assert_eq!(slot.start(&mut stalled, at(2_030)), Shift::Raise);
+    assert_eq!((slot.uploading, slot.in_flight, slot.open), (0, 2, 0));
+    assert_eq!(slot.leave(&stalled, at(2_040)), Shift::Lower);
+    assert_eq!(slot.leave(&young, at(2_040)), Shift::Lower);
+    assert!(slot.is_idle());
+}
+
+/// The same fate by another way: not the breaker lets go, but a later request is answered.
+#[test]
+fn a_request_that_a_later_one_overtook_is_open() {
+    for until in Until::ALL {
+        let mut slot = slot();
+        slot.follow_policy(&policy(), at(0));
+        let mut late = slot.admit(Purpose::Normal, false, at(0));
+        let mut later = slot.admit(Purpose::Normal, false, at(1_500));
+        let _ = slot.answer(&mut later, until, at(1_510));
+        let _ = slot.measure(&mut later, at(1_510));
+        assert_eq!(slot.take_unloading(at(1_600)), 1, "{until}");
+        assert_eq!((slot.in_flight, slot.open), (0, 2), "{until}");
+        let _ = slot.answer(&mut late, until, at(1_700));
+        let _ = slot.measure(&mut late, at(1_700));
+        assert_eq!(late.latency(), None, "{until}: it stood in no queue");
+        let _ = slot.leave(&late, at(1_700));
+        let _ = slot.leave(&later, at(1_700));
+        assert!(slot.is_idle(), "{until}");
+    }
+}
+
+/// An upload was let in before those that wait, whatever the moment at which it is answered.
+#[test]
+fn an_upload_that_is_answered_overtakes_nobody_that_came_later() {
+    let mut slot = slot();
+    let mut upload = slot.admit(Purpose::Normal, true, at(0));
+    let waiting = slot.admit(Purpose::Normal, false, at(1_000));
+    let _ = slot.answer(&mut upload, Until::Headers, at(5_000));
+    assert_eq!(slot.take_unloading(at(5_000)), 0);
+    assert_eq!(slot.in_flight, 1);
+    let _ = slot.leave(&upload, at(5_000));
+    let _ = slot.leave(&waiting, at(5_000));
+    assert!(slot.is_idle());
+}

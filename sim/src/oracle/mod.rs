@@ -1,0 +1,140 @@
+//! What somebody who knows the capacity would have got out of a run.
+//!
+//! The oracle takes the arrivals as they were and the behaviour of the upstream
+//! over time, and runs a fluid server: work drains at the rate of the slots, in
+//! order of arrival. It admits a request if and only if its answer still comes
+//! within the objective's latency. Failures that do not depend on load hit the
+//! oracle as well: they reduce what an admitted request is worth. While the
+//! upstream is down nothing can be got out of it, and nothing is admitted.
+//!
+//! Where bodies hold their slots, for seconds, a fluid would lie: a slot is taken or
+//! free. There each slot is a server of its own ([`slots`]). Of contended slots no
+//! more are used than serve the most; while an endpoint stands still nothing drains.
+//!
+//! An upstream of several endpoints is one such server for each, and arrivals go to
+//! them one after the other: the oracle chooses what to admit, not where it goes.
+//! Nor does it tell classes of requests apart: all wait as long as the class that can
+//! wait the least, and no longer than the endpoint's connections and backlog allow.
+//!
+//! Some requests are worth nothing to anybody and cost nothing: those for a path
+//! that fails, beyond a quota, or with an upload that never ends. And where the
+//! objective is out of reach for a path, whatever the load, any answer 200 that comes
+//! before its caller's deadline is a good one: shedding could not help there.
+//!
+//! Edges: retries are not in the list (the oracle's callers need none); the
+//! spread of service times is not simulated, only the mean, so that a run may
+//! reach slightly more or less than 1.0 of it.
+
+mod demand;
+mod fluid;
+mod server;
+mod slots;
+
+use std::time::Duration;
+
+use crate::arrivals::Arrival;
+use crate::record::{Answer, Record};
+use crate::scenario::{Bucket, Scenario};
+use server::{Request, Server};
+
+/// The oracle's verdict on one request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Verdict {
+    /// Whether it would have been admitted.
+    pub admitted: bool,
+    /// Expected number of good answers: 0 when not admitted, 1 when nothing else is wrong.
+    pub good: f64,
+    /// Whether it is worth nothing to anybody and costs nothing, so that neither serving nor shedding it counts.
+    pub is_worthless: bool,
+    /// Whether any answer 200 is a good one, because none can be within the objective.
+    pub any_answer: bool,
+}
+
+impl Verdict {
+    /// Nothing can be got out of it.
+    const NOTHING: Self = Self {
+        admitted: false,
+        good: 0.0,
+        is_worthless: false,
+        any_answer: false,
+    };
+    /// Nor can anything be lost.
+    const WORTHLESS: Self = Self {
+        is_worthless: true,
+        ..Self::NOTHING
+    };
+
+    /// Whether what came out is a good answer.
+    #[must_use]
+    pub fn is_good(&self, record: &Record, latency: Duration) -> bool {
+        if self.any_answer {
+            record.answer == Answer::Ok
+        } else {
+            record.is_good(latency)
+        }
+    }
+}
+
+/// Judges every arrival of a scenario; the verdicts are in the order of `arrivals`.
+#[must_use]
+pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
+    let mut servers: Vec<Server> = scenario
+        .upstreams
+        .iter()
+        .map(|profile| Server::new(profile, scenario.slo))
+        .collect();
+    let quotas = scenario.clients.iter();
+    let mut quotas: Vec<Option<Bucket>> = quotas
+        .map(|client| client.quota.map(|quota| quota.bucket()))
+        .collect();
+    let mut verdicts = vec![Verdict::WORTHLESS; arrivals.len()];
+    // The service's work begins with the end of the upload.
+    let begins = arrivals.iter().enumerate().filter_map(|(index, arrival)| {
+        let upload = arrival.uploads_for()?;
+        Some((arrival.at + upload, index, arrival))
+    });
+    let mut begins: Vec<_> = begins.collect();
+    begins.sort_by_key(|(at, index, _)| (*at, *index));
+    for (at, index, arrival) in begins {
+        let client = scenario.clients.get(arrival.client);
+        let server = client.and_then(|client| {
+            let mut servers = servers.iter_mut();
+            servers.find(|server| server.name() == client.upstream)
+        });
+        let verdict = match (client, server) {
+            (Some(client), Some(server)) => {
+                let quota = quotas.get_mut(arrival.client).and_then(Option::as_mut);
+                server.judge(
+                    &Request {
+                        at,
+                        arrival,
+                        client,
+                    },
+                    quota,
+                )
+            }
+            _ => Verdict::NOTHING,
+        };
+        if let Some(place) = verdicts.get_mut(index) {
+            *place = verdict;
+        }
+    }
+    verdicts
+}
+
+/// Whether there is a path that is asked for, and for which the objective is out of reach whatever the load.
+#[must_use]
+pub fn is_unreachable(scenario: &Scenario) -> bool {
+    scenario.upstreams.iter().any(|profile| {
+        let mut server = Server::new(profile, scenario.slo);
+        let clients = scenario.clients.iter();
+        let mut clients = clients.filter(|client| client.upstream == profile.name);
+        clients.any(|client| {
+            let is_plain = client.paths.is_empty() && server.is_unreachable("/");
+            is_plain || client.paths.keys().any(|path| server.is_unreachable(path))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! One upstream as the oracle has it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Verdict;
+use super::demand::Demand;
+use super::fluid::Fluid;
+use super::slots::Slots;
+use crate::arrivals::Arrival;
+use crate::profile::Behaviour;
+use crate::scenario::{Bucket, ClientProfile, Slo, Stages, UpstreamProfile};
+
+/// A share of answers in time below this is none.
+const REACHABLE: f64 = 0.01;
+
+/// A request that is complete at the service.
+pub(super) struct Request<'a> {
+    pub(super) at: Duration,
+    pub(super) arrival: &'a Arrival,
+    pub(super) client: &'a ClientProfile,
+}
+
+impl Request<'_> {
+    /// What is left of the caller's patience.
+    fn patience(&self) -> Duration {
+        let uploading = self.at.saturating_sub(self.arrival.at);
+        self.client.deadline.saturating_sub(uploading)
+    }
+}
+
+/// One upstream: its endpoints, of which each arrival meets the next.
+pub(super) struct Server {
+    name: String,
+    slo: Slo,
+    stages: Stages,
+    endpoints: Vec<Endpoint>,
+    turn: usize,
+    /// Paths for which the objective is out of reach.
+    unreachable: BTreeMap<String, bool>,
+}
+
+impl Server {
+    pub(super) fn new(profile: &UpstreamProfile, slo: Slo) -> Self {
+        let count = profile.max_endpoints();
+        let endpoint = |index| Endpoint::new(profile.stages_of(index), (index, count));
+        Self {
+            name: profile.name.clone(),
+            slo,
+            stages: profile.stages(),
+            endpoints: (0..count).map(endpoint).collect(),
+            turn: 0,
+            unreachable: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn judge(&mut self, request: &Request<'_>, quota: Option<&mut Bucket>) -> Verdict {
+        let in_rotation = behaviour(&self.stages, request.at).map_or(1, |now| now.endpoints);
+        let in_rotation = usize::try_from(in_rotation).unwrap_or(usize::MAX).max(1);
+        let index = self.turn % in_rotation;
+        self.turn = self.turn.wrapping_add(1);
+        let any_answer = self.is_unreachable(&request.arrival.path);
+        let slo = self.slo;
+        let Some(endpoint) = self.endpoints.get_mut(index) else {
+            return Verdict::NOTHING;
+        };
+        let up = behaviour(&endpoint.stages, request.at).filter(|now| now.mode.is_up());
+        let Some(now) = up else {
+            return Verdict::NOTHING;
+        };
+        if now.failing.contains_key(&request.arrival.path)
+            || quota.is_some_and(|quota| !quota.take(request.at))
+            || request.patience().is_zero()
+        {
+            return Verdict::WORTHLESS;
+        }
+        let demand = Demand::of(now, request.arrival, slo.until);
+        let budget = if any_answer {
+            request.patience()
+        } else if request.arrival.upload.is_some() {
+            slo.latency.min(request.patience())
+        } else {
+            slo.latency
+        };
+        if demand.is_broken_off(&endpoint.stages, request.at) {
+            return Verdict::NOTHING;
+        }
+        let haste = demand.haste(budget, slo.latency);
+        let admitted = endpoint
+            .room
+            .admits(&endpoint.stages, &demand, request.at, haste);
+        let good = endpoint.room.good_share(&demand, request.at, budget);
+        Verdict {
+            admitted,
+            good: if admitted { good } else { 0.0 },
+            is_worthless: false,
+            any_answer,
+        }
+    }
+
+    /// Whether no answer for a path can be within the objective, in any stage.
+    pub(super) fn is_unreachable(&mut self, path: &str) -> bool {
+        if let Some(known) = self.unreachable.get(path) {
+            return *known;
+        }
+        let up = self.stages.iter().filter(|(_, now)| now.mode.is_up());
+        let mut up = up.peekable();
+        let is_ever_up = up.peek().is_some();
+        let slo = self.slo;
+        let best = up
+            .map(|(_, now)| 1.0 - Demand::on(now, path, slo.until).late_share(slo.latency))
+            .fold(0.0, f64::max);
+        let unreachable = is_ever_up && best < REACHABLE;
+        self.unreachable.insert(path.to_owned(), unreachable);
+        unreachable
+    }
+}
+
+/// One endpoint.
+struct Endpoint {
+    stages: Stages,
+    room: Room,
+}
+
+/// What an endpoint has left.
+enum Room {
+    Fluid(Fluid),
+    Slots(Slots),
+}
+
+impl Endpoint {
+    /// Number `place.0` of `place.1` endpoints.
+    fn new(stages: Stages, place: (u32, u32)) -> Self {
+        let holds = |now: &Behaviour| {
+            let mut bodies = now.body.iter().chain(now.bodies.values());
+            bodies.any(|body| body.holds_slot)
+        };
+        let room = if stages.iter().any(|(_, now)| holds(now)) {
+            Room::Slots(Slots::new(place))
+        } else {
+            Room::Fluid(Fluid::new(place))
+        };
+        Self { stages, room }
+    }
+}
+
+impl Room {
+    /// Whether a request that is complete at `at` waits no longer than it may; it takes its place then.
+    fn admits(
+        &mut self,
+        stages: &Stages,
+        demand: &Demand<'_>,
+        at: Duration,
+        haste: (Duration, Duration),
+    ) -> bool {
+        match self {
+            Self::Fluid(fluid) => fluid.admits(stages, demand, at, haste),
+            Self::Slots(slots) => slots.admits(demand, at, haste),
+        }
+    }
+
+    /// Share of such requests whose moment comes within `budget` however little is in line.
+    fn good_share(&self, demand: &Demand<'_>, at: Duration, budget: Duration) -> f64 {
+        let place = match self {
+            Self::Fluid(fluid) => fluid.place(),
+            Self::Slots(slots) => slots.place(),
+        };
+        let running = demand.running(place, at, budget);
+        (1.0 - demand.late_share(running)) * demand.correct()
+    }
+}
+
+/// The behaviour at a time.
+fn behaviour(stages: &Stages, at: Duration) -> Option<&Behaviour> {
+    let next = stages.partition_point(|(from, _)| *from <= at);
+    let current = next.checked_sub(1).and_then(|index| stages.get(index));
+    current.map(|(_, behaviour)| behaviour)
+}

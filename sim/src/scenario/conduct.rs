@@ -1,0 +1,123 @@
+//! What can be wrong with the way in which callers send and read.
+
+use super::{ClientProfile, Until};
+use crate::profile::check::status_fault;
+
+impl ClientProfile {
+    /// Every fault of upload, reading and quota as `field: what is wrong`.
+    pub(super) fn faults_of_conduct(&self, until: Until) -> Vec<String> {
+        let mut faults = Vec::new();
+        if let Some(upload) = &self.upload {
+            if let Some(fault) = upload.duration.fault() {
+                faults.push(format!("upload.duration: {fault}"));
+            }
+            if !(0.0..=1.0).contains(&upload.stalled) {
+                faults.push(format!(
+                    "upload.stalled: found {}, expected a number in 0..=1",
+                    upload.stalled
+                ));
+            }
+        }
+        if let Some(reads_for) = &self.reads_for {
+            if let Some(fault) = reads_for.fault() {
+                faults.push(format!("reads_for: {fault}"));
+            }
+            if until == Until::End {
+                faults.push(
+                    "reads_for: found a time, expected none where slo.until is end".to_owned(),
+                );
+            }
+        }
+        if let Some(quota) = &self.quota {
+            if !quota.rps.is_finite() || quota.rps <= 0.0 {
+                faults.push(format!(
+                    "quota.rps: found {}, expected a number > 0",
+                    quota.rps
+                ));
+            }
+            faults.extend(status_fault("quota.status", quota.status));
+        }
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, Until};
+
+    fn parse(rest: &str) -> Result<Scenario, String> {
+        let head = "name='t'\ntitle='t'\nprose='p'\nseed=1\nduration='9s'\n";
+        let text = format!("{head}{rest}");
+        Scenario::parse(&text, "test").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn callers_upload_read_for_a_while_and_have_a_quota() {
+        let scenario = parse(
+            "slo={until='first-byte'}\n[[clients]]\nload=[{at='0s', x=0.5}]\n\
+             upload={duration={kind='constant', mean='2s'}, stalled=0.1}\n\
+             reads_for={kind='constant', mean='20s'}\nquota={rps=5.0}",
+        )
+        .unwrap();
+        assert_eq!(scenario.slo.until, Until::FirstByte);
+        assert_eq!(
+            scenario.clients[0].quota.map(|quota| quota.status),
+            Some(429)
+        );
+        assert!(scenario.only_simulated().is_empty());
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_path_and_what_was_expected() {
+        let error = parse(
+            "slo={until='end'}\n[[clients]]\nload=[{at='0s', x=0.5}]\n\
+             upload={duration={kind='constant', mean='0s'}, stalled=1.5}\n\
+             reads_for={kind='constant', mean='1s'}\nquota={rps=0.0, status=200}",
+        )
+        .unwrap_err();
+        for expected in [
+            "clients[0].upload.duration: the mean",
+            "clients[0].upload.stalled: found 1.5, expected",
+            "clients[0].reads_for: found a time, expected none",
+            "clients[0].quota.rps: found 0, expected",
+            "clients[0].quota.status: found 200, expected",
+        ] {
+            assert!(error.contains(expected), "{expected} is missing in {error}");
+        }
+    }
+
+    #[test]
+    fn unknown_words_are_refused() {
+        for wrong in [
+            "slo={until='headrs'}\n[[clients]]\nload=[]",
+            "[[clients]]\nload=[]\nupload={duration={kind='constant', mean='1s'}, stals=1}",
+            "[[clients]]\nload=[]\nquota={rps=1.0, why=1}",
+            "[[clients]]\nload=[]\n[[upstreams]]\nname='main'\nbehaviour={headers='early'}",
+            "[[clients]]\nload=[]\n[[upstreams]]\nname='main'\n\
+             behaviour={body={duration={kind='constant', mean='1s'}, hold_slot=true}}",
+        ] {
+            let error = parse(wrong).unwrap_err();
+            assert!(error.starts_with("parse"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_timeline_changes_bodies_pauses_contention_and_failing_paths() {
+        let scenario = parse(
+            "[[clients]]\nload=[{at='0s', x=0.5}]\n[[upstreams]]\nname='main'\n\
+             timeline=[{at='1s', failing={'/x'=500}, contention={above=8, slope=0.3}, \
+             pauses={every='2s', length='250ms'}, \
+             body={duration={kind='constant', mean='1s'}, holds_slot=true}}, {at='2s', failing={}}]",
+        )
+        .unwrap();
+        let stages = scenario.upstreams[0].stages();
+        let [first, second, third] = &stages[..] else {
+            panic!("{stages:?}");
+        };
+        assert!(first.1.failing.is_empty() && first.1.body.is_none());
+        assert_eq!(second.1.failing.get("/x"), Some(&500));
+        assert!(third.1.failing.is_empty());
+        assert!(third.1.pauses.is_some() && third.1.contention.is_some() && third.1.body.is_some());
+        assert!(scenario.only_simulated().is_empty());
+    }
+}

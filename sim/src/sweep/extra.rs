@@ -1,0 +1,114 @@
+//! What a story of all axes has beyond the classic ones.
+//!
+//! Each is a change of the finished story, so that a story without any is the classic one of its number. Those that
+//! change the service come before those that change who sends what.
+
+use std::time::Duration;
+
+use super::dice::Dice;
+use super::{callers, responses};
+use crate::profile::{Behaviour, ServiceTime};
+use crate::scenario::Scenario;
+
+/// Something more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    /// The objective is less than any answer takes.
+    Unreachable,
+    /// Responses with bodies, which hold a slot or not, after headers that come early or not.
+    Body,
+    Contention,
+    Backlog,
+    Pauses,
+    /// Long streams beside ordinary requests.
+    Streams,
+    Uploads,
+    /// A caller beyond its quota.
+    Quota,
+    /// A caller that asks for a path that always fails.
+    Crash,
+    /// A part of the requests takes longer.
+    SlowClass,
+    /// A part of the requests takes longer, and that part changes.
+    MixShift,
+    /// The service becomes slower, and is never overloaded.
+    Slower,
+}
+
+const OTHERS: [Extra; 11] = {
+    use Extra::{
+        Backlog, Contention, Crash, MixShift, Pauses, Quota, SlowClass, Slower, Streams,
+        Unreachable, Uploads,
+    };
+    [
+        Unreachable,
+        Contention,
+        Backlog,
+        Pauses,
+        Streams,
+        Slower,
+        SlowClass,
+        MixShift,
+        Uploads,
+        Quota,
+        Crash,
+    ]
+};
+
+/// Chance that responses have bodies; of each of the others it is about 0.12.
+const BODIES: f64 = 0.35;
+
+/// Draws what a story has more, nothing in one of nine, and changes the story so.
+pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
+    let has_body = dice.happens(BODIES);
+    let most = dice.one_of(0, &[1, 1, 2, 2, 2]);
+    let mut chosen = dice.some_of(&OTHERS, most);
+    if has_body {
+        // After the objective, before what depends on slots.
+        let place = usize::from(chosen.first() == Some(&Extra::Unreachable));
+        chosen.insert(place, Extra::Body);
+    }
+    // These decide about the same requests: the first of them does.
+    let is_mix =
+        |extra: &Extra| matches!(extra, Extra::Slower | Extra::SlowClass | Extra::MixShift);
+    let mut mixes = 0;
+    chosen.retain(|extra| {
+        mixes += usize::from(is_mix(extra));
+        !is_mix(extra) || mixes < 2
+    });
+    let mut words = Vec::new();
+    for extra in chosen {
+        words.extend(match extra {
+            Extra::Unreachable => Some(responses::unreachable(story)),
+            Extra::Body => responses::body(story, dice),
+            Extra::Contention => responses::contention(story, dice),
+            Extra::Backlog => responses::backlog(story, dice),
+            Extra::Pauses => responses::pauses(story, dice),
+            Extra::Streams => callers::streams(story, dice),
+            Extra::Slower => callers::slower_for_all(story, dice),
+            Extra::SlowClass => callers::slow_class(story, dice),
+            Extra::MixShift => callers::mix_shift(story, dice),
+            Extra::Uploads => callers::uploads(story, dice),
+            Extra::Quota => callers::quota(story, dice),
+            Extra::Crash => callers::crash(story, dice),
+        });
+    }
+    for word in words {
+        story.title.push_str("; ");
+        story.title.push_str(&word);
+    }
+}
+
+/// The service behind a story.
+pub(super) fn behaviour(story: &mut Scenario) -> Option<&mut Behaviour> {
+    story
+        .upstreams
+        .first_mut()
+        .map(|profile| &mut profile.behaviour)
+}
+
+/// A log-normal time.
+pub(super) fn lognormal(dice: &mut Dice, mean: Duration, spread: (f64, f64)) -> ServiceTime {
+    let sigma = super::dice::hundredths(dice.between(spread.0, spread.1));
+    ServiceTime::Lognormal { mean, sigma }
+}

@@ -1,0 +1,314 @@
+//! Which axes a story lies on, and how we do on each.
+//!
+//! The labels follow from the story alone, so that any scenario has them.
+
+use std::time::Duration;
+
+use super::standing::Played;
+use crate::arrivals::rate_at;
+use crate::compare::OURS;
+use crate::number;
+use crate::oracle;
+use crate::profile::{Behaviour, Change, Headers, Mode};
+use crate::report::table;
+use crate::scenario::{ClientProfile, Scenario, TimedChange, Until};
+
+/// At less than this part of the capacity nothing is overloaded.
+const CALM: f64 = 0.9;
+/// That of a story in which nothing is overloaded.
+const CALM_LABEL: &str = "nothing overloaded";
+/// Who does nothing.
+const NONE: &str = "none";
+
+/// Every label, in the order of tables.
+const LABELS: [&str; 28] = [
+    CALM_LABEL,
+    "overload",
+    "bursts",
+    "retries",
+    "outage",
+    "hang",
+    "slower",
+    "fewer slots",
+    "errors",
+    "delays",
+    "several proxies",
+    "several endpoints",
+    "bodies, free",
+    "bodies, held",
+    "early headers",
+    "until first byte",
+    "until end",
+    "streams",
+    "uploads",
+    "stalled uploads",
+    "pauses",
+    "contention",
+    "backlog",
+    "quota",
+    "crashing path",
+    "slow class",
+    "mix shift",
+    "unreachable",
+];
+
+/// The axes of a story, in the order of tables.
+#[must_use]
+pub fn of(story: &Scenario) -> Vec<&'static str> {
+    let stages = || story.upstreams.iter().flat_map(|up| up.stages());
+    let ever = |is: &dyn Fn(&Behaviour) -> bool| stages().any(|(_, now)| is(&now));
+    let changes = || story.upstreams.iter().flat_map(|up| &up.timeline);
+    let changed = |is: &dyn Fn(&Change) -> bool| {
+        let mut changes = changes();
+        changes.any(|TimedChange { change, .. }| is(change))
+    };
+    let any = |is: &dyn Fn(&ClientProfile) -> bool| story.clients.iter().any(is);
+    let has_path = |path: &str| ever(&|now| now.paths.contains_key(path));
+    let body = |is_held: bool| ever(&|now| now.body.is_some_and(|body| body.holds_slot == is_held));
+    let is_calm = is_calm(story);
+    let lies_on = [
+        is_calm,
+        !is_calm && busiest(story) >= CALM,
+        any(&|client| client.bursts.is_some()),
+        any(&|client| client.retries.is_some()),
+        ever(&|now| matches!(now.mode, Mode::Fail | Mode::Refuse | Mode::Reset)),
+        ever(&|now| now.mode == Mode::Hang),
+        changed(&|change| change.service.is_some()),
+        changed(&|change| change.slots.is_some() || change.endpoints.is_some()),
+        ever(&|now| now.errors.is_some()),
+        ever(&|now| now.delay.is_some()),
+        story.proxies > 1,
+        ever(&|now| now.endpoints > 1),
+        body(false),
+        body(true),
+        ever(&|now| now.headers == Headers::AtOnce),
+        story.slo.until == Until::FirstByte,
+        story.slo.until == Until::End,
+        any(&|client| client.reads_for.is_some()),
+        any(&|client| client.upload.is_some()),
+        any(&|client| client.upload.is_some_and(|upload| upload.stalled > 0.0)),
+        ever(&|now| now.pauses.is_some()),
+        ever(&|now| now.contention.is_some()),
+        ever(&|now| now.connections.is_some()),
+        any(&|client| client.quota.is_some()),
+        ever(&|now| !now.failing.is_empty()),
+        has_path("/slow"),
+        has_path("/expensive"),
+        oracle::is_unreachable(story),
+    ];
+    let labels = LABELS.into_iter().zip(lies_on);
+    labels
+        .filter(|(_, lies_on)| *lies_on)
+        .map(|(label, _)| label)
+        .collect()
+}
+
+/// Whether everything is up all the time and nothing is ever overloaded. A service with contention is never safe from
+/// that: chance alone may lead it to where it serves less than comes.
+fn is_calm(story: &Scenario) -> bool {
+    let mut stages = story.upstreams.iter().flat_map(|up| up.stages());
+    let is_safe = |now: &Behaviour| now.mode.is_up() && now.contention.is_none();
+    stages.all(|(_, now)| is_safe(&now)) && busiest(story) < CALM
+}
+
+/// The greatest load of an upstream over its capacity at that time.
+#[must_use]
+pub fn busiest(story: &Scenario) -> f64 {
+    let mut most: f64 = 0.0;
+    for upstream in &story.upstreams {
+        let of_it = |client: &&ClientProfile| client.upstream == upstream.name;
+        let clients: Vec<&ClientProfile> = story.clients.iter().filter(of_it).collect();
+        let stages = upstream.stages();
+        let points = clients.iter().flat_map(|client| &client.load);
+        let times = points
+            .map(|point| point.at)
+            .chain(stages.iter().map(|(at, _)| *at));
+        for at in times.filter(|at| *at < story.duration) {
+            let next = stages.partition_point(|(from, _)| *from <= at);
+            let now = next.checked_sub(1).and_then(|index| stages.get(index));
+            if let Some((_, now)) = now {
+                let load = clients.iter().map(|client| part(story, client, now, at));
+                most = most.max(load.sum());
+            }
+        }
+    }
+    most
+}
+
+/// The part of the capacity that one client takes at some time; within a burst, where it sends any.
+fn part(story: &Scenario, client: &ClientProfile, now: &Behaviour, at: Duration) -> f64 {
+    let fails = |path: &String| now.failing.contains_key(path);
+    if !client.paths.is_empty() && client.paths.keys().all(fails) {
+        return 0.0;
+    }
+    let capacity = story.capacity_for(client);
+    let plain = ClientProfile {
+        bursts: None,
+        ..client.clone()
+    };
+    let burst = client.bursts.map_or(0.0, |bursts| bursts.x * capacity);
+    let rate = rate_at(&plain, capacity, at).max(burst);
+    let granted = client.quota.map_or(f64::INFINITY, |quota| quota.rps);
+    let ends = 1.0 - client.upload.map_or(0.0, |upload| upload.stalled);
+    rate.min(granted) * ends / client.capacity_of(now)
+}
+
+/// How we and the one that does nothing do on one axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axis {
+    /// Its label.
+    pub label: &'static str,
+    /// Stories that lie on it.
+    pub stories: usize,
+    /// Mean of our scores.
+    pub ours: f64,
+    /// Our worst score.
+    pub worst: f64,
+    /// Mean of the scores without protection; none where that did not play.
+    pub none: Option<f64>,
+    /// How far we are behind it where we are furthest; likewise.
+    pub behind: Option<f64>,
+}
+
+/// Each axis that some story lies on, with those in which we played.
+#[must_use]
+pub fn axes(played: &[Played]) -> Vec<Axis> {
+    let ours: Vec<&Played> = played
+        .iter()
+        .filter(|one| one.score(OURS).is_some())
+        .collect();
+    let found = LABELS.into_iter().filter_map(|label| {
+        let on_it = ours.iter().filter(|one| one.axes.contains(&label));
+        let stories: Vec<&&Played> = on_it.collect();
+        if stories.is_empty() {
+            return None;
+        }
+        let count = number::float_len(stories.len());
+        let scores =
+            |who: &str| -> Vec<f64> { stories.iter().filter_map(|one| one.score(who)).collect() };
+        let mean = |scores: &[f64]| scores.iter().sum::<f64>() / count;
+        let (ours, none) = (scores(OURS), scores(NONE));
+        let has_none = none.len() == ours.len();
+        let gaps = none.iter().zip(&ours).map(|(none, ours)| none - ours);
+        Some(Axis {
+            label,
+            stories: stories.len(),
+            ours: mean(&ours),
+            worst: ours.iter().copied().fold(1.0, f64::min),
+            none: has_none.then(|| mean(&none)),
+            behind: has_none.then(|| gaps.fold(0.0, f64::max)),
+        })
+    });
+    found.collect()
+}
+
+/// One row for each axis.
+#[must_use]
+pub fn text(axes: &[Axis]) -> String {
+    let head = [
+        "axis",
+        "stories",
+        "ours",
+        "worst",
+        "none",
+        "most behind none",
+    ];
+    let shown =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+    let row = |one: &Axis| {
+        vec![
+            one.label.to_owned(),
+            one.stories.to_string(),
+            shown(Some(one.ours)),
+            shown(Some(one.worst)),
+            shown(one.none),
+            shown(one.behind),
+        ]
+    };
+    let rows: Vec<Vec<String>> = axes.iter().map(row).collect();
+    table::text(&head, &rows)
+}
+
+/// The story in which nothing is overloaded and doing nothing is furthest ahead of us, and by how much.
+#[must_use]
+pub fn worst_calm(played: &[Played]) -> Option<(&Played, f64)> {
+    let calm = played.iter().filter(|one| one.axes.contains(&CALM_LABEL));
+    let gaps = calm.filter_map(|one| Some((one, one.score(NONE)? - one.score(OURS)?)));
+    gaps.max_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(rest: &str) -> Scenario {
+        let head = "name='t'\ntitle='t'\nprose='p'\nseed=1\nduration='60s'\n";
+        Scenario::parse(&format!("{head}{rest}"), "test").unwrap()
+    }
+
+    fn load(rest: &str) -> f64 {
+        busiest(&scenario(rest))
+    }
+
+    #[test]
+    fn load_is_that_of_all_clients_in_the_worst_stage() {
+        let two = "[[clients]]\nload=[{at='0s', x=0.3}, {at='10s', x=0.5}]\n\
+            [[clients]]\nload=[{at='0s', x=0.1}]";
+        assert!((load(two) - 0.6).abs() < 1e-9);
+        let halved = format!("{two}\n[[upstreams]]\nname='main'\ntimeline=[{{at='20s', slots=8}}]");
+        assert!((load(&halved) - 1.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bursts_count_in_full_and_what_is_worth_nothing_does_not() {
+        let bursts =
+            "[[clients]]\nload=[{at='0s', x=0.3}]\nbursts={every='1s', length='50ms', x=3.0}";
+        assert!((load(bursts) - 3.0).abs() < 1e-9);
+        let worthless = "[[clients]]\nload=[{at='0s', x=0.3}]\n\
+            [[clients]]\nload=[{at='0s', x=5.0}]\npaths={'/crash'=1.0}\n\
+            [[clients]]\nload=[{at='0s', x=5.0}]\nquota={rps=40.0}\n\
+            [[upstreams]]\nname='main'\nbehaviour={failing={'/crash'=500}}";
+        assert!((load(worthless) - 0.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_story_says_which_axes_it_lies_on() {
+        let plain = "[[clients]]\nload=[{at='0s', x=0.3}]";
+        assert_eq!(of(&scenario(plain)), [CALM_LABEL]);
+        let much = "proxies=3\nslo={until='first-byte'}\n[[clients]]\nload=[{at='0s', x=1.5}]\n\
+            [[upstreams]]\nname='main'\n[upstreams.behaviour]\nheaders='at-once'\n\
+            body={duration={kind='constant', mean='1s'}}\npauses={every='2s', length='100ms'}";
+        assert_eq!(
+            of(&scenario(much)),
+            [
+                "overload",
+                "several proxies",
+                "bodies, free",
+                "early headers",
+                "until first byte",
+                "pauses"
+            ]
+        );
+        let slow = "slo={latency='10ms'}\n[[clients]]\nload=[{at='0s', x=0.3}]\n\
+            [[upstreams]]\nname='main'\nbehaviour={service={kind='constant', mean='40ms'}}";
+        assert_eq!(of(&scenario(slow)), [CALM_LABEL, "unreachable"]);
+    }
+
+    #[test]
+    fn an_axis_sums_up_its_stories() {
+        let calm = scenario("[[clients]]\nload=[{at='0s', x=0.3}]");
+        let over = scenario("[[clients]]\nload=[{at='0s', x=3.0}]");
+        let played = [(&calm, 0.9, 1.0), (&calm, 1.0, 0.98), (&over, 0.8, 0.1)].map(
+            |(story, ours, none)| Played::of("s", "t", [(OURS, ours), (NONE, none)]).on(story),
+        );
+        let found = axes(&played);
+        assert_eq!(found[0].label, CALM_LABEL);
+        assert_eq!((found[0].stories, found[1].stories), (2, 1));
+        assert!(
+            (found[0].ours - 0.95).abs() < 1e-9 && (found[0].behind.unwrap() - 0.1).abs() < 1e-9
+        );
+        let (_, gap) = worst_calm(&played).unwrap();
+        assert!((gap - 0.1).abs() < 1e-9, "{gap}");
+        assert!(text(&found).contains("overload"));
+    }
+}

@@ -1,0 +1,175 @@
+//! A request's body on its way to the upstream, and a response with a body on its way back.
+
+use tidegate_core::{Instant, Outcome};
+
+use super::at_proxy::number;
+use super::call::{Attempt, Held, Place};
+use super::queue::What;
+use super::run::World;
+use super::upstream::Reply;
+use crate::arrivals::Sending;
+use crate::contender::{Contender, RequestId};
+use crate::scenario::Until;
+
+impl World<'_> {
+    pub(super) fn uploaded_at_proxy(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get(id).filter(|a| a.is_in_flight()) else {
+            return;
+        };
+        let index = attempt.call;
+        let upload = self.arrivals.get(index).and_then(|arrival| arrival.upload);
+        if let (Some(call), Some(Sending::Takes(time))) = (self.calls.get_mut(index), upload) {
+            call.uploading += time;
+        }
+        self.tell(id, |contender, request, now| {
+            contender.uploaded(request, now)
+        });
+        self.push_hop(What::UploadedAtUpstream { attempt: id });
+    }
+
+    pub(super) fn uploaded_at_upstream(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        attempt.is_complete = true;
+        if attempt.place == Place::Uploading {
+            self.receive(id);
+        }
+    }
+
+    /// The upstream sends the headers at once, with the work still to do.
+    pub(super) fn send_headers_first(&mut self, id: usize) {
+        let (at, due) = (self.after_pause(id), self.proxy_due(id));
+        let due = self.push_hop_from(at, due, What::HeadersAtProxy { attempt: id });
+        if let Some(attempt) = self.attempts.get_mut(id) {
+            attempt.headers_first = true;
+            attempt.proxy_due = due;
+        }
+    }
+
+    /// The work is done, and a body of some length follows, or what ends a response that is delayed.
+    pub(super) fn begin_body(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        let holds_slot = attempt.body.is_some_and(|body| body.holds_slot);
+        attempt.place = Place::Sending { holds_slot };
+        let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
+        let (body, due) = (attempt.body, attempt.proxy_due);
+        let begin = self.now + attempt.delay;
+        let headers_first = attempt.headers_first;
+        if !holds_slot {
+            self.release(upstream, endpoint);
+        }
+        let Some(body) = body else {
+            self.queue.push(begin, What::Sent { attempt: id });
+            return;
+        };
+        let what = if headers_first {
+            What::FirstByteAtProxy { attempt: id }
+        } else {
+            What::HeadersAtProxy { attempt: id }
+        };
+        let due = self.push_hop_from(begin, due, what);
+        let end = self.progress(upstream, endpoint, begin, body.duration);
+        self.queue.push(end, What::Sent { attempt: id });
+        if let Some(attempt) = self.attempts.get_mut(id) {
+            attempt.proxy_due = due;
+        }
+    }
+
+    /// The upstream has sent the last byte.
+    pub(super) fn sent(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        let Place::Sending { holds_slot } = attempt.place else {
+            return;
+        };
+        attempt.place = Place::Nowhere;
+        let (upstream, endpoint, due) = (attempt.upstream, attempt.endpoint, attempt.proxy_due);
+        if holds_slot {
+            self.release(upstream, endpoint);
+        }
+        self.disconnect(id);
+        self.push_hop_from(self.now, due, What::AnswerAtProxy { attempt: id });
+    }
+
+    pub(super) fn headers_at_proxy(&mut self, id: usize) {
+        let is_waiting = |attempt: &&mut Attempt| attempt.at_proxy == Held::Waiting;
+        let Some(attempt) = self.attempts.get_mut(id).filter(is_waiting) else {
+            return;
+        };
+        attempt.at_proxy = Held::Answered;
+        let headers_first = attempt.headers_first;
+        self.tell(id, |contender, request, now| {
+            contender.headers(request, Outcome::Success, now);
+        });
+        if !headers_first {
+            self.tell(id, |contender, request, now| {
+                contender.first_byte(request, now)
+            });
+        }
+        let until = self.scenario.slo.until;
+        if until == Until::Headers || (until == Until::FirstByte && !headers_first) {
+            self.forward(id, What::MomentAtCaller { attempt: id });
+        }
+    }
+
+    pub(super) fn first_byte_at_proxy(&mut self, id: usize) {
+        if self.attempts.get(id).is_some_and(Attempt::is_in_flight) {
+            self.tell(id, |contender, request, now| {
+                contender.first_byte(request, now)
+            });
+            if self.scenario.slo.until == Until::FirstByte {
+                self.forward(id, What::MomentAtCaller { attempt: id });
+            }
+        }
+    }
+
+    /// What the contender has to hear of a response that is complete before it hears of its end.
+    pub(super) fn hear_the_rest(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        let (held, body, reply) = (attempt.at_proxy, attempt.body, attempt.reply);
+        if held == Held::Waiting && reply != Reply::Reset {
+            let outcome = attempt.outcome();
+            attempt.at_proxy = Held::Answered;
+            self.tell(id, |contender, request, now| {
+                contender.headers(request, outcome, now);
+            });
+        } else if held == Held::Answered && body.is_none() && reply == Reply::Ok {
+            // Headers that were sent first, and a body in one piece.
+            self.tell(id, |contender, request, now| {
+                contender.first_byte(request, now)
+            });
+        }
+    }
+
+    /// Passes something on to the caller, after what went before it.
+    pub(super) fn forward(&mut self, id: usize, what: What) {
+        let due = self.attempts.get(id).map(|attempt| attempt.caller_due);
+        let due = self.push_hop_from(self.now, due.unwrap_or(self.now), what);
+        if let Some(attempt) = self.attempts.get_mut(id) {
+            attempt.caller_due = due;
+        }
+    }
+
+    fn tell(&mut self, id: usize, what: impl FnOnce(&mut dyn Contender, RequestId, Instant)) {
+        let call = self
+            .attempts
+            .get(id)
+            .and_then(|attempt| self.calls.get(attempt.call));
+        let proxy = call.and_then(|call| self.proxies.get_mut(call.proxy));
+        if let Some(proxy) = proxy {
+            what(proxy.contender.as_mut(), number(id), self.now);
+        }
+    }
+
+    fn proxy_due(&self, id: usize) -> Instant {
+        self.attempts
+            .get(id)
+            .map_or(self.now, |attempt| attempt.proxy_due)
+    }
+}

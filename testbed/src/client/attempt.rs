@@ -1,0 +1,132 @@
+//! One attempt of a caller: send, wait for the moment that counts, read on.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::open_loop::{ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, SHED_DETAILS};
+use super::{Call, CallError, Caller, Exchange, Reply};
+use tidegate_sim::arrivals::{Arrival, Sending};
+use tidegate_sim::record::Answer;
+use tidegate_sim::scenario::{ClientProfile, Until};
+
+/// What a caller asks for, and how it goes about it.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) caller: Caller,
+    pub(super) client: ClientProfile,
+    pub(super) arrival: Arrival,
+    /// The moment that latency and deadline are about.
+    pub(super) until: Until,
+    /// No response is read for longer.
+    pub(super) read_until: Instant,
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) answer: Answer,
+    /// Whether a further attempt would make sense to the caller.
+    pub(super) makes_sense_again: bool,
+    /// The moment that counts, or the end where it did not come.
+    pub(super) moment: Instant,
+    /// Time of the upload, where it ended.
+    pub(super) uploading: Duration,
+}
+
+/// An attempt whose moment has come.
+enum Heard {
+    /// A response 200 that can be read on.
+    Good(Exchange),
+    /// A response 200 that is complete.
+    Complete,
+    Bad(Reply),
+}
+
+impl Ask {
+    /// Makes attempt `number`, from 1.
+    pub(super) async fn attempt(&self, number: u32) -> Attempt {
+        let begun = Instant::now();
+        let heard = timeout(self.client.deadline, self.hear(number)).await;
+        let moment = Instant::now();
+        let (answer, makes_sense_again) = match heard {
+            Err(_) => (Answer::GaveUp, true),
+            Ok(Err(_)) => (Answer::Broken, true),
+            Ok(Ok(Heard::Complete)) => (Answer::Ok, false),
+            // What was begun to be read cannot be asked for again.
+            Ok(Ok(Heard::Good(exchange))) => (self.read_on(exchange, moment).await, false),
+            Ok(Ok(Heard::Bad(reply))) => self.judge(&reply),
+        };
+        let uploading = match self.arrival.upload {
+            Some(Sending::Takes(time)) if begun + time <= moment => time,
+            _ => Duration::ZERO,
+        };
+        Attempt {
+            answer,
+            makes_sense_again,
+            moment,
+            uploading,
+        }
+    }
+
+    /// Sends the request and waits for the moment that counts.
+    async fn hear(&self, number: u32) -> Result<Heard, CallError> {
+        let mut exchange = self.caller.start(&self.call(number)).await?;
+        if exchange.status() != 200 {
+            return Ok(Heard::Bad(exchange.finish().await?));
+        }
+        match self.until {
+            Until::Headers => Ok(Heard::Good(exchange)),
+            Until::FirstByte => {
+                exchange.chunk().await?;
+                Ok(Heard::Good(exchange))
+            }
+            Until::End => {
+                exchange.drain().await?;
+                Ok(Heard::Complete)
+            }
+        }
+    }
+
+    /// Reads a response until its end, or until the caller has enough of it.
+    async fn read_on(&self, exchange: Exchange, moment: Instant) -> Answer {
+        let enough = self.arrival.reads_for.map(|time| moment + time);
+        let until = enough.map_or(self.read_until, |enough| enough.min(self.read_until));
+        match timeout_at(until, exchange.drain()).await {
+            Ok(Err(_)) => Answer::Broken,
+            Ok(Ok(())) | Err(_) => Answer::Ok,
+        }
+    }
+
+    fn call(&self, number: u32) -> Call {
+        let (client, arrival) = (&self.client, &self.arrival);
+        let mut call = match arrival.upload {
+            Some(sending) => Call::upload(&arrival.path, sending),
+            None => Call::get(&arrival.path),
+        };
+        call = call.authority(&client.upstream);
+        if let Some(criticality) = &arrival.criticality {
+            call = call.header(CRITICALITY_HEADER, criticality);
+        }
+        if client.quota.is_some() {
+            call = call.header(CLIENT_HEADER, &arrival.client.to_string());
+        }
+        if number > 1 {
+            call = call.header(ATTEMPT_HEADER, &number.to_string());
+        }
+        call
+    }
+
+    /// What a reply other than 200 is, and whether a further attempt makes sense.
+    fn judge(&self, reply: &Reply) -> (Answer, bool) {
+        let is_stubborn = self.client.retries.is_some_and(|retries| retries.stubborn);
+        // Callers behind an Envoy do not retry a reply that says the service as a whole is overloaded.
+        let is_final = reply.header("x-envoy-ratelimited").is_some();
+        let is_shed = |details: &&str| SHED_DETAILS.iter().any(|start| details.starts_with(start));
+        let answer = match reply.details().filter(is_shed) {
+            Some(details) => Answer::Shed(details.to_owned()),
+            None => Answer::Failed(reply.status),
+        };
+        (answer, is_stubborn || !is_final)
+    }
+}

@@ -1,0 +1,79 @@
+//! What is seen of upstreams and plugin while a scenario is played.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::services::Services;
+use crate::envoy::{Admin, Metrics};
+use crate::upstream::Counts;
+use crate::variant::Variant;
+use tidegate_sim::series::Sample;
+
+/// Distance between two looks at upstreams and plugin.
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+
+/// Looks at everything while a scenario is played.
+pub(super) struct Sampler {
+    pub(super) services: Services,
+    pub(super) admin: Admin,
+    pub(super) start: Instant,
+    pub(super) variant: Variant,
+}
+
+impl Sampler {
+    /// Looks at everything at regular distances until `stopped`.
+    pub(super) async fn sample(
+        self,
+        mut stopped: oneshot::Receiver<()>,
+        progress: impl Fn(Duration),
+    ) -> Vec<Sample> {
+        let mut ticks = interval_at(self.start, SAMPLE_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut samples = Vec::new();
+        loop {
+            tokio::select! {
+                _ = &mut stopped => return samples,
+                _ = ticks.tick() => {}
+            }
+            progress(self.start.elapsed());
+            let plugin = match self.variant {
+                // A look that fails leaves a gap in a chart.
+                Variant::Tidegate => self.admin.tidegate().await.ok(),
+                _ => None,
+            };
+            samples.push(sample(
+                self.services.counts(),
+                plugin.as_ref(),
+                self.start.elapsed(),
+            ));
+        }
+    }
+}
+
+/// One look at upstreams and plugin.
+pub(crate) fn sample(
+    counts: impl Iterator<Item = Counts>,
+    plugin: Option<&Metrics>,
+    at: Duration,
+) -> Sample {
+    let mut sample = Sample {
+        at_s: at.as_secs_f64(),
+        ..Sample::default()
+    };
+    for counts in counts {
+        sample.received += counts.received;
+        sample.in_service += counts.in_service;
+        sample.waiting += counts.waiting;
+    }
+    if let Some(metrics) = plugin.filter(|metrics| !metrics.is_empty()) {
+        sample.limit = Some(metrics.sum("limit", ""));
+        sample.in_flight = Some(metrics.sum("in_flight", ""));
+        let states = metrics
+            .iter()
+            .filter(|metric| metric.name == "breaker_state");
+        sample.breaker = states.map(|metric| metric.value).max();
+    }
+    sample
+}

@@ -1,0 +1,154 @@
+//! What becomes of a request that is complete, by the behaviour of that moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Response;
+use hyper::http::request::Parts;
+use rand::Rng;
+
+use super::answer;
+use super::connections::Seat;
+use super::counts::Outcome;
+use super::handler::{ResetConnection, Service, lock};
+use super::station::LineFull;
+use super::work::{Flow, Job};
+use crate::pace::Body;
+use tidegate_sim::profile::{Behaviour, Mode};
+
+/// gRPC status RESOURCE_EXHAUSTED.
+const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
+
+/// An answer that needs no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// A failure with this status.
+    Failure(u16),
+    /// Too many requests of this client, or of all.
+    TooMany {
+        status: u16,
+        retry_after: Option<u32>,
+        outcome: Outcome,
+    },
+}
+
+impl Service {
+    /// Answers a request, or resets its connection.
+    pub(super) async fn behave(
+        &self,
+        head: &Parts,
+        seat: Option<&Seat>,
+        is_grpc: bool,
+    ) -> Result<(Response<Body>, Outcome), ResetConnection> {
+        let behaviour = Arc::clone(&lock(&self.behaviour));
+        match behaviour.mode {
+            Mode::Serve | Mode::Fail => {}
+            Mode::Hang => std::future::pending().await,
+            Mode::Refuse | Mode::Reset => {
+                self.counters.end(Outcome::Failed);
+                return Err(ResetConnection);
+            }
+        }
+        let job = self.refusal(&behaviour, head).map_or_else(
+            || self.job(&behaviour, head, seat, is_grpc),
+            Err::<Job, Refusal>,
+        );
+        match job {
+            Ok(job) => {
+                let response = job.respond().await.ok_or(ResetConnection)?;
+                Ok((response, Outcome::Served))
+            }
+            Err(refusal) => {
+                self.clock.pace().awake().await;
+                Ok((refusal.response(is_grpc), refusal.outcome()))
+            }
+        }
+    }
+
+    /// Why a request gets neither a slot nor a place in the line, whatever the load.
+    fn refusal(&self, behaviour: &Behaviour, head: &Parts) -> Option<Refusal> {
+        if behaviour.mode == Mode::Fail {
+            return Some(Refusal::Failure(500));
+        }
+        let quotas = self.quotas.as_ref();
+        if let Some(quota) = quotas.and_then(|quotas| quotas.exceeded(&head.headers)) {
+            return Some(Refusal::TooMany {
+                status: quota.status,
+                retry_after: quota.retry_after,
+                outcome: Outcome::Failed,
+            });
+        }
+        if let Some(status) = behaviour.failing.get(head.uri.path()) {
+            return Some(Refusal::Failure(*status));
+        }
+        let errors = behaviour.errors.filter(|errors| self.happens(errors.share));
+        errors.map(|errors| Refusal::Failure(errors.status))
+    }
+
+    /// Lines a request up, and draws what it needs.
+    fn job(
+        &self,
+        behaviour: &Behaviour,
+        head: &Parts,
+        seat: Option<&Seat>,
+        is_grpc: bool,
+    ) -> Result<Job, Refusal> {
+        let path = head.uri.path();
+        let max_waiting = behaviour.queue.map(|queue| queue.max);
+        let turn = self.station.line_up(max_waiting).map_err(|LineFull| {
+            let queue = behaviour.queue;
+            Refusal::TooMany {
+                status: queue.map_or(503, |queue| queue.status),
+                retry_after: queue.and_then(|queue| queue.retry_after),
+                outcome: Outcome::LineFull,
+            }
+        })?;
+        let late = behaviour.delay.filter(|delay| self.happens(delay.share));
+        let mut rng = lock(&self.rng);
+        Ok(Job {
+            turn,
+            service: behaviour.service_for(path).sample(&mut *rng),
+            delay: late.map_or(Duration::ZERO, |delay| delay.by),
+            flow: behaviour.body_for(path).map(|body| Flow {
+                duration: body.duration.sample(&mut *rng),
+                holds_slot: body.holds_slot,
+            }),
+            headers: behaviour.headers,
+            abandoned: behaviour.abandoned,
+            clock: Arc::clone(&self.clock),
+            seat: seat.cloned(),
+            is_grpc,
+        })
+    }
+
+    fn happens(&self, share: f64) -> bool {
+        lock(&self.rng).random::<f64>() < share
+    }
+}
+
+impl Refusal {
+    fn response(self, is_grpc: bool) -> Response<Body> {
+        match self {
+            Self::Failure(status) => answer::failure(status, is_grpc),
+            Self::TooMany { .. } if is_grpc => answer::grpc_trailers_only(GRPC_RESOURCE_EXHAUSTED),
+            Self::TooMany {
+                status,
+                retry_after,
+                ..
+            } => {
+                let mut response = answer::failure(status, false);
+                if let Some(seconds) = retry_after {
+                    answer::set(response.headers_mut(), "retry-after", &seconds.to_string());
+                }
+                response
+            }
+        }
+    }
+
+    const fn outcome(self) -> Outcome {
+        match self {
+            Self::Failure(_) => Outcome::Failed,
+            Self::TooMany { outcome, .. } => outcome,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The work of one request, and the response that follows it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Response;
+use hyper::header::HeaderMap;
+use tokio::time::{Instant, sleep};
+
+use super::answer;
+use super::connections::Seat;
+use super::pauses::Clock;
+use super::station::{Slot, Turn};
+use crate::pace::{self, Body, Writer};
+use tidegate_sim::profile::{Abandoned, Headers};
+
+/// What a request needs of its endpoint; it has a slot or a place in the line.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) turn: Turn,
+    pub(super) service: Duration,
+    /// The response begins so much later.
+    pub(super) delay: Duration,
+    pub(super) flow: Option<Flow>,
+    pub(super) headers: Headers,
+    pub(super) abandoned: Abandoned,
+    pub(super) clock: Arc<Clock>,
+    /// The connection, where there is a limit.
+    pub(super) seat: Option<Seat>,
+    pub(super) is_grpc: bool,
+}
+
+/// The body of one response.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flow {
+    pub(super) duration: Duration,
+    pub(super) holds_slot: bool,
+}
+
+impl Job {
+    /// Works and responds; none when the upstream is gone.
+    pub(super) async fn respond(self) -> Option<Response<Body>> {
+        match self.headers {
+            Headers::AfterWork => self.respond_after_work().await,
+            Headers::AtOnce => Some(self.respond_at_once().await),
+        }
+    }
+
+    async fn respond_after_work(self) -> Option<Response<Body>> {
+        let (delay, flow, is_grpc) = (self.delay, self.flow, self.is_grpc);
+        let (abandoned, clock) = (self.abandoned, Arc::clone(&self.clock));
+        let work = self.work();
+        let slot = match abandoned {
+            Abandoned::Skip => work.await?,
+            // A task of its own goes on when the caller's connection, and this future, are gone.
+            Abandoned::Finish => tokio::spawn(work).await.ok()??,
+        };
+        let slot = Self::hold(slot, flow);
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
+        clock.pace().awake().await;
+        let Some(flow) = flow else {
+            return Some(answer::ok(is_grpc));
+        };
+        let (writer, body) = pace::body();
+        tokio::spawn(async move {
+            flow.write(&writer, &clock, is_grpc).await;
+            drop(slot);
+        });
+        Some(answer::with_body(body, is_grpc))
+    }
+
+    async fn respond_at_once(self) -> Response<Body> {
+        let (delay, flow, is_grpc) = (self.delay, self.flow, self.is_grpc);
+        let (abandoned, clock) = (self.abandoned, Arc::clone(&self.clock));
+        clock.pace().awake().await;
+        let (writer, body) = pace::body();
+        tokio::spawn(async move {
+            let work = self.work();
+            let slot = match abandoned {
+                Abandoned::Finish => work.await,
+                Abandoned::Skip => tokio::select! {
+                    slot = work => slot,
+                    () = writer.gone() => None,
+                },
+            };
+            let Some(slot) = slot else {
+                return;
+            };
+            let slot = Self::hold(slot, flow);
+            if writer.wait_until(Instant::now() + delay).await {
+                let flow = flow.unwrap_or(Flow::NONE);
+                flow.write(&writer, &clock, is_grpc).await;
+            }
+            drop(slot);
+        });
+        answer::with_body(body, is_grpc)
+    }
+
+    /// Waits for the slot and works; none when the upstream is gone.
+    async fn work(self) -> Option<Slot> {
+        // Taken until the work is over, even where the caller went away.
+        let _seat = self.seat;
+        let mut slot = self.turn.slot().await?;
+        slot.serve(self.service, self.clock.pace()).await;
+        Some(slot)
+    }
+
+    /// The slot, where the body holds it; otherwise it is handed on.
+    fn hold(slot: Slot, flow: Option<Flow>) -> Option<Slot> {
+        flow.is_some_and(|flow| flow.holds_slot).then_some(slot)
+    }
+}
+
+impl Flow {
+    /// What follows headers that were sent at once, where there is no body to speak of.
+    const NONE: Self = Self {
+        duration: Duration::ZERO,
+        holds_slot: false,
+    };
+
+    /// Writes the body until its end, or until the caller is gone.
+    async fn write(self, writer: &Writer, clock: &Clock, is_grpc: bool) {
+        let (begun, pace) = (Instant::now(), clock.pace());
+        // gRPC: an empty message.
+        let piece: &'static [u8] = if is_grpc { &[0; 5] } else { b"data\n" };
+        for due in pace::pieces(self.duration) {
+            let moment = pace.finish(begun, due);
+            if !writer.wait_until(moment).await || !writer.send(Bytes::from_static(piece)).await {
+                return;
+            }
+        }
+        if is_grpc {
+            let mut trailers = HeaderMap::new();
+            answer::set(&mut trailers, "grpc-status", "0");
+            // The caller may be gone, which is its right.
+            writer.trailers(trailers).await;
+        }
+    }
+}
