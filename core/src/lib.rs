@@ -42,7 +42,7 @@ pub use criticality::Criticality;
 pub use engine::{Decision, Engine};
 pub use event::{Event, Events};
 pub use exchange::{
-    Directive, Directives, Introduction, LocalTrip, Report, Reports, Slice, WIRE_VERSION, WireError,
+    Directive, Directives, Introduction, LocalTrip, Report, Slice, WIRE_VERSION, WireError,
 };
 pub use histogram::{GrowingHistogram, Histogram};
 pub use ladder::Margin;

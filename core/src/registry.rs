@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use core::time::Duration;
 
+use crate::breaker::BreakerState;
 use crate::config::{Config, RuleIndex, UpstreamName};
 use crate::exchange::{Directive, Directives, Entry, UNSTAMPED};
 use crate::slot::Slot;
@@ -19,6 +20,9 @@ use crate::upstream::{ServiceName, UpstreamId, UpstreamKey};
 
 /// An upstream may make room for another one when it was idle for so long.
 pub(crate) const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
+/// Ticks after the last request after which an upstream with nothing under way is at rest. Its last report is published
+/// so often: a leader that misses all of them has missed a second.
+const TICKS_TO_SLEEP: u8 = 10;
 /// The name of the state that all upstreams beyond the cap share.
 pub const OVERFLOW: &str = "_overflow";
 
@@ -26,11 +30,7 @@ pub const OVERFLOW: &str = "_overflow";
 #[derive(Debug)]
 pub(crate) struct Registry {
     overflow: Place,
-    #[expect(
-        clippy::vec_box,
-        reason = "a vector of slots is copied as it grows, and a VM's memory never shrinks"
-    )]
-    slots: Vec<Box<Place>>,
+    slots: Vec<Place>,
     by_hash: BTreeMap<u64, UpstreamId>,
     /// What was learned about upstreams that this worker has not seen.
     learned: BTreeMap<u64, Learned>,
@@ -43,13 +43,37 @@ pub(crate) struct Registry {
     slice_bytes: usize,
 }
 
-/// One upstream.
+/// One upstream: what every tick asks of it, and apart from that, for few are in use at a time, the rest.
 #[derive(Debug)]
 struct Place {
-    slot: Slot,
+    rest: Rest,
     /// The stamp of the directive that it follows.
     followed: u32,
     origin: Origin,
+    slot: Box<Slot>,
+}
+
+/// Whether there is anything to do for an upstream.
+///
+/// ```text
+/// Awake -- TICKS_TO_SLEEP without a request, nothing under way, breaker closed --> Asleep
+///   ^                                                                                |
+///   +------- a request; a breaker that is not closed; another leader or policy ------+
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// There may be, so many ticks after the last request did anything.
+    Awake { ticks: u8 },
+    /// There is not. The leader is told so until then, as long as it would have had reports.
+    Asleep { reported_until: Instant },
+}
+
+/// One upstream that the leader should hear of.
+pub(crate) enum Reported<'a> {
+    /// There may be something to report.
+    Awake(&'a mut Slot),
+    /// There is not.
+    Asleep { upstream: u64 },
 }
 
 /// Why an upstream is kept.
@@ -69,18 +93,50 @@ struct Learned {
 }
 
 impl Place {
-    const fn new(slot: Slot) -> Self {
+    fn new(slot: Slot) -> Self {
         Self {
-            slot,
+            rest: Rest::AWAKE,
             followed: UNSTAMPED,
             origin: Origin::Own,
+            slot: Box::new(slot),
         }
     }
 
-    /// Whether this directive of the same leader would change nothing.
-    fn follows(&self, entry: &Entry<'_>) -> bool {
-        is_same(self.followed, entry) && !self.slot.gate.is_ahead()
+    const fn is_awake(&self) -> bool {
+        matches!(self.rest, Rest::Awake { .. })
     }
+
+    /// Whether this directive of the same leader would change nothing. With something under way it may mean something else
+    /// than before.
+    fn follows(&self, entry: &Entry<'_>) -> bool {
+        is_same(self.followed, entry) && (!self.is_awake() || self.is_settled())
+    }
+
+    /// Whether nothing is under way.
+    fn is_settled(&self) -> bool {
+        let gate = &self.slot.gate;
+        self.slot.is_idle() && gate.state() == BreakerState::Closed && !gate.is_ahead()
+    }
+
+    /// Another leader or policy: what was followed may mean something else, and what was told may not be known.
+    fn begin_anew(&mut self) {
+        self.rest = Rest::AWAKE;
+        self.followed = UNSTAMPED;
+    }
+
+    /// The end of a slice in which nothing was worth telling, and that is told until then.
+    fn tire(&mut self, reported_until: Instant) {
+        if let Rest::Awake { ticks } = self.rest
+            && ticks >= TICKS_TO_SLEEP
+            && self.is_settled()
+        {
+            self.rest = Rest::Asleep { reported_until };
+        }
+    }
+}
+
+impl Rest {
+    const AWAKE: Self = Self::Awake { ticks: 0 };
 }
 
 fn is_same(followed: u32, entry: &Entry<'_>) -> bool {
@@ -154,23 +210,32 @@ impl Registry {
 
     /// The same, to change it.
     pub(crate) fn slot_mut(&mut self, id: UpstreamId) -> &mut Slot {
-        &mut self.place_mut(id).slot
+        let place = self.place_mut(id);
+        place.rest = Rest::AWAKE;
+        &mut place.slot
     }
 
     /// All slots, the shared one first.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
-        core::iter::once(&self.overflow)
-            .chain(self.slots.iter().map(Box::as_ref))
-            .zip(0..)
-            .map(|(place, id)| (UpstreamId(id), &place.slot))
+        let places = self.places();
+        places.map(|(id, place)| (id, &*place.slot))
     }
 
-    /// The same, to change them.
-    pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut Slot)> {
-        core::iter::once(&mut self.overflow)
-            .chain(self.slots.iter_mut().map(Box::as_mut))
-            .zip(0..)
-            .map(|(place, id)| (UpstreamId(id), &mut place.slot))
+    /// Those of them that may have changed since the last tick.
+    pub(crate) fn awake(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
+        let awake = self.places().filter(|(_, place)| place.is_awake());
+        awake.map(|(id, place)| (id, &*place.slot))
+    }
+
+    /// A tick: those for which there may be something to do.
+    pub(crate) fn awake_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut Slot)> {
+        self.places_mut().zip(0..).filter_map(|(place, id)| {
+            let Rest::Awake { ticks } = &mut place.rest else {
+                return None;
+            };
+            *ticks = ticks.saturating_add(1);
+            Some((UpstreamId(id), &mut *place.slot))
+        })
     }
 
     /// The handle of an upstream that is kept.
@@ -178,17 +243,33 @@ impl Registry {
         self.by_hash.get(&hash).copied()
     }
 
-    /// All slots that this worker has a use for, in the order of their hashes. What is kept for others may never be asked for,
-    /// nor what all beyond the cap share.
-    pub(crate) fn for_each_in_order(&mut self, mut work: impl FnMut(&mut Slot)) {
-        for id in self.by_hash.values() {
+    /// All upstreams that the leader should hear of, in the order of their hashes: those that this worker's requests asked
+    /// for. What is kept for others may never be asked for, nor what all beyond the cap share. `tell` answers whether
+    /// there was nothing worth telling.
+    pub(crate) fn for_each_reported(
+        &mut self,
+        now: Instant,
+        mut tell: impl FnMut(Reported<'_>) -> bool,
+    ) {
+        for (hash, id) in &self.by_hash {
             let place = position(*id)
                 .and_then(|position| self.slots.get_mut(position))
-                .map(Box::as_mut)
                 .unwrap_or(&mut self.overflow);
-            let is_own = *id != UpstreamId::OVERFLOW && place.origin == Origin::Own;
-            if is_own || place.slot.tally.get(Count::Arrivals) > 0 {
-                work(&mut place.slot);
+            match place.rest {
+                Rest::Asleep { reported_until } if now < reported_until => {
+                    tell(Reported::Asleep { upstream: *hash });
+                }
+                Rest::Asleep { .. } => {}
+                Rest::Awake { .. } => {
+                    let is_own = *id != UpstreamId::OVERFLOW && place.origin == Origin::Own;
+                    let is_asked_for = is_own || place.slot.tally.get(Count::Arrivals) > 0;
+                    let is_told = is_asked_for && place.slot.is_reported(now);
+                    if !is_told {
+                        place.tire(now);
+                    } else if tell(Reported::Awake(&mut place.slot)) {
+                        place.tire(place.slot.reported_until());
+                    }
+                }
             }
         }
     }
@@ -250,8 +331,8 @@ impl Registry {
         let new = Place::new(slot);
         self.by_hash.insert(hash, id);
         match position(id).and_then(|position| self.slots.get_mut(position)) {
-            Some(place) => **place = new,
-            None => self.slots.push(Box::new(new)),
+            Some(place) => *place = new,
+            None => self.slots.push(new),
         }
         id
     }
@@ -279,7 +360,7 @@ impl Registry {
             self.leader = directives.leader;
             for place in self.places_mut() {
                 place.slot.mark_unknown();
-                place.followed = UNSTAMPED;
+                place.begin_anew();
             }
             for learned in self.learned.values_mut() {
                 learned.followed = UNSTAMPED;
@@ -298,7 +379,6 @@ impl Registry {
             let place = id.map(|id| {
                 position(id)
                     .and_then(|position| slots.get_mut(position))
-                    .map(Box::as_mut)
                     .unwrap_or(overflow)
             });
             let is_followed = match &place {
@@ -314,9 +394,14 @@ impl Registry {
                         let policy = config.policy(place.slot.rule);
                         place.slot.adopt(&directive, policy, now);
                         place.followed = entry.stamp;
+                        if !place.is_settled() {
+                            place.rest = Rest::AWAKE;
+                        }
                         tripped.extend(id.filter(|_| directive.epoch != 0));
                     }
-                    place.slot.mark_introduced();
+                    if place.is_awake() {
+                        place.slot.mark_introduced();
+                    }
                 }
                 None if is_followed => {}
                 None => {
@@ -342,8 +427,7 @@ impl Registry {
             let slot = &mut place.slot;
             slot.rule = rule(config, &slot.key);
             slot.follow_policy(config.policy(slot.rule), now);
-            // The same directive may mean something else by other bounds.
-            place.followed = UNSTAMPED;
+            place.begin_anew();
         }
     }
 
@@ -365,19 +449,22 @@ impl Registry {
     fn place(&self, id: UpstreamId) -> &Place {
         position(id)
             .and_then(|position| self.slots.get(position))
-            .map(Box::as_ref)
             .unwrap_or(&self.overflow)
     }
 
     fn place_mut(&mut self, id: UpstreamId) -> &mut Place {
         position(id)
             .and_then(|position| self.slots.get_mut(position))
-            .map(Box::as_mut)
             .unwrap_or(&mut self.overflow)
     }
 
+    fn places(&self) -> impl Iterator<Item = (UpstreamId, &Place)> {
+        let places = core::iter::once(&self.overflow).chain(&self.slots);
+        places.zip(0..).map(|(place, id)| (UpstreamId(id), place))
+    }
+
     fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
-        core::iter::once(&mut self.overflow).chain(self.slots.iter_mut().map(Box::as_mut))
+        core::iter::once(&mut self.overflow).chain(&mut self.slots)
     }
 
     fn free_id(&self) -> Option<UpstreamId> {

@@ -225,17 +225,24 @@ fn main() {
         }
     }
     let (mut calls, mut bytes) = (0, 0);
+    let mut took = Duration::ZERO;
     for _ in 0..ticks {
         if every != usize::MAX {
             serve(&host, workers, (0..upstreams).step_by(every));
         }
         pass_tick(&host);
         let before = (host.0.calls.get(), host.0.bytes.get());
+        let began = std::time::Instant::now();
         measured(&all);
+        took += began.elapsed();
         calls += host.0.calls.get() - before.0;
         bytes += host.0.bytes.get() - before.1;
     }
-    let ticks = ticks.max(1);
-    let calls = calls / u64::try_from(ticks).unwrap_or(1);
-    println!("a tick: {calls} host calls, {} bytes", bytes / ticks);
+    let ticks = u32::try_from(ticks).unwrap_or(u32::MAX).max(1);
+    println!(
+        "a tick: {} host calls, {} bytes, {:?}",
+        calls / u64::from(ticks),
+        bytes / usize::try_from(ticks).unwrap_or(1),
+        took / ticks
+    );
 }

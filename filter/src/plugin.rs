@@ -171,8 +171,9 @@ impl<H: Host> Plugin<H> {
     /// Adds what this worker's counts grew by. A leader that has `decided` records what holds for all.
     fn publish_metrics(&mut self, decided: bool, now: Instant) {
         let (engine, proxy) = (&self.engine, &self.proxy);
-        let upstreams = self.upstreams.publish(engine, proxy, decided, now);
+        self.upstreams.publish_counts(engine, proxy, now);
         if decided {
+            let upstreams = self.upstreams.publish_state(engine, proxy, now);
             let workers = self.coordination.exchange.workers();
             self.exporter.record_plugin(proxy, upstreams, workers);
         }

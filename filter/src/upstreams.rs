@@ -110,35 +110,48 @@ impl Upstreams {
         HostCounters::new(self, proxy)
     }
 
-    /// Publishes what every upstream's counts grew by and, if the engine led and has `decided`, what holds for it.
-    /// Answers how many there are.
-    pub fn publish<H: Host>(
+    /// Publishes what the counts of every upstream in use grew by.
+    pub fn publish_counts<H: Host>(&mut self, engine: &Engine, proxy: &Proxy<H>, now: Instant) {
+        for view in engine.views_in_use(now) {
+            if let Some(entry) = self.introduce_used(engine, view.id, proxy) {
+                entry.series.add(&view, entry.names, proxy);
+            }
+        }
+    }
+
+    /// Leads: publishes what holds for every upstream. Answers how many there are.
+    pub fn publish_state<H: Host>(
         &mut self,
         engine: &Engine,
         proxy: &Proxy<H>,
-        decided: bool,
         now: Instant,
     ) -> usize {
-        let is_overflowed = engine.overflowed() > 0;
         let mut count = 0;
         for view in engine.views(now) {
-            let is_own = view.id != UpstreamId::OVERFLOW;
-            count += usize::from(is_own);
-            // Nothing may ever have been beyond the cap.
-            if !(is_own || is_overflowed || self.knows(view.id, view.hash)) {
-                continue;
-            }
-            let Some(entry) = self.introduce(engine, view.id, proxy) else {
-                continue;
-            };
-            entry.series.add(&view, entry.names, proxy);
+            count += usize::from(view.id != UpstreamId::OVERFLOW);
+            let entry = self.introduce_used(engine, view.id, proxy);
             // What shares names would overwrite what is said of the others.
-            if decided && entry.names == Permission::Own {
+            if let Some(entry) = entry.filter(|entry| entry.names == Permission::Own) {
                 let under_way = engine.under_way(view.hash).unwrap_or_default();
                 entry.series.record(&view, under_way.open, proxy);
             }
         }
         count
+    }
+
+    /// The same as [`Upstreams::introduce`], but for what stands for all beyond the cap while nothing ever was.
+    fn introduce_used<H: Host>(
+        &mut self,
+        engine: &Engine,
+        id: UpstreamId,
+        proxy: &Proxy<H>,
+    ) -> Option<&mut Entry> {
+        let is_used = id != UpstreamId::OVERFLOW || engine.overflowed() > 0;
+        if is_used {
+            self.introduce(engine, id, proxy)
+        } else {
+            self.entry(id)
+        }
     }
 
     /// This worker leads from now on: what it recorded before may have been overwritten.

@@ -10,8 +10,9 @@ use super::Engine;
 use crate::breaker::Transition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, WireError};
+use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, Told, WireError};
 use crate::leader::{Leader, Surroundings, UnderWay};
+use crate::registry::Reported;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
@@ -22,18 +23,25 @@ const ROOM_TO_GROW: usize = 8;
 impl Engine {
     /// What this worker saw of the upstreams in use.
     pub fn slice(&mut self, now: Instant) -> Slice<'static> {
-        // In one walk: slots are more than a processor's caches hold.
+        // In one walk, and none to slots at rest: all of them are more than a processor's caches hold.
         let last = self.registry.slice_bytes();
         let mut payload = Vec::with_capacity(last + last / ROOM_TO_GROW + ENVELOPE_BYTES);
         let (mut names, mut packed) = (Vec::new(), Vec::new());
-        self.registry.for_each_in_order(|slot| {
-            if slot.is_reported(now) {
-                if let Some(introduction) = slot.introduction() {
-                    append(&introduction, &mut names);
+        self.registry
+            .for_each_reported(now, |reported| match reported {
+                Reported::Awake(slot) => {
+                    if let Some(introduction) = slot.introduction() {
+                        append(&introduction, &mut names);
+                    }
+                    let report = slot.report(&mut packed, now);
+                    Told::News(report).write(&mut payload);
+                    report.is_quiet()
                 }
-                slot.report(&mut packed, now).write(&mut payload);
-            }
-        });
+                Reported::Asleep { upstream } => {
+                    Told::Resting { upstream }.write(&mut payload);
+                    true
+                }
+            });
         let introductions = names.len();
         payload.splice(..0, names);
         self.registry.set_slice_bytes(payload.len());
@@ -186,14 +194,16 @@ mod tests {
     use crate::request::Known;
 
     fn use_once(engine: &mut Engine, name: &str) {
-        let upstream = engine.upstream(name, None, Instant::ZERO);
+        use_at(engine, name, Instant::ZERO);
+    }
+
+    fn use_at(engine: &mut Engine, name: &str, now: Instant) {
+        let upstream = engine.upstream(name, None, now);
         let mut known = Known::default();
-        let Decision::Admit(permit) =
-            engine.admit(upstream, &mut known, &mut Unshared, Instant::ZERO)
-        else {
+        let Decision::Admit(permit) = engine.admit(upstream, &mut known, &mut Unshared, now) else {
             panic!("a fresh upstream admits");
         };
-        let end = Instant::from_nanos(5);
+        let end = now + Duration::from_nanos(5);
         engine.complete(permit, Outcome::Success, &mut Unshared, end);
     }
 
@@ -211,6 +221,87 @@ mod tests {
         let bytes = slice.clone().encode();
         assert_eq!(Slice::decode(bytes.as_slice()), Ok(slice.clone()));
         assert_eq!(Slice::decode(bytes), Ok(slice));
+    }
+
+    /// How many reports a worker's slices have in so many ticks, and how many upstreams they tell of.
+    fn told(engine: &mut Engine, ticks: core::ops::Range<u32>) -> Vec<(usize, usize)> {
+        let told = ticks.map(|tick| {
+            let now = Instant::ZERO + Duration::from_millis(100) * tick;
+            engine.tick(&mut Unshared, now);
+            let slice = engine.slice(now);
+            (slice.reports().count(), slice.entries().count())
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn an_upstream_at_rest_is_reported_for_a_second_and_told_for_five() {
+        let mut engine = worker(1);
+        use_once(&mut engine, "a");
+        let slices = told(&mut engine, 1..70);
+        let reported = slices.iter().filter(|(reports, _)| *reports > 0).count();
+        let told_of = slices
+            .iter()
+            .filter(|(_, upstreams)| *upstreams > 0)
+            .count();
+        assert_eq!((reported, told_of), (10, 49));
+        use_at(&mut engine, "a", Instant::ZERO + Duration::from_secs(7));
+        assert_eq!(told(&mut engine, 70..71), [(1, 1)]);
+    }
+
+    #[test]
+    fn what_is_under_way_is_reported_as_long_as_it_lasts() {
+        let mut engine = worker(1);
+        let upstream = engine.upstream("a", None, Instant::ZERO);
+        let mut known = Known::default();
+        let decision = engine.admit(upstream, &mut known, &mut Unshared, Instant::ZERO);
+        assert!(told(&mut engine, 1..30).iter().all(|it| *it == (1, 1)));
+        let Decision::Admit(permit) = decision else {
+            panic!("a fresh upstream admits");
+        };
+        let end = Instant::ZERO + Duration::from_secs(3);
+        engine.complete(permit, Outcome::Success, &mut Unshared, end);
+        let reported = told(&mut engine, 31..50);
+        assert_eq!(
+            reported.iter().map(|(reports, _)| reports).sum::<usize>(),
+            10
+        );
+    }
+
+    #[test]
+    fn another_leader_is_told_all_again() {
+        let mut engine = worker(1);
+        use_once(&mut engine, "a");
+        told(&mut engine, 1..20);
+        assert_eq!(told(&mut engine, 20..21), [(0, 1)]);
+        let directives = Directives::new(9, Instant::ZERO, [] as [crate::Directive; 0]);
+        engine.adopt(&directives, Instant::ZERO);
+        assert_eq!(told(&mut engine, 21..22), [(1, 1)]);
+    }
+
+    #[test]
+    fn what_a_leader_missed_comes_with_the_next_request() {
+        let (mut engine, mut leader) = (worker(1), worker(2));
+        let mut hear = |engine: &mut Engine, tick: u32| {
+            let now = Instant::ZERO + Duration::from_millis(100) * tick;
+            engine.tick(&mut Unshared, now);
+            let slices = [engine.slice(now)];
+            let mut walk = leader
+                .leader
+                .get_or_insert_with(|| Leader::new(Instant::ZERO))
+                .begin(&slices, now)?;
+            let hash = walk.next()?;
+            let leader = leader.leader.as_mut()?;
+            let round = leader.merge(&mut walk, hash, 10, || None)?;
+            Some(round.arrivals())
+        };
+        use_once(&mut engine, "a");
+        assert_eq!(hear(&mut engine, 1), Some(1));
+        use_once(&mut engine, "a");
+        told(&mut engine, 2..20);
+        assert_eq!(hear(&mut engine, 20), Some(0), "at rest");
+        use_once(&mut engine, "a");
+        assert_eq!(hear(&mut engine, 21), Some(2));
     }
 
     #[test]

@@ -236,7 +236,7 @@ impl Engine {
 
     /// The upkeep that every worker does on every tick; alone, the control laws too.
     pub fn tick(&mut self, counters: &mut impl Counters, now: Instant) -> Events {
-        for (id, slot) in self.registry.slots_mut() {
+        for (id, slot) in self.registry.awake_mut() {
             let taken = slot.take_unloading(now);
             if taken > 0 && slot.shared {
                 counters.lower(id, Counter::InFlight, u64::from(taken));

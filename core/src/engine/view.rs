@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::Engine;
+use crate::slot::Slot;
 use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::time::Instant;
 use crate::upstream::{UpstreamId, UpstreamKey};
@@ -37,15 +38,12 @@ impl Engine {
 
     /// Every upstream as it is now, in the order of its id, without copies: for metrics, on every tick.
     pub fn views(&self, now: Instant) -> impl Iterator<Item = UpstreamView<'_>> {
-        self.registry.slots().map(move |(id, slot)| UpstreamView {
-            id,
-            key: &slot.key,
-            hash: slot.hash,
-            limit: slot.ladder.limit(),
-            breaker: slot.gate.state().phase(now),
-            learned: &slot.learned,
-            tally: &slot.tally,
-        })
+        self.registry.slots().map(move |it| view(it, now))
+    }
+
+    /// Those of them for which this worker may have counted anything since the last tick.
+    pub fn views_in_use(&self, now: Instant) -> impl Iterator<Item = UpstreamView<'_>> {
+        self.registry.awake().map(move |it| view(it, now))
     }
 
     /// Values at this instant.
@@ -71,5 +69,17 @@ impl Engine {
             upstreams: upstreams.collect(),
             overflowed: self.registry.overflowed(),
         }
+    }
+}
+
+fn view((id, slot): (UpstreamId, &Slot), now: Instant) -> UpstreamView<'_> {
+    UpstreamView {
+        id,
+        key: &slot.key,
+        hash: slot.hash,
+        limit: slot.ladder.limit(),
+        breaker: slot.gate.state().phase(now),
+        learned: &slot.learned,
+        tally: &slot.tally,
     }
 }

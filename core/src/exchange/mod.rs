@@ -21,7 +21,8 @@ pub use directives::{Directive, Directives};
 pub(crate) use directives::{Entry, UNSTAMPED};
 pub(crate) use envelope::ENVELOPE_BYTES;
 pub use report::{Introduction, LocalTrip, Report};
-pub use slice::{Reports, Slice};
+pub use slice::Slice;
+pub(crate) use slice::{Entries, Told};
 
 /// Version of both wire formats; a change to any type that is sent is a new one.
 pub const WIRE_VERSION: u8 = 5;

@@ -72,6 +72,13 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Whether it tells of nothing that is under way or that happened lately.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let under_way = [self.in_flight, self.uploading, self.open, self.overdue];
+        let lately = [self.peak, self.retry_after_ms];
+        under_way.iter().chain(&lately).all(|count| *count == 0) && self.others.is_none()
+    }
+
     /// Writes it behind what stands in `bytes`. By hand, because there is one for each upstream in each worker on every
     /// tick, and this takes a third of what a serializer does: first what has eight bytes anyway, then small numbers.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 //!
 //! A slice is written once and read once, and a thousand upstreams make a long one: it stays bytes on both sides, and
 //! reports are read from it one at a time, in the order of their upstreams' hashes, so that a leader can walk all
-//! slices side by side. Names are long and the leader knows most of them: they stand apart, and only those stand
+//! slices side by side. An upstream at rest is told by its hash alone. Names are long and the leader knows most of them: they stand apart, and only those stand
 //! there that it has not answered about lately.
 
 use std::borrow::Cow;
@@ -80,24 +80,85 @@ impl<'a> Slice<'a> {
         .fuse()
     }
 
+    /// One for every upstream in use of which there is something to report, in the order of their hashes.
+    pub fn reports(&self) -> impl Iterator<Item = Report<'_>> {
+        self.entries().filter_map(|entry| match entry {
+            Told::News(report) => Some(report),
+            Told::Resting { .. } => None,
+        })
+    }
+
     /// One for every upstream in use, in the order of their hashes.
-    pub fn reports(&self) -> Reports<'_> {
+    pub(crate) fn entries(&self) -> Entries<'_> {
         let rest = self.payload.get(self.introductions..);
-        Reports(rest.unwrap_or_default())
+        Entries(rest.unwrap_or_default())
     }
 }
 
-/// The reports of a slice, up to the first that cannot be read.
-#[derive(Clone, Debug)]
-pub struct Reports<'a>(&'a [u8]);
+/// What a worker tells of one upstream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Told<'a> {
+    /// A report.
+    News(Report<'a>),
+    /// Nothing is under way, and nothing has happened since the last report.
+    Resting {
+        /// [`crate::UpstreamKey::hash`].
+        upstream: u64,
+    },
+}
 
-impl<'a> Iterator for Reports<'a> {
-    type Item = Report<'a>;
+/// The byte in front of a [`Told::News`], and of a [`Told::Resting`].
+const NEWS: u8 = 0;
+const RESTING: u8 = 1;
+
+impl<'a> Told<'a> {
+    /// Which upstream.
+    pub(crate) const fn upstream(&self) -> u64 {
+        match self {
+            Self::News(report) => report.upstream,
+            Self::Resting { upstream } => *upstream,
+        }
+    }
+
+    /// Writes it behind what stands in `bytes`.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::News(report) => {
+                bytes.push(NEWS);
+                report.write(bytes);
+            }
+            Self::Resting { upstream } => {
+                bytes.push(RESTING);
+                bytes.extend_from_slice(&upstream.to_le_bytes());
+            }
+        }
+    }
+
+    fn take(bytes: &mut &'a [u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if *kind != RESTING {
+            return Report::take(bytes).map(Self::News);
+        }
+        let (upstream, rest) = bytes.split_first_chunk::<8>()?;
+        *bytes = rest;
+        Some(Self::Resting {
+            upstream: u64::from_le_bytes(*upstream),
+        })
+    }
+}
+
+/// What a slice tells, up to the first that cannot be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Entries<'a>(&'a [u8]);
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Told<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut rest = self.0;
-        let report = Report::take(&mut rest);
-        self.0 = report.map_or(&[], |_| rest);
-        report
+        let told = Told::take(&mut rest);
+        self.0 = told.map_or(&[], |_| rest);
+        told
     }
 }

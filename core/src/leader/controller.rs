@@ -41,6 +41,8 @@ pub(super) struct Seen {
     trip: Option<u32>,
     /// The counts, packed.
     counts: Box<[u8]>,
+    last_response: Instant,
+    endpoints: u32,
 }
 
 /// What the live workers have under way with one upstream.
@@ -77,6 +79,11 @@ impl Round {
             trips: Vec::new(),
             under_way: UnderWay::default(),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.sample.tally.get(Count::Arrivals)
     }
 
     /// Whether any worker had a request for it.
@@ -170,11 +177,21 @@ impl Controller {
         self.remember(place, worker, report);
     }
 
+    /// The same from a worker that has nothing under way, and of which the last report still holds.
+    pub(super) fn hear_nothing(&self, worker: u64, round: &mut Round) {
+        let sample = &mut round.sample;
+        if let Some(seen) = self.seen.iter().find(|seen| seen.worker == worker) {
+            sample.last_response = sample.last_response.max(seen.last_response);
+            sample.endpoints = sample.endpoints.max(seen.endpoints);
+        }
+    }
+
     fn remember(&mut self, place: Option<usize>, worker: u64, report: &Report<'_>) {
         let trip = report.trip.map(|trip| trip.sequence);
         match place.and_then(|place| self.seen.get_mut(place)) {
             Some(seen) => {
                 (seen.began, seen.trip) = (report.began, trip);
+                (seen.last_response, seen.endpoints) = (report.last_response, report.endpoints);
                 if seen.counts.len() == report.counts.len() {
                     seen.counts.copy_from_slice(report.counts);
                 } else {
@@ -188,6 +205,8 @@ impl Controller {
                     began: report.began,
                     trip,
                     counts: report.counts.into(),
+                    last_response: report.last_response,
+                    endpoints: report.endpoints,
                 });
             }
         }

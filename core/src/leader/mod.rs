@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use core::time::Duration;
 
 use crate::breaker::BreakerState;
-use crate::exchange::{Directive, ENVELOPE_BYTES, Slice};
+use crate::exchange::{Directive, ENVELOPE_BYTES, Slice, Told};
 use crate::limit::LimitReason;
 use crate::registry::EVICTABLE_AFTER;
 use crate::time::Instant;
@@ -125,8 +125,9 @@ impl Leader {
         });
         let controller = &mut led.controller;
         let mut round = Round::empty(walk.span);
-        walk.pass(upstream, |worker, at, report| {
-            controller.hear(worker, at, report, &mut round);
+        walk.pass(upstream, |worker, at, told| match told {
+            Told::News(report) => controller.hear(worker, at, report, &mut round),
+            Told::Resting { .. } => controller.hear_nothing(worker, &mut round),
         });
         controller.under_way = round.under_way;
         controller.heard_at = now;
@@ -259,7 +260,7 @@ mod tests {
         }
         .with_counts(&counted, &mut bytes);
         let mut payload = Vec::new();
-        report.write(&mut payload);
+        Told::News(report).write(&mut payload);
         Slice::new(worker, now, 0, payload)
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use crate::exchange::{Introduction, Report, Reports, Slice};
+use crate::exchange::{Entries, Introduction, Slice, Told};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 
@@ -24,8 +24,8 @@ pub(crate) struct Walk<'a> {
 struct Stop<'a> {
     worker: u64,
     at: Instant,
-    next: Option<Report<'a>>,
-    rest: Reports<'a>,
+    next: Option<Told<'a>>,
+    rest: Entries<'a>,
 }
 
 impl<'a> Walk<'a> {
@@ -39,7 +39,7 @@ impl<'a> Walk<'a> {
                     .introductions()
                     .map(|name| (UpstreamKey::hash(name.cluster, name.route), name)),
             );
-            let mut rest = slice.reports();
+            let mut rest = slice.entries();
             workers.push(Stop {
                 worker: slice.worker,
                 at: slice.at,
@@ -62,14 +62,14 @@ impl<'a> Walk<'a> {
     /// The next upstream's hash.
     pub(crate) fn next(&self) -> Option<u64> {
         let nexts = self.workers.iter().filter_map(|stop| stop.next.as_ref());
-        nexts.map(|report| report.upstream).min()
+        nexts.map(Told::upstream).min()
     }
 
     /// Goes past the reports of an upstream.
-    pub(crate) fn pass(&mut self, upstream: u64, mut hear: impl FnMut(u64, Instant, &Report<'_>)) {
+    pub(crate) fn pass(&mut self, upstream: u64, mut hear: impl FnMut(u64, Instant, &Told<'_>)) {
         for stop in &mut self.workers {
-            while let Some(report) = stop.next.filter(|report| report.upstream == upstream) {
-                hear(stop.worker, stop.at, &report);
+            while let Some(told) = stop.next.filter(|told| told.upstream() == upstream) {
+                hear(stop.worker, stop.at, &told);
                 stop.next = stop.rest.next();
             }
         }

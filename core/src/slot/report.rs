@@ -95,6 +95,11 @@ impl Slot {
         report.with_counts(&self.tally, packed)
     }
 
+    /// Until when the leader hears of it if nobody asks for it any more.
+    pub(crate) fn reported_until(&self) -> Instant {
+        self.last_used + REPORTED_FOR
+    }
+
     /// Whether the leader should hear of it.
     pub(crate) fn is_reported(&self, now: Instant) -> bool {
         !self.is_idle()
