@@ -65,7 +65,7 @@ pub(super) fn count(limit: f64) -> u32 {
         clippy::cast_sign_loss,
         reason = "clamped to the range of u32"
     )]
-    let whole = limit.round().clamp(1.0, f64::from(u32::MAX)) as u32;
+    let whole = limit.round().max(1.0).min(f64::from(u32::MAX)) as u32;
     whole
 }
 
