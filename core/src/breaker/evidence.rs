@@ -22,6 +22,7 @@
 //! not), while a dead upstream fails at any load.
 
 use super::thresholds::Thresholds;
+use crate::ablation::{Mechanism, is_off};
 
 /// An outage shows hardly any success. A sum that got high with more of them is a matter of the success rate.
 const MIN_OUTAGE_SHARE: f64 = 0.8;
@@ -181,11 +182,14 @@ impl Evidence {
     }
 
     fn decide(&mut self) -> Finding {
-        if self.failures.n < MIN_OUTAGE_SHARE * (self.failures.n + self.successes.n) {
+        let is_mixed = self.failures.n < MIN_OUTAGE_SHARE * (self.failures.n + self.successes.n);
+        if is_mixed && !is_off(Mechanism::OutageShare) || is_off(Mechanism::TripTest) {
             self.forget();
             return Finding::Undecided;
         }
-        let finding = if is_caused_by_load(&self.failures, &self.successes) {
+        let finding = if is_caused_by_load(&self.failures, &self.successes)
+            && !is_off(Mechanism::LoadCausedTrip)
+        {
             Finding::LoadCaused
         } else {
             Finding::Outage
@@ -210,7 +214,7 @@ impl Evidence {
     }
 
     fn weight(&self, load: f64) -> f32 {
-        if load > f64::from(self.survived) * SAFELY {
+        if load > f64::from(self.survived) * SAFELY && !is_off(Mechanism::Unsurvived) {
             UNSURVIVED_WEIGHT
         } else {
             1.0

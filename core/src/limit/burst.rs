@@ -11,6 +11,7 @@ use super::capacity::Capacity;
 use super::figures::Figures;
 use super::headroom::headroom;
 use super::learned::Learned;
+use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::exchange::plausible::{PLACES, SHARE};
 
@@ -111,12 +112,18 @@ impl Burst {
 
     /// A queue drained in time, although not all had been let in.
     pub(super) fn embolden(&mut self) {
-        self.nerve = (self.nerve + NERVE_STEP).min(1.0);
+        self.dare(NERVE_STEP);
     }
 
     /// A queue did not drain.
     pub(super) fn caution(&mut self) {
-        self.nerve = (self.nerve - NERVE_STEP).max(0.0);
+        self.dare(-NERVE_STEP);
+    }
+
+    fn dare(&mut self, more: f64) {
+        if !is_off(Mechanism::Nerve) {
+            self.nerve = (self.nerve + more).clamp(0.0, 1.0);
+        }
     }
 
     /// Holds the answers of one window against the SLO.
@@ -129,7 +136,12 @@ impl Burst {
     pub(super) fn affordable(&self, baseline: &Baseline, slo: &Slo) -> f64 {
         let target = slo.latency_target().as_secs_f64();
         let service = baseline.tail + (baseline.mean - baseline.tail) * self.nerve;
-        (target * SLO_USED - service).max(target * MIN_BURST_OF_TARGET)
+        let (left, least) = (target * SLO_USED - service, target * MIN_BURST_OF_TARGET);
+        if left < least && !is_off(Mechanism::BurstFloor) {
+            least
+        } else {
+            left.max(0.0)
+        }
     }
 
     /// The limit after one more window, in which `in_force` held; none where that was no law's for bursts.
@@ -139,18 +151,32 @@ impl Burst {
             capacity,
             slo,
         } = *known;
-        let affordable = self.affordable(baseline, slo) * self.guard.factor;
+        let affordable = if is_off(Mechanism::BurstAllowance) {
+            0.0
+        } else {
+            self.affordable(baseline, slo) * self.guard.factor
+        };
         let carried = capacity.value() * baseline.mean;
         // What keeps the upstream busy between arrivals waits as well.
-        let queue = (capacity.value() * affordable).max(headroom(carried, 1));
+        let (afforded, room) = (capacity.value() * affordable, headroom(carried, 1));
+        let queue = if afforded < room && !is_off(Mechanism::BurstHeadroom) {
+            room
+        } else {
+            afforded
+        };
         let modelled = carried + queue;
         // Who stands in no queue may be many: what was let in without one stays allowed for a while.
-        let kept = self.value * libm::pow(REMEMBERED, figures.span);
-        let is_late = figures.late > figures.refusals;
+        let kept = if self.value > modelled && is_off(Mechanism::GrowthKept) {
+            modelled
+        } else {
+            self.value * libm::pow(REMEMBERED, figures.span)
+        };
+        let is_late = figures.late > figures.refusals && !is_off(Mechanism::GrowthLate);
         self.value = if figures.holds_up() || is_late {
             modelled
         } else if let Some(in_force) = in_force
             && figures.refused
+            && !is_off(Mechanism::Growth)
         {
             let grown = self.value.max(in_force) * GROWTH;
             modelled.max(kept).max(grown.min(in_force * GROWN))
@@ -166,6 +192,9 @@ impl Guard {
         self.answers += figures.successes;
         self.slow += figures.slow;
         let enough = match queue {
+            Queue::Passing if figures.refused && is_off(Mechanism::GuardRefusals) => {
+                GUARD_SAMPLES_OF_BURSTS
+            }
             Queue::Passing => {
                 // A burst costs late answers or refusals: cutting gains only while more are late than refused.
                 self.slow -= figures.refusals;
@@ -177,7 +206,7 @@ impl Guard {
             return;
         }
         let missed = self.slow > MISSED * allowed * self.answers + BY_CHANCE;
-        let factor = if missed && figures.busy {
+        let factor = if missed && figures.busy && !is_off(Mechanism::Guard) {
             self.factor * GUARD_CUT
         } else {
             self.factor + GUARD_STEP * self.answers / GUARD_SAMPLES

@@ -5,6 +5,7 @@
 //! value is believed only from windows that began and ended with more in flight than the upstream needs.
 
 use super::figures::Figures;
+use crate::ablation::{Mechanism, is_off};
 
 /// Weight of the newest window of a busy upstream, when it says something else than the ones before ...
 const SURPRISE_WEIGHT: f64 = 0.5;
@@ -44,8 +45,12 @@ impl Capacity {
 
     /// The greater of what it is and what it was before the queue. A service that became slower needs as much in flight
     /// as before; one that lost places needs less, and shows it soon.
-    pub(super) const fn before_the_queue(&self) -> f64 {
-        self.value.max(self.calm)
+    pub(super) fn before_the_queue(&self) -> f64 {
+        if self.calm > self.value && !is_off(Mechanism::BeforeTheQueue) {
+            self.calm
+        } else {
+            self.value
+        }
     }
 
     /// Whether more than the value would have to queue: else it is only what has been asked for.
@@ -73,9 +78,10 @@ impl Capacity {
     pub(super) fn learn(&mut self, figures: &Figures, mean: f64) {
         let full = figures.in_flight_at_end > figures.throughput * mean;
         let full_throughout = core::mem::replace(&mut self.full, full) && full;
-        let believed = full_throughout || figures.throughput > self.value;
+        let believed =
+            full_throughout || figures.throughput > self.value || is_off(Mechanism::FullWindows);
         if figures.busy && self.value > 0.0 && believed {
-            let weight = if is_surprise(figures, self.value) {
+            let weight = if is_surprise(figures, self.value) && !is_off(Mechanism::SurpriseWeight) {
                 SURPRISE_WEIGHT
             } else {
                 BUSY_WEIGHT

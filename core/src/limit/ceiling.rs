@@ -10,6 +10,7 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{Loads, is_caused_by_load};
 use crate::exchange::plausible::PLACES;
 use crate::limit::Learned;
@@ -161,7 +162,9 @@ impl Ceiling {
     }
 
     fn judge(&mut self, evidence: &Evidence, tolerated: f64, now: Instant) {
-        if evidence.overloads > 1.0 + OVERLOAD_SHARE * evidence.successes.n {
+        if evidence.overloads > 1.0 + OVERLOAD_SHARE * evidence.successes.n
+            && !is_off(Mechanism::CeilingOverloads)
+        {
             self.cut(evidence.failures.mean() * BELOW_OVERLOAD, now);
             return;
         }
@@ -178,7 +181,9 @@ impl Ceiling {
                 }
             }
         }
-        let within_objective = outcomes.failure_share() <= tolerated;
+        let within_objective = outcomes.failed > 0.0
+            && outcomes.failure_share() <= tolerated
+            && !is_off(Mechanism::CeilingTolerance);
         if now < self.doubted_until
             || within_objective
             || !is_caused_by_load(&evidence.failures, &evidence.successes)
@@ -189,10 +194,13 @@ impl Ceiling {
         }
         self.confirmations += 1;
         self.suspected.add(outcomes);
-        if self.confirmations >= CONFIRMATIONS || self.value.is_some() {
+        if self.confirmations >= CONFIRMATIONS
+            || self.value.is_some()
+            || is_off(Mechanism::CeilingConfirmations)
+        {
             // One that rose until the first requests failed has found the bound again. There are too few of them to
             // tell whether they became rarer.
-            if !self.proven && self.trial.is_none() {
+            if !self.proven && self.trial.is_none() && !is_off(Mechanism::CeilingTrial) {
                 self.trial = Some(Trial {
                     before: self.suspected,
                     after: Outcomes::default(),
@@ -203,6 +211,9 @@ impl Ceiling {
     }
 
     fn cut(&mut self, load: f64, now: Instant) {
+        if is_off(Mechanism::Ceiling) {
+            return;
+        }
         self.failed_at = now;
         self.confirmations = 0;
         self.suspected = Outcomes::default();

@@ -1,6 +1,7 @@
 //! The figures of one window.
 
 use super::baseline::Baseline;
+use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::tally::Count;
 
@@ -69,7 +70,7 @@ impl Figures {
     /// Whether the queue holds anybody up. Of a few answers the fast ones vary by more than a queue of less than one
     /// request makes.
     pub(super) fn holds_up(&self) -> bool {
-        self.busy && self.queue() >= 1.0
+        self.busy && (self.queue() >= 1.0 || is_off(Mechanism::HoldsUp))
     }
 
     /// Requests in the queue, by Little's law.

@@ -6,6 +6,7 @@ use super::figures::{BUSY_DELAY, Figures};
 use super::knee::{Belief, HOLLOW, Knee, Point, Verdict};
 use super::standing::{Change, Usual};
 use super::{Limiter, MIN_WINDOW_SAMPLES, ROOM, Terms};
+use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::histogram::Histogram;
 use crate::sample::Sample;
@@ -32,8 +33,9 @@ impl Limiter {
         };
         self.sample_low = low;
         self.sample_tail = latency.quantile(quantile).unwrap_or(low);
-        let faster =
-            low < self.baseline.low * (1.0 - BUSY_DELAY) && latency.len() >= MIN_WINDOW_SAMPLES;
+        let faster = low < self.baseline.low * (1.0 - BUSY_DELAY)
+            && latency.len() >= MIN_WINDOW_SAMPLES
+            && !is_off(Mechanism::BaselineFaster);
         // Where requests are refused a queue may be growing.
         let is_forming = is_forming && window.tally.refused_for_load() == 0;
         let is_news = is_forming || !self.baseline.is_known() || faster;
@@ -49,7 +51,7 @@ impl Limiter {
         self.capacity.learn(&figures, self.baseline.mean);
         let carried = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
         let is_clean = !figures.busy && !self.standing.has_remnant(&figures, carried, now);
-        if is_clean && !is_news && !self.standing.stands() {
+        if is_clean && !is_news && !self.standing.stands() && !is_off(Mechanism::BaselineDrift) {
             self.baseline.learn(latency, quantile);
         }
         self.find_standing_queue(window, &figures, terms.slo, now);
@@ -66,8 +68,10 @@ impl Limiter {
             slo: terms.slo,
         };
         // Who is refused at the knee is too much, and no burst, unless the knee is met for moments only.
-        let is_full = figures.in_flight >= self.in_force.limit * HOLLOW;
-        let is_burst = !self.in_force.is_held() && (!self.standing.stands() || !is_full);
+        let is_full = self.standing.stands()
+            && (figures.in_flight >= self.in_force.limit * HOLLOW
+                || is_off(Mechanism::HollowBurst));
+        let is_burst = !self.in_force.is_held() && !is_full;
         let in_force = is_burst.then_some(self.in_force.limit);
         self.burst.update(&figures, &known, in_force);
         if self.standing.stands() {
@@ -81,7 +85,7 @@ impl Limiter {
             limit: self.in_force.limit,
             mean,
             // What the upstream itself refuses has cost enough.
-            affordable: if self.ceiling.is_in_force() {
+            affordable: if self.ceiling.is_in_force() && !is_off(Mechanism::CeilingCostly) {
                 0.0
             } else {
                 self.burst.affordable(&self.baseline, slo)
@@ -112,8 +116,10 @@ impl Limiter {
         let has_room = figures.in_flight < self.in_force.limit * ROOM;
         // And what is in it is far within the objective.
         let is_harmless = self.sample_tail < slo.latency_target().as_secs_f64() * HARMLESS;
-        let doubtful = self.proof.weigh(figures, has_room || is_harmless);
-        if doubtful && !self.standing.stands() && self.proof.doubt(now) {
+        let is_free = (has_room || is_harmless) && !is_off(Mechanism::ProofExcuses);
+        let doubtful = self.proof.weigh(figures, is_free);
+        if doubtful && !self.standing.stands() && self.proof.doubt(now) && !is_off(Mechanism::Seek)
+        {
             self.standing.assume();
             self.vain.forget();
             self.knee

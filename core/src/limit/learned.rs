@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::time::Instant;
 
@@ -102,7 +103,7 @@ impl LimitReason {
 impl Learned {
     /// The share of outcomes that usually fail, 0..=1; `None` while nothing is known.
     pub(crate) fn usual_failure_rate(&self) -> Option<f64> {
-        (self.rate > 0.0).then(|| f64::from(self.failure_rate))
+        (self.rate > 0.0 && !is_off(Mechanism::UsualRate)).then(|| f64::from(self.failure_rate))
     }
 
     /// How long a request must have waited for its caller's leaving to say something: longer than most answers take, or,
@@ -136,7 +137,12 @@ impl Learned {
             Duration::ZERO => far_beyond,
             mean => {
                 let long = mean.saturating_mul(LONG_OF_MEAN);
-                long.max(target).min(far_beyond).max(MIN_HANG)
+                let fast = long.max(target).min(far_beyond).max(MIN_HANG);
+                if fast < far_beyond && is_off(Mechanism::HangFast) {
+                    far_beyond
+                } else {
+                    fast
+                }
             }
         };
         [hang_after, far_beyond]

@@ -32,6 +32,7 @@ mod vain;
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::config::{LimitConfig, Slo, Stance};
 use crate::exchange::plausible::{PER_SECOND, PLACES, SECONDS};
 use crate::sample::Sample;
@@ -100,7 +101,8 @@ impl Limiter {
                 f64::from(learned.baseline_mean),
                 f64::from(learned.baseline_tail),
             ),
-            forming: (learned.baseline_mean <= 0.0).then(Forming::default),
+            forming: (learned.baseline_mean <= 0.0 && !is_off(Mechanism::Forming))
+                .then(Forming::default),
             capacity: Capacity::of(f64::from(learned.capacity)),
             burst: Burst::resume(learned),
             knee: Knee::at(f64::from(learned.knee)),
@@ -141,11 +143,16 @@ impl Limiter {
 
     /// The upstream is away, and may be less when it comes back: the knee is to hold until it is seen to bear more.
     pub(crate) fn mistrust(&mut self, terms: Terms<'_>) {
-        if self.baseline.is_known() && self.proof.is_complete() && !self.standing.stands() {
+        if self.baseline.is_known()
+            && self.proof.is_complete()
+            && !self.standing.stands()
+            && !is_off(Mechanism::Suspected)
+        {
             let model = Knee::model(self.capacity.value(), self.baseline.mean, self.endpoints);
             // What was rarely asked has shown little of what it can do.
             let least = f64::from(terms.limit.initial()) * MISTRUSTED;
-            self.knee.hold(model.max(least));
+            let is_raised = model < least && !is_off(Mechanism::RestartFloor);
+            self.knee.hold(if is_raised { least } else { model });
             self.standing.suspect();
             self.vain.forget();
         }
@@ -195,9 +202,11 @@ impl Limiter {
         let (min, max) = (f64::from(terms.limit.min()), bound(terms.limit.max()));
         let burst = match self.burst.value() {
             burst if burst > 0.0 && self.proof.is_undoubted() => burst,
+            _ if is_off(Mechanism::ColdFactor) => bound(terms.limit.initial()),
             _ => bound(terms.limit.initial()) * COLD_FACTOR,
         };
-        let at_knee = self.standing.stands() && terms.stance == Stance::FailFast;
+        let at_knee =
+            self.standing.stands() && terms.stance == Stance::FailFast && !is_off(Mechanism::Knee);
         let (limit, law) = if at_knee {
             (self.knee.value(), LimitReason::Knee)
         } else {
@@ -208,12 +217,13 @@ impl Limiter {
             };
             // Traffic that was rare may come in a surge; but what each endpoint bears is known better by now.
             let initial = f64::from(terms.limit.initial());
-            let least = if self.capacity.is_shown() {
+            let least = if self.capacity.is_shown() && !is_off(Mechanism::Shown) {
                 initial * MISTRUSTED
             } else {
                 initial
             };
-            (burst.max(least), law)
+            let is_raised = burst < least && !is_off(Mechanism::InitialFloor);
+            (if is_raised { least } else { burst }, law)
         };
         let wanted = Wanted { limit, law, burst };
         self.in_force.set(&wanted, &self.ceiling, min, max)
@@ -233,7 +243,7 @@ impl Limiter {
         if endpoints == 0 || endpoints == self.endpoints {
             return;
         }
-        if self.endpoints > 0 {
+        if self.endpoints > 0 && !is_off(Mechanism::EndpointsScale) {
             // Capacity comes and goes with endpoints at once; what one of them can do does not change.
             let factor = f64::from(endpoints) / f64::from(self.endpoints);
             self.capacity.scale(factor);

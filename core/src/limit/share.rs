@@ -5,13 +5,15 @@
 //! in what is served is at most what it has in flight without a queue (Little's law) by the number of endpoints. Who has a
 //! small share learns nothing from what it does alone: what it gives up, others get ([`super::cut`]).
 
+use crate::ablation::{Mechanism, is_off};
+
 /// A share below this is too small to learn from cuts that others do not make.
 const TELLING_SHARE: f64 = 0.5;
 
 /// Whether a queue that stands is mostly of other proxies, when this one has `carried` requests in flight without a queue
 /// before so many `endpoints`. Of what is unknown (0) nothing is said.
 pub(super) fn is_one_of_many(carried: f64, endpoints: u32) -> bool {
-    carried > 0.0 && carried < TELLING_SHARE * f64::from(endpoints)
+    carried > 0.0 && carried < TELLING_SHARE * f64::from(endpoints) && !is_off(Mechanism::OneOfMany)
 }
 
 #[cfg(test)]

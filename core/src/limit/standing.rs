@@ -21,6 +21,7 @@ use core::time::Duration;
 
 use super::figures::Figures;
 use super::headroom::MIN_HEADROOM;
+use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::time::Instant;
 
@@ -163,6 +164,7 @@ impl Standing {
             && self
                 .busy_at
                 .is_some_and(|at| now.saturating_since(at) < CLEAR_AFTER)
+            && !is_off(Mechanism::Remnant)
     }
 
     /// One window.
@@ -197,13 +199,20 @@ impl Standing {
         } else {
             busy_for
         };
-        let lasts = shown_for >= STANDING_AFTER.max(of_mean)
-            || full_for >= FULL_FOR.max(seconds(usual.mean * FULL_OF_MEAN))
-            || growing_for >= GROWING_FOR.max(of_mean);
+        let is_full = full_for >= FULL_FOR.max(seconds(usual.mean * FULL_OF_MEAN));
+        let lasts = shown_for >= STANDING_AFTER.max(of_mean) && !is_off(Mechanism::StandingBusy)
+            || is_full && !is_off(Mechanism::StandingFull)
+            || growing_for >= GROWING_FOR.max(of_mean) && !is_off(Mechanism::StandingGrowing);
         // The window that shows it first is a part of the time.
-        let costs = is_costly && costly_for + seconds(figures.span) >= COSTLY_FOR;
+        let costs = || {
+            is_costly
+                && (costly_for + seconds(figures.span) >= COSTLY_FOR
+                    || is_off(Mechanism::CostlyFor))
+                || is_off(Mechanism::Costly)
+        };
         let is_news = !self.stands || self.suspected;
-        if !lasts || !costs || !is_news || figures.queue() < MIN_HEADROOM {
+        let is_small = || figures.queue() < MIN_HEADROOM && !is_off(Mechanism::SmallQueue);
+        if !lasts || !is_news || is_small() || !costs() {
             return Change::Same;
         }
         self.assume();
@@ -221,14 +230,14 @@ impl Standing {
     ) {
         let is_calm = sample.tally.refused_for_load() == 0
             && f64::from(sample.in_flight) < knee
-            && sample.mean_in_flight() < knee * RELIEF;
+            && (sample.mean_in_flight() < knee * RELIEF || is_off(Mechanism::ReliefShare));
         let calm_for = self.calm.update(is_calm, now);
         let needed = match self.busy.since {
-            _ if !holds_with_others => RELIEF_AFTER,
-            None => RELIEF_OF_MANY,
-            Some(_) => RELIEF_ANYHOW,
+            _ if !holds_with_others || is_off(Mechanism::ReliefOfMany) => RELIEF_AFTER,
+            Some(_) if !is_off(Mechanism::ReliefAnyhow) => RELIEF_ANYHOW,
+            None | Some(_) => RELIEF_OF_MANY,
         };
-        if is_calm && calm_for >= needed {
+        if is_calm && (calm_for >= needed || is_off(Mechanism::ReliefAfter)) {
             self.end();
         }
     }

@@ -17,6 +17,7 @@
 use core::ops::Range;
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::histogram::Histogram;
 use crate::sample::Sample;
 use crate::time::Instant;
@@ -117,7 +118,7 @@ impl Vain {
         } else {
             IN_A_ROW_LATE
         };
-        if self.in_a_row < needed {
+        if self.in_a_row < needed || is_off(Mechanism::Vain) {
             return None;
         }
         self.forget();

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{Findings, Judge, MIN_OVERDUE};
+use crate::ablation::{Mechanism, is_off};
 use crate::breaker::TripReason;
 use crate::breaker::evidence::{Finding, Loads, is_caused_by_load};
 use crate::breaker::window::Outcomes;
@@ -48,7 +49,7 @@ impl Judge {
         }
         let trip_ratio = config.trip_ratio().as_f64();
         // Failures are often quick. Where there is no past yet, the good answers may still be under way.
-        let benefit = if self.window.is_young(findings.now) {
+        let benefit = if self.window.is_young(findings.now) && !is_off(Mechanism::YoungWindow) {
             u64::from(sample.in_flight)
         } else {
             0
@@ -62,17 +63,22 @@ impl Judge {
             .window
             .recent(FRESH_BUCKETS, findings.now)
             .fail_at_least(trip_ratio, MIN_REQUESTS / 2);
-        if !(whole && fresh) || is_caused_by_load(&failures, &successes) {
+        let is_low = whole && (fresh || is_off(Mechanism::FreshBuckets));
+        let is_load = is_low
+            && is_caused_by_load(&failures, &successes)
+            && !is_off(Mechanism::LoadCausedRate);
+        if !is_low || is_load || is_off(Mechanism::SuccessRate) {
             self.low_since = None;
         } else if findings
             .now
             .saturating_since(*self.low_since.get_or_insert(findings.now))
             >= LOW_PATIENCE
+            || is_off(Mechanism::LowPatience)
         {
             return Some(TripReason::LowSuccessRate);
         }
         let silent = findings.now.saturating_since(sample.last_response) >= findings.hang_after;
-        if sample.overdue >= MIN_OVERDUE && silent {
+        if sample.overdue >= MIN_OVERDUE && silent && !is_off(Mechanism::Hang) {
             return Some(TripReason::Hang);
         }
         self.is_slow(findings).then_some(TripReason::SlowCalls)
@@ -86,7 +92,8 @@ impl Judge {
             .max(sample.count(Count::Successes));
         let slow = judged > 0.0
             && sample.count(Count::Slow) >= SLOW_SHARE * judged
-            && findings.limit <= findings.min_limit;
+            && findings.limit <= findings.min_limit
+            && !is_off(Mechanism::SlowCalls);
         if judged > 0.0 && !slow {
             self.slow_since = None;
         }

@@ -11,6 +11,7 @@ use super::evidence::Evidence;
 use super::interval::{Bounds, History, learn_recovery, open_interval};
 use super::window::Window;
 use super::{BreakerState, TripReason};
+use crate::ablation::{Mechanism, is_off};
 use crate::config::BreakerConfig;
 use crate::exchange::LocalTrip;
 use crate::exchange::plausible::SECONDS;
@@ -197,8 +198,10 @@ impl Judge {
             .reset_at
             .is_some_and(|reset| now.saturating_since(reset) < RELAPSE);
         if self.state == BreakerState::Closed {
-            self.rates.settle();
-            if !relapse {
+            if !is_off(Mechanism::RatesSettle) {
+                self.rates.settle();
+            }
+            if !relapse || is_off(Mechanism::Relapse) {
                 self.outage_since = None;
             }
         }
@@ -212,7 +215,11 @@ impl Judge {
                 outage: now.saturating_since(since),
                 usual_recovery: self.usual_recovery,
                 usual_rate: self.rates.outcomes(),
-                retry_after: findings.sample.retry_after,
+                retry_after: if is_off(Mechanism::RetryAfter) {
+                    Duration::ZERO
+                } else {
+                    findings.sample.retry_after
+                },
             },
             findings.dice,
         );

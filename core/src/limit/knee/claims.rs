@@ -11,6 +11,8 @@
 //!   ^------------------denials----'
 //! ```
 
+use crate::ablation::{Mechanism, is_off};
+
 /// So many claims more than denials. In a fleet most cuts deny it, so that three are rare.
 const BELIEVED: u32 = 3;
 
@@ -25,7 +27,7 @@ impl Claims {
     /// believed: at once where it is not more than `harmless` seconds.
     pub(super) fn claim(&mut self, mean: f64, harmless: f64) -> bool {
         self.0 = self.0.saturating_add(1);
-        let is_believed = mean <= harmless || self.0 >= BELIEVED;
+        let is_believed = mean <= harmless || self.0 >= BELIEVED || is_off(Mechanism::Claims);
         if is_believed {
             *self = Self::NONE;
         }

@@ -4,6 +4,7 @@ use super::cut::{Loss, NO_QUEUE, NO_QUEUE_SEEKING, Point, is_followed};
 use super::experiment::{Aim, Experiment};
 use super::room::Room;
 use super::{Belief, Knee, MEASURED, Mode, SEEK_DOWN, Verdict, low};
+use crate::ablation::{Mechanism, is_off};
 use crate::histogram::Histogram;
 use crate::limit::headroom::MIN_HEADROOM;
 use crate::sample::Sample;
@@ -34,14 +35,15 @@ impl Knee {
             if loss == Loss::Kept {
                 return found;
             }
-            self.is_low = true;
+            self.is_low = !is_off(Mechanism::IsLow);
             self.room = Room::WHOLE;
             self.change(limit);
             return Some(Verdict::Nothing);
         }
         let before = experiment.before;
         self.peak = self.peak.max(now_at.throughput).max(before.throughput);
-        let lower = low(latency).is_some_and(|low| low < belief.low * STILL_QUEUED);
+        let lower = low(latency).is_some_and(|low| low < belief.low * STILL_QUEUED)
+            && !is_off(Mechanism::SeekAgain);
         match (self.mode, loss) {
             (_, Loss::Lost | Loss::Partly) => {
                 // Below the knee: go back. If latency is up all the same, it is not for a queue.

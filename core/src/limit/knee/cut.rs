@@ -10,6 +10,7 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::time::Instant;
 
@@ -76,13 +77,13 @@ pub(super) fn loss(before: Point, after: Point, span: Duration, no_queue: f64) -
         return Loss::Kept;
     }
     let is_inelastic = throughput > 0.0 && libm::log(throughput) / libm::log(in_flight) <= no_queue;
-    let is_past = in_flight <= DEEP_CUT && throughput < KEPT;
+    let is_past = in_flight <= DEEP_CUT && throughput < KEPT && !is_off(Mechanism::LossPartly);
     if is_inelastic && !is_past {
         return Loss::Kept;
     }
     let expected = before.throughput * span.as_secs_f64();
     let missing = expected - after.throughput * span.as_secs_f64();
-    if missing > CHANCE * expected.sqrt() {
+    if missing > CHANCE * expected.sqrt() || is_off(Mechanism::LossChance) {
         if is_past { Loss::Partly } else { Loss::Lost }
     } else {
         Loss::Unclear

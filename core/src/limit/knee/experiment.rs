@@ -5,6 +5,7 @@
 
 use super::Belief;
 use super::cut::{Loss, Point, loss};
+use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 
 /// A limit of so few cannot be cut by a quarter. What it seems to prove is believed where it leaves the objective room.
@@ -58,13 +59,18 @@ impl Experiment {
         let now_at = Point::of(measured);
         let is_late = low > belief.plausible_low;
         let others_cut = belief.is_one_of_many
-            && matches!(self.aim, Aim::Entry { low: before } if low < before * FALLEN);
+            && matches!(self.aim, Aim::Entry { low: before } if low < before * FALLEN)
+            && !is_off(Mechanism::OthersCut);
         match loss(self.before, now_at, measured.span, no_queue) {
             // A queue has become shorter: what throughput was lost others have got.
             Loss::Lost | Loss::Partly if others_cut => Loss::Kept,
-            Loss::Lost if self.before.in_flight < FEW && is_late => Loss::Unclear,
+            Loss::Lost if self.before.in_flight < FEW && is_late && !is_off(Mechanism::FewLost) => {
+                Loss::Unclear
+            }
             // A few in flight, late as before: others may have taken their place.
-            Loss::Partly if now_at.in_flight < FEW && is_late => Loss::Kept,
+            Loss::Partly if now_at.in_flight < FEW && is_late && !is_off(Mechanism::FewPartly) => {
+                Loss::Kept
+            }
             loss => loss,
         }
     }

@@ -4,6 +4,7 @@ use super::cut::Point;
 use super::experiment::Aim;
 use super::room::Wait;
 use super::{Belief, HOLLOW, Knee, STEP_DOWN, low};
+use crate::ablation::{Mechanism, is_off};
 use crate::limit::headroom::headroom;
 use crate::sample::Sample;
 
@@ -19,7 +20,7 @@ impl Knee {
     /// Between experiments: the queue is held at what keeps the upstream busy.
     pub(super) fn follow_queue(&mut self, now_at: Point, measured: &Sample, belief: &Belief) {
         let refused = measured.tally.refused_for_load() > 0;
-        if now_at.in_flight < self.value * HOLLOW {
+        if now_at.in_flight < self.value * HOLLOW && !is_off(Mechanism::HollowKnee) {
             // The limit is met for moments only: a cut would be no experiment, and who is refused comes in a pack.
             self.last = None;
             if refused {
@@ -42,9 +43,9 @@ impl Knee {
         let room = whole * self.room.share();
         let model = belief.model - whole + room;
         let is_above = self.value > model && !self.claims.are_pending() && !self.is_low;
-        if is_above && (is_cut || queue > TOO_MUCH * room) {
+        if is_above && (is_cut || queue > TOO_MUCH * room) && !is_off(Mechanism::StepDown) {
             self.step_down(model, now_at, belief);
-        } else if queue < TOO_LITTLE * room && refused {
+        } else if queue < TOO_LITTLE * room && refused && !is_off(Mechanism::FollowUp) {
             let step = (self.value * STEP_UP).max(self.value + 1.0);
             self.change(model.min(self.value * LEAP_UP).max(step));
         }
@@ -56,7 +57,7 @@ impl Knee {
     fn step_down(&mut self, model: f64, now_at: Point, belief: &Belief) {
         let limit = self.value;
         let value = (limit * STEP_DOWN).max(model);
-        if belief.is_one_of_many {
+        if belief.is_one_of_many || is_off(Mechanism::StepBack) {
             self.change(value);
         } else {
             self.value = value;

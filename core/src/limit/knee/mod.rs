@@ -15,6 +15,7 @@ mod room;
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::histogram::Histogram;
 use crate::limit::baseline::LOW;
 use crate::limit::headroom::headroom;
@@ -139,6 +140,12 @@ impl Knee {
     pub(super) fn enter(&mut self, model: f64, point: Point, low: f64) {
         self.value = model;
         self.mode = Mode::Hold;
+        if is_off(Mechanism::EntryCut) {
+            self.experiment = None;
+            self.measured = None;
+            self.change(model);
+            return;
+        }
         self.test(point, Aim::Entry { low });
     }
 
@@ -173,6 +180,7 @@ impl Knee {
             && self.experiment.is_none()
             && window.tally.refused_for_load() > 0
             && let Some(point) = self.last.or_else(|| self.so_far(window, belief))
+            && !is_off(Mechanism::Trial)
         {
             let limit = self.value;
             self.value *= STEP_DOWN;

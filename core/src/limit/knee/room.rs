@@ -5,6 +5,7 @@
 //! would not have without the queue, are held against the throughput that a shorter queue would cost: while they are more
 //! than a few the headroom is cut, and it is given back when by the latencies that were measured it would make few late.
 
+use crate::ablation::{Mechanism, is_off};
 use crate::histogram::Histogram;
 
 /// Share of the answers that a queue may make late: what a knee without headroom loses in throughput at the least.
@@ -42,7 +43,7 @@ impl Room {
         }
         let late = latency.share_above(target);
         let due = late - latency.share_above(target + wait.delay);
-        if due > LATE {
+        if due > LATE && !is_off(Mechanism::Room) {
             self.0 = (self.0 * CUT).max(MIN);
             return true;
         }
