@@ -170,7 +170,7 @@ fn head(options: &Options, groups: &[Group]) -> String {
         format!("left out: {}", options.skip.join(", "))
     };
     format!(
-        "`make sim-ablate` at commit {}: {} scenarios with {} seeds each ({left_out}), {} random stories with one proxy and \
+        "`make sim-ablate` at commit {}: {} scenarios (seeds of each: {}; {left_out}), {} random stories with one proxy and \
          {} with several (seed {}, numbers from 0).",
         options.commit,
         scenarios.count(),

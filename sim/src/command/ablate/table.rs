@@ -11,6 +11,9 @@ use tidegate_sim::scenario::{Measure, Range};
 /// A change of no more than this is none.
 const NOTHING: f64 = 0.002;
 
+/// So many missed expectations are named in the page.
+const SHOWN: usize = 2;
+
 /// What stories are averaged over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -146,7 +149,7 @@ impl Row {
             );
             text += &cell;
         }
-        let missed = self.missed.join(", ");
+        let missed = some(&self.missed);
         let (worst, best) = (most(self.worst.as_ref()), most(self.best.as_ref()));
         let _ = write!(text, " {worst} | {best} | {missed} | {} |", self.runs);
         text
@@ -235,6 +238,16 @@ fn listed(rows: &[&Row], what: &str, is_so: fn(&Row) -> bool) -> String {
         names.len(),
         names.join(", ")
     )
+}
+
+/// How many there are, and the first of them: the JSON names all.
+fn some(names: &[String]) -> String {
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    match names.len() {
+        0 => "0".to_owned(),
+        count if count <= SHOWN => format!("{count}: {}", shown.join(", ")),
+        count => format!("{count}: {}, ...", shown.join(", ")),
+    }
 }
 
 fn most(change: Option<&(String, f64)>) -> String {
