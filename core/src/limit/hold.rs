@@ -6,14 +6,17 @@
 //!
 //! What looks like a queue may be a slower service. Then each step down loses throughput, the capacity looks smaller, and
 //! the next step goes further down. So each cut is a test as well ([`judge`]): a queue keeps its throughput, and makes
-//! latency fall with what is in flight; a slower service does neither. Nor does a queue that other proxies fill up again,
-//! so a step that fails only goes back. Cuts that may raise the latency believed in are made on the [`beat`] of a clock
-//! that all proxies have: the wall clock, which hosts keep together well within the time that a cut takes to show.
+//! latency fall with what is in flight; a slower service does neither. Nor does a queue that other proxies fill up again.
+//! So a step that finds a slower service is believed only where its latency leaves the objective room, and otherwise taken
+//! back. What may harm the objective is tried on the beat of a clock that all proxies have, the wall clock: hosts keep it
+//! together well within the time that a cut takes to show.
 //!
 //! ```text
 //!              delay > wait               queue: go on
 //!   Settled ------------------> Cut ------------------> Settled
-//!      |                         |  not a queue: back
+//!      |                         |  slower, and harmless
+//!      |                         +--------------------> Settled, the latency without a queue is this
+//!      |                         |  slower or undecided: back
 //!      |                         +--------------------> Settled, no step until the beat
 //!      |  on the beat, in doubt
 //!      +---------------------> Trial --queue--> Settled, the latency without a queue is lower
@@ -353,6 +356,7 @@ impl Hold {
     fn change(&mut self, limit: f64) {
         self.limit = limit;
         self.settled = None;
+        self.measured = None;
         self.settling = true;
     }
 }
