@@ -48,7 +48,7 @@ pub use histogram::{GrowingHistogram, Histogram};
 pub use ladder::Margin;
 pub use leader::UnderWay;
 pub use level::Level;
-pub use limit::{Learned, LimitReason, STANDING_AFTER};
+pub use limit::{Learned, LimitReason};
 pub use outcome::{Failure, Outcome};
 pub use permit::Permit;
 pub use ratio::{NotARatio, Ratio};

@@ -177,8 +177,8 @@ impl<L> Tally<L> {
         self.pressure.is_some()
     }
 
-    /// A number that differs after every change of a count, because counts only grow: whoever publishes them knows by it
-    /// that there is nothing to do. Sums and latencies are left out.
+    /// A number that differs after every change of a count, because counts only grow. Where it has not changed, there
+    /// is nothing to publish. Sums and latencies are left out.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let of = |counts: &[u32]| {

@@ -524,7 +524,7 @@ mod tests {
         stream.on_response_headers(Length::More);
         assert_eq!(vm.in_flight(), Some(0));
         assert_eq!(vm.count(Count::Ignored), 1);
-        // Its data are no body, and the end of it says nothing, whoever ends it.
+        // Its data are no body, and its end says nothing, from either side.
         stream.on_response_body();
         vm.pass(60_000);
         stream.on_request_end();

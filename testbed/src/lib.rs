@@ -17,6 +17,8 @@ pub mod dashboards;
 pub mod demo;
 pub mod envoy;
 mod pace;
+#[cfg(test)]
+mod poll;
 pub mod run;
 pub mod upstream;
 pub mod variant;

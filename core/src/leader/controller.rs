@@ -177,7 +177,7 @@ impl Controller {
         self.remember(place, worker, report);
     }
 
-    /// The same from a worker that has nothing under way, and of which the last report still holds.
+    /// The same from a worker with nothing under way. Its last report still holds.
     pub(super) fn hear_nothing(&self, worker: u64, round: &mut Round) {
         let sample = &mut round.sample;
         if let Some(seen) = self.seen.iter().find(|seen| seen.worker == worker) {

@@ -14,7 +14,7 @@ use super::window::WindowStats;
 use crate::time::Instant;
 
 /// A queue that has not drained for so long stands ...
-pub const STANDING_AFTER: Duration = Duration::from_millis(300);
+pub(super) const STANDING_AFTER: Duration = Duration::from_millis(300);
 /// ... or for so many mean latencies, if that is longer.
 const STANDING_OF_MEAN: f64 = 3.0;
 /// Its wait is then this share of what the objective affords at the least.
@@ -76,7 +76,9 @@ impl Cruise {
 
     /// One window. True when a queue stands.
     pub(super) fn update(&mut self, window: &WindowStats, usual: &Usual, now: Instant) -> bool {
-        self.grown *= libm::pow(REMEMBERED, window.span);
+        if self.grown > 0.0 {
+            self.grown *= libm::pow(REMEMBERED, window.span);
+        }
         if !window.is_busy {
             self.run_empty();
             if let Some(in_force) = usual.in_force

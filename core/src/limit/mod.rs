@@ -42,7 +42,6 @@ use headroom::headroom;
 use hold::Hold;
 use in_force::{InForce, Wanted};
 
-pub use cruise::STANDING_AFTER;
 pub use learned::{Learned, LimitReason};
 
 /// A window is complete with this many latencies, or after [`MAX_WINDOW`].

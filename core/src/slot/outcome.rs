@@ -1,9 +1,11 @@
 //! What a request's answer and its end say about the upstream.
 //!
 //! A success is heard with the response headers: a stream that goes on for minutes is alive all the same. A response that
-//! fails after them takes the success back. A timeout before the request is complete is its caller's.
+//! fails after them takes the success back, unless it was open for long: a stream that is reset after minutes, with many
+//! others, says that an endpoint was restarted, not that requests fail. A timeout before the request is complete is its
+//! caller's.
 
-use super::Slot;
+use super::{ANSWERING_FOR, Slot};
 use crate::breaker::{BreakerState, TripReason, ramp_start};
 use crate::config::Policy;
 use crate::outcome::{Failure, Outcome};
@@ -81,7 +83,10 @@ impl Slot {
         policy: &Policy,
         now: Instant,
     ) -> Option<TripReason> {
-        if permit.purpose == Purpose::Exempt || permit.answer == Some(Answer::Upgraded) {
+        if permit.purpose == Purpose::Exempt
+            || permit.answer == Some(Answer::Upgraded)
+            || is_past(permit, now)
+        {
             return None;
         }
         let outcome = match outcome {
@@ -144,7 +149,7 @@ impl Slot {
         let age = now.saturating_since(permit.started_at);
         let target = policy.slo().latency_target();
         self.tally.add(Count::Slow, u64::from(age > target));
-        // Worked out for those who leave alone: most do not.
+        // Worked out only for callers that left: most do not.
         if permit.stage == Stage::Waiting && age >= self.learned.usual_wait(target) {
             self.given_up.see(now);
         }
@@ -168,6 +173,13 @@ impl Slot {
         };
         self.tally.add(count, 1);
     }
+}
+
+/// Whether a request was answered well so long ago that its end says nothing about the upstream now.
+fn is_past(permit: &Permit, now: Instant) -> bool {
+    let open_since = permit.latency.map(|latency| permit.started_at + latency);
+    permit.answer == Some(Answer::Success)
+        && open_since.is_some_and(|since| now.saturating_since(since) >= ANSWERING_FOR)
 }
 
 #[cfg(test)]

@@ -10,13 +10,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::open_loop;
+use crate::poll::{BOUND, until};
 use crate::upstream::{Quotas, Upstream};
 use tidegate_sim::arrivals;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::Scenario;
-
-/// No test waits longer than this for anything.
-const BOUND: Duration = Duration::from_secs(20);
 
 /// A scenario with ten requests in a tenth of a second of a long story, and `main` as it describes it.
 async fn stage(objective: &str, client: &str, behaviour: &str) -> (Scenario, Upstream) {
@@ -51,15 +49,6 @@ async fn play_at(scenario: &Scenario, addr: SocketAddr) -> Vec<Record> {
     }
     assert_eq!(records.len(), 10);
     records
-}
-
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let wait = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    assert!(timeout(BOUND, wait).await.is_ok(), "{what}");
 }
 
 fn all_are(records: &[Record], answer: &Answer) -> bool {

@@ -7,28 +7,17 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::{Call, Caller, open_loop};
+use crate::poll::{BOUND, until};
 use crate::upstream::{Script, Upstream};
 use tidegate_sim::arrivals;
 use tidegate_sim::profile::{Behaviour, Change, Errors, Mode, QueueBound, ServiceTime};
 use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::Scenario;
 
-/// No test waits longer than this for anything.
-const BOUND: Duration = Duration::from_secs(20);
-
 async fn quick() -> Upstream {
     Upstream::constant("main", 4, Duration::from_millis(1))
         .await
         .unwrap()
-}
-
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let wait = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    assert!(timeout(BOUND, wait).await.is_ok(), "{what}");
 }
 
 #[tokio::test]

@@ -10,14 +10,12 @@ use tokio::time::timeout;
 use super::{Quotas, Upstream, UpstreamBuilder};
 use crate::client::open_loop::CLIENT_HEADER;
 use crate::client::{Call, CallError, Caller, Reply};
+use crate::poll::{BOUND, until};
 use tidegate_sim::arrivals::Sending;
 use tidegate_sim::profile::{
     Abandoned, Behaviour, Body, Change, Connections, Contention, Headers, Pauses, ServiceTime,
 };
 use tidegate_sim::scenario::Scenario;
-
-/// No test waits longer than this for anything.
-const BOUND: Duration = Duration::from_secs(20);
 
 /// Longer than any test.
 const LONG: ServiceTime = ServiceTime::constant(Duration::from_secs(600));
@@ -49,15 +47,6 @@ fn body(duration: ServiceTime, holds_slot: bool) -> Option<Body> {
 fn send(caller: &Caller, call: Call) -> JoinHandle<Result<Reply, CallError>> {
     let caller = caller.clone();
     tokio::spawn(async move { caller.call(&call).await })
-}
-
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let wait = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    assert!(timeout(BOUND, wait).await.is_ok(), "{what}");
 }
 
 #[tokio::test]

@@ -75,6 +75,24 @@ fn a_success_is_heard_with_the_headers() {
 }
 
 #[test]
+fn a_response_that_was_open_for_long_says_nothing_by_its_end() {
+    let long = u64::try_from(ANSWERING_FOR.as_millis()).unwrap();
+    let broken = [
+        (Count::Successes, 1),
+        (Count::Retracted, 1),
+        (Count::Failures, 1),
+    ];
+    let table: [(u64, &[(Count, u64)]); 2] = [(long - 1, &broken), (long, &broken[..1])];
+    for (open_for, expected) in table {
+        let mut slot = slot();
+        let mut permit = slot.admit(Purpose::Normal, false, at(0));
+        answer(&mut slot, &mut permit, SUCCESS, at(20));
+        assert_eq!(end(&mut slot, &permit, BROKEN, at(20 + open_for)), None);
+        assert_eq!(counted(&slot), expected, "after {open_for} ms");
+    }
+}
+
+#[test]
 fn headers_and_end_together_count_once() {
     let table: [Exchange; 13] = [
         (Some(SUCCESS), SUCCESS, &[(Count::Successes, 1)]),
