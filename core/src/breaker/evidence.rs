@@ -17,11 +17,16 @@
 //! shorter one would have served. It weighs a quarter. In a real outage the load falls by itself, as nothing takes
 //! time any more, and failures soon weigh in full.
 //!
+//! Failures that leave the successes of other requests alone are no outage either: what trips also needs
+//! [silence](super::silence).
+//!
 //! Failures that come *because of* load must lower the limit, not open the breaker. They betray themselves: the
 //! failed requests were admitted at higher load than the successful ones (a full queue refuses, a short one does
 //! not), while a dead upstream fails at any load.
 
+use super::silence::Silence;
 use super::thresholds::Thresholds;
+use crate::time::Instant;
 
 /// An outage shows hardly any success. A sum that got high with more of them is a matter of the success rate.
 const MIN_OUTAGE_SHARE: f64 = 0.8;
@@ -103,6 +108,8 @@ pub(crate) struct Evidence {
     survived: f32,
     failures: Loads,
     successes: Loads,
+    /// Since when failures are enough to trip, and only silence is missing.
+    waiting_since: Option<Instant>,
 }
 
 impl Default for Evidence {
@@ -112,6 +119,7 @@ impl Default for Evidence {
             survived: SURELY_SURVIVED,
             failures: Loads::default(),
             successes: Loads::default(),
+            waiting_since: None,
         }
     }
 }
@@ -128,6 +136,12 @@ pub(crate) enum Finding {
 }
 
 impl Evidence {
+    /// Since when failures are enough to trip, and only silence is missing. A success of a request that was sent later
+    /// shows that some requests fail and others do not.
+    pub(crate) const fn waiting_since(&self) -> Option<Instant> {
+        self.waiting_since
+    }
+
     /// A success: speaks against an outage.
     pub(crate) fn success(&mut self, load: u32, thresholds: &Thresholds) {
         self.survive(f64::from(load), SURVIVED_MEMORY);
@@ -148,14 +162,20 @@ impl Evidence {
         self.successes.remove(load);
     }
 
-    /// A failure: speaks for one. Whatever is decided, the evidence starts anew.
-    pub(crate) fn failure(&mut self, load: u32, thresholds: &Thresholds) -> Finding {
+    /// A failure: speaks for one. Once it is decided, the evidence starts anew.
+    pub(crate) fn failure(
+        &mut self,
+        load: u32,
+        thresholds: &Thresholds,
+        silence: &Silence,
+        now: Instant,
+    ) -> Finding {
         self.failures.add(load);
         self.score += thresholds.weights.failure * self.weight(f64::from(load));
         if self.score < thresholds.trip {
             return Finding::Undecided;
         }
-        self.decide()
+        self.decide_in(silence, thresholds, now)
     }
 
     /// A window's worth of outcomes of which only the sums are known. Their order is lost, so a window that
@@ -165,6 +185,8 @@ impl Evidence {
         successes: Loads,
         failures: Loads,
         thresholds: &Thresholds,
+        silence: &Silence,
+        now: Instant,
     ) -> Finding {
         if successes.n > 0.0 {
             #[expect(clippy::cast_possible_truncation, reason = "six digits are plenty")]
@@ -191,7 +213,17 @@ impl Evidence {
             self.score = small;
             return Finding::Undecided;
         }
-        self.decide()
+        self.decide_in(silence, thresholds, now)
+    }
+
+    /// Failures are enough to trip. While successes come as usual the sum waits there.
+    fn decide_in(&mut self, silence: &Silence, thresholds: &Thresholds, now: Instant) -> Finding {
+        if silence.is_unusual(now) {
+            return self.decide();
+        }
+        self.score = thresholds.trip;
+        self.waiting_since.get_or_insert(now);
+        Finding::Undecided
     }
 
     fn decide(&mut self) -> Finding {
@@ -239,7 +271,7 @@ mod tests {
     fn failures_to_trip(thresholds: &Thresholds) -> usize {
         let mut evidence = Evidence::default();
         (1..100)
-            .find(|_| evidence.failure(3, thresholds) == Finding::Outage)
+            .find(|_| evidence.failure(3, thresholds, &Silence::default(), Instant::ZERO) == Finding::Outage)
             .unwrap()
     }
 
@@ -267,7 +299,7 @@ mod tests {
             let mut evidence = Evidence::default();
             (0..30).any(|_| {
                 if rng.f64() < 0.3 {
-                    evidence.failure(3, &in_ramp) == Finding::Outage
+                    evidence.failure(3, &in_ramp, &Silence::default(), Instant::ZERO) == Finding::Outage
                 } else {
                     evidence.success(3, &in_ramp);
                     false
@@ -285,7 +317,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..8 * 3600 * 24 {
             if rng.f64() < 0.1 {
-                assert_eq!(evidence.failure(1, &thresholds), Finding::Undecided);
+                assert_eq!(evidence.failure(1, &thresholds, &Silence::default(), Instant::ZERO), Finding::Undecided);
             } else {
                 evidence.success(1, &thresholds);
             }
@@ -300,7 +332,7 @@ mod tests {
             if i % 3 == 0 {
                 evidence.success(20 + i % 7, &thresholds);
             } else {
-                assert_ne!(evidence.failure(33, &thresholds), Finding::Outage);
+                assert_ne!(evidence.failure(33, &thresholds, &Silence::default(), Instant::ZERO), Finding::Outage);
             }
         }
     }

@@ -7,6 +7,7 @@
 use core::time::Duration;
 
 use super::evidence::{Evidence, Finding};
+use super::silence::Silence;
 use super::{BreakerState, Thresholds, TripReason};
 use crate::exchange::LocalTrip;
 use crate::outcome::Outcome;
@@ -36,6 +37,8 @@ pub(crate) struct Gate {
     state: BreakerState,
     epoch: u32,
     evidence: Evidence,
+    /// Of this worker's own successes.
+    silence: Silence,
     /// Most upstreams never fail so far, and there is a gate for each in every worker.
     own: Option<Box<Own>>,
 }
@@ -115,6 +118,7 @@ impl Gate {
         purpose: Purpose,
         load: u32,
         thresholds: &Thresholds,
+        now: Instant,
     ) -> Option<TripReason> {
         match (self.state, outcome) {
             (BreakerState::Open { .. }, Outcome::Failure(_)) if purpose == Purpose::Probe => {
@@ -130,15 +134,29 @@ impl Gate {
                 None
             }
             (BreakerState::Closed, Outcome::Failure(_)) => {
-                let finding = self.evidence.failure(load, thresholds);
+                let finding = self
+                    .evidence
+                    .failure(load, thresholds, &self.silence, now);
                 (finding == Finding::Outage).then_some(TripReason::ConsecutiveFailures)
             }
             (BreakerState::Ramp { .. }, Outcome::Failure(_)) => {
-                let finding = self.evidence.failure(load, &thresholds.in_ramp());
+                let thresholds = thresholds.in_ramp();
+                let finding = self
+                    .evidence
+                    .failure(load, &thresholds, &self.silence, now);
                 (finding == Finding::Outage).then_some(TripReason::ProbeFailed)
             }
             (BreakerState::Closed | BreakerState::Ramp { .. }, _) => None,
         }
+    }
+
+    /// A request that was let in under this epoch, and sent at `started_at`, succeeded to its end.
+    pub(crate) fn succeed(&mut self, started_at: Instant, now: Instant) {
+        let waiting = self.evidence.waiting_since();
+        if waiting.is_some_and(|since| started_at > since) {
+            self.silence.doubt(now);
+        }
+        self.silence.end(now);
     }
 
     /// A success that was heard turned out to be none.
@@ -175,7 +193,7 @@ impl Gate {
             trip,
             decided,
         });
-        self.enter(state, self.epoch.wrapping_add(1));
+        self.enter(state, self.epoch.wrapping_add(1), now);
     }
 
     /// What was decided for the proxy, an own trip that nobody heard yet left out.
@@ -201,12 +219,13 @@ impl Gate {
             }
             *place = None;
         }
-        self.enter(state, epoch);
+        self.enter(state, epoch, now);
     }
 
-    fn enter(&mut self, state: BreakerState, epoch: u32) {
+    fn enter(&mut self, state: BreakerState, epoch: u32, now: Instant) {
         if epoch != self.epoch {
             self.evidence.forget();
+            self.silence.restart(now);
         }
         self.state = state;
         self.epoch = epoch;

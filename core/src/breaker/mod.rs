@@ -18,13 +18,14 @@
 //! where that is not known a few, twice as many at every step, so that a cold upstream is not knocked over again by
 //! everything that waited.
 //!
-//! [`evidence`] decides when to trip, [`interval`] for how long; [`judge`] runs the machine for the whole
+//! [`evidence`] and [`silence`] decide when to trip, [`interval`] for how long; [`judge`] runs the machine for the whole
 //! proxy, [`gate`] is each worker's side of it.
 
 mod evidence;
 mod gate;
 mod interval;
 mod judge;
+mod silence;
 mod thresholds;
 mod window;
 

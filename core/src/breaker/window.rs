@@ -70,6 +70,18 @@ impl Window {
             })
     }
 
+    /// Successes a second in the newest `count` buckets, the one under way included.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of ten seconds stay below 2^53"
+    )]
+    pub(crate) fn success_rate(&mut self, count: usize, now: Instant) -> f64 {
+        let successes = self.recent(count, now).successes as f64;
+        let under_way = f64::from(now.saturating_since(Instant::ZERO).subsec_nanos()) / 1e9;
+        let whole = count.saturating_sub(1) as f64 * WIDTH.as_secs_f64();
+        successes / (whole + under_way).max(f64::EPSILON)
+    }
+
     pub(crate) fn whole(&mut self, now: Instant) -> Outcomes {
         self.recent(BUCKETS, now)
     }

@@ -47,6 +47,7 @@ impl Slot {
             permit.purpose,
             permit.load,
             &self.thresholds,
+            now,
         );
     }
 
@@ -117,7 +118,10 @@ impl Slot {
         }
         match outcome {
             // Its headers said so.
-            Outcome::Success => return None,
+            Outcome::Success => {
+                self.gate.succeed(permit.started_at, now);
+                return None;
+            }
             Outcome::Failure(_) => {
                 self.tally.add(Count::Failures, 1);
                 self.tally
@@ -136,7 +140,7 @@ impl Slot {
             self.judge_probe(permit, outcome, policy, now);
         }
         self.gate
-            .hear(outcome, permit.purpose, permit.load, &self.thresholds)
+            .hear(outcome, permit.purpose, permit.load, &self.thresholds, now)
     }
 
     /// A caller left.

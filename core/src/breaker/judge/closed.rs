@@ -8,6 +8,7 @@ use crate::breaker::evidence::{Finding, Loads, is_caused_by_load};
 use crate::breaker::window::Outcomes;
 use crate::config::BreakerConfig;
 use crate::tally::Count;
+use crate::time::Instant;
 
 /// A success rate of fewer outcomes means nothing (Hystrix: 20 requests; Linkerd: 5 of one endpoint).
 const MIN_REQUESTS: u64 = 20;
@@ -27,6 +28,7 @@ impl Judge {
         config: &BreakerConfig,
     ) -> Option<TripReason> {
         let sample = findings.sample;
+        let (now, trip_ratio) = (findings.now, config.trip_ratio().as_f64());
         let thresholds = self.rates.thresholds(config);
         let (successes, failures) = (sample.success_loads(), sample.failure_loads());
         self.window.add(
@@ -45,11 +47,18 @@ impl Judge {
             } else {
                 Loads::default()
             };
-            if self.evidence.window(successes, judged, &thresholds) == Finding::Outage {
+            let sent_since = findings.learned.usual_wait(findings.target) + sample.span;
+            let waiting = self.evidence.waiting_since();
+            if successes.n > 0.0 && waiting.is_some_and(|since| now > since + sent_since) {
+                self.successes.doubt(now);
+            }
+            let finding =
+                self.evidence
+                    .window(successes, judged, &thresholds, &self.successes, now);
+            if finding == Finding::Outage {
                 return Some(TripReason::ConsecutiveFailures);
             }
         }
-        let trip_ratio = config.trip_ratio().as_f64();
         // Failures are often quick. Where there is no past yet, the good answers may still be under way.
         let benefit = if self.window.is_young(findings.now) {
             u64::from(sample.in_flight)
@@ -61,24 +70,31 @@ impl Judge {
             && outcomes
                 .and_successes(benefit)
                 .fail_at_least(trip_ratio, MIN_REQUESTS);
-        let fresh = self
-            .window
-            .recent(FRESH_BUCKETS, findings.now)
-            .fail_at_least(trip_ratio, MIN_REQUESTS / 2);
-        if !(whole && fresh) || is_caused_by_load(&failures, &successes) {
+        let fresh = self.is_failing(now, trip_ratio);
+        // Failures beside as many successes as ever are of other requests: one path, or one caller.
+        let success_rate = self.window.success_rate(FRESH_BUCKETS, now);
+        let fewer = self.rates.lacks_successes(success_rate, trip_ratio);
+        if !(whole && fresh && fewer) || is_caused_by_load(&failures, &successes) {
             self.low_since = None;
         } else if findings
             .now
             .saturating_since(*self.low_since.get_or_insert(findings.now))
             >= LOW_PATIENCE
         {
+            self.rates.accept_successes(success_rate);
             return Some(TripReason::LowSuccessRate);
         }
-        let silent = findings.now.saturating_since(sample.last_response) >= findings.hang_after;
-        if sample.overdue >= MIN_OVERDUE && silent {
+        if sample.overdue >= MIN_OVERDUE && self.is_unanswered(findings) {
             return Some(TripReason::Hang);
         }
         self.is_slow(findings).then_some(TripReason::SlowCalls)
+    }
+
+    /// Whether at least `trip_ratio` of the latest outcomes failed.
+    pub(super) fn is_failing(&mut self, now: Instant, trip_ratio: f64) -> bool {
+        self.window
+            .recent(FRESH_BUCKETS, now)
+            .fail_at_least(trip_ratio, MIN_REQUESTS / 2)
     }
 
     /// Whether answers stayed far too slow although hardly anything is let in.
@@ -106,7 +122,6 @@ mod tests {
     use crate::config::{Config, MINIMAL_EXAMPLE};
     use crate::limit::Learned;
     use crate::sample::Sample;
-    use crate::time::Instant;
 
     const TICK: Duration = Duration::from_millis(100);
 

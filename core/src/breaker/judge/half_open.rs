@@ -65,8 +65,7 @@ impl Judge {
 
     pub(super) fn judge_ramp(&mut self, findings: &Findings<'_>, limit: u32) -> Option<Transition> {
         let sample = findings.sample;
-        let silent = findings.now.saturating_since(sample.last_response) >= findings.hang_after;
-        if silent && sample.overdue >= MIN_OVERDUE.min(limit) {
+        if self.is_unanswered(findings) && sample.overdue >= MIN_OVERDUE.min(limit) {
             return Some(Transition::Trip(TripReason::Hang));
         }
         // A client's error is an answer all the same: whoever can refuse is alive.

@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use super::evidence::Evidence;
 use super::interval::{Bounds, History, learn_recovery, open_interval};
+use super::silence::Silence;
 use super::window::Window;
 use super::{BreakerState, TripReason};
 use crate::config::BreakerConfig;
@@ -61,6 +62,9 @@ pub(crate) struct Judge {
     state: BreakerState,
     epoch: u32,
     evidence: Evidence,
+    /// Of the proxy's successes, and of answers of all kinds.
+    successes: Silence,
+    answers: Silence,
     window: Window,
     rates: Rates,
     outage_since: Option<Instant>,
@@ -112,6 +116,7 @@ impl Judge {
         findings: &Findings<'_>,
         config: &BreakerConfig,
     ) -> Option<Transition> {
+        self.watch(findings);
         let transition = if config.enabled() {
             self.decide(findings, config)
         } else {
@@ -121,11 +126,30 @@ impl Judge {
         Some(transition)
     }
 
+    /// Measures the gaps between successes, and between answers of any kind, where traffic flows.
+    fn watch(&mut self, findings: &Findings<'_>) {
+        if matches!(self.state, BreakerState::Open { .. }) {
+            return;
+        }
+        if findings.sample.successes() > 0.0 {
+            self.successes.end_before(findings.sample.span, findings.now);
+        }
+        self.answers.end_at(findings.sample.last_response);
+    }
+
+    /// Whether no answer has come for so long that requests hang: longer than a request may wait, and than answers
+    /// usually fail to come. Few requests that are answered late by design, such as long polls, are no hang.
+    fn is_unanswered(&self, findings: &Findings<'_>) -> bool {
+        let silent_for = findings.now.saturating_since(findings.sample.last_response);
+        silent_for >= findings.hang_after && self.answers.is_unusual(findings.now)
+    }
+
     fn decide(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> Option<Transition> {
         let reported = self.reported(findings.trips).map(Transition::Trip);
         match self.state {
             BreakerState::Closed => {
-                self.rates.learn(findings.sample, findings.now);
+                let failing = self.is_failing(findings.now, config.trip_ratio().as_f64());
+                self.rates.learn(findings.sample, failing, findings.now);
                 reported.or_else(|| self.judge_closed(findings, config).map(Transition::Trip))
             }
             BreakerState::Open { until, probes } if findings.now < until => {
@@ -169,6 +193,8 @@ impl Judge {
         self.granted_at = None;
         self.slow_since = None;
         self.low_since = None;
+        self.successes.restart(now);
+        self.answers.restart(now);
         self.state = match transition {
             Transition::Trip(_) => self.open(findings, config, probing_since),
             Transition::Ramp => BreakerState::Ramp {

@@ -21,6 +21,11 @@ const RATE_MEMORY: f64 = 200.0;
 const FIRST_WEIGHT: f64 = 20.0;
 /// Time constant of the learned outcome rate, seconds; shorter at first, so that the beginning is no rate of zero.
 const RATE_SECONDS: f64 = 10.0;
+/// Time constant of the usual rate of successes while failures prevail, seconds: they must not teach what is usual, but
+/// the others' traffic may fall meanwhile.
+const FAILING_SECONDS: f64 = 60.0;
+/// A rate of successes that stands on less is not known, seconds.
+const KNOWN_SECONDS: f64 = 2.0;
 /// What a failure rate was this long ago is free of the outage that begins now.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
@@ -36,6 +41,10 @@ pub(super) struct Rates {
     outcomes: f64,
     /// Seconds that `outcomes` stands on, at most [`RATE_SECONDS`].
     span: f64,
+    /// Successes a second.
+    successes: f64,
+    /// Seconds without prevailing failures that `successes` stands on, at most [`RATE_SECONDS`].
+    good_span: f64,
 }
 
 /// A share of outcomes that fail.
@@ -79,6 +88,12 @@ impl Rates {
             settling: usual,
             settled_at: Instant::default(),
             outcomes: f64::from(learned.rate),
+            successes: f64::from(learned.rate) * (1.0 - usual.failures),
+            good_span: if learned.rate > 0.0 {
+                RATE_SECONDS
+            } else {
+                0.0
+            },
             span: if learned.rate > 0.0 {
                 RATE_SECONDS
             } else {
@@ -97,12 +112,24 @@ impl Rates {
         self.outcomes
     }
 
-    /// Learns from a round with a closed breaker.
-    pub(super) fn learn(&mut self, sample: &Sample, now: Instant) {
+    /// Learns from a round with a closed breaker; `failing` while failures prevail.
+    pub(super) fn learn(&mut self, sample: &Sample, failing: bool, now: Instant) {
         let failures = sample.count(Count::Failures);
-        let outcomes = failures + sample.successes();
+        let successes = sample.successes();
+        let outcomes = failures + successes;
         let span = sample.span.as_secs_f64();
         self.outcomes += (outcomes / span - self.outcomes) * span / (span + self.span);
+        let memory = if failing {
+            FAILING_SECONDS
+        } else {
+            self.good_span
+        };
+        if !failing || self.good_span >= KNOWN_SECONDS {
+            self.successes += (successes / span - self.successes) * span / (span + memory);
+        }
+        if !failing {
+            self.good_span = (self.good_span + span).min(RATE_SECONDS);
+        }
         self.span = (self.span + span).min(RATE_SECONDS);
         if outcomes > 0.0 {
             self.usual.learn(failures, outcomes);
@@ -112,6 +139,19 @@ impl Rates {
             self.settled = self.settling;
             self.settling = self.usual;
         }
+    }
+
+    /// Whether `rate` successes a second are so few, against what is usual, that failures took their place: by at least
+    /// `trip_ratio`, 0..=1. True where nothing is known.
+    pub(super) fn lacks_successes(&self, rate: f64, trip_ratio: f64) -> bool {
+        self.good_span < KNOWN_SECONDS || rate <= (1.0 - trip_ratio) * self.successes
+    }
+
+    /// So many successes a second are few, and the breaker opens for it. If it finds as many when it closes, they are
+    /// what there is: to open again would lose them.
+    pub(super) const fn accept_successes(&mut self, rate: f64) {
+        self.successes = rate;
+        self.good_span = RATE_SECONDS;
     }
 
     /// The outage that begins now must not teach what is usual.
