@@ -22,6 +22,10 @@ const MIN_SHARE_ARRIVALS: u32 = 10;
 /// When to come back after a refusal for want of room: a queue drains in about so long.
 const RETRY_AFTER_LOAD: Duration = Duration::from_secs(1);
 
+/// Requests of health checkers that may be under way at a time in one worker although they are refused. Anybody can call
+/// himself a health checker; a real one sends a request every some seconds, and beyond these it is an ordinary caller.
+const EXEMPT_BUDGET: u32 = 2;
+
 /// What the laws say, whatever the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -159,7 +163,7 @@ pub(crate) fn enforce(
     request: &mut impl Request,
     rng: &mut fastrand::Rng,
 ) -> Enforcement {
-    if request.is_health_check() {
+    if slot.exempt < EXEMPT_BUDGET && request.is_health_check() {
         slot.tally.add(Count::Exempt, 1);
         return Enforcement::LetIn(Purpose::Exempt);
     }

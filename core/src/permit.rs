@@ -95,6 +95,11 @@ pub(crate) struct Place {
     pub(crate) entered: u64,
 }
 
+impl Place {
+    /// Of a request that no ledger counts.
+    pub(crate) const NONE: Self = Self { entered: 0 };
+}
+
 /// Why it was let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -102,6 +107,6 @@ pub(crate) enum Purpose {
     Normal,
     /// To see whether a half-open upstream is back.
     Probe,
-    /// A health checker's request: counted in flight, never judged.
+    /// A health checker's request that passed a refusal: no load, and never judged.
     Exempt,
 }

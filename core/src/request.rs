@@ -13,8 +13,8 @@ pub trait Request {
     /// Whether some proxy on the way already tried it (`x-envoy-attempt-count` above 1).
     fn is_retry(&mut self) -> bool;
 
-    /// Whether a health checker sent it. Such a request is never shed: shedding it could take a healthy
-    /// endpoint out of rotation.
+    /// Whether it says that a health checker sent it. A few of these at a time are never shed: shedding them could take a
+    /// healthy endpoint out of rotation.
     fn is_health_check(&mut self) -> bool;
 
     /// Whether a body follows the headers: until it is complete, time is the caller's.

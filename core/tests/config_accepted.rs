@@ -379,12 +379,15 @@ fn a_header_counts_only_where_it_is_configured() {
 #[test]
 fn health_checks_are_recognised_by_agent_or_path() {
     let defaults = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
-    let own =
-        config(r#""ignore":{"paths":["/healthz","/grpc.health.v1.Health/*"],"userAgents":[]}"#);
+    let own = config(
+        r#""ignore":{"paths":["/healthz","/grpc.health.v1.Health/*"],"userAgents":["Envoy/HC"]}"#,
+    );
 
-    assert!(defaults.ignore().matches(None, Some("kube-probe/1.30")));
-    assert!(defaults.ignore().matches(None, Some("Envoy/HC")));
-    assert!(!defaults.ignore().matches(Some("/healthz"), Some("curl/8")));
+    // Anybody can send it.
+    assert!(!defaults.ignore().matches(None, Some("kube-probe/1.30")));
+    assert!(!defaults.ignore().needs_user_agent());
+    assert!(own.ignore().matches(None, Some("Envoy/HC")));
+    assert!(!own.ignore().matches(Some("/health"), Some("curl/8")));
     assert!(own.ignore().matches(Some("/healthz?full"), None));
     assert!(
         own.ignore()
@@ -394,7 +397,6 @@ fn health_checks_are_recognised_by_agent_or_path() {
         !own.ignore()
             .matches(Some("/healthzz"), Some("kube-probe/1.30"))
     );
-    assert!(!own.ignore().needs_user_agent());
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! A fault of the filter never stops a request: it is counted ([`faults`]), logged once, and the request passes.
 
 pub mod api;
+pub mod cohorts;
 pub mod coordination;
 pub mod exchange;
 #[cfg(test)]

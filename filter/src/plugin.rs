@@ -10,6 +10,7 @@ use tidegate_core::config::Config;
 use tidegate_core::{Engine, Instant, UpstreamId};
 
 use crate::api::{Host, attribute};
+use crate::cohorts::Cohorts;
 use crate::coordination::{Change, Coordination};
 use crate::exchange::Role;
 use crate::exchange::keys::Keys;
@@ -48,9 +49,11 @@ impl<H: Host> Plugin<H> {
         let now = proxy.now().unwrap_or(Instant::ZERO);
         let (worker, result) = identity::worker_number(&proxy.host, &keys.serial(), now);
         proxy.check(Fault::SharedData, result);
+        let mut cohorts = Cohorts::new(&keys, worker);
+        cohorts.follow(&config, &proxy);
         let mut plugin = Self {
             upstreams: Upstreams::new(Names::new(&keys)),
-            requests: Requests::of(&config),
+            requests: Requests::of(&config, cohorts),
             coordination: Coordination::new(keys, worker, now),
             engine: Engine::of_many(config, now, worker),
             exporter: Exporter::default(),
@@ -68,7 +71,7 @@ impl<H: Host> Plugin<H> {
     /// Another configuration, in force from now on; what was learned stays.
     pub fn reconfigure(&mut self, config: Config, root: u32) {
         let now = self.now();
-        self.requests = Requests::of(&config);
+        self.requests.follow(&config, &self.proxy);
         self.engine.reconfigure(config, now);
         self.upstreams.reconsider();
         self.ticks.listen_to(root);
@@ -80,6 +83,7 @@ impl<H: Host> Plugin<H> {
         if !self.ticks.take(root, now) {
             return;
         }
+        self.requests.tick(&self.proxy);
         let mut counters = self.upstreams.counters(&self.proxy);
         self.engine.tick(&mut counters, now);
         let slice = self.engine.slice(now).encode();

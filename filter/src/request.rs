@@ -9,9 +9,10 @@ use std::cell::OnceCell;
 use tidegate_core::classify::Length;
 use tidegate_core::config::{Config, CriticalityConfig, CriticalityInputs, Ignore};
 use tidegate_core::reply::Protocol;
-use tidegate_core::{Criticality, Request, UpstreamKey};
+use tidegate_core::{Criticality, Request};
 
 use crate::api::{Headers, Host, attribute};
+use crate::cohorts::Cohorts;
 use crate::faults::Fault;
 use crate::pairs;
 use crate::proxy::Proxy;
@@ -50,17 +51,31 @@ impl RequestRules {
 #[derive(Clone, Debug)]
 pub struct Requests {
     rules: RequestRules,
+    cohorts: Cohorts,
     fetch: HeaderFetch,
 }
 
 impl Requests {
     /// As a configuration says.
     #[must_use]
-    pub fn of(config: &Config) -> Self {
+    pub fn of(config: &Config, cohorts: Cohorts) -> Self {
         Self {
             rules: RequestRules::of(config),
+            cohorts,
             fetch: HeaderFetch::Single,
         }
+    }
+
+    /// Another configuration is in force.
+    pub fn follow<H: Host>(&mut self, config: &Config, proxy: &Proxy<H>) {
+        self.cohorts.follow(config, proxy);
+        self.rules = RequestRules::of(config);
+        self.fetch = HeaderFetch::Single;
+    }
+
+    /// A tick: other callers may have their turn.
+    pub fn tick<H: Host>(&mut self, proxy: &Proxy<H>) {
+        self.cohorts.rotate(proxy);
     }
 
     /// What the next request will likely be asked for.
@@ -77,6 +92,7 @@ impl Requests {
         HostRequest {
             proxy,
             rules: &self.rules,
+            cohorts: &self.cohorts,
             fetch: self.fetch,
             length,
             map: OnceCell::new(),
@@ -89,6 +105,7 @@ impl Requests {
 pub struct HostRequest<'a, H> {
     proxy: &'a Proxy<H>,
     rules: &'a RequestRules,
+    cohorts: &'a Cohorts,
     fetch: HeaderFetch,
     length: Length,
     map: OnceCell<Vec<u8>>,
@@ -212,10 +229,7 @@ impl<H: Host> Request for HostRequest<'_, H> {
 
     fn cohort(&mut self) -> Option<u32> {
         let header = self.rules.criticality.cohort_header()?;
-        let caller = self.value(header)?;
-        let hash = UpstreamKey::hash(&caller, None).to_le_bytes();
-        let (low, _) = hash.split_first_chunk::<4>()?;
-        Some(u32::from_le_bytes(*low))
+        Some(self.cohorts.of(&self.value(header)?))
     }
 }
 
@@ -226,7 +240,9 @@ mod tests {
 
     fn rules(more: &str) -> Requests {
         let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
-        Requests::of(&Config::from_json(text.as_bytes()).unwrap())
+        let keys = crate::exchange::keys::Keys::new("tidegate");
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        Requests::of(&config, Cohorts::new(&keys, 1))
     }
 
     const WITH_HEADER: &str = r#","criticality":{"header":"x-criticality","rules":[

@@ -242,7 +242,9 @@ fn text(expected: &str) -> Value {
         schema::METHOD_EXPECTED => patterned("^[A-Z-]+$", 64),
         schema::PATH_EXPECTED => patterned("^[/*][^?# ]*$", 512),
         schema::HOST_EXPECTED => patterned("^[a-z0-9._*-]+$", 512),
-        schema::AGENT_EXPECTED => json!({"type": "string", "minLength": 1, "maxLength": 128}),
+        schema::AGENT_EXPECTED | schema::KEY_EXPECTED => {
+            json!({"type": "string", "minLength": 1, "maxLength": 128})
+        }
         _ => name,
     }
 }

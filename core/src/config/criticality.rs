@@ -20,6 +20,7 @@ pub struct CriticalityConfig {
     header: Option<Box<str>>,
     default: Criticality,
     cohort_header: Option<Box<str>>,
+    cohort_key: Option<Box<str>>,
     rules: Vec<CriticalityRule>,
 }
 
@@ -66,6 +67,12 @@ impl CriticalityConfig {
         self.cohort_header.as_deref()
     }
 
+    /// What makes the cohorts of all proxies the same; `None`: each proxy has its own.
+    #[must_use]
+    pub fn cohort_key(&self) -> Option<&str> {
+        self.cohort_key.as_deref()
+    }
+
     /// What [`Self::by_rules`] looks at.
     #[must_use]
     pub fn needs(&self) -> CriticalityNeeds {
@@ -102,6 +109,11 @@ impl CriticalityConfig {
             header: s.text("header", &schema::HEADER_EXPECTED, header_name),
             default: s.choice(default_key).unwrap_or(default),
             cohort_header: s.text("cohortHeader", &schema::HEADER_EXPECTED, header_name),
+            cohort_key: s.text("cohortKey", &schema::KEY_EXPECTED, |text| {
+                (1..=schema::MAX_KEY_BYTES)
+                    .contains(&text.len())
+                    .then(|| text.into())
+            }),
             rules: s.objects("rules", schema::MAX_ENTRIES, CriticalityRule::read),
         }
     }

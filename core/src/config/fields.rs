@@ -172,6 +172,15 @@ pub static FIELDS: &[Field] = &[
         doc: "Request header that tells callers of one class apart (a user, a tenant): under overload the same ones are served throughout. Not set: no cohorts.",
     },
     Field {
+        path: "criticality.cohortKey",
+        values: Values::Text {
+            expected: schema::KEY_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: false,
+        doc: "Any secret text. Proxies with the same one serve the same callers; they change every ten minutes. Not set: each proxy chooses its own callers.",
+    },
+    Field {
         path: "criticality.rules[].path",
         values: Values::Text {
             expected: schema::PATH_EXPECTED,
@@ -214,16 +223,16 @@ pub static FIELDS: &[Field] = &[
             default: &[],
         },
         is_per_upstream: false,
-        doc: "Paths that are never shed and whose outcomes do not count: health checks.",
+        doc: "Paths of health checks: their requests pass by, and their outcomes do not count.",
     },
     Field {
         path: "ignore.userAgents[]",
         values: Values::Texts {
             expected: schema::AGENT_EXPECTED,
-            default: schema::DEFAULT_USER_AGENTS,
+            default: &[],
         },
         is_per_upstream: false,
-        doc: "The same for user-agents that start so. An empty list saves reading the header.",
+        doc: "Starts of the user-agents of health checkers. Two requests of theirs at a time in each worker are let in where others are shed. Any caller can send such a header; each shed request costs a host call more.",
     },
     Field {
         path: "maxUpstreams",

@@ -1,8 +1,8 @@
-//! Requests that are nobody's business: health checks.
+//! Health checks.
 //!
-//! A health check must see the upstream as it is, so it is never shed, and a
-//! thousand cheap checks must not make a dying upstream look healthy, so their
-//! outcomes do not count.
+//! A health check must see the upstream as it is, so a few at a time are never shed, and a thousand cheap checks must not
+//! make a dying upstream look healthy, so the outcomes of these do not count. Anybody can send the user-agent of a health
+//! checker, so none is exempt unless the configuration names it, and beyond those few it is an ordinary request.
 
 use super::pattern::{Pattern, without_query};
 use super::reader::Section;
@@ -64,12 +64,7 @@ impl Ignore {
                     schema::AGENT_EXPECTED,
                     agent,
                 )
-                .unwrap_or_else(|| {
-                    schema::DEFAULT_USER_AGENTS
-                        .iter()
-                        .map(|start| Box::from(*start))
-                        .collect()
-                }),
+                .unwrap_or_default(),
         }
     }
 }

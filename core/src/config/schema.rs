@@ -229,10 +229,12 @@ pub const PATH_EXPECTED: &str =
 pub const HOST_EXPECTED: &str = "a host in lower case with * for any text, at most 512 bytes";
 /// What a pattern for a name must be.
 pub const NAME_EXPECTED: &str = "a name with * for any text, at most 512 bytes";
+/// What the key of cohorts must be.
+pub const KEY_EXPECTED: &str = "a text of 1 to 128 bytes";
+/// Longest key of cohorts, in bytes.
+pub(super) const MAX_KEY_BYTES: usize = 128;
 /// What the start of a user-agent must be.
 pub const AGENT_EXPECTED: &str = "the start of a user-agent, 1 to 128 bytes";
-pub(super) const DEFAULT_USER_AGENTS: &[&str] =
-    &["kube-probe/", "Envoy/HC", "ELB-HealthChecker/", "GoogleHC/"];
 pub(super) const MAX_UPSTREAMS: Count = count("maxUpstreams", 1, 10_000, 1_000);
 /// Most rules under `upstreams`.
 pub const MAX_RULES: usize = 1_000;

@@ -139,6 +139,12 @@ impl Engine {
                         retry_after: wait.mul_f64(jitter),
                     });
                 }
+                Enforcement::LetIn(Purpose::Exempt) => {
+                    if matches!(load, Load::Counted(_)) {
+                        admission::undo(slot, upstream, counters);
+                    }
+                    (0, Purpose::Exempt)
+                }
                 Enforcement::LetIn(purpose) => {
                     let load = match load {
                         Load::Counted(load) => load,

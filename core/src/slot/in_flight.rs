@@ -18,7 +18,7 @@ use core::time::Duration;
 use super::{COARSE_BUCKETS, Slot};
 use crate::ages::Ages;
 use crate::config::Until;
-use crate::permit::{Permit, Purpose, Stage};
+use crate::permit::{Permit, Place, Purpose, Stage};
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -49,7 +49,12 @@ impl Slot {
     /// A request is let in.
     pub(crate) fn enter(&mut self, upstream: UpstreamId, entry: Entry, now: Instant) -> Permit {
         self.tally.add(Count::Admitted, 1);
-        let (stage, place) = if entry.has_body {
+        let (stage, place) = if entry.purpose == Purpose::Exempt {
+            // It is no load, or a caller that passes for a health checker could take everybody's places.
+            self.exempt = self.exempt.saturating_add(1);
+            self.open = self.open.saturating_add(1);
+            (Stage::Open, Place::NONE)
+        } else if entry.has_body {
             self.uploading = self.uploading.saturating_add(1);
             let horizon = self.upload_horizon;
             let uploads = self.uploads.get_or_insert_with(|| ledger(horizon));
@@ -67,7 +72,7 @@ impl Slot {
             load: entry.load,
             epoch: self.gate.epoch(),
             purpose: entry.purpose,
-            shared: self.shared,
+            shared: self.shared && entry.purpose != Purpose::Exempt,
             answer: None,
         }
     }
@@ -138,6 +143,9 @@ impl Slot {
 
     /// A request ended.
     pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> Shift {
+        if permit.purpose == Purpose::Exempt {
+            self.exempt = self.exempt.saturating_sub(1);
+        }
         if self.leave_ledger(permit, now) {
             Shift::Lower
         } else {

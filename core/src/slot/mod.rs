@@ -57,6 +57,8 @@ pub(crate) struct Slot {
     pub(crate) uploading: u32,
     /// Requests that have not ended and are no load: what the objective measures is over, or they were taken out.
     pub(crate) open: u32,
+    /// Of these, requests of health checkers that passed a refusal.
+    pub(crate) exempt: u32,
     /// Most requests per endpoint that have not ended.
     max_open: Option<u32>,
     /// Requests of the proxy's other workers that have not ended, as the leader last said.
@@ -131,6 +133,7 @@ impl Slot {
             uploads: None,
             uploading: 0,
             open: 0,
+            exempt: 0,
             max_open: bounds.max_open(),
             unended_elsewhere: 0,
             unended_reported: 0,

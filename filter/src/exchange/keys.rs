@@ -54,6 +54,12 @@ impl Keys {
         format!("{}/names", self.prefix)
     }
 
+    /// What keeps the cohorts of callers from being guessed.
+    #[must_use]
+    pub fn cohorts(&self) -> String {
+        format!("{}/cohorts", self.prefix)
+    }
+
     /// How many VMs there have been.
     #[must_use]
     pub fn serial(&self) -> String {

@@ -1,0 +1,181 @@
+//! Which callers are served together while a part of a class must be shed.
+//!
+//! A caller's cohort is a hash of the header that names it. Callers at the low end of the hash are served, so a hash that
+//! anybody can compute would be an invitation, and one that never changes would always shed the same callers. So the
+//! hash has a key, and the key changes every [`PERIOD`].
+//!
+//! The key is the configuration's `criticality.cohortKey`, by which all proxies serve the same callers; it changes by the
+//! wall clock. Without one each proxy draws its own, which its workers share.
+
+use core::time::Duration;
+
+use tidegate_core::config::Config;
+use tidegate_core::{Instant, UpstreamKey};
+
+use crate::api::{Expect, Host, HostError};
+use crate::exchange::keys::Keys;
+use crate::faults::Fault;
+use crate::identity::mix;
+use crate::proxy::Proxy;
+
+/// How long the same callers are served. Shorter, and more callers see refusals within a session; longer, and the same
+/// ones see nothing else.
+const PERIOD: Duration = Duration::from_secs(600);
+
+/// Where the key is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Callers are not told apart.
+    None,
+    /// The configuration: all proxies have the same.
+    Configuration(u64),
+    /// The proxy: its workers have the same.
+    Proxy(u64),
+}
+
+/// The key that holds now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cohorts {
+    /// Where the workers of the proxy share what the first of them drew, and what this one would.
+    place: String,
+    own: u64,
+    source: Source,
+    key: u64,
+}
+
+impl Cohorts {
+    /// None yet. `own` is what this worker would draw for its proxy.
+    #[must_use]
+    pub fn new(keys: &Keys, own: u64) -> Self {
+        Self {
+            place: keys.cohorts(),
+            own,
+            source: Source::None,
+            key: 0,
+        }
+    }
+
+    /// A configuration is in force from now on.
+    pub fn follow<H: Host>(&mut self, config: &Config, proxy: &Proxy<H>) {
+        let criticality = config.criticality();
+        self.source = match (criticality.cohort_header(), criticality.cohort_key()) {
+            (None, _) => Source::None,
+            (Some(_), Some(key)) => Source::Configuration(UpstreamKey::hash(key, None)),
+            (Some(_), None) => {
+                let shared = agree(&proxy.host, &self.place, self.own);
+                let shared = proxy.check(Fault::SharedData, shared);
+                Source::Proxy(shared.unwrap_or(self.own))
+            }
+        };
+        self.rotate(proxy);
+    }
+
+    /// The key of this moment. Reads a clock only where callers are told apart.
+    pub fn rotate<H: Host>(&mut self, proxy: &Proxy<H>) {
+        let (secret, now) = match self.source {
+            Source::None => return,
+            Source::Configuration(secret) => {
+                (secret, proxy.check(Fault::Clock, proxy.host.wall_clock()))
+            }
+            Source::Proxy(secret) => (secret, proxy.now()),
+        };
+        if let Some(now) = now {
+            let period = now.saturating_since(Instant::ZERO).as_secs() / PERIOD.as_secs();
+            self.key = mix(secret ^ mix(period));
+        }
+    }
+
+    /// The cohort of a caller.
+    #[must_use]
+    pub fn of(&self, caller: &str) -> u32 {
+        let hash = mix(UpstreamKey::hash(caller, None) ^ self.key);
+        let [a, b, c, d, ..] = hash.to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+}
+
+/// The number that the proxy's workers share at `key`: that of the first who came.
+fn agree(host: &impl Host, key: &str, own: u64) -> Result<u64, HostError> {
+    // Whether it was stored does not matter: what stands there then counts.
+    let _ = host.set_shared(key, &own.to_le_bytes(), Expect::Absent)?;
+    let found = host.shared(key)?;
+    let bytes = found.and_then(|value| value.bytes.first_chunk::<8>().copied());
+    Ok(bytes.map_or(own, u64::from_le_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeHost;
+
+    fn config(more: &str) -> Config {
+        let text = format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},"criticality":{{{more}}}}}"#
+        );
+        Config::from_json(text.as_bytes()).unwrap()
+    }
+
+    const OWN: &str = r#""cohortHeader":"x-user""#;
+    const GIVEN: &str = r#""cohortHeader":"x-user","cohortKey":"tide""#;
+
+    fn cohorts(host: &FakeHost, more: &str, own: u64) -> Cohorts {
+        let proxy = Proxy::new(host.clone(), "tidegate");
+        let mut cohorts = Cohorts::new(&Keys::new("tidegate"), own);
+        cohorts.follow(&config(more), &proxy);
+        cohorts
+    }
+
+    #[test]
+    fn workers_of_a_proxy_agree_and_proxies_do_not() {
+        let host = FakeHost::default();
+        let first = cohorts(&host, OWN, 1);
+        assert_eq!(cohorts(&host, OWN, 2).key, first.key, "another worker");
+        let other = cohorts(&FakeHost::default(), OWN, 2);
+        assert_ne!(other.of("ann"), first.of("ann"));
+    }
+
+    #[test]
+    fn with_a_key_all_proxies_agree() {
+        let of = |own| cohorts(&FakeHost::default(), GIVEN, own).of("ann");
+        assert_eq!(of(1), of(2));
+        let other = r#""cohortHeader":"x-user","cohortKey":"ebb""#;
+        assert_ne!(cohorts(&FakeHost::default(), other, 1).of("ann"), of(1));
+    }
+
+    #[test]
+    fn the_key_changes_with_every_period_and_not_before() {
+        for more in [OWN, GIVEN] {
+            let host = FakeHost::default();
+            let proxy = Proxy::new(host.clone(), "tidegate");
+            let mut cohorts = cohorts(&host, more, 1);
+            let first = cohorts.of("ann");
+            let mut seen = vec![first];
+            for _ in 0..30 {
+                host.advance(Duration::from_secs(60));
+                cohorts.rotate(&proxy);
+                seen.push(cohorts.of("ann"));
+            }
+            seen.dedup();
+            assert!((3..=4).contains(&seen.len()), "{more}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn cohorts_are_even_whatever_callers_are_called() {
+        let cohorts = cohorts(&FakeHost::default(), OWN, 7);
+        let low = (0..10_000)
+            .filter(|user| cohorts.of(&format!("user-{user}")) < u32::MAX / 10)
+            .count();
+        assert!((850..1_150).contains(&low), "{low} of 10000 in a tenth");
+    }
+
+    #[test]
+    fn where_callers_are_not_told_apart_nothing_is_read() {
+        let host = FakeHost::default();
+        let proxy = Proxy::new(host.clone(), "tidegate");
+        let mut cohorts = cohorts(&host, "", 1);
+        host.break_shared_data();
+        cohorts.rotate(&proxy);
+        assert_eq!(cohorts.key, 0);
+    }
+}
