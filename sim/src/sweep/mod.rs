@@ -28,8 +28,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    Arrivals, ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until,
-    UpstreamProfile,
+    ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until, UpstreamProfile,
 };
 use dice::Dice;
 use incident::Incident;
@@ -182,18 +181,12 @@ fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice
             ..UpstreamProfile::named(STANDARD_UPSTREAM)
         }],
         clients: vec![ClientProfile {
-            upstream: STANDARD_UPSTREAM.to_owned(),
-            arrivals: Arrivals::Poisson,
-            load: load.points,
             bursts: load.bursts,
             deadline: service.deadline,
             retries,
-            criticality: BTreeMap::new(),
-            paths: BTreeMap::new(),
-            upload: None,
-            reads_for: None,
-            quota: None,
+            ..ClientProfile::sending(load.points)
         }],
+        adversaries: Vec::new(),
         marks: Vec::new(),
         expect: BTreeMap::new(),
         expect_sim: BTreeMap::new(),
@@ -210,6 +203,7 @@ fn retries(dice: &mut Dice) -> Option<Retries> {
         backoff: Duration::from_millis(dice.one_of(25, &[100])),
         steady: false,
         stubborn: false,
+        untold: false,
     })
 }
 

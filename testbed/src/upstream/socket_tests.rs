@@ -41,6 +41,7 @@ fn body(duration: ServiceTime, holds_slot: bool) -> Option<Body> {
     Some(Body {
         duration,
         holds_slot,
+        bytes: 0,
     })
 }
 
