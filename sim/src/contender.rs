@@ -37,7 +37,11 @@ pub struct Ask<'a> {
     pub criticality: Criticality,
     /// A stable hash of the caller: the same for all requests of one caller.
     pub cohort: u64,
-    /// Number of the attempt, from 1.
+    /// What the caller says it is, where the scenario says so; others are known by `cohort` alone.
+    pub caller: Option<&'a str>,
+    /// The caller's `user-agent`.
+    pub agent: Option<&'a str>,
+    /// Number of the attempt as the caller tells it, from 1.
     pub attempt: u32,
     /// Endpoints behind the upstream, as the proxy knows them, at least 1.
     pub endpoints: u32,
@@ -98,7 +102,7 @@ pub struct Done {
     pub in_flight: u32,
     /// How much it mattered.
     pub criticality: Criticality,
-    /// Number of the attempt, from 1.
+    /// Number of the attempt as the caller told it, from 1.
     pub attempt: u32,
 }
 

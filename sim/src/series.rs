@@ -50,7 +50,7 @@ pub struct Window {
 /// Length of the windows.
 pub const WINDOW: Duration = Duration::from_millis(500);
 
-/// Sorts the records of a run into windows.
+/// Sorts the records of a run into windows, without those of adversaries.
 #[must_use]
 pub fn windows(scenario: &Scenario, records: &[Record]) -> Vec<Window> {
     windows_with(scenario, records, WINDOW, |_| scenario.slo.latency)
@@ -84,7 +84,9 @@ pub fn windows_with(
             )
         })
         .collect();
-    for (record, verdict) in records.into_iter().zip(verdicts) {
+    let honest = |record: &&Record| scenario.adversary(record.arrival.client).is_none();
+    let judged = records.into_iter().zip(verdicts);
+    for (record, verdict) in judged.filter(|(record, _)| honest(record)) {
         let index = number::floor(record.arrival.at.as_secs_f64() / length);
         let Some((window, latencies)) = windows.get_mut(index) else {
             continue;

@@ -22,8 +22,14 @@ const MOST_APART: Duration = Duration::from_millis(100);
 
 /// When the pieces of a body that lasts `duration` are due, from its first byte (zero) to its last (`duration`).
 pub(crate) fn pieces(duration: Duration) -> impl Iterator<Item = Duration> + Send {
+    at_least(1, duration)
+}
+
+/// The same for a body of at least so many pieces.
+pub(crate) fn at_least(least: u32, duration: Duration) -> impl Iterator<Item = Duration> + Send {
     let gaps = duration.as_nanos().div_ceil(MOST_APART.as_nanos());
     let gaps = u32::try_from(gaps).unwrap_or(u32::MAX);
+    let gaps = gaps.max(least.saturating_sub(1));
     (0..=gaps).map(move |number| duration.mul_f64(f64::from(number) / f64::from(gaps.max(1))))
 }
 
@@ -100,6 +106,13 @@ mod tests {
             let is_near = |pair: &[Duration]| pair[1] - pair[0] <= MOST_APART;
             assert!(due.windows(2).all(is_near), "{due:?}");
         }
+    }
+
+    #[test]
+    fn a_large_body_has_more_pieces_in_the_same_time() {
+        let due: Vec<Duration> = at_least(5, ms(40)).collect();
+        assert_eq!(due, [0, 10, 20, 30, 40].map(ms));
+        assert_eq!(at_least(2, ms(2_000)).count(), 21);
     }
 
     #[tokio::test]

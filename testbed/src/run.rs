@@ -16,7 +16,7 @@ use crate::client::open_loop;
 use crate::envoy::{Envoy, EnvoyError, Metrics, Route};
 use crate::variant::Variant;
 use tidegate_sim::arrivals;
-use tidegate_sim::profile::Headers;
+use tidegate_sim::profile::{Headers, Lie};
 use tidegate_sim::record::Record;
 use tidegate_sim::scenario::{Scenario, UpstreamProfile};
 use tidegate_sim::score::Figures;
@@ -210,6 +210,8 @@ async fn start_envoy(
 fn has_bodies(profile: &UpstreamProfile) -> bool {
     let mut stages = profile.stages().into_iter();
     stages.any(|(_, now)| {
-        now.body.is_some() || !now.bodies.is_empty() || now.headers == Headers::AtOnce
+        let is_silent = now.lies.values().any(|lie| *lie == Lie::Silence);
+        let has_body = now.body.is_some() || !now.bodies.is_empty();
+        has_body || is_silent || now.headers == Headers::AtOnce
     })
 }

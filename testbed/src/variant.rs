@@ -8,12 +8,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::open_loop::CRITICALITY_HEADER;
 use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
 use tidegate_sim::scenario::{Scenario, Until};
 use tidegate_sim::targets::Kind;
+use tidegate_sim::tidegate::trust;
 
 /// A contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -130,7 +131,8 @@ impl FromStr for Variant {
     }
 }
 
-/// What a user would tell Tidegate about a scenario: the objective, and where criticality is to be read.
+/// What a user would tell Tidegate about a scenario: the objective, where criticality is to be read, and what callers may
+/// say about themselves.
 #[must_use]
 pub fn tidegate_config(scenario: &Scenario) -> Value {
     let slo = &scenario.slo;
@@ -145,15 +147,20 @@ pub fn tidegate_config(scenario: &Scenario) -> Value {
         fields.insert("until".to_owned(), json!(until));
     }
     let mut config = json!({"slo": {"latency": latency}});
+    if let Some(fields) = config.as_object_mut() {
+        fields.extend(trust(scenario));
+    }
     let is_classed = scenario
         .clients
         .iter()
         .any(|client| !client.criticality.is_empty());
     if let Some(fields) = config.as_object_mut().filter(|_| is_classed) {
-        fields.insert(
-            "criticality".to_owned(),
-            json!({"header": CRITICALITY_HEADER}),
-        );
+        let criticality = fields
+            .entry("criticality")
+            .or_insert_with(|| Value::Object(Map::new()));
+        if let Some(criticality) = criticality.as_object_mut() {
+            criticality.insert("header".to_owned(), json!(CRITICALITY_HEADER));
+        }
     }
     config
 }
@@ -206,6 +213,24 @@ mod tests {
         assert_eq!(until("{until='headers'}"), None);
         assert_eq!(until("{until='first-byte'}"), Some(json!("firstByte")));
         assert_eq!(until("{until='end'}"), Some(json!("end")));
+    }
+
+    #[test]
+    fn callers_may_say_what_a_scenario_lets_them() {
+        let config = |client: &str, adversary: &str| {
+            let text = format!(
+                "name='t'\ntitle='t'\nprose='p'\nseed=3\nduration='10s'\n\
+                 [[clients]]\nload=[{{at='0s', x=0.5}}]\n{client}\n[[adversaries]]\nx=0.5\n{adversary}"
+            );
+            tidegate_config(&Scenario::parse(&text, "test").unwrap())
+        };
+        let forged = config("criticality={sheddable=1.0}", "kind='forged_cohort'");
+        let both = json!({"header": "x-criticality", "cohortHeader": "x-cohort"});
+        assert_eq!(forged["criticality"], both);
+        assert_eq!(forged.get("ignore"), None);
+        let forged = config("", "kind='forged_agent'");
+        assert_eq!(forged["ignore"]["userAgents"], json!(["kube-probe/"]));
+        assert_eq!(forged.get("criticality"), None);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::plan::{Fleet, Heavy, Phase, Size, Topology};
 use crate::number;
 use crate::profile::{Behaviour, Change, Mode, ServiceTime};
 use crate::scenario::{
-    Arrivals, Balancing, ClientProfile, Counting, LoadPoint, Network, STANDARD_UPSTREAM, Scenario,
-    Slo, TimedChange, UpstreamProfile,
+    Balancing, ClientProfile, Counting, LoadPoint, Network, STANDARD_UPSTREAM, Scenario, Slo,
+    TimedChange, UpstreamProfile,
 };
 
 /// What becomes of the fleet.
@@ -159,19 +159,8 @@ impl Story {
             incidents: Vec::new(),
             slo: Slo::default(),
             upstreams: vec![self.service(size, size.rps / mean_load, phases)],
-            clients: vec![ClientProfile {
-                upstream: STANDARD_UPSTREAM.to_owned(),
-                arrivals: Arrivals::Poisson,
-                load: phases.iter().map(load).collect(),
-                bursts: None,
-                deadline: Duration::from_secs(1),
-                retries: None,
-                criticality: BTreeMap::new(),
-                paths: BTreeMap::new(),
-                upload: None,
-                reads_for: None,
-                quota: None,
-            }],
+            clients: vec![ClientProfile::sending(phases.iter().map(load).collect())],
+            adversaries: Vec::new(),
             marks: Vec::new(),
             expect: BTreeMap::new(),
             expect_sim: BTreeMap::new(),

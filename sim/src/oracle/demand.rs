@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::arrivals::Arrival;
+use super::server::Request;
 use crate::number;
 use crate::profile::{Behaviour, Body, Headers, Mode, PauseClock, ServiceTime};
 use crate::scenario::{Stages, Until};
@@ -15,11 +15,14 @@ pub(super) struct Demand<'a> {
     until: Until,
     reads_for: Option<Duration>,
     upload: Duration,
+    dawdles: Duration,
 }
 
 impl<'a> Demand<'a> {
-    pub(super) fn of(behaviour: &'a Behaviour, arrival: &Arrival, until: Until) -> Self {
+    pub(super) fn of(behaviour: &'a Behaviour, request: &Request<'_>, until: Until) -> Self {
+        let arrival = request.arrival;
         Self {
+            dawdles: request.client.dawdles.unwrap_or_default(),
             reads_for: arrival.reads_for,
             upload: arrival.uploads_for().unwrap_or_default(),
             ..Self::on(behaviour, &arrival.path, until)
@@ -35,6 +38,7 @@ impl<'a> Demand<'a> {
             until,
             reads_for: None,
             upload: Duration::ZERO,
+            dawdles: Duration::ZERO,
         }
     }
 
@@ -46,8 +50,9 @@ impl<'a> Demand<'a> {
     /// Mean time of the body until either side ends it, in seconds.
     pub(super) fn body(&self) -> f64 {
         let most = self.reads_for.unwrap_or(Duration::MAX);
+        let dawdles = self.dawdles.as_secs_f64();
         self.body
-            .map_or(0.0, |body| body.duration.mean_within(most))
+            .map_or(0.0, |body| body.duration.mean_within(most).max(dawdles))
     }
 
     /// The part of it that holds the slot.

@@ -17,9 +17,12 @@
 //! wait the least, and no longer than the endpoint's connections and backlog allow.
 //!
 //! Some requests are worth nothing to anybody and cost nothing: those for a path
-//! that fails, beyond a quota, or with an upload that never ends. And where the
+//! that fails or lies, beyond a quota, or with an upload that never ends. And where the
 //! objective is out of reach for a path, whatever the load, any answer 200 that comes
 //! before its caller's deadline is a good one: shedding could not help there.
+//!
+//! An adversary is served like anybody: its requests take their part of the capacity where the service works for them. They count
+//! for nobody, and what is left to the others beyond the capacity is their fair share.
 //!
 //! Edges: retries are not in the list (the oracle's callers need none); the
 //! spread of service times is not simulated, only the mean, so that a run may
@@ -128,6 +131,7 @@ pub fn is_unreachable(scenario: &Scenario) -> bool {
     scenario.upstreams.iter().any(|profile| {
         let mut server = Server::new(profile, scenario.slo);
         let clients = scenario.clients.iter();
+        let clients = clients.filter(|client| client.adversary.is_none());
         let mut clients = clients.filter(|client| client.upstream == profile.name);
         clients.any(|client| {
             let is_plain = client.paths.is_empty() && server.is_unreachable("/");

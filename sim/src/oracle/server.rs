@@ -73,12 +73,13 @@ impl Server {
             return Verdict::NOTHING;
         };
         if now.failing.contains_key(&request.arrival.path)
+            || now.lies.contains_key(&request.arrival.path)
             || quota.is_some_and(|quota| !quota.take(request.at))
             || request.patience().is_zero()
         {
             return Verdict::WORTHLESS;
         }
-        let demand = Demand::of(now, request.arrival, slo.until);
+        let demand = Demand::of(now, request, slo.until);
         let budget = if any_answer {
             request.patience()
         } else if request.arrival.upload.is_some() {

@@ -14,6 +14,14 @@ pub struct Body {
     /// Whether the request holds its slot until the last byte; otherwise the slot is free when the work is done.
     #[serde(default)]
     pub holds_slot: bool,
+    /// Its size on real sockets; 0: as little as shows when it begins and ends. In the simulator bytes cost nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(bytes: &u32) -> bool {
+    *bytes == 0
 }
 
 impl Body {

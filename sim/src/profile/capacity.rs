@@ -75,6 +75,7 @@ mod tests {
         Some(Body {
             duration: ServiceTime::constant(Duration::from_secs(1)),
             holds_slot,
+            bytes: 0,
         })
     }
 

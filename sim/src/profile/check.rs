@@ -20,6 +20,10 @@ impl Behaviour {
         for (path, status) in &self.failing {
             faults.extend(status_fault(&format!("failing.{path:?}"), *status));
         }
+        for (path, lie) in &self.lies {
+            let fault = lie.fault();
+            faults.extend(fault.map(|fault| format!("lies.{path:?}.{fault}")));
+        }
         if let Some(Pauses { every, length, .. }) = self.pauses
             && length >= every
         {
@@ -55,18 +59,20 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::profile::{Body, ServiceTime};
+    use crate::profile::{Body, Lie, ServiceTime};
 
     #[test]
     fn every_fault_is_told_with_its_field_and_what_was_expected() {
         let nothing = Body {
             duration: ServiceTime::constant(Duration::ZERO),
             holds_slot: true,
+            bytes: 0,
         };
         let behaviour = Behaviour {
             body: Some(nothing),
             bodies: [("/a".to_owned(), nothing)].into(),
             failing: [("/b".to_owned(), 200)].into(),
+            lies: [("/c".to_owned(), Lie::HugeHeaders { bytes: 0 })].into(),
             pauses: Some(Pauses {
                 every: Duration::from_secs(1),
                 length: Duration::from_secs(1),
@@ -84,6 +90,7 @@ mod tests {
             "body.duration: the mean",
             "bodies.\"/a\".duration: the mean",
             "failing.\"/b\": found 200, expected",
+            "lies.\"/c\".bytes: found 0, expected",
             "pauses.length: found 1s, expected <",
             "contention.above: found 0, expected",
             "contention.slope: found NaN, expected",

@@ -10,6 +10,7 @@ mod body;
 mod capacity;
 pub(crate) mod check;
 mod crowding;
+mod lie;
 mod pauses;
 mod service;
 
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use body::{Body, Headers};
 pub use crowding::{Connections, Contention};
+pub use lie::Lie;
 pub use pauses::{PauseClock, Pauses};
 pub use service::ServiceTime;
 
@@ -47,6 +49,9 @@ pub struct Behaviour {
     /// Paths that always fail, at once and without a slot, with this status.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub failing: BTreeMap<String, u16>,
+    /// Paths that are answered with a lie.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lies: BTreeMap<String, Lie>,
     /// Stalls of a whole endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pauses: Option<Pauses>,
@@ -83,6 +88,7 @@ impl Default for Behaviour {
             bodies: BTreeMap::new(),
             headers: Headers::AfterWork,
             failing: BTreeMap::new(),
+            lies: BTreeMap::new(),
             pauses: None,
             contention: None,
             connections: None,

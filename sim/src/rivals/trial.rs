@@ -20,6 +20,8 @@ pub(super) const fn first_ask() -> Ask<'static> {
         path: "/",
         criticality: Criticality::Critical,
         cohort: 0,
+        caller: None,
+        agent: None,
         attempt: 1,
         endpoints: 1,
         in_flight: 0,

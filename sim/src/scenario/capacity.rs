@@ -25,7 +25,8 @@ impl ClientProfile {
         let most = self.reads_for.map_or(Duration::MAX, |law| law.mean());
         let body = |path: &str| {
             let body = behaviour.body_for(path);
-            body.map_or(0.0, |body| body.duration.mean_within(most))
+            let dawdles = self.dawdles.map_or(0.0, |time| time.as_secs_f64());
+            body.map_or(0.0, |body| body.duration.mean_within(most).max(dawdles))
         };
         let held = |path: &str| {
             let body_holds = behaviour.body_for(path).is_some_and(|body| body.holds_slot);

@@ -52,6 +52,9 @@ impl Scenario {
         for (index, client) in self.clients.iter().enumerate() {
             self.client_faults(&format!("clients[{index}]"), client, &mut faults);
         }
+        for (index, adversary) in self.adversaries.iter().enumerate() {
+            faults.extend(adversary.faults(&format!("adversaries[{index}]"), self));
+        }
         for (index, upstream) in self.upstreams.iter().enumerate() {
             upstream_faults(&format!("upstreams[{index}]"), upstream, &mut faults);
         }

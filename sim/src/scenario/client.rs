@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Quota, STANDARD_UPSTREAM};
+use super::{AdversaryKind, Quota, STANDARD_UPSTREAM};
 use crate::profile::ServiceTime;
 
 /// One stream of requests.
@@ -46,6 +46,55 @@ pub struct ClientProfile {
     /// What the service grants this client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Quota>,
+    /// The `user-agent` that it sends; none: it sends none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The cohort that it says it belongs to. Where any client has one, all callers send one, the others each its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cohort: Option<String>,
+    /// It asks the proxy to end each attempt as timed out after this (`x-envoy-upstream-rq-timeout-ms`).
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "humantime_serde"
+    )]
+    pub timeout: Option<Duration>,
+    /// It takes a body that is larger than what lies between it and the service so slowly that it is not at its end
+    /// after this time, and then goes away. A slot that the body holds is taken for as long.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "humantime_serde"
+    )]
+    pub dawdles: Option<Duration>,
+    /// What it does, where it means harm: its requests count neither as good nor as missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adversary: Option<AdversaryKind>,
+}
+
+impl ClientProfile {
+    /// Ordinary callers of the standard upstream that send so much.
+    #[must_use]
+    pub fn sending(load: Vec<LoadPoint>) -> Self {
+        Self {
+            upstream: standard_upstream_name(),
+            arrivals: Arrivals::Poisson,
+            load,
+            bursts: None,
+            deadline: one_second(),
+            retries: None,
+            criticality: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            upload: None,
+            reads_for: None,
+            quota: None,
+            agent: None,
+            cohort: None,
+            timeout: None,
+            dawdles: None,
+            adversary: None,
+        }
+    }
 }
 
 fn standard_upstream_name() -> String {
@@ -127,6 +176,9 @@ pub struct Retries {
     /// do that are no Envoys.
     #[serde(default)]
     pub stubborn: bool,
+    /// Whether it keeps to itself that an attempt is not the first, which no Envoy does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untold: bool,
 }
 
 impl Retries {
@@ -154,6 +206,7 @@ mod tests {
             backoff: Duration::from_secs(2),
             steady: true,
             stubborn: false,
+            untold: false,
         };
         assert_eq!(retries.pause(5, 0.25), Duration::from_secs(2));
         let growing = Retries {

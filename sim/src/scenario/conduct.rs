@@ -1,5 +1,7 @@
 //! What can be wrong with the way in which callers send and read.
 
+use std::time::Duration;
+
 use super::{ClientProfile, Until};
 use crate::profile::check::status_fault;
 
@@ -37,8 +39,32 @@ impl ClientProfile {
             }
             faults.extend(status_fault("quota.status", quota.status));
         }
+        let times = [("timeout", self.timeout), ("dawdles", self.dawdles)];
+        for (key, _) in times
+            .iter()
+            .filter(|(_, time)| *time == Some(Duration::ZERO))
+        {
+            faults.push(format!("{key}: found 0, expected > 0"));
+        }
+        faults.extend(header_fault("agent", self.agent.as_deref()));
+        faults.extend(header_fault("cohort", self.cohort.as_deref()));
         faults
     }
+}
+
+/// Longest text of a header, in bytes.
+const MOST_TEXT: usize = 128;
+
+/// What is wrong with a text that is to stand in a header as it is, if anything.
+pub(super) fn header_fault(key: &str, text: Option<&str>) -> Option<String> {
+    let text = text.filter(|text| !is_header_value(text))?;
+    Some(format!(
+        "{key}: found {text:?}, expected 1 to {MOST_TEXT} visible ASCII characters"
+    ))
+}
+
+pub(super) fn is_header_value(text: &str) -> bool {
+    (1..=MOST_TEXT).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -72,7 +98,8 @@ mod tests {
         let error = parse(
             "slo={until='end'}\n[[clients]]\nload=[{at='0s', x=0.5}]\n\
              upload={duration={kind='constant', mean='0s'}, stalled=1.5}\n\
-             reads_for={kind='constant', mean='1s'}\nquota={rps=0.0, status=200}",
+             reads_for={kind='constant', mean='1s'}\nquota={rps=0.0, status=200}\n\
+             timeout='0s'\ndawdles='0s'\nagent=''\ncohort='a b'",
         )
         .unwrap_err();
         for expected in [
@@ -81,6 +108,10 @@ mod tests {
             "clients[0].reads_for: found a time, expected none",
             "clients[0].quota.rps: found 0, expected",
             "clients[0].quota.status: found 200, expected",
+            "clients[0].timeout: found 0, expected",
+            "clients[0].dawdles: found 0, expected",
+            "clients[0].agent: found \"\", expected",
+            "clients[0].cohort: found \"a b\", expected",
         ] {
             assert!(error.contains(expected), "{expected} is missing in {error}");
         }

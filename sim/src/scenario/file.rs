@@ -56,14 +56,14 @@ impl Scenario {
         scenario.checked(origin)
     }
 
-    /// Passes a scenario on that makes sense; `origin` names it in errors.
+    /// Passes a scenario on that makes sense, with its adversaries among the clients; `origin` names it in errors.
     ///
     /// # Errors
     /// With all faults of a scenario that makes no sense.
     pub fn checked(self, origin: &str) -> Result<Self, ScenarioError> {
         let faults = self.faults();
         if faults.is_empty() {
-            Ok(self)
+            Ok(self.cast())
         } else {
             Err(ScenarioError::Refused {
                 origin: origin.to_owned(),

@@ -8,6 +8,7 @@
 //! Rates are given as multiples of the upstream's capacity at the start
 //! (`x = 0.7`), because that is what makes a story portable between machines.
 
+pub mod adversary;
 mod capacity;
 mod check;
 mod client;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use adversary::{Adversary, Kind as AdversaryKind};
 pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries, Upload};
 pub use expect::{Measure, Range};
 pub use file::{ScenarioError, folder};
@@ -73,6 +75,9 @@ pub struct Scenario {
     pub upstreams: Vec<UpstreamProfile>,
     /// Who sends requests.
     pub clients: Vec<ClientProfile>,
+    /// Who means harm, as it is written: a scenario that was read has a client for each instead ([`Self::cast`]).
+    #[serde(default, skip_serializing)]
+    pub adversaries: Vec<Adversary>,
     /// Moments from which settling or recovering is measured.
     #[serde(default)]
     pub marks: Vec<Mark>,

@@ -77,7 +77,7 @@ pub struct Figures {
 const CRITICALITIES: [&str; 4] = ["critical_plus", "critical", "sheddable_plus", "sheddable"];
 
 impl Figures {
-    /// Scores a run; `records` in any order.
+    /// Scores a run; `records` in any order. Those of adversaries count in what has reached the upstreams alone.
     #[must_use]
     pub fn of(scenario: &Scenario, records: &[Record], reached: Reached) -> Self {
         let mut records: Vec<&Record> = records.iter().collect();
@@ -91,6 +91,7 @@ impl Figures {
             .into_iter()
             .zip(verdicts)
             .filter(|(record, _)| record.arrival.at >= scenario.warmup)
+            .filter(|(record, _)| scenario.adversary(record.arrival.client).is_none())
             .map(|(record, verdict)| Judged {
                 record,
                 verdict,

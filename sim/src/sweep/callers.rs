@@ -47,6 +47,7 @@ pub(super) fn streams(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
     let endless = Body {
         duration: ServiceTime::constant(story.duration),
         holds_slot: false,
+        bytes: 0,
     };
     behaviour(story)?
         .bodies

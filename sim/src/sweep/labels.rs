@@ -2,6 +2,7 @@
 //!
 //! The labels follow from the story alone, so that any scenario has them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::standing::Played;
@@ -11,7 +12,7 @@ use crate::number;
 use crate::oracle;
 use crate::profile::{Behaviour, Change, Headers, Mode};
 use crate::report::table;
-use crate::scenario::{ClientProfile, Scenario, TimedChange, Until};
+use crate::scenario::{AdversaryKind, ClientProfile, Scenario, TimedChange, Until};
 
 /// At less than this part of the capacity nothing is overloaded.
 const CALM: f64 = 0.9;
@@ -52,7 +53,35 @@ const LABELS: [&str; 28] = [
     "unreachable",
 ];
 
-/// The axes of a story, in the order of tables.
+/// That of a story with an adversary of any kind.
+const ADVERSARIES: &str = "adversaries";
+
+/// That of a story with one of some kind.
+const fn adversary(kind: AdversaryKind) -> &'static str {
+    match kind {
+        AdversaryKind::OverQuota => "adversary: over quota",
+        AdversaryKind::CrashingPath => "adversary: crashing path",
+        AdversaryKind::ForgedAgent => "adversary: forged agent",
+        AdversaryKind::StalledUpload => "adversary: stalled upload",
+        AdversaryKind::SlowReader => "adversary: slow reader",
+        AdversaryKind::BulkReset => "adversary: bulk reset",
+        AdversaryKind::ShortDeadline => "adversary: short deadline",
+        AdversaryKind::ForgedCriticality => "adversary: forged criticality",
+        AdversaryKind::ForgedCohort => "adversary: forged cohort",
+        AdversaryKind::Flood => "adversary: flood",
+        AdversaryKind::EndlessRetries => "adversary: endless retries",
+        AdversaryKind::LyingUpstream => "adversary: lying upstream",
+    }
+}
+
+/// Every label there is, in the order of tables.
+fn labels() -> impl Iterator<Item = &'static str> {
+    let kinds = AdversaryKind::ALL.into_iter().map(adversary);
+    LABELS.into_iter().chain([ADVERSARIES]).chain(kinds)
+}
+
+/// The axes of a story, in the order of tables. What an adversary does is on its own axis alone, save what the service makes
+/// of it.
 #[must_use]
 pub fn of(story: &Scenario) -> Vec<&'static str> {
     let stages = || story.upstreams.iter().flat_map(|up| up.stages());
@@ -62,7 +91,8 @@ pub fn of(story: &Scenario) -> Vec<&'static str> {
         let mut changes = changes();
         changes.any(|TimedChange { change, .. }| is(change))
     };
-    let any = |is: &dyn Fn(&ClientProfile) -> bool| story.clients.iter().any(is);
+    let honest = |client: &&ClientProfile| client.adversary.is_none();
+    let any = |is: &dyn Fn(&ClientProfile) -> bool| story.clients.iter().filter(honest).any(is);
     let has_path = |path: &str| ever(&|now| now.paths.contains_key(path));
     let body = |is_held: bool| ever(&|now| now.body.is_some_and(|body| body.holds_slot == is_held));
     let is_calm = is_calm(story);
@@ -96,10 +126,17 @@ pub fn of(story: &Scenario) -> Vec<&'static str> {
         has_path("/expensive"),
         oracle::is_unreachable(story),
     ];
+    let kinds: BTreeSet<AdversaryKind> = story
+        .clients
+        .iter()
+        .filter_map(|client| client.adversary)
+        .collect();
     let labels = LABELS.into_iter().zip(lies_on);
+    let labels = labels.filter(|(_, lies_on)| *lies_on);
     labels
-        .filter(|(_, lies_on)| *lies_on)
         .map(|(label, _)| label)
+        .chain((!kinds.is_empty()).then_some(ADVERSARIES))
+        .chain(kinds.into_iter().map(adversary))
         .collect()
 }
 
@@ -137,7 +174,7 @@ pub fn busiest(story: &Scenario) -> f64 {
 
 /// The part of the capacity that one client takes at some time; within a burst, where it sends any.
 fn part(story: &Scenario, client: &ClientProfile, now: &Behaviour, at: Duration) -> f64 {
-    let fails = |path: &String| now.failing.contains_key(path);
+    let fails = |path: &String| now.failing.contains_key(path) || now.lies.contains_key(path);
     if !client.paths.is_empty() && client.paths.keys().all(fails) {
         return 0.0;
     }
@@ -177,7 +214,7 @@ pub fn axes(played: &[Played]) -> Vec<Axis> {
         .iter()
         .filter(|one| one.score(OURS).is_some())
         .collect();
-    let found = LABELS.into_iter().filter_map(|label| {
+    let found = labels().filter_map(|label| {
         let on_it = ours.iter().filter(|one| one.axes.contains(&label));
         let stories: Vec<&&Played> = on_it.collect();
         if stories.is_empty() {
@@ -292,6 +329,27 @@ mod tests {
         let slow = "slo={latency='10ms'}\n[[clients]]\nload=[{at='0s', x=0.3}]\n\
             [[upstreams]]\nname='main'\nbehaviour={service={kind='constant', mean='40ms'}}";
         assert_eq!(of(&scenario(slow)), [CALM_LABEL, "unreachable"]);
+    }
+
+    #[test]
+    fn an_adversary_is_on_its_own_axis_and_on_that_of_all() {
+        let text = "[[clients]]\nload=[{at='0s', x=0.3}]\n\
+            [[adversaries]]\nx=0.1\nkind='stalled_upload'\n[[adversaries]]\nx=0.1\nkind='over_quota'";
+        let found = of(&scenario(text));
+        let expected = [
+            CALM_LABEL,
+            "adversaries",
+            "adversary: over quota",
+            "adversary: stalled upload",
+        ];
+        assert_eq!(found, expected);
+        assert!(
+            expected
+                .iter()
+                .all(|label| labels().any(|one| one == *label))
+        );
+        let flooded = "[[clients]]\nload=[{at='0s', x=0.3}]\n[[adversaries]]\nx=2.0\nkind='flood'";
+        assert!(of(&scenario(flooded)).contains(&"overload"));
     }
 
     #[test]

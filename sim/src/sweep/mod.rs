@@ -5,7 +5,7 @@
 //! that the same stories come out everywhere. Each is a [`Scenario`] as any other, with times in whole milliseconds
 //! (service times: microseconds), so that its file tells all of it. What became of them is in [`standing`], where we
 //! were behind in [`behind`]. Stories of [`Axes::All`] have the same and up to three things more (bodies, uploads,
-//! stalls, crowds, callers that are worth nothing): which of them a story has, [`labels`] says of any scenario.
+//! stalls, crowds, callers that are worth nothing), and some an adversary: which of them a story has, [`labels`] says of any scenario.
 //!
 //! Edges: a story with more proxies or endpoints is the one of the same number before one proxy, as far as slots can
 //! be divided; an endpoint has at least one.
@@ -14,6 +14,7 @@ pub mod behind;
 pub mod labels;
 pub mod standing;
 
+mod adversary;
 mod callers;
 mod dice;
 mod extra;
@@ -28,8 +29,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    Arrivals, ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until,
-    UpstreamProfile,
+    ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until, UpstreamProfile,
 };
 use dice::Dice;
 use incident::Incident;
@@ -145,7 +145,8 @@ pub fn story_of(axes: Axes, seed: u64, number: u32, proxies: Proxies) -> Scenari
     story.prose =
         format!("Drawn by `tidegate-sim sweep --axes all`: story {number} of seed {seed}.");
     extra::add(&mut story, &mut more);
-    story
+    adversary::add(&mut story, &mut more);
+    story.cast()
 }
 
 fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice) -> Scenario {
@@ -182,18 +183,12 @@ fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice
             ..UpstreamProfile::named(STANDARD_UPSTREAM)
         }],
         clients: vec![ClientProfile {
-            upstream: STANDARD_UPSTREAM.to_owned(),
-            arrivals: Arrivals::Poisson,
-            load: load.points,
             bursts: load.bursts,
             deadline: service.deadline,
             retries,
-            criticality: BTreeMap::new(),
-            paths: BTreeMap::new(),
-            upload: None,
-            reads_for: None,
-            quota: None,
+            ..ClientProfile::sending(load.points)
         }],
+        adversaries: Vec::new(),
         marks: Vec::new(),
         expect: BTreeMap::new(),
         expect_sim: BTreeMap::new(),
@@ -210,6 +205,7 @@ fn retries(dice: &mut Dice) -> Option<Retries> {
         backoff: Duration::from_millis(dice.one_of(25, &[100])),
         steady: false,
         stubborn: false,
+        untold: false,
     })
 }
 
@@ -285,6 +281,20 @@ mod tests {
         let (proxies, endpoints): (BTreeSet<u32>, BTreeSet<u32>) = counts.unzip();
         assert_eq!((proxies.first(), proxies.last()), (Some(&1), Some(&20)));
         assert_eq!(endpoints, (1..=8).collect());
+    }
+
+    #[test]
+    fn some_stories_of_all_axes_have_an_adversary_of_each_kind() {
+        let drawn = (0..600).map(|number| story_of(Axes::All, 1, number, Proxies::One));
+        let adversaries = drawn.filter_map(|story| {
+            let index = story.clients.len().checked_sub(1)?;
+            story.adversary(index)
+        });
+        let found: Vec<_> = adversaries.collect();
+        // A fifth of them; the standard deviation is 10.
+        assert!((80..160).contains(&found.len()), "{}", found.len());
+        let kinds: BTreeSet<_> = found.into_iter().collect();
+        assert_eq!(kinds.len(), 12, "{kinds:?}");
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub(super) fn body(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
     behaviour.body = Some(Body {
         duration,
         holds_slot,
+        bytes: 0,
     });
     if holds_slot && skips {
         behaviour.abandoned = Abandoned::Skip;

@@ -20,7 +20,7 @@ use tidegate_core::{
 use crate::contender::{
     Ask, Contender, ContenderError, Done, Kind, Made, Make, Mishap, Note, RequestId, Verdict, View,
 };
-use crate::scenario::{Scenario, Until};
+use crate::scenario::{ClientProfile, Scenario, Until};
 use crate::world;
 use counters::Gauges;
 use request::Asking;
@@ -33,6 +33,11 @@ pub const KIND: Kind = Kind {
 };
 
 const NAME: &str = "tidegate";
+
+/// Health checkers of a scenario in which callers have agents.
+const EXEMPT_AGENT: &str = "kube-probe/";
+/// Header that carries the cohort of a request.
+pub const COHORT_HEADER: &str = "x-cohort";
 
 /// Each engine's upkeep is this far apart, as in the filter.
 const TICK: Duration = Duration::from_millis(100);
@@ -51,7 +56,27 @@ pub fn policy(scenario: &Scenario) -> serde_json::Value {
     if let (Some(until), Some(latency)) = (until, latency.as_object_mut()) {
         latency.insert("until".to_owned(), json!(until));
     }
-    json!({"slo": {"latency": latency}})
+    let mut policy = json!({"slo": {"latency": latency}});
+    if let Some(fields) = policy.as_object_mut() {
+        fields.extend(trust(scenario));
+    }
+    policy
+}
+
+/// What a user lets callers say about themselves, where callers of a scenario do: health checkers by their agent, and
+/// cohorts.
+#[must_use]
+pub fn trust(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> {
+    let mut fields = serde_json::Map::new();
+    let any = |is: fn(&ClientProfile) -> bool| scenario.clients.iter().any(is);
+    if any(|client| client.agent.is_some()) {
+        fields.insert("ignore".to_owned(), json!({"userAgents": [EXEMPT_AGENT]}));
+    }
+    if any(|client| client.cohort.is_some()) {
+        let criticality = json!({"cohortHeader": COHORT_HEADER});
+        fields.insert("criticality".to_owned(), criticality);
+    }
+    fields
 }
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
@@ -185,7 +210,10 @@ impl Contender for Tidegate {
         let Some(upstream) = vm.upstreams.get(ask.upstream).copied() else {
             return Verdict::Admit;
         };
-        let mut request = Asking(ask);
+        let mut request = Asking {
+            ask,
+            config: &self.config,
+        };
         vm.engine.set_endpoints(upstream, ask.endpoints);
         let decision = vm
             .engine

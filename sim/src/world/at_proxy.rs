@@ -1,16 +1,21 @@
 //! What happens at a proxy: its contender decides, hears of ends, ticks and suffers.
 
-use tidegate_core::{Criticality, Instant, Outcome};
+use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
 use super::call::{Attempt, Held, Refusal};
 use super::queue::What;
 use super::run::World;
 use crate::arrivals::{Arrival, Sending};
 use crate::contender::{Ask, Contender, Done, Verdict};
+use crate::scenario::ClientProfile;
 
 impl World<'_> {
     /// A request asks its proxy.
     pub(super) fn at_proxy(&mut self, id: usize) {
+        let index = self.attempts.get(id).map(|attempt| attempt.call);
+        let Some(client) = index.and_then(|call| self.client(call)) else {
+            return;
+        };
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
@@ -35,7 +40,9 @@ impl World<'_> {
             path: &arrival.path,
             criticality: criticality(arrival),
             cohort: call.cohort,
-            attempt: attempt.number,
+            caller: client.cohort.as_deref(),
+            agent: client.agent.as_deref(),
+            attempt: told(client, attempt.number),
             endpoints,
             in_flight: flight.in_flight,
             has_body: arrival.upload.is_some(),
@@ -63,9 +70,16 @@ impl World<'_> {
                 let upload = arrival.upload;
                 self.held += 1;
                 self.ledger.hold(self.held);
-                self.push_hop(What::AtUpstream { attempt: id });
-                if let Some(Sending::Takes(time)) = upload {
-                    self.push_after(time, What::UploadedAtProxy { attempt: id });
+                let due = self.push_hop_from(self.now, self.now, What::AtUpstream { attempt: id });
+                if let Some(attempt) = self.attempts.get_mut(id) {
+                    attempt.upstream_due = due;
+                }
+                match upload {
+                    Some(Sending::Takes(time)) => {
+                        self.push_after(time, What::UploadedAtProxy { attempt: id });
+                    }
+                    Some(Sending::Stalls) => {}
+                    None => self.begin_timeout(id),
                 }
             }
         }
@@ -89,6 +103,8 @@ impl World<'_> {
             return;
         };
         let held = std::mem::take(&mut attempt.at_proxy);
+        let arrival = self.arrivals.get(attempt.call);
+        let client = arrival.and_then(|arrival| self.scenario.clients.get(arrival.client));
         let (Some(call), Some(arrival)) = (
             self.calls.get(attempt.call),
             self.arrivals.get(attempt.call),
@@ -113,7 +129,7 @@ impl World<'_> {
             in_flight_before: attempt.in_flight_before,
             in_flight: flight.leave(attempt.endpoint),
             criticality: criticality(arrival),
-            attempt: attempt.number,
+            attempt: client.map_or(attempt.number, |client| told(client, attempt.number)),
         };
         proxy.contender.complete(&done, self.now);
         self.held -= 1;
@@ -122,7 +138,37 @@ impl World<'_> {
     pub(super) fn cancel_at_proxy(&mut self, id: usize) {
         if self.attempts.get(id).is_some_and(Attempt::is_in_flight) {
             self.complete(id, Outcome::Cancelled);
-            self.push_hop(What::CancelAtUpstream { attempt: id });
+            self.cancel_upstream(id);
+        }
+    }
+
+    /// The proxy tells the upstream that nobody waits any more, which does not overtake the request.
+    fn cancel_upstream(&mut self, id: usize) {
+        let due = self
+            .attempts
+            .get(id)
+            .map_or(self.now, |one| one.upstream_due);
+        self.push_hop_from(self.now, due, What::CancelAtUpstream { attempt: id });
+    }
+
+    /// The request is complete: from now on the time counts for which its caller asked the proxy to wait.
+    pub(super) fn begin_timeout(&mut self, id: usize) {
+        let call = self.attempts.get(id).map(|attempt| attempt.call);
+        let client = call.and_then(|call| self.client(call));
+        if let Some(time) = client.and_then(|client| client.timeout) {
+            self.push_after(time, What::TimedOut { attempt: id });
+        }
+    }
+
+    pub(super) fn time_out(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        if attempt.is_in_flight() {
+            attempt.verdict = Refusal::TimedOut;
+            self.complete(id, Outcome::Failure(Failure::Timeout));
+            self.cancel_upstream(id);
+            self.forward(id, What::AnswerAtCaller { attempt: id });
         }
     }
 
@@ -160,6 +206,15 @@ fn claimed(
         contender.claim(upstream, endpoint, now)
     });
     taken.unwrap_or(first)
+}
+
+/// The number of an attempt as its caller tells it.
+fn told(client: &ClientProfile, number: u32) -> u32 {
+    if client.retries.is_some_and(|retries| retries.untold) {
+        1
+    } else {
+        number
+    }
 }
 
 fn criticality(arrival: &Arrival) -> Criticality {

@@ -70,6 +70,8 @@ impl World<'_> {
         };
         let headers_first = upstream.sends_headers_first(attempt.endpoint);
         match reception {
+            Reception::Silence if attempt.is_gone => self.let_go(id),
+            Reception::Silence => self.fall_silent(id),
             Reception::Swallow if attempt.is_gone => self.let_go(id),
             Reception::Swallow => {}
             Reception::Wait => {

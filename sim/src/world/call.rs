@@ -55,6 +55,9 @@ pub(super) struct Attempt {
     pub(super) body: Option<Flow>,
     /// The headers are sent before the work.
     pub(super) headers_first: bool,
+    /// Nothing that the caller sends after it reaches the proxy, and then the upstream, before this.
+    pub(super) ask_due: Instant,
+    pub(super) upstream_due: Instant,
     /// Nothing of the response reaches the proxy, or the caller, before this.
     pub(super) proxy_due: Instant,
     pub(super) caller_due: Instant,
@@ -112,10 +115,14 @@ pub(super) enum Refusal {
         reason: &'static str,
         is_final: bool,
     },
+    /// The caller's own time for it was over.
+    TimedOut,
 }
 
 /// Status of the reply that a proxy makes when the connection to the upstream breaks.
 const BAD_CONNECTION: u16 = 503;
+/// And when its time is over.
+const TIMED_OUT: u16 = 504;
 
 impl Attempt {
     pub(super) fn new(call: usize, number: u32, worker: usize, upstream: usize) -> Self {
@@ -137,6 +144,8 @@ impl Attempt {
             is_gone: false,
             body: None,
             headers_first: false,
+            ask_due: Instant::ZERO,
+            upstream_due: Instant::ZERO,
             proxy_due: Instant::ZERO,
             caller_due: Instant::ZERO,
             delay: Duration::ZERO,
@@ -155,6 +164,7 @@ impl Attempt {
     pub(super) fn answer(&self) -> (Answer, bool) {
         match (self.verdict, self.reply) {
             (Refusal::Shed { reason, is_final }, _) => (Answer::Shed(reason.to_owned()), !is_final),
+            (Refusal::TimedOut, _) => (Answer::Failed(TIMED_OUT), true),
             (Refusal::None, Reply::Ok) => (Answer::Ok, false),
             (Refusal::None, Reply::Status { status, .. }) => (Answer::Failed(status), true),
             (Refusal::None, Reply::Reset) => (Answer::Failed(BAD_CONNECTION), true),

@@ -26,7 +26,10 @@ impl World<'_> {
         self.attempts
             .push(Attempt::new(call, entry.attempts, worker, upstream));
         self.push_after(client.deadline, What::GiveUp { attempt });
-        self.push_hop(What::AtProxy { attempt });
+        let due = self.push_hop_from(self.now, self.now, What::AtProxy { attempt });
+        if let Some(attempt) = self.attempts.get_mut(attempt) {
+            attempt.ask_due = due;
+        }
     }
 
     pub(super) fn answer_at_caller(&mut self, id: usize) {
@@ -59,7 +62,9 @@ impl World<'_> {
             return;
         };
         call.moment = Some(latency);
-        if let Some(time) = arrival.reads_for {
+        let client = self.scenario.clients.get(arrival.client);
+        let dawdles = client.and_then(|client| client.dawdles);
+        if let Some(time) = arrival.reads_for.or(dawdles) {
             self.push_after(time, What::ReadEnough { attempt: id });
         }
     }
@@ -72,7 +77,7 @@ impl World<'_> {
         if attempt.awaits == Awaits::End {
             attempt.awaits = Awaits::Nothing;
             let call = attempt.call;
-            self.push_hop(What::CancelAtProxy { attempt: id });
+            self.go_away(id);
             self.conclude(call, Answer::Ok);
         }
     }
@@ -84,19 +89,29 @@ impl World<'_> {
         if attempt.awaits == Awaits::Moment {
             attempt.awaits = Awaits::Nothing;
             let call = attempt.call;
-            self.push_hop(What::CancelAtProxy { attempt: id });
+            self.go_away(id);
             self.hear(call, Answer::GaveUp, true);
         }
     }
 
+    /// A caller tells the proxy that it goes away, which does not overtake its request.
+    fn go_away(&mut self, id: usize) {
+        let due = self.attempts.get(id).map_or(self.now, |one| one.ask_due);
+        self.push_hop_from(self.now, due, What::CancelAtProxy { attempt: id });
+    }
+
     /// A caller hears what became of an attempt: it tries again, or that was it.
     pub(super) fn hear(&mut self, id: usize, answer: Answer, makes_sense: bool) {
-        let retries = self.client(id).and_then(|client| client.retries);
+        let client = self.client(id);
+        let retries = client.and_then(|client| client.retries);
+        // Who tries again without end does so until the end of the story.
+        let goes_on = client.is_some_and(|client| client.adversary.is_none()) || !self.is_over();
         let Some(call) = self.calls.get_mut(id) else {
             return;
         };
         let again = retries.filter(|retries| {
-            call.attempts <= retries.max
+            goes_on
+                && call.attempts <= retries.max
                 && answer != Answer::Ok
                 && (makes_sense || retries.stubborn)
         });

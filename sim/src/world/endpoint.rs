@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::upstream::{Acceptance, Flow, Job, Reception, Reply};
-use crate::profile::{Abandoned, Behaviour, Mode, PauseClock};
+use crate::profile::{Abandoned, Behaviour, Lie, Mode, PauseClock};
 use crate::rng::{self, Generator};
 use crate::scenario::Stages;
 
@@ -146,6 +146,16 @@ impl Endpoint {
         }
         if let Some(status) = now.failing.get(path) {
             return Reception::Answer(Reply::status(*status, None));
+        }
+        if let Some(lie) = now.lies.get(path) {
+            return match *lie {
+                Lie::RetryAfter { seconds } => {
+                    Reception::Answer(Reply::status(Lie::STATUS, Some(seconds)))
+                }
+                Lie::Silence => Reception::Silence,
+                // No proxy takes them.
+                Lie::HugeHeaders { .. } => Reception::Answer(Reply::Reset),
+            };
         }
         let mut happens = |share: f64| share > 0.0 && rng::unit(rng) < share;
         if let Some(errors) = now.errors.filter(|errors| happens(errors.share)) {

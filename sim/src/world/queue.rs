@@ -36,6 +36,8 @@ pub(super) enum What {
     ReadEnough { attempt: usize },
     /// An answer has reached the caller, to its last byte.
     AnswerAtCaller { attempt: usize },
+    /// The time is over for which a caller asked the proxy to wait.
+    TimedOut { attempt: usize },
     /// A caller loses patience.
     GiveUp { attempt: usize },
     /// The proxy hears that the caller is gone.
@@ -80,6 +82,7 @@ impl What {
             Self::FirstByteAtProxy { attempt } => (20, attempt),
             Self::MomentAtCaller { attempt } => (21, attempt),
             Self::ReadEnough { attempt } => (22, attempt),
+            Self::TimedOut { attempt } => (23, attempt),
         };
         (kind, wide(subject))
     }

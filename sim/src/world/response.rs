@@ -5,7 +5,7 @@ use tidegate_core::{Instant, Outcome};
 use super::at_proxy::number;
 use super::call::{Attempt, Held, Place};
 use super::queue::What;
-use super::run::World;
+use super::run::{START, World};
 use super::upstream::Reply;
 use crate::arrivals::Sending;
 use crate::contender::{Contender, RequestId};
@@ -25,6 +25,7 @@ impl World<'_> {
             contender.uploaded(request, now)
         });
         self.push_hop(What::UploadedAtUpstream { attempt: id });
+        self.begin_timeout(id);
     }
 
     pub(super) fn uploaded_at_upstream(&mut self, id: usize) {
@@ -49,6 +50,9 @@ impl World<'_> {
 
     /// The work is done, and a body of some length follows, or what ends a response that is delayed.
     pub(super) fn begin_body(&mut self, id: usize) {
+        let call = self.attempts.get(id).map(|attempt| attempt.call);
+        let client = call.and_then(|call| self.client(call));
+        let dawdles = client.is_some_and(|client| client.dawdles.is_some());
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
@@ -71,11 +75,25 @@ impl World<'_> {
             What::HeadersAtProxy { attempt: id }
         };
         let due = self.push_hop_from(begin, due, what);
-        let end = self.progress(upstream, endpoint, begin, body.duration);
-        self.queue.push(end, What::Sent { attempt: id });
+        // Who dawdles goes away before the end of it.
+        if !dawdles {
+            let end = self.progress(upstream, endpoint, begin, body.duration);
+            self.queue.push(end, What::Sent { attempt: id });
+        }
         if let Some(attempt) = self.attempts.get_mut(id) {
             attempt.proxy_due = due;
         }
+    }
+
+    /// The upstream sends headers, and nothing more while the story lasts.
+    pub(super) fn fall_silent(&mut self, id: usize) {
+        if let Some(attempt) = self.attempts.get_mut(id) {
+            attempt.place = Place::Sending { holds_slot: false };
+        }
+        self.send_headers_first(id);
+        let end = START + self.scenario.duration;
+        self.queue
+            .push(end.max(self.now), What::Sent { attempt: id });
     }
 
     /// The upstream has sent the last byte.

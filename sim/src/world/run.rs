@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::Instant;
+use tidegate_core::{Instant, UpstreamKey};
 
 use super::call::{Attempt, Call};
 use super::proxy::{Flight, Proxy};
@@ -156,10 +156,14 @@ impl<'a> World<'a> {
         match what {
             What::Due { call } => {
                 self.push_due(call + 1);
+                let named = self.client(call).and_then(|client| client.cohort.as_ref());
                 let callers = &mut self.chance.placement;
                 if let Some(entry) = self.calls.get_mut(call) {
                     entry.proxy = rng::index(callers, self.proxies.len());
                     entry.cohort = rand::Rng::random(callers);
+                    if let Some(name) = named {
+                        entry.cohort = UpstreamKey::hash(name, None);
+                    }
                 }
                 self.send(call);
             }
@@ -176,6 +180,7 @@ impl<'a> World<'a> {
             What::ReadEnough { attempt } => self.read_enough(attempt),
             What::AnswerAtProxy { attempt } => self.answer_at_proxy(attempt),
             What::AnswerAtCaller { attempt } => self.answer_at_caller(attempt),
+            What::TimedOut { attempt } => self.time_out(attempt),
             What::GiveUp { attempt } => self.give_up(attempt),
             What::CancelAtProxy { attempt } => self.cancel_at_proxy(attempt),
             What::CancelAtUpstream { attempt } => self.cancel_at_upstream(attempt),
@@ -207,6 +212,11 @@ impl<'a> World<'a> {
 
     pub(super) fn push_after(&mut self, wait: Duration, what: What) {
         self.queue.push(self.now + wait, what);
+    }
+
+    /// Whether no more requests are due.
+    pub(super) fn is_over(&self) -> bool {
+        self.now >= START + self.scenario.duration
     }
 
     pub(super) fn client(&self, call: usize) -> Option<&'a ClientProfile> {

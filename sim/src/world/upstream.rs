@@ -77,6 +77,8 @@ pub(crate) enum Reception {
     Start(Job),
     /// It waits for a slot.
     Wait,
+    /// Its headers are sent, and nothing more.
+    Silence,
     /// It is never answered.
     Swallow,
 }

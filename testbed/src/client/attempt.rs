@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::open_loop::{ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, SHED_DETAILS};
+use super::open_loop::{
+    ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, SHED_DETAILS, TIMEOUT_HEADER,
+};
 use super::{Call, CallError, Caller, Exchange, Reply};
 use tidegate_sim::arrivals::{Arrival, Sending};
 use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::{ClientProfile, Until};
+use tidegate_sim::tidegate::COHORT_HEADER;
 
 /// What a caller asks for, and how it goes about it.
 #[derive(Debug)]
@@ -18,8 +21,22 @@ pub(super) struct Ask {
     pub(super) arrival: Arrival,
     /// The moment that latency and deadline are about.
     pub(super) until: Until,
+    /// What the caller says it is, where callers do.
+    pub(super) cohort: Option<String>,
     /// No response is read for longer.
     pub(super) read_until: Instant,
+    /// Requests are due until then.
+    pub(super) end: Instant,
+}
+
+/// A caller that dawdles takes the next piece of a body after this.
+const DAWDLE: Duration = Duration::from_millis(500);
+
+/// Reads a little, and then nothing for a while; false at the end.
+async fn dawdle(exchange: &mut Exchange) -> Result<bool, CallError> {
+    let is_more = exchange.chunk().await?.is_some();
+    sleep(DAWDLE).await;
+    Ok(is_more)
 }
 
 /// How an attempt ended.
@@ -81,6 +98,10 @@ impl Ask {
                 exchange.chunk().await?;
                 Ok(Heard::Good(exchange))
             }
+            Until::End if self.client.dawdles.is_some() => {
+                while dawdle(&mut exchange).await? {}
+                Ok(Heard::Complete)
+            }
             Until::End => {
                 exchange.drain().await?;
                 Ok(Heard::Complete)
@@ -89,10 +110,20 @@ impl Ask {
     }
 
     /// Reads a response until its end, or until the caller has enough of it.
-    async fn read_on(&self, exchange: Exchange, moment: Instant) -> Answer {
-        let enough = self.arrival.reads_for.map(|time| moment + time);
+    async fn read_on(&self, mut exchange: Exchange, moment: Instant) -> Answer {
+        let enough = self.arrival.reads_for.or(self.client.dawdles);
+        let enough = enough.map(|time| moment + time);
         let until = enough.map_or(self.read_until, |enough| enough.min(self.read_until));
-        match timeout_at(until, exchange.drain()).await {
+        let dawdles = self.client.dawdles.is_some();
+        let read = async move {
+            if dawdles {
+                while dawdle(&mut exchange).await? {}
+                Ok(())
+            } else {
+                exchange.drain().await
+            }
+        };
+        match timeout_at(until, read).await {
             Ok(Err(_)) => Answer::Broken,
             Ok(Ok(())) | Err(_) => Answer::Ok,
         }
@@ -111,7 +142,18 @@ impl Ask {
         if client.quota.is_some() {
             call = call.header(CLIENT_HEADER, &arrival.client.to_string());
         }
-        if number > 1 {
+        if let Some(agent) = &client.agent {
+            call = call.header("user-agent", agent);
+        }
+        if let Some(cohort) = &self.cohort {
+            call = call.header(COHORT_HEADER, cohort);
+        }
+        if let Some(time) = client.timeout {
+            let millis = time.as_millis().max(1);
+            call = call.header(TIMEOUT_HEADER, &millis.to_string());
+        }
+        let is_told = client.retries.is_none_or(|retries| !retries.untold);
+        if number > 1 && is_told {
             call = call.header(ATTEMPT_HEADER, &number.to_string());
         }
         call

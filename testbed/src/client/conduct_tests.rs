@@ -1,7 +1,7 @@
 //! What an open loop makes of uploads, bodies and the moment that the objective names.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,12 +9,13 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::open_loop;
+use super::open_loop::{self, ATTEMPT_HEADER, TIMEOUT_HEADER};
 use crate::poll::{BOUND, until};
-use crate::upstream::{Quotas, Upstream};
+use crate::upstream::{Quotas, RequestHead, Script, Upstream};
 use tidegate_sim::arrivals;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::Scenario;
+use tidegate_sim::tidegate::COHORT_HEADER;
 
 /// A scenario with ten requests in a tenth of a second of a long story, and `main` as it describes it.
 async fn stage(objective: &str, client: &str, behaviour: &str) -> (Scenario, Upstream) {
@@ -166,4 +167,135 @@ async fn a_client_with_a_quota_says_which_one_it_is() {
     let refused = records.iter().filter(|r| r.answer == Answer::Failed(429));
     // Two at once, and one more for each half of a second that ten requests take on a slow machine.
     assert!((4..=8).contains(&refused.count()), "{records:?}");
+}
+
+/// A scenario with an adversary alone, ten requests in a tenth of a second, after which the story lasts for so long.
+fn adversary(duration: &str, adversary: &str) -> Scenario {
+    let text = format!(
+        "name='t'\ntitle='t'\nprose='p'\nseed=5\nduration='{duration}'\n\
+         [[clients]]\nload=[{{at='0s', rps=0.0}}]\n[[adversaries]]\nrps=100.0\nstop='105ms'\n{adversary}"
+    );
+    let mut scenario = Scenario::parse(&text, "test").unwrap();
+    scenario.clients[1].arrivals = tidegate_sim::scenario::Arrivals::Constant;
+    scenario
+}
+
+/// What a service is asked that always answers with `status`.
+async fn heads(scenario: &Scenario, status: u16) -> (Vec<RequestHead>, Vec<Record>) {
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heads);
+    let upstream = Upstream::builder("main").script(move |head| {
+        seen.lock().unwrap().push(head.clone());
+        Some(Script::status(status))
+    });
+    let records = play(scenario, &upstream.start().await.unwrap()).await;
+    let heads = heads.lock().unwrap().clone();
+    (heads, records)
+}
+
+fn header<'a>(head: &'a RequestHead, name: &str) -> Option<&'a str> {
+    head.headers.get(name).map(|value| value.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn adversaries_forge_what_they_say_about_themselves() {
+    for (kind, name, value) in [
+        ("kind='forged_agent'", "user-agent", "kube-probe/1.33"),
+        ("kind='forged_cohort'", COHORT_HEADER, "forged-2213234"),
+        ("kind='flood'", COHORT_HEADER, "flood"),
+        (
+            "kind='forged_criticality'",
+            open_loop::CRITICALITY_HEADER,
+            "critical_plus",
+        ),
+        (
+            "kind='short_deadline'\nafter='7ms'\ncut='header'",
+            TIMEOUT_HEADER,
+            "7",
+        ),
+    ] {
+        let (heads, records) = heads(&adversary("60s", kind), 200).await;
+        assert!(all_are(&records, &Answer::Ok), "{kind}: {records:?}");
+        let found: Vec<_> = heads.iter().map(|head| header(head, name)).collect();
+        assert_eq!(found, [Some(value); 10], "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn beside_a_cohort_each_other_request_is_one_of_its_own() {
+    let mut scenario = adversary("60s", "kind='flood'");
+    scenario.clients.swap(0, 1);
+    let load = scenario.clients[0].load.clone();
+    scenario.clients[1].load = load;
+    scenario.clients[0].load = vec![];
+    scenario.clients[1].arrivals = tidegate_sim::scenario::Arrivals::Constant;
+    let (heads, _) = heads(&scenario, 200).await;
+    let cohorts = heads
+        .iter()
+        .map(|head| header(head, COHORT_HEADER).unwrap());
+    let different: std::collections::BTreeSet<&str> = cohorts.collect();
+    assert_eq!(different.len(), 10, "{different:?}");
+}
+
+#[tokio::test]
+async fn endless_retries_end_with_the_story_and_do_not_say_what_they_are() {
+    let begun = Instant::now();
+    let (heads, records) = heads(&adversary("1s", "kind='endless_retries'"), 500).await;
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert!(all_are(&records, &Answer::Failed(500)), "{records:?}");
+    // One each 10 ms for 900 ms, fewer on a busy machine.
+    assert!(records.iter().all(|one| one.attempts > 5), "{records:?}");
+    assert!(
+        heads
+            .iter()
+            .all(|head| header(head, ATTEMPT_HEADER).is_none())
+    );
+}
+
+#[tokio::test]
+async fn bulk_resets_are_streams_of_http2() {
+    let scenario = adversary("60s", "kind='bulk_reset'\nafter='5ms'");
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let first = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut preface = [0; 14];
+        stream.read_exact(&mut preface).await.unwrap();
+        (preface, listener, stream)
+    });
+    let records = play_at(&scenario, addr).await;
+    assert!(all_are(&records, &Answer::GaveUp), "{records:?}");
+    let (preface, ..) = timeout(BOUND, first).await.unwrap().unwrap();
+    assert_eq!(&preface, b"PRI * HTTP/2.0");
+}
+
+#[tokio::test]
+async fn requests_that_are_reset_leave_the_service() {
+    let scenario = adversary("60s", "kind='bulk_reset'\nafter='50ms'");
+    let upstream = Upstream::builder("main").script(|_| Some(Script::Hang));
+    let upstream = upstream.start().await.unwrap();
+    let records = play(&scenario, &upstream).await;
+    assert!(all_are(&records, &Answer::GaveUp), "{records:?}");
+    assert!(upstream.counts().received > 0);
+    until("the streams are gone", || upstream.counts().concurrent == 0).await;
+}
+
+#[tokio::test]
+async fn who_dawdles_holds_a_slot_for_as_long() {
+    let scenario = adversary("60s", "kind='slow_reader'\nafter='2s'");
+    let builder = Upstream::builder("main").behaviour(scenario.upstreams[0].behaviour.clone());
+    let upstream = builder.start().await.unwrap();
+    let begun = Instant::now();
+    let played = async {
+        let records = play(&scenario, &upstream).await;
+        (records, Instant::now())
+    };
+    // Long after the body would be over for whoever reads.
+    let held = until("ten slots are held", || {
+        begun.elapsed() > Duration::from_secs(1) && upstream.counts().in_service == 10
+    });
+    let ((records, ended), ()) = tokio::join!(played, held);
+    assert!(all_are(&records, &Answer::Ok), "{records:?}");
+    assert!(ended - begun >= Duration::from_secs(2));
+    until("the slots are free", || upstream.counts().in_service == 0).await;
 }

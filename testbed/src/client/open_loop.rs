@@ -18,13 +18,16 @@ use super::Caller;
 use super::attempt::Ask;
 use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::record::{Answer, Record};
-use tidegate_sim::scenario::Scenario;
+use tidegate_sim::scenario::{AdversaryKind, Scenario};
 
 /// Header that carries the criticality of a request.
 pub const CRITICALITY_HEADER: &str = "x-criticality";
 
 /// Header that carries the number of an attempt, from 1.
 pub const ATTEMPT_HEADER: &str = "x-envoy-attempt-count";
+
+/// Header in which a caller asks the proxy to wait no longer, in milliseconds.
+pub const TIMEOUT_HEADER: &str = "x-envoy-upstream-rq-timeout-ms";
 
 /// Header in which a client with a quota says which one it is, by its index in the scenario.
 pub const CLIENT_HEADER: &str = "x-client";
@@ -44,6 +47,9 @@ pub async fn replay(
     records: mpsc::UnboundedSender<Record>,
 ) {
     let caller = Caller::http1(target);
+    // All of them are streams of one connection.
+    let resets = Caller::http2(target);
+    let tells_cohorts = scenario.clients.iter().any(|one| one.cohort.is_some());
     let until = scenario.slo.until;
     let read_until = start + scenario.duration + READS_ON;
     let mut under_way = JoinSet::new();
@@ -56,16 +62,25 @@ pub async fn replay(
             sleep_until(due).await;
         }
         while under_way.try_join_next().is_some() {}
+        let number = u64::try_from(index).unwrap_or(u64::MAX);
+        let mut rng = StdRng::seed_from_u64(scenario.seed ^ number);
+        let own_cohort = tells_cohorts.then(|| format!("{:016x}", rng.random::<u64>()));
+        let caller = match client.adversary {
+            Some(AdversaryKind::BulkReset) => &resets,
+            _ => &caller,
+        };
         let request = Request {
             ask: Ask {
                 caller: caller.clone(),
                 client: client.clone(),
                 arrival: arrival.clone(),
                 until,
+                cohort: client.cohort.clone().or(own_cohort),
                 read_until,
+                end: start + scenario.duration,
             },
             due,
-            rng: StdRng::seed_from_u64(scenario.seed ^ u64::try_from(index).unwrap_or(u64::MAX)),
+            rng,
         };
         let records = records.clone();
         under_way.spawn(async move {
@@ -84,7 +99,9 @@ struct Request {
 
 impl Request {
     async fn run(mut self) -> Record {
-        let most = 1 + self.ask.client.retries.map_or(0, |retries| retries.max);
+        let retries = self.ask.client.retries.map_or(0, |retries| retries.max);
+        let most = retries.saturating_add(1);
+        let is_adversary = self.ask.client.adversary.is_some();
         let mut attempts = 0;
         let mut sheds = 0;
         let mut uploading = Duration::ZERO;
@@ -93,7 +110,9 @@ impl Request {
             let attempt = self.ask.attempt(attempts).await;
             sheds += u32::from(matches!(attempt.answer, Answer::Shed(_)));
             uploading += attempt.uploading;
-            if !attempt.makes_sense_again || attempts >= most {
+            // Who tries again without end does so until the end of the story.
+            let is_over = is_adversary && Instant::now() >= self.ask.end;
+            if !attempt.makes_sense_again || attempts >= most || is_over {
                 let latency = attempt.moment.saturating_duration_since(self.due);
                 return Record {
                     arrival: self.ask.arrival,

@@ -13,11 +13,14 @@ use super::counts::Outcome;
 use super::handler::{ResetConnection, Service, lock};
 use super::station::LineFull;
 use super::work::{Flow, Job};
-use crate::pace::Body;
-use tidegate_sim::profile::{Behaviour, Mode};
+use crate::pace::{self, Body};
+use tidegate_sim::profile::{Behaviour, Lie, Mode};
 
 /// gRPC status RESOURCE_EXHAUSTED.
 const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
+
+/// Size of one of many headers.
+const HEADER_BYTES: u32 = 8 << 10;
 
 /// An answer that needs no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,10 @@ enum Refusal {
         retry_after: Option<u32>,
         outcome: Outcome,
     },
+    /// Headers of so many bytes.
+    HugeHeaders(u32),
+    /// Headers, and then nothing.
+    Silence,
 }
 
 impl Service {
@@ -81,6 +88,9 @@ impl Service {
         if let Some(status) = behaviour.failing.get(head.uri.path()) {
             return Some(Refusal::Failure(*status));
         }
+        if let Some(lie) = behaviour.lies.get(head.uri.path()) {
+            return Some(Refusal::lie(*lie));
+        }
         let errors = behaviour.errors.filter(|errors| self.happens(errors.share));
         errors.map(|errors| Refusal::Failure(errors.status))
     }
@@ -112,6 +122,7 @@ impl Service {
             flow: behaviour.body_for(path).map(|body| Flow {
                 duration: body.duration.sample(&mut *rng),
                 holds_slot: body.holds_slot,
+                bytes: body.bytes,
             }),
             headers: behaviour.headers,
             abandoned: behaviour.abandoned,
@@ -127,9 +138,34 @@ impl Service {
 }
 
 impl Refusal {
+    const fn lie(lie: Lie) -> Self {
+        match lie {
+            Lie::RetryAfter { seconds } => Self::TooMany {
+                status: Lie::STATUS,
+                retry_after: Some(seconds),
+                outcome: Outcome::Failed,
+            },
+            Lie::Silence => Self::Silence,
+            Lie::HugeHeaders { bytes } => Self::HugeHeaders(bytes),
+        }
+    }
+
     fn response(self, is_grpc: bool) -> Response<Body> {
         match self {
             Self::Failure(status) => answer::failure(status, is_grpc),
+            Self::Silence => {
+                let (writer, body) = pace::body();
+                tokio::spawn(async move { writer.gone().await });
+                answer::with_body(body, is_grpc)
+            }
+            Self::HugeHeaders(bytes) => {
+                let mut response = answer::ok(is_grpc);
+                let value = "x".repeat(usize::try_from(HEADER_BYTES).unwrap_or_default());
+                for number in 0..bytes.div_ceil(HEADER_BYTES) {
+                    answer::set(response.headers_mut(), &format!("x-lie-{number}"), &value);
+                }
+                response
+            }
             Self::TooMany { .. } if is_grpc => answer::grpc_trailers_only(GRPC_RESOURCE_EXHAUSTED),
             Self::TooMany {
                 status,
@@ -147,7 +183,8 @@ impl Refusal {
 
     const fn outcome(self) -> Outcome {
         match self {
-            Self::Failure(_) => Outcome::Failed,
+            Self::Failure(_) | Self::HugeHeaders(_) => Outcome::Failed,
+            Self::Silence => Outcome::Served,
             Self::TooMany { outcome, .. } => outcome,
         }
     }

@@ -13,7 +13,7 @@ use crate::client::{Call, CallError, Caller, Reply};
 use crate::poll::{BOUND, until};
 use tidegate_sim::arrivals::Sending;
 use tidegate_sim::profile::{
-    Abandoned, Behaviour, Body, Change, Connections, Contention, Headers, Pauses, ServiceTime,
+    Abandoned, Behaviour, Body, Change, Connections, Contention, Headers, Lie, Pauses, ServiceTime,
 };
 use tidegate_sim::scenario::Scenario;
 
@@ -41,6 +41,7 @@ fn body(duration: ServiceTime, holds_slot: bool) -> Option<Body> {
     Some(Body {
         duration,
         holds_slot,
+        bytes: 0,
     })
 }
 
@@ -318,4 +319,47 @@ async fn the_work_begins_when_the_request_is_complete() {
     until("it is gone", || upstream.counts().concurrent == 0).await;
     let counts = upstream.counts();
     assert_eq!((counts.served, counts.in_service), (2, 0), "no work for it");
+}
+
+/// A service that lies to whoever asks for `/lie`.
+async fn liar(lie: Lie) -> Upstream {
+    start(|b| b.lies = [("/lie".to_owned(), lie)].into()).await
+}
+
+#[tokio::test]
+async fn a_liar_asks_for_a_year() {
+    let upstream = liar(Lie::default()).await;
+    let caller = Caller::http1(upstream.addr());
+    let reply = caller.get("/lie").await.unwrap();
+    assert_eq!(reply.status, 503);
+    assert_eq!(reply.header("retry-after"), Some("31536000"));
+    assert_eq!(caller.get("/").await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_liar_falls_silent_after_its_headers_and_holds_no_slot() {
+    let upstream = liar(Lie::Silence).await;
+    let caller = Caller::http1(upstream.addr());
+    let mut silent = caller.start(&Call::get("/lie")).await.unwrap();
+    assert_eq!(silent.status(), 200);
+    let others = async {
+        // Each has taken its time before the silent one says anything.
+        for _ in 0..20 {
+            assert_eq!(caller.get("/").await.unwrap().status, 200);
+        }
+    };
+    tokio::select! {
+        biased;
+        piece = silent.chunk() => panic!("{piece:?}"),
+        () = others => {}
+    }
+}
+
+#[tokio::test]
+async fn a_liar_sends_headers_without_measure() {
+    let upstream = liar(Lie::HugeHeaders { bytes: 96 << 10 }).await;
+    let caller = Caller::http1(upstream.addr());
+    let reply = caller.get("/lie").await.unwrap();
+    let bytes: usize = reply.headers.values().map(|value| value.len()).sum();
+    assert!(bytes >= 96 << 10, "{bytes}");
 }

@@ -36,7 +36,14 @@ pub(super) struct Job {
 pub(super) struct Flow {
     pub(super) duration: Duration,
     pub(super) holds_slot: bool,
+    /// Its size; 0: as little as shows.
+    pub(super) bytes: u32,
 }
+
+/// The most that is written at once, so that a reader who does not read holds the writer up.
+const MOST_AT_ONCE: u32 = 64 << 10;
+/// What is written; what is in it matters to nobody.
+static BYTES: [u8; MOST_AT_ONCE as usize] = [b'x'; MOST_AT_ONCE as usize];
 
 impl Job {
     /// Works and responds; none when the upstream is gone.
@@ -119,14 +126,22 @@ impl Flow {
     const NONE: Self = Self {
         duration: Duration::ZERO,
         holds_slot: false,
+        bytes: 0,
     };
 
     /// Writes the body until its end, or until the caller is gone.
     async fn write(self, writer: &Writer, clock: &Clock, is_grpc: bool) {
         let (begun, pace) = (Instant::now(), clock.pace());
         // gRPC: an empty message.
-        let piece: &'static [u8] = if is_grpc { &[0; 5] } else { b"data\n" };
-        for due in pace::pieces(self.duration) {
+        let piece: &'static [u8] = match MOST_AT_ONCE.min(self.bytes) {
+            _ if is_grpc => &[0; 5],
+            0 => b"data\n",
+            some => BYTES
+                .get(..usize::try_from(some).unwrap_or(0))
+                .unwrap_or(&BYTES),
+        };
+        let least = self.bytes.div_ceil(MOST_AT_ONCE);
+        for due in pace::at_least(least, self.duration) {
             let moment = pace.finish(begun, due);
             if !writer.wait_until(moment).await || !writer.send(Bytes::from_static(piece)).await {
                 return;

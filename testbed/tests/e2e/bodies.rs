@@ -47,6 +47,7 @@ async fn streams_are_in_flight_until_their_headers() {
         body: Some(Body {
             duration: ServiceTime::constant(Duration::from_secs(600)),
             holds_slot: false,
+            bytes: 0,
         }),
         ..Behaviour::default()
     });

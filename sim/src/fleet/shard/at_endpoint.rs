@@ -30,7 +30,7 @@ impl Shard<'_> {
             .service
             .receive(at_index(endpoint), at_index(key.place), "/")
         {
-            Reception::Swallow => {
+            Reception::Silence | Reception::Swallow => {
                 self.visits.remove(key);
             }
             Reception::Wait => {}

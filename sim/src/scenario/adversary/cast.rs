@@ -1,0 +1,184 @@
+//! What becomes of an adversary in a scenario: a client, and what its upstream does with its path.
+//!
+//! The defaults of each kind stand here.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Adversary, Cut, Kind, Spells};
+use crate::profile::{Body, Lie, ServiceTime};
+use crate::scenario::{
+    ClientProfile, LoadPoint, Quota, Retries, Scenario, Until, Upload, UpstreamProfile,
+};
+
+/// What a service grants a caller that asks for more, requests a second, and when it says to come back, s.
+const GRANTED_RPS: f64 = 20.0;
+const OVER_QUOTA_RETRY_AFTER: u32 = 3_600;
+/// An agent that filters know as a health checker's.
+const FORGED_AGENT: &str = "kube-probe/1.33";
+/// A cohort at the low end of the plain hash: the least of three million that were tried.
+const FORGED_COHORT: &str = "forged-2213234";
+const FLOOD_COHORT: &str = "flood";
+const FORGED_CRITICALITY: &str = "critical_plus";
+const CRASHING_PATH: &str = "/crash";
+const SLOW_PATH: &str = "/download";
+const LYING_PATH: &str = "/lie";
+/// Callers that stall, read slowly or wait for nothing do so for this long.
+const STALLED: Duration = Duration::from_secs(30);
+const SLOW_READ: Duration = Duration::from_secs(10);
+const SHORT_DEADLINE: Duration = Duration::from_millis(5);
+const RESET_AFTER: Duration = Duration::from_millis(1);
+const ENDLESS_BACKOFF: Duration = Duration::from_millis(10);
+/// The body that is read slowly: sent in this time to whoever reads, and more than sockets and proxies hold.
+const SLOW_BODY: Duration = Duration::from_millis(50);
+const SLOW_BODY_BYTES: u32 = 32 << 20;
+
+impl Scenario {
+    /// The same with a client in the place of each adversary; what is written in `adversaries` is gone.
+    #[must_use]
+    pub fn cast(mut self) -> Self {
+        for adversary in std::mem::take(&mut self.adversaries) {
+            let client = adversary.client(self.slo.until, self.duration);
+            let mut upstreams = self.upstreams.iter_mut();
+            if let Some(upstream) = upstreams.find(|one| one.name == adversary.upstream) {
+                adversary.prepare(upstream);
+            }
+            self.clients.push(client);
+        }
+        self
+    }
+}
+
+impl Adversary {
+    fn client(&self, until: Until, end: Duration) -> ClientProfile {
+        let mut client = ClientProfile {
+            upstream: self.upstream.clone(),
+            adversary: Some(self.kind),
+            ..ClientProfile::sending(self.load(end))
+        };
+        let after = |default: Duration| self.after.unwrap_or(default);
+        match self.kind {
+            Kind::OverQuota => {
+                client.quota = Some(Quota {
+                    rps: self.granted.unwrap_or(GRANTED_RPS),
+                    status: self.status.unwrap_or(429),
+                    retry_after: Some(self.retry_after.unwrap_or(OVER_QUOTA_RETRY_AFTER)),
+                });
+            }
+            Kind::CrashingPath => client.paths = only(self.path(CRASHING_PATH)),
+            Kind::ForgedAgent => client.agent = Some(text(self.agent.as_ref(), FORGED_AGENT)),
+            Kind::StalledUpload => {
+                client.deadline = after(STALLED);
+                client.upload = Some(Upload {
+                    duration: ServiceTime::constant(Duration::from_secs(1)),
+                    stalled: 1.0,
+                });
+            }
+            Kind::SlowReader => {
+                client.paths = only(self.path(SLOW_PATH));
+                client.dawdles = Some(after(SLOW_READ));
+                if until == Until::End {
+                    client.deadline = after(SLOW_READ);
+                }
+            }
+            Kind::BulkReset => client.deadline = after(RESET_AFTER),
+            Kind::ShortDeadline => match self.cut.unwrap_or_default() {
+                Cut::Cancel => client.deadline = after(SHORT_DEADLINE),
+                Cut::Header => client.timeout = Some(after(SHORT_DEADLINE)),
+            },
+            Kind::ForgedCriticality => {
+                let class = text(self.criticality.as_ref(), FORGED_CRITICALITY);
+                client.criticality = only(class);
+            }
+            Kind::ForgedCohort => client.cohort = Some(text(self.cohort.as_ref(), FORGED_COHORT)),
+            Kind::Flood => client.cohort = Some(text(self.cohort.as_ref(), FLOOD_COHORT)),
+            Kind::EndlessRetries => {
+                client.retries = Some(Retries {
+                    max: u32::MAX,
+                    backoff: self.backoff.unwrap_or(ENDLESS_BACKOFF),
+                    steady: true,
+                    stubborn: true,
+                    untold: true,
+                });
+            }
+            Kind::LyingUpstream => {
+                client.paths = only(self.path(LYING_PATH));
+                match (self.lie.unwrap_or_default(), until) {
+                    (Lie::Silence, Until::Headers) => {
+                        client.reads_for = Some(ServiceTime::constant(after(STALLED)));
+                    }
+                    (Lie::Silence, _) => client.deadline = after(STALLED),
+                    (Lie::RetryAfter { .. } | Lie::HugeHeaders { .. }, _) => {}
+                }
+            }
+        }
+        client
+    }
+
+    /// Changes what the upstream does with the adversary's path.
+    fn prepare(&self, upstream: &mut UpstreamProfile) {
+        let behaviour = &mut upstream.behaviour;
+        match self.kind {
+            Kind::CrashingPath => {
+                let status = self.status.unwrap_or(500);
+                behaviour.failing.insert(self.path(CRASHING_PATH), status);
+            }
+            Kind::SlowReader => {
+                let body = Body {
+                    duration: ServiceTime::constant(SLOW_BODY),
+                    holds_slot: true,
+                    bytes: SLOW_BODY_BYTES,
+                };
+                behaviour.bodies.insert(self.path(SLOW_PATH), body);
+            }
+            Kind::LyingUpstream => {
+                let lie = self.lie.unwrap_or_default();
+                behaviour.lies.insert(self.path(LYING_PATH), lie);
+            }
+            _ => {}
+        }
+    }
+
+    /// The path that it asks for, where its kind has one of its own.
+    pub(super) fn own_path(&self) -> Option<String> {
+        match self.kind {
+            Kind::CrashingPath => Some(self.path(CRASHING_PATH)),
+            Kind::SlowReader => Some(self.path(SLOW_PATH)),
+            Kind::LyingUpstream => Some(self.path(LYING_PATH)),
+            _ => None,
+        }
+    }
+
+    fn path(&self, default: &str) -> String {
+        text(self.path.as_ref(), default)
+    }
+
+    /// Its rate from `start` to `stop`, or in spells between them; `end` is that of the run.
+    fn load(&self, end: Duration) -> Vec<LoadPoint> {
+        let point = |at, x, rps| LoadPoint {
+            at,
+            x,
+            rps,
+            ramp: false,
+        };
+        let on = |at| point(at, self.x, self.rps);
+        let off = |at| point(at, None, Some(0.0));
+        let stop = self.stop.unwrap_or(end);
+        let Some(Spells { every, length }) = self.spells else {
+            let stop = self.stop.map(off);
+            return std::iter::once(on(self.start)).chain(stop).collect();
+        };
+        let begins = (0..).map(|number| self.start + every * number);
+        let begins = begins.take_while(|begin| *begin < stop);
+        let spell = |begin| [on(begin), off(stop.min(begin + length))];
+        begins.flat_map(spell).collect()
+    }
+}
+
+fn only(key: String) -> BTreeMap<String, f64> {
+    [(key, 1.0)].into()
+}
+
+fn text(given: Option<&String>, default: &str) -> String {
+    given.cloned().unwrap_or_else(|| default.to_owned())
+}
