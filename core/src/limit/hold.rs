@@ -48,6 +48,8 @@ const CREEP_UP: f64 = 1.1;
 /// A queue between these shares of the wait wanted is left as it is.
 const TOO_LITTLE: f64 = 0.5;
 const TOO_MUCH: f64 = 1.5;
+/// With so many times what the formula gives in flight, a step down is tried.
+const STRETCHED: f64 = 1.5;
 /// With less than this share of the limit in flight, it is met for moments only: requests come in packs.
 const APP_LIMITED: f64 = 0.6;
 /// The queue is over when in-flight stays below this share of the limit for so long.
@@ -264,7 +266,9 @@ impl Hold {
         }
         let wait = target.wait * self.share;
         let model = target.capacity * (target.latency + wait);
-        let is_long = target.delay > wait * TOO_MUCH;
+        // More in flight than the formula gives: latency is longer than believed, though the fast answers do not show it.
+        let is_stretched = point.in_flight > model * STRETCHED;
+        let is_long = target.delay > wait * TOO_MUCH || is_stretched;
         if is_long && self.limit > model && !is_blocked {
             let from = self.limit;
             self.phase = Phase::Cut(Step {
@@ -272,7 +276,7 @@ impl Hold {
                 before: point,
             });
             self.change((from * STEP_DOWN).max(model));
-        } else if target.delay < wait * TOO_LITTLE && refused {
+        } else if target.delay < wait * TOO_LITTLE && refused && !is_stretched {
             let creep = (self.limit * CREEP_UP).max(self.limit + 1.0);
             self.change(model.min(self.limit * STEP_UP).max(creep));
         }

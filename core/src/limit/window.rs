@@ -6,6 +6,9 @@ use crate::tally::Count;
 
 /// The queue delay that counts as one, as a fraction of the mean latency without a queue.
 const BUSY_DELAY: f64 = 0.25;
+/// The same of the mean latency, which counts too while requests are refused: answers that cost the upstream nothing,
+/// from a cache or another queue, are fast whatever the others wait. More than a mix of requests varies by.
+const BUSY_MEAN: f64 = 1.0;
 /// And at least this much, seconds: below it schedulers and networks make noise.
 const MIN_BUSY_DELAY: f64 = 0.001;
 /// Fewer requests than this above Little's law are no queue.
@@ -54,6 +57,13 @@ impl WindowStats {
             reason = "counts of one window stay far below 2^53"
         )]
         let refused = window.tally.refused_for_load() as f64;
+        let excess = if floor.is_known() {
+            window.mean_latency().unwrap_or_default() - floor.mean
+        } else {
+            0.0
+        };
+        let is_stretched = refused > 0.0 && excess > (floor.mean * BUSY_MEAN).max(MIN_BUSY_DELAY);
+        let is_queue = |delay| throughput * delay >= MIN_QUEUE;
         Some(Self {
             span: window.span.as_secs_f64(),
             throughput,
@@ -63,7 +73,7 @@ impl WindowStats {
             low,
             delay,
             cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
-            is_busy: is_delayed && throughput * delay >= MIN_QUEUE,
+            is_busy: is_delayed && is_queue(delay) || is_stretched && is_queue(excess),
             is_refusing: refused > 0.0,
             refused,
             refused_share: refused / window.count(Count::Arrivals).max(1.0),
