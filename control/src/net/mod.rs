@@ -1,7 +1,10 @@
 //! Sockets: who may come in, over what, and how a connection is served and ended.
 
+mod activity;
 mod expiry;
+mod followed;
 mod identity;
+mod peers;
 mod server;
 mod tls;
 
@@ -10,8 +13,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use expiry::Expiry;
-pub use identity::Allowed;
-pub use server::{Protocol, Server};
+pub use followed::{FollowError, Followed, Look};
+pub use identity::Names;
+pub use peers::{Peers, Share};
+pub(crate) use server::Turned;
+pub use server::{PATIENCE, Protocol, Server};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Who is at the other end of a connection.
