@@ -5,6 +5,7 @@ mod expiry;
 mod followed;
 mod identity;
 mod peers;
+mod port;
 mod server;
 mod tls;
 
@@ -16,8 +17,9 @@ pub use expiry::Expiry;
 pub use followed::{FollowError, Followed, Look};
 pub use identity::Names;
 pub use peers::{Peers, Share};
-pub(crate) use server::Turned;
-pub use server::{PATIENCE, Protocol, Server};
+pub use port::Protocol;
+pub(crate) use port::Turned;
+pub use server::{PATIENCE, Server};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Who is at the other end of a connection.

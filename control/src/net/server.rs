@@ -26,7 +26,7 @@ use tracing::{debug, warn};
 
 use super::activity::{Activity, Sent, UnderWay};
 use super::identity::identities;
-use super::{Followed, Names, Peer, Peers, Tls};
+use super::{Followed, Names, Peer, Peers, Protocol, Tls, Turned};
 use crate::metrics::Metrics;
 
 /// A client that has not finished its handshake by then, or has no request under way for so long, is not coming.
@@ -50,48 +50,6 @@ const WINDOW_BYTES: u32 = 64 << 10;
 
 /// Pause after an accept that failed, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// What is spoken on a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/2 only, as gRPC needs it.
-    Grpc,
-    /// HTTP/1.1 and HTTP/2.
-    Http,
-}
-
-impl Protocol {
-    /// As TLS names them.
-    #[must_use]
-    pub const fn names(self) -> &'static [&'static [u8]] {
-        match self {
-            Self::Grpc => &[b"h2"],
-            Self::Http => &[b"h2", b"http/1.1"],
-        }
-    }
-}
-
-/// A connection that is not served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turned {
-    /// Its peer has as many as it may.
-    Crowded,
-    /// Nothing was under way on it for too long.
-    Silent,
-    /// Its client is not on the list, or no longer.
-    Unlisted,
-}
-
-impl Turned {
-    /// As in metrics.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Crowded => "crowded",
-            Self::Silent => "silent",
-            Self::Unlisted => "unlisted",
-        }
-    }
-}
 
 /// What serves a port.
 #[derive(Debug, Clone)]

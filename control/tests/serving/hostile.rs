@@ -93,18 +93,18 @@ async fn silent_sockets_keep_nobody_out_at_any_port() {
     })
     .await;
     let settings = &stage.settings;
-    for (name, port, saying) in [
-        ("xds", settings.xds, &b""[..]),
-        ("xds", settings.xds, PREFACE),
-        ("xds", settings.xds, &PREFACE[..10]),
-        ("http", settings.http, b""),
-        ("http", settings.http, PREFACE),
-        ("health", settings.health, b""),
+    // More than there are places for proxies, and for health checks.
+    for (name, port, count, saying) in [
+        ("xds", settings.xds, 12, &b""[..]),
+        ("xds", settings.xds, 12, PREFACE),
+        ("xds", settings.xds, 12, &PREFACE[..10]),
+        ("http", settings.http, 70, b""),
+        ("http", settings.http, 70, PREFACE),
+        ("health", settings.health, 70, b""),
     ] {
         let before = turned_away(&stage, name, "silent").await;
-        // More than there are places for proxies and health checks.
         let mut silent = Vec::new();
-        for number in 0..70 {
+        for number in 0..count {
             let mut socket = from([127, 0, 1, number], port).await;
             socket.write_all(saying).await.unwrap();
             silent.push(socket);
@@ -115,7 +115,7 @@ async fn silent_sockets_keep_nobody_out_at_any_port() {
         for socket in &mut silent {
             ended(socket).await;
         }
-        assert!(turned_away(&stage, name, "silent").await >= before + 70);
+        assert!(turned_away(&stage, name, "silent").await >= before + usize::from(count));
     }
 }
 
