@@ -96,12 +96,13 @@ impl Service {
         let health_addr = addr(&health_listener)?;
         let metrics = Arc::new(Metrics::default());
         let guards = Guards::load(&settings.files)?;
-        let followed = (guards.clone(), Arc::clone(&metrics));
-        tasks.spawn(
-            followed
-                .0
-                .follow(settings.rescan, followed.1, closing.clone()),
-        );
+        // So that their series are there from the first scrape on.
+        guards.look(&metrics);
+        let following =
+            guards
+                .clone()
+                .follow(settings.rescan, Arc::clone(&metrics), closing.clone());
+        tasks.spawn(following);
         let fleet = Fleet::new(settings.plugin.clone(), Arc::clone(&metrics));
         let catalogue = catalogue(&settings, &fleet, &metrics)?;
         if let Some(path) = &settings.policies {

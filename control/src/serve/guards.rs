@@ -59,7 +59,7 @@ impl Guards {
         })
     }
 
-    /// Reads the files again, on and on, and says how that went and when certificates expire.
+    /// Looks at the files on and on.
     pub(super) async fn follow(
         self,
         every: Duration,
@@ -72,17 +72,21 @@ impl Guards {
                 () = closing.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            let one = self.clone();
+            let (one, metrics) = (self.clone(), Arc::clone(&metrics));
             // A panic there is none of ours to pass on: the next look comes.
-            let looks = tokio::task::spawn_blocking(move || one.reload()).await;
-            for (file, look) in looks.unwrap_or_default() {
-                metrics.reloaded(file, look);
-            }
-            if let Some(tls) = &self.tls {
-                let expiry = tls.expiry();
-                metrics.certificate("served", expiry.served);
-                metrics.certificate("authority", expiry.authorities);
-            }
+            let _ = tokio::task::spawn_blocking(move || one.look(&metrics)).await;
+        }
+    }
+
+    /// Reads the files once more, and says how that went and when certificates expire. Blocks while it reads.
+    pub(super) fn look(&self, metrics: &Metrics) {
+        for (file, look) in self.reload() {
+            metrics.reloaded(file, look);
+        }
+        if let Some(tls) = &self.tls {
+            let expiry = tls.expiry();
+            metrics.certificate("served", expiry.served);
+            metrics.certificate("authority", expiry.authorities);
         }
     }
 
