@@ -38,10 +38,13 @@ async fn ended(socket: &mut TcpStream) -> Vec<u8> {
 
 /// That everything is as it should be for those who mean well.
 async fn is_well(stage: &Stage) {
-    let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
-    sound.pushed().await;
-    assert_eq!(stage.call(Call::get("/v1/policies")).await.status, 200);
-    assert_eq!(stage.health("/readyz").await, 200);
+    let served = timeout(BOUND, async {
+        let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
+        sound.pushed().await;
+        assert_eq!(stage.call(Call::get("/v1/policies")).await.status, 200);
+        assert_eq!(stage.health("/readyz").await, 200);
+    });
+    assert!(served.await.is_ok(), "somebody is kept out");
 }
 
 /// The number of connections that a port has turned away for a reason.
