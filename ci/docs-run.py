@@ -28,7 +28,7 @@ BLOCK = re.compile(r"<!-- (file|run|start)(?:: (\S+))? -->\n```[a-z]*\n(.*?)^```
 PORT = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|(?<=port_value: )\d{4,5}")
 MODULE = "/etc/envoy/tidegate.wasm"
 # Listeners that a command has without saying so, and the option that moves them.
-DEFAULTS = {"18000": "TIDEGATE_XDS_LISTEN", "18080": "TIDEGATE_HTTP_LISTEN"}
+DEFAULTS = {"18000": "TIDEGATE_XDS_LISTEN", "18080": "TIDEGATE_HTTP_LISTEN", "18081": "TIDEGATE_HEALTH_LISTEN"}
 # Bounds a machine that is very busy.
 PATIENCE_SECONDS = 60
 

@@ -77,7 +77,8 @@ charts() {
         template "$chart" "$values" >"$work/chart-$name.yaml"
     done
     # What the chart's schema is for: a wrong value must not pass.
-    for values in 'scope: everywhere' 'replica: 3' 'xds: {enabled: true}' 'module: {sha256: ""}' 'leaseDuration: soon'; do
+    for values in 'scope: everywhere' 'replica: 3' 'xds: {enabled: true}' 'module: {sha256: ""}' 'leaseDuration: soon' \
+        'module: {url: "http://user@example.com/tidegate.wasm", sha256: ""}' 'module: {url: "oci://example.com/it'\''s"}'; do
         echo "$values" >"$work/wrong.yaml"
         ! template "$chart" "$chart/ci/cluster-values.yaml" "$work/wrong.yaml" >/dev/null 2>&1 ||
             fail "the chart takes a wrong value: $values"

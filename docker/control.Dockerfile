@@ -18,6 +18,6 @@ LABEL org.opencontainers.image.title="tidegate" \
 COPY --from=build /tidegate/target/release/tidegate /usr/bin/tidegate
 # By number, so that Kubernetes can tell that it is not root.
 USER 65532:65532
-EXPOSE 18000 18080
+EXPOSE 18000 18080 18081
 ENTRYPOINT ["/usr/bin/tidegate"]
 CMD ["--help"]

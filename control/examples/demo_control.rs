@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tidegate_control::net::Allowed;
-use tidegate_control::serve::{Service, Settings};
+use tidegate_control::net::PATIENCE;
+use tidegate_control::serve::{Files, Service, Settings};
 use tidegate_control::xds::{Module, OnCrash, Plugin as Surroundings};
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Cluster, Discovery, Envoy, Plugin, release_module};
@@ -95,11 +95,12 @@ fn settings(policies: &Path) -> Settings {
         rescan: Duration::from_secs(5),
         xds: any,
         http: any,
-        tls: None,
-        allowed: Allowed::default(),
+        health: any,
+        files: Files::default(),
         allow_plaintext: false,
-        token: None,
         max_proxies: 10,
+        max_per_peer: 10,
+        patience: PATIENCE,
         grace: Duration::from_secs(5),
         plugin: Surroundings {
             names: vec!["tidegate".to_owned()],

@@ -1,4 +1,7 @@
-//! The service: sources, fleet, and the two ports, put together.
+//! The service: sources, fleet, and the ports, put together.
+
+mod guards;
+mod settings;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,44 +16,20 @@ use tracing::{info, warn};
 use crate::fleet::Fleet;
 use crate::kube::{self, Health, KubeError, Surroundings};
 use crate::metrics::Metrics;
-use crate::net::{Allowed, Protocol, Server, Tls, TlsError, TlsFiles};
-use crate::rest::{self, Access, Desk, Token};
+use crate::net::{FollowError, Peers, Protocol, Server, TlsError};
+use crate::rest::{self, Access, Desk, HealthState, Listings};
 use crate::source::{Catalogue, Directory, Store, watch};
-use crate::xds::{self, Plugin};
+use crate::xds;
 
-/// HTTP connections at once: people, scrapers, health checks.
+pub use guards::Files;
+use guards::Guards;
+pub use settings::Settings;
+
+/// HTTP connections at once: people and scrapers.
 const MAX_HTTP_CONNECTIONS: usize = 1_024;
 
-/// What the service is to do.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Directory of policy files, watched.
-    pub policies: Option<PathBuf>,
-    /// Directory in which policies are stored that come by REST; `None`: none are taken.
-    pub state: Option<PathBuf>,
-    /// The cluster whose policies are followed and reconciled.
-    pub kubernetes: Option<kube::Settings>,
-    /// Longest time until a change of policy files is noticed without being told, and of certificates.
-    pub rescan: Duration,
-    /// Where proxies connect.
-    pub xds: SocketAddr,
-    /// Where REST, metrics and the page are.
-    pub http: SocketAddr,
-    /// Certificates; `None`: plaintext, and then only on loopback unless [`Settings::allow_plaintext`].
-    pub tls: Option<TlsFiles>,
-    /// Clients that may come in, by the names in their certificates.
-    pub allowed: Allowed,
-    /// Plaintext on every address.
-    pub allow_plaintext: bool,
-    /// Bearer token for writing.
-    pub token: Option<Token>,
-    /// Most connections of proxies at once.
-    pub max_proxies: usize,
-    /// How long connections may take to end.
-    pub grace: Duration,
-    /// What surrounds the configuration at the proxies.
-    pub plugin: Plugin,
-}
+/// Connections for health checks at once: kubelets and load balancers, which ask and go.
+const MAX_HEALTH_CONNECTIONS: usize = 64;
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +59,9 @@ pub enum ServeError {
     /// Certificates cannot be used.
     #[error("certificates: {0}")]
     Tls(#[from] TlsError),
+    /// A list or the token cannot be used.
+    #[error(transparent)]
+    File(#[from] FollowError),
 }
 
 /// A running service.
@@ -87,6 +69,7 @@ pub enum ServeError {
 pub struct Service {
     xds: SocketAddr,
     http: SocketAddr,
+    health: SocketAddr,
     grace: Duration,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -99,7 +82,8 @@ impl Service {
     /// When something that it cannot do without is not to be had.
     pub async fn start(settings: Settings) -> Result<Self, ServeError> {
         for addr in [settings.xds, settings.http] {
-            if settings.tls.is_none() && !settings.allow_plaintext && !addr.ip().is_loopback() {
+            if settings.files.tls.is_none() && !settings.allow_plaintext && !addr.ip().is_loopback()
+            {
                 return Err(ServeError::Plaintext(addr));
             }
         }
@@ -107,8 +91,18 @@ impl Service {
         let tasks = TaskTracker::new();
         let xds_listener = listen(settings.xds).await?;
         let http_listener = listen(settings.http).await?;
+        let health_listener = listen(settings.health).await?;
         let (xds_addr, http_addr) = (addr(&xds_listener)?, addr(&http_listener)?);
+        let health_addr = addr(&health_listener)?;
         let metrics = Arc::new(Metrics::default());
+        let guards = Guards::load(&settings.files)?;
+        // So that their series are there from the first scrape on.
+        guards.look(&metrics);
+        let following =
+            guards
+                .clone()
+                .follow(settings.rescan, Arc::clone(&metrics), closing.clone());
+        tasks.spawn(following);
         let fleet = Fleet::new(settings.plugin.clone(), Arc::clone(&metrics));
         let catalogue = catalogue(&settings, &fleet, &metrics)?;
         if let Some(path) = &settings.policies {
@@ -124,30 +118,53 @@ impl Service {
         let health = cluster(settings.kubernetes.as_ref(), &around).await?;
         let desk = Desk {
             catalogue,
-            cluster: health.clone(),
             fleet: fleet.clone(),
             metrics: Arc::clone(&metrics),
             access: Arc::new(Access {
-                token: settings.token.clone(),
-                takes_certificates: takes_certificates(&settings),
+                token: guards.token,
+                writers: guards.writers,
             }),
+            closing: closing.clone(),
+            listings: Listings::default(),
+            watchers: Desk::watchers(),
+        };
+        let state = HealthState {
+            cluster: health.clone(),
             closing: closing.clone(),
         };
         let common = Server {
-            router: xds::routes(fleet, closing.clone(), tasks.clone()),
+            name: "xds",
+            router: xds::routes(xds::Context {
+                fleet,
+                peers: Peers::new(settings.max_per_peer),
+                patience: settings.patience,
+                closing: closing.clone(),
+                tasks: tasks.clone(),
+            }),
             protocol: Protocol::Grpc,
-            tls: tls(&settings, &["h2"], &metrics, (&tasks, &closing))?,
-            allowed: settings.allowed.clone(),
+            tls: guards.tls,
+            clients: guards.clients,
             max_connections: settings.max_proxies,
+            max_per_peer: settings.max_per_peer,
+            patience: settings.patience,
+            metrics,
             closing: closing.clone(),
             tasks: tasks.clone(),
         };
         let http = Server {
+            name: "http",
             router: rest::routes(desk),
             protocol: Protocol::Http,
-            tls: tls(&settings, &["h2", "http/1.1"], &metrics, (&tasks, &closing))?,
             max_connections: MAX_HTTP_CONNECTIONS,
             ..common.clone()
+        };
+        let checks = Server {
+            name: "health",
+            router: rest::health_routes(state),
+            tls: None,
+            clients: None,
+            max_connections: MAX_HEALTH_CONNECTIONS,
+            ..http.clone()
         };
         tasks.spawn(async move {
             // Before all policies are known, a proxy would be told that none is for it.
@@ -161,10 +178,12 @@ impl Service {
             common.run(xds_listener).await;
         });
         tasks.spawn(http.run(http_listener));
-        info!(xds = %xds_addr, http = %http_addr, tls = settings.tls.is_some(), "serving");
+        tasks.spawn(checks.run(health_listener));
+        info!(xds = %xds_addr, http = %http_addr, health = %health_addr, tls = settings.files.tls.is_some(), "serving");
         Ok(Self {
             xds: xds_addr,
             http: http_addr,
+            health: health_addr,
             grace: settings.grace,
             closing,
             tasks,
@@ -181,6 +200,12 @@ impl Service {
     #[must_use]
     pub const fn http(&self) -> SocketAddr {
         self.http
+    }
+
+    /// Where health checks are.
+    #[must_use]
+    pub const fn health(&self) -> SocketAddr {
+        self.health
     }
 
     /// Ends streams and connections, and waits for them as long as the settings say. Proxies go on with what
@@ -210,11 +235,6 @@ async fn cluster(
     };
     let client = kube::client(&settings.access).await?;
     kube::start(&client, settings.clone(), around).map(Some)
-}
-
-fn takes_certificates(settings: &Settings) -> bool {
-    let authorities = settings.tls.as_ref().map(|tls| &tls.client_authorities);
-    authorities.is_some_and(Option::is_some)
 }
 
 async fn listen(addr: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -248,41 +268,4 @@ fn catalogue(
         fleet.clone(),
         Arc::clone(metrics),
     ))
-}
-
-fn tls(
-    settings: &Settings,
-    protocols: &[&str],
-    metrics: &Arc<Metrics>,
-    (tasks, closing): (&TaskTracker, &CancellationToken),
-) -> Result<Option<Tls>, ServeError> {
-    let Some(files) = settings.tls.clone() else {
-        return Ok(None);
-    };
-    let tls = Tls::load(files, protocols)?;
-    let metrics = Arc::clone(metrics);
-    tasks.spawn(follow(
-        tls.clone(),
-        settings.rescan,
-        metrics,
-        closing.clone(),
-    ));
-    Ok(Some(tls))
-}
-
-/// Reads the certificates again, on and on, and says when they expire.
-async fn follow(tls: Tls, every: Duration, metrics: Arc<Metrics>, closing: CancellationToken) {
-    let mut ticks = tokio::time::interval(every);
-    loop {
-        tokio::select! {
-            () = closing.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        let one = tls.clone();
-        // A panic there is none of ours to pass on: the next look comes.
-        let _ = tokio::task::spawn_blocking(move || one.reload()).await;
-        let expiry = tls.expiry();
-        metrics.certificate("served", expiry.served);
-        metrics.certificate("authority", expiry.authorities);
-    }
 }

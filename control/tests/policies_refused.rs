@@ -284,8 +284,13 @@ fn a_few_lines_cannot_unfold_into_gigabytes() {
     let found = problems(&text);
 
     assert!(
-        found[0].contains("more than 200000 keys and values"),
+        found[0].contains("copy more than 1048576 bytes"),
         "{found:?}"
+    );
+    let many = problems(&format!("[{}]", "1, ".repeat(200_000)));
+    assert!(
+        many[0].contains("more than 200000 keys and values"),
+        "{many:?}"
     );
     let deep = problems(&format!("{}{}", "[".repeat(200), "]".repeat(200)));
     assert!(deep[0].contains("nested deeper than 128"), "{deep:?}");
@@ -337,4 +342,44 @@ fn a_list_as_kubectl_prints_it_counts_as_its_entries() {
             "p.yaml:16:37: other: spec.slo.latency.target: found \"soon\", expected a duration from 1ms to 10m such as \"250ms\""
         ]
     );
+}
+
+#[test]
+fn one_long_text_that_is_named_often_does_not_unfold_into_gigabytes() {
+    // Half a megabyte, and 10,000 times its alias: 5 GB, from a text that REST would take.
+    let aliases = vec!["*a"; 10_000].join(", ");
+    let bomb = format!("a: &a {}\nb: [{aliases}]\n", "x".repeat(500_000));
+    // The same in small portions, each a document of its own.
+    let portion = format!(
+        "a: &a {}\nb: [{}]\n",
+        "x".repeat(1_000),
+        vec!["*a"; 500].join(", ")
+    );
+    let portions = vec![portion; 100].join("---\n");
+    for text in [bomb, portions] {
+        let (found, malformed) = tidegate_control::document::documents(text.as_bytes());
+
+        let reason = malformed.unwrap().reason;
+        assert!(reason.contains("copy more than"), "{reason}");
+        assert!(found.len() < 5, "{} documents", found.len());
+    }
+}
+
+#[test]
+fn an_objective_that_policies_share_by_an_alias_is_read() {
+    let item = |alias: &str, index: usize| {
+        format!(
+            "- apiVersion: tidegate.dev/v1alpha1\n  kind: BreakerPolicy\n  metadata: {{name: p{index}}}\n  spec: {{proxies: [{{id: p{index}}}], slo: {alias}}}\n"
+        )
+    };
+    let slo = "&slo {latency: {quantile: 0.99, target: 300ms}}";
+    let mut text = format!("kind: List\nitems:\n{}", item(slo, 0));
+    for index in 1..500 {
+        text.push_str(&item("*slo", index));
+    }
+
+    let gathered = gather([("list", text.as_bytes())]);
+
+    assert_eq!(gathered.problems, []);
+    assert_eq!(gathered.policies.len(), 500);
 }

@@ -30,6 +30,7 @@ pub struct Replica {
     /// The process itself.
     pub process: Process,
     http: SocketAddr,
+    health: SocketAddr,
 }
 
 impl Replica {
@@ -41,9 +42,9 @@ impl Replica {
         }
     }
 
-    /// The status of the answer to `GET path`, 0 when there is none.
+    /// The status of the answer to a health check (`/healthz`, `/readyz`), 0 when there is none.
     pub async fn status(&self, path: &str) -> u16 {
-        let reply = Caller::http1(self.http).get(path).await;
+        let reply = Caller::http1(self.health).get(path).await;
         reply.map_or(0, |reply| reply.status)
     }
 
@@ -98,6 +99,8 @@ impl ReplicaBuilder {
             any,
             "--http-listen",
             any,
+            "--health-listen",
+            any,
         ]);
         command
             .arg("--kubeconfig")
@@ -113,20 +116,25 @@ impl ReplicaBuilder {
         command.args(&self.options).env_remove("KUBECONFIG");
         let mut process = Process::start(&name, command, cluster.folder())?;
         let log = cluster.folder().join(format!("{name}.log"));
-        let mut http = None;
+        let mut ports = None;
         process
             .ready(BOUND, async || {
-                http = serving(&log);
-                http.is_some()
+                ports = serving(&log);
+                ports.is_some()
             })
             .await?;
-        let http = http.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
-        Ok(Replica { process, http })
+        let none = ([127, 0, 0, 1], 0).into();
+        let (http, health) = ports.unwrap_or((none, none));
+        Ok(Replica {
+            process,
+            http,
+            health,
+        })
     }
 }
 
-/// Where the service says in its log that it serves REST.
-fn serving(log: &Path) -> Option<SocketAddr> {
+/// Where the service says in its log that it serves REST, and health checks.
+fn serving(log: &Path) -> Option<(SocketAddr, SocketAddr)> {
     let text = std::fs::read_to_string(log).ok()?;
     let mut lines = text
         .lines()
@@ -135,5 +143,6 @@ fn serving(log: &Path) -> Option<SocketAddr> {
         line.get("message")
             .is_some_and(|message| message == "serving")
     })?;
-    line.get("http")?.as_str()?.parse().ok()
+    let port = |key: &str| line.get(key)?.as_str()?.parse().ok();
+    Some((port("http")?, port("health")?))
 }

@@ -63,7 +63,7 @@ struct Service {
 }
 
 impl Service {
-    fn start(policies: &Path) -> Self {
+    fn start(policies: &Path, streams: usize) -> Self {
         let mut program = std::env::current_exe().unwrap();
         program.pop();
         program.set_file_name("tidegate");
@@ -76,7 +76,11 @@ impl Service {
                 "127.0.0.1:0",
                 "--http-listen",
                 "127.0.0.1:0",
+                "--health-listen",
+                "127.0.0.1:0",
             ])
+            // All of them come from one address.
+            .args(["--max-per-peer", &streams.to_string()])
             .args(["--log", "warn,tidegate_control::serve=info"])
             .stderr(Stdio::piped())
             .spawn()
@@ -216,7 +220,7 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 100);
-    let service = Service::start(folder.path());
+    let service = Service::start(folder.path(), arguments.streams);
     let (got, mut gets) = mpsc::unbounded_channel();
     let empty = service.resident_bytes();
     for number in 0..IDLE_STREAMS {

@@ -1,7 +1,8 @@
 //! Builds the tree of one document from the events of the parser.
 //!
-//! Edges: the depth and the number of values are bounded, an alias counting as
-//! all that it stands for, so that a few lines cannot unfold into gigabytes.
+//! Edges: the depth and the number of values of a document are bounded, an alias counting as all that it stands
+//! for; and what anchors and aliases copy is bounded in bytes for all documents of a text together, so that a few
+//! lines cannot unfold into gigabytes. Without them a tree is as large as its text, which is bounded where it is read.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +17,44 @@ use super::yaml::{Document, Malformed};
 /// memory that one takes.
 const MAX_VALUES: usize = 200_000;
 
+/// Most bytes that the anchors and aliases of a text may copy: a thousand policies that share an objective.
+const MAX_COPIED_BYTES: usize = 1 << 20;
+
+/// What a value takes beside its text, in bytes: a node, its mark, and their places in lists.
+const VALUE_BYTES: usize = 128;
+
 /// Deepest nesting taken, as in core's reader of JSON.
 const MAX_DEPTH: usize = 128;
 
-/// A value with its places and how many values it consists of.
+/// A value with its places and its size.
 #[derive(Clone, Debug)]
 struct Built {
     node: Node,
     mark: Mark,
+    size: Size,
+}
+
+/// How large a value is, all that it holds included.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// Keys apart.
     values: usize,
+    /// The memory that a copy takes, keys included.
+    bytes: usize,
+}
+
+impl Size {
+    const fn of_text(text: usize) -> Self {
+        Self {
+            values: 1,
+            bytes: VALUE_BYTES.saturating_add(text),
+        }
+    }
+
+    const fn add(&mut self, other: Self) {
+        self.values = self.values.saturating_add(other.values);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
 }
 
 /// A collection that has not ended.
@@ -32,7 +62,7 @@ struct Built {
 struct Open {
     place: Place,
     anchor: usize,
-    values: usize,
+    size: Size,
     kind: OpenKind,
 }
 
@@ -54,12 +84,18 @@ pub(super) struct Builder {
     anchors: BTreeMap<usize, Built>,
     /// Values of the document so far.
     values: usize,
+    /// Bytes that the text's anchors and aliases have copied so far.
+    copied_bytes: usize,
 }
 
 impl Builder {
     /// The document that just ended; `None` if it was empty.
     pub(super) fn finish(&mut self) -> Option<Document> {
-        let built = std::mem::take(self).root?;
+        let next = Self {
+            copied_bytes: self.copied_bytes,
+            ..Self::default()
+        };
+        let built = std::mem::replace(self, next).root?;
         (built.node != Node::Null).then_some(Document {
             root: built.node,
             marks: built.mark,
@@ -82,6 +118,7 @@ impl Builder {
             | Event::SequenceStart(_, Some(_))
             | Event::MappingStart(_, Some(_)) => return refuse("tags are not taken"),
             Event::Scalar(text, style, anchor, None) => {
+                let size = Size::of_text(text.len());
                 let node = match style {
                     ScalarStyle::Plain if !self.wants_key() => plain(&text),
                     _ => Node::Text(text.into_owned()),
@@ -91,14 +128,7 @@ impl Builder {
                     children: Children::None,
                 };
                 self.count(1, place)?;
-                self.add(
-                    Built {
-                        node,
-                        mark,
-                        values: 1,
-                    },
-                    anchor,
-                )?;
+                self.add(Built { node, mark, size }, anchor)?;
             }
             Event::SequenceStart(anchor, None) => {
                 self.begin(place, anchor, OpenKind::List(Vec::new(), Vec::new()))?;
@@ -113,10 +143,13 @@ impl Builder {
             }
             Event::SequenceEnd | Event::MappingEnd => self.end()?,
             Event::Alias(anchor) => {
-                let values = self.anchors.get(&anchor).map_or(0, |built| built.values);
-                self.count(values, place)?;
-                let Some(mut built) = self.anchors.get(&anchor).cloned() else {
+                let Some(size) = self.anchors.get(&anchor).map(|built| built.size) else {
                     return refuse("an alias of what has not ended");
+                };
+                self.count(size.values, place)?;
+                self.copy(size, place)?;
+                let Some(mut built) = self.anchors.get(&anchor).cloned() else {
+                    return refuse("an alias of what is not there");
                 };
                 built.mark.place = place;
                 self.add(built, 0)?;
@@ -130,6 +163,17 @@ impl Builder {
         self.values = self.values.saturating_add(values);
         if self.values > MAX_VALUES {
             let reason = format!("more than {MAX_VALUES} keys and values in a document");
+            return Err(Malformed { place, reason });
+        }
+        Ok(())
+    }
+
+    /// Counts a copy before it is made.
+    fn copy(&mut self, size: Size, place: Place) -> Result<(), Malformed> {
+        self.copied_bytes = self.copied_bytes.saturating_add(size.bytes);
+        if self.copied_bytes > MAX_COPIED_BYTES {
+            let reason =
+                format!("anchors and aliases that copy more than {MAX_COPIED_BYTES} bytes");
             return Err(Malformed { place, reason });
         }
         Ok(())
@@ -158,7 +202,7 @@ impl Builder {
         self.open.push(Open {
             place,
             anchor,
-            values: 1,
+            size: Size::of_text(0),
             kind,
         });
         Ok(())
@@ -182,7 +226,7 @@ impl Builder {
             Built {
                 node,
                 mark,
-                values: open.values,
+                size: open.size,
             },
             open.anchor,
         )
@@ -192,14 +236,15 @@ impl Builder {
     fn add(&mut self, built: Built, anchor: usize) -> Result<(), Malformed> {
         let place = built.mark.place;
         if anchor != 0 {
-            self.count(built.values, place)?;
+            self.count(built.size.values, place)?;
+            self.copy(built.size, place)?;
             self.anchors.insert(anchor, built.clone());
         }
         let Some(open) = self.open.last_mut() else {
             self.root = Some(built);
             return Ok(());
         };
-        open.values = open.values.saturating_add(built.values);
+        open.size.add(built.size);
         match &mut open.kind {
             OpenKind::List(nodes, marks) => {
                 nodes.push(built.node);

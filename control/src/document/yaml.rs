@@ -4,8 +4,8 @@
 //! the API server takes neither. What comes before a syntax error is kept, so
 //! that one broken document does not hide the errors of those before it.
 //!
-//! Edges: the size of a text is bounded here, depth and number of values of a
-//! document where it is built.
+//! Edges: the size of a text is bounded here; depth and number of values of a
+//! document, and what aliases copy, where it is built.
 
 use saphyr_parser::{Event, Parser, ScanError};
 use tidegate_core::config::Node;

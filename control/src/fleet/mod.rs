@@ -8,19 +8,22 @@
 //! is not known to be dead), so that records are kept by stream. A refusal outlives the stream: it is
 //! remembered by the proxy's id, for a bounded number of proxies.
 
+mod metadata;
 mod record;
 mod seat;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::info_span;
 
+use metadata::{LeftOut, Named};
 pub use record::{ProxyRecord, Refused, ResourceRecord};
-pub use seat::{Api, Arrival, Assignment, Seat};
+pub use seat::{Api, Arrival, Assignment, Change, Seat};
 
 use crate::metrics::Metrics;
 use crate::policy::{Policies, PolicyName};
@@ -46,6 +49,7 @@ pub struct Fleet {
 struct Inner {
     plugin: Plugin,
     renderer: Renderer<StreamId>,
+    named: Named,
     // Encoded once for each configuration, shared by all proxies that run it.
     encoded: BTreeMap<ConfigVersion, Arc<Desired>>,
     streams: BTreeMap<StreamId, Stream>,
@@ -56,6 +60,8 @@ struct Inner {
 #[derive(Debug)]
 struct Stream {
     record: ProxyRecord,
+    left_out: LeftOut,
+    outdated: CancellationToken,
     assignment: watch::Sender<Assignment>,
 }
 
@@ -66,6 +72,7 @@ impl Fleet {
         let inner = Inner {
             plugin,
             renderer: Renderer::default(),
+            named: Named::default(),
             encoded: BTreeMap::new(),
             streams: BTreeMap::new(),
             refusals: BTreeMap::new(),
@@ -84,6 +91,9 @@ impl Fleet {
         let span = info_span!(target: TARGET, "render", policies = policies.len(), touched = Empty);
         let _entered = span.enter();
         let mut inner = self.lock();
+        let named = Named::by(policies);
+        let missed = named.beyond(&inner.named);
+        inner.named = named;
         let changes = inner.renderer.replace(policies);
         span.record("touched", changes.pushed.len());
         let cause = Cause::current();
@@ -93,6 +103,7 @@ impl Fleet {
         for id in &changes.relabelled {
             inner.relabel(*id);
         }
+        inner.call_again(&missed);
         inner.forget_unused();
         drop(inner);
         self.touch();
@@ -100,8 +111,9 @@ impl Fleet {
 
     /// Takes a stream in.
     #[must_use]
-    pub fn connect(&self, proxy: Proxy, arrival: Arrival) -> Seat {
+    pub fn connect(&self, mut proxy: Proxy, arrival: Arrival) -> Seat {
         let mut inner = self.lock();
+        let left_out = inner.named.trim(&mut proxy);
         inner.last_id += 1;
         let id = inner.last_id;
         let mut record = ProxyRecord::new(&proxy, &arrival);
@@ -116,16 +128,19 @@ impl Fleet {
             changed_at: Instant::now(),
             cause: Cause::default(),
         };
+        let outdated = CancellationToken::new();
         let (sender, receiver) = watch::channel(assignment);
         let stream = Stream {
             record,
+            left_out,
+            outdated: outdated.clone(),
             assignment: sender,
         };
         inner.streams.insert(id, stream);
         drop(inner);
         self.metrics.connected(&arrival, 1);
         self.touch();
-        Seat::new(self.clone(), (id, whose), arrival, receiver)
+        Seat::new(self.clone(), (id, whose), arrival, (receiver, outdated))
     }
 
     /// What a proxy would get that asks once and stays not.
@@ -146,10 +161,18 @@ impl Fleet {
         proxies
     }
 
-    /// How many streams run under a policy, or would but for others that win over it.
+    /// For each policy in force the version that it gives, and how many streams run under it, or would but for
+    /// others that win over it.
     #[must_use]
-    pub fn claimed_by(&self, policy: &PolicyName) -> usize {
-        self.lock().renderer.claimed_by(policy).count()
+    pub fn claims(&self) -> BTreeMap<PolicyName, (ConfigVersion, usize)> {
+        let inner = self.lock();
+        let names = inner.renderer.policies().iter().map(|policy| policy.name());
+        let claim = |name: &PolicyName| {
+            let config = inner.renderer.config(name)?;
+            let streams = inner.renderer.claimed_by(name).count();
+            Some((name.clone(), (config.version.clone(), streams)))
+        };
+        names.filter_map(claim).collect()
     }
 
     /// Changes whenever anything here does.
@@ -215,6 +238,18 @@ impl Inner {
                 changed_at,
                 cause: cause.clone(),
             });
+        }
+    }
+
+    /// Tells the streams of proxies that have said something which was left out and is asked for now.
+    fn call_again(&self, missed: &BTreeSet<u64>) {
+        if missed.is_empty() {
+            return;
+        }
+        for stream in self.streams.values() {
+            if stream.left_out.has_any_of(missed) {
+                stream.outdated.cancel();
+            }
         }
     }
 

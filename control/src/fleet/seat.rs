@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
@@ -53,6 +54,15 @@ pub struct Assignment {
     pub cause: Cause,
 }
 
+/// What has changed for a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Its proxy is to have something else.
+    Assigned,
+    /// Policies ask for more of the proxy than was kept: it has to say it again, on a new stream.
+    Unknown,
+}
+
 /// See the module; dropping it leaves the fleet.
 #[derive(Debug)]
 pub struct Seat {
@@ -62,6 +72,7 @@ pub struct Seat {
     proxy: String,
     arrival: Arrival,
     assignment: watch::Receiver<Assignment>,
+    outdated: CancellationToken,
     under_way: Option<UnderWay>,
 }
 
@@ -78,7 +89,7 @@ impl Seat {
         fleet: Fleet,
         (id, proxy): (StreamId, String),
         arrival: Arrival,
-        assignment: watch::Receiver<Assignment>,
+        (assignment, outdated): (watch::Receiver<Assignment>, CancellationToken),
     ) -> Self {
         Self {
             fleet,
@@ -86,6 +97,7 @@ impl Seat {
             proxy,
             arrival,
             assignment,
+            outdated,
             under_way: None,
         }
     }
@@ -96,10 +108,15 @@ impl Seat {
         Arc::clone(&self.assignment.borrow_and_update().desired)
     }
 
-    /// Waits until the proxy is to have something else. Never ends when that can no longer be.
-    pub async fn changed(&mut self) {
-        if self.assignment.changed().await.is_err() {
-            std::future::pending::<()>().await;
+    /// Waits until something has changed. Never ends when that can no longer be.
+    pub async fn changed(&mut self) -> Change {
+        tokio::select! {
+            biased;
+            () = self.outdated.cancelled() => Change::Unknown,
+            changed = self.assignment.changed() => match changed {
+                Ok(()) => Change::Assigned,
+                Err(_) => std::future::pending().await,
+            }
         }
     }
 

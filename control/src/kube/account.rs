@@ -12,6 +12,7 @@ use crate::resource::OverruledTarget;
 #[must_use]
 pub(super) fn account(held: &Held, outlook: &Outlook) -> Account {
     let accepted = match &held.errors {
+        None if outlook.barred.is_some() => barred(outlook),
         None => Verdict::yes(Reason::Accepted, "the policy is sound"),
         Some(errors) => Verdict::no(Reason::Invalid, errors.to_string().replace('\n', "; ")),
     };
@@ -37,6 +38,16 @@ fn is_for_proxies(policy: &Policy) -> bool {
     matches!(policy.targets(), Targets::Proxies(_))
 }
 
+/// That it names standalone proxies from a namespace that may not.
+fn barred(outlook: &Outlook) -> Verdict {
+    let problem = outlook.barred.as_ref();
+    let words = problem.map(|problem| {
+        let (path, found, expected) = (&problem.path, &problem.found, &problem.expected);
+        format!("{path}: found {found}, expected {expected}")
+    });
+    Verdict::no(Reason::ProxiesNotAllowed, words.unwrap_or_default())
+}
+
 fn programmed(held: &Held, outlook: &Outlook) -> Verdict {
     let Some(policy) = &held.sound else {
         return Verdict::no(
@@ -47,6 +58,9 @@ fn programmed(held: &Held, outlook: &Outlook) -> Verdict {
     if held.errors.is_some() {
         let message = "what was sound of the policy before stays in force";
         return Verdict::no(Reason::Invalid, message);
+    }
+    if outlook.barred.is_some() {
+        return barred(outlook);
     }
     if is_for_proxies(policy) {
         let message = "standalone proxies that connect get it; /v1/proxies shows what each runs";
@@ -157,7 +171,7 @@ fn version(held: &Held, outlook: &Outlook) -> Option<String> {
     let policy = held.sound.as_ref()?;
     let is_current = |(_, standing): &(_, Standing)| *standing == Standing::Current;
     let is_programmed = !outlook.objects.is_empty() && outlook.objects.iter().all(is_current);
-    if is_programmed || is_for_proxies(policy) {
+    if is_programmed || (is_for_proxies(policy) && outlook.barred.is_none()) {
         return Some(PluginConfig::of(policy).version.to_string());
     }
     held.status.version.clone().filter(|_| outlook.has_objects)

@@ -20,6 +20,8 @@ pub enum Reason {
     Accepted,
     /// It is not.
     Invalid,
+    /// It names standalone proxies, and stands in a namespace that may not.
+    ProxiesNotAllowed,
     /// Istio's objects say what it says.
     Programmed,
     /// It is for standalone proxies, to which this service gives it.
@@ -54,9 +56,10 @@ pub enum Reason {
 
 impl Reason {
     /// Every value.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Accepted,
         Self::Invalid,
+        Self::ProxiesNotAllowed,
         Self::Programmed,
         Self::Served,
         Self::Overruled,
@@ -80,6 +83,7 @@ impl Reason {
         match self {
             Self::Accepted => "Accepted",
             Self::Invalid => "Invalid",
+            Self::ProxiesNotAllowed => "ProxiesNotAllowed",
             Self::Programmed => "Programmed",
             Self::Served => "Served",
             Self::Overruled => "Overruled",

@@ -25,7 +25,7 @@ use super::cause::{is_unanswered, is_watch_unanswered, words};
 use super::counts::{Counts, DISCOVERY};
 use super::flavour::{Flavour, GROUP, Served, VERSION};
 use super::pauses::pauses;
-use super::settings::Scope;
+use super::settings::{ProxyNamespaces, Scope};
 use super::shared::Shared;
 use super::world::Listing;
 use crate::resource::BreakerPolicy;
@@ -52,6 +52,7 @@ const GONE: u16 = 410;
 pub(super) struct Feed {
     pub(super) client: Client,
     pub(super) scope: Scope,
+    pub(super) proxies: ProxyNamespaces,
     pub(super) shared: Shared,
     pub(super) catalogue: Catalogue,
     pub(super) counts: Counts,
@@ -188,7 +189,7 @@ impl Feed {
                 }
             }
             if has_news {
-                let gathered = self.shared.lock().gathered();
+                let gathered = self.shared.lock().gathered(&self.proxies);
                 self.catalogue.set_cluster(gathered);
             }
             self.shared.touch();

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tidegate_core::config::{ConfigError, ConfigErrors};
 
 use super::extension::Owner;
+use super::settings::ProxyNamespaces;
 use crate::document::{Place, node_of};
 use crate::policy::{API_VERSION, KIND, Policy, PolicyName, Problem};
 use crate::resource::BreakerPolicyStatus;
@@ -60,6 +61,21 @@ impl Held {
         };
         let errors = self.errors.iter().flat_map(ConfigErrors::iter);
         errors.map(problem).collect()
+    }
+
+    /// That it names standalone proxies from a namespace that may not.
+    pub(super) fn barred(&self, proxies: &ProxyNamespaces) -> Problem {
+        Problem {
+            source: SOURCE.to_owned(),
+            place: Place { line: 1, column: 1 },
+            policy: Some(self.name.to_string()),
+            path: "spec.proxies".to_owned(),
+            found: format!(
+                "standalone proxies in a policy of the namespace {}",
+                self.name.namespace().unwrap_or_default()
+            ),
+            expected: format!("them in policies of {proxies} only"),
+        }
     }
 
     /// What a policy is called; `None` for one without a name, of which there are none.

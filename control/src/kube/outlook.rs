@@ -3,7 +3,7 @@
 use super::extension::ObjectKey;
 use super::flavour::Flavour;
 use super::refusal::Cause;
-use crate::policy::Contest;
+use crate::policy::{Contest, Problem};
 
 /// How one of a policy's objects stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(super) struct Outlook {
     pub(super) flavour: Option<Flavour>,
     /// The objects that it wants.
     pub(super) objects: Vec<(ObjectKey, Standing)>,
+    /// That it names standalone proxies from a namespace that may not, if it does.
+    pub(super) barred: Option<Problem>,
     /// What others take from it.
     pub(super) contests: Vec<Contest>,
     /// Whether the API server has an object of it.

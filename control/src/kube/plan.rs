@@ -149,8 +149,14 @@ impl Planner<'_> {
     }
 
     fn outlook(&mut self, held: &Held, contests: Vec<Contest>) -> Outlook {
+        let proxies = &self.settings.proxies;
+        let is_barred = held
+            .sound
+            .as_ref()
+            .is_some_and(|policy| proxies.bar(policy));
         let mut outlook = Outlook {
             flavour: self.flavour,
+            barred: is_barred.then(|| held.barred(proxies)),
             ..Outlook::default()
         };
         if let (Some(flavour), Some(policy)) = (self.flavour, &held.sound) {

@@ -121,25 +121,27 @@ pub async fn client(access: &Access) -> Result<Client, KubeError> {
 /// When the settings cannot be.
 pub fn start(
     client: &Client,
-    settings: Settings,
+    mut settings: Settings,
     around: &Surroundings,
 ) -> Result<Health, KubeError> {
     let errors: Vec<String> = settings.errors().iter().map(ToString::to_string).collect();
     if !errors.is_empty() {
         return Err(KubeError::Settings(errors.join("\n")));
     }
+    let own = client.default_namespace().to_owned();
+    settings.proxies = settings.proxies.with(&own, &settings.scope);
     let shared = Shared::default();
     let ended = CancellationToken::new();
     let counts = around.counts.clone();
     let feed = Feed {
         client: client.clone(),
         scope: settings.scope.clone(),
+        proxies: settings.proxies.clone(),
         shared: shared.clone(),
         catalogue: around.catalogue.clone(),
         counts: counts.clone(),
         closing: around.closing.clone(),
     };
-    let own = client.default_namespace().to_owned();
     let namespace = settings.lease.namespace.clone().unwrap_or(own);
     let candidate = Candidate {
         leases: Api::<Lease>::namespaced(client.clone(), &namespace),

@@ -2,11 +2,13 @@
 
 mod extension;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::election::Timing;
 use super::flavour::ApiChoice;
+use crate::policy::{Policy, Targets};
 
 pub use extension::{Extension, FailStrategy, Phase};
 
@@ -26,6 +28,8 @@ pub struct Settings {
     pub extension: Extension,
     /// Who writes.
     pub lease: LeaseSettings,
+    /// Where policies for standalone proxies may stand.
+    pub proxies: ProxyNamespaces,
     /// Field manager of all that is written: one for each installation.
     pub manager: String,
     /// How often is looked which of Istio's APIs the server has.
@@ -50,6 +54,46 @@ pub enum Scope {
     Cluster,
     /// Those of one.
     Namespace(String),
+}
+
+/// The namespaces in which a policy may name standalone proxies.
+///
+/// Those are nobody's in the cluster, and any policy may name any of them: from another namespace a tenant could
+/// take over the edge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyNamespaces(BTreeSet<String>);
+
+impl ProxyNamespaces {
+    /// Whether `policy` names standalone proxies from a namespace that may not.
+    #[must_use]
+    pub fn bar(&self, policy: &Policy) -> bool {
+        let namespace = policy.name().namespace().unwrap_or_default();
+        matches!(policy.targets(), Targets::Proxies(_)) && !self.0.contains(namespace)
+    }
+
+    /// The same with that of the service, and the one that it follows alone, if it does.
+    #[must_use]
+    pub fn with(mut self, own: &str, scope: &Scope) -> Self {
+        self.0.insert(own.to_owned());
+        if let Scope::Namespace(followed) = scope {
+            self.0.insert(followed.clone());
+        }
+        self
+    }
+}
+
+impl FromIterator<String> for ProxyNamespaces {
+    fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
+        Self(names.into_iter().collect())
+    }
+}
+
+/// `tidegate-system, edge`.
+impl std::fmt::Display for ProxyNamespaces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        f.write_str(&names.join(", "))
+    }
 }
 
 /// Who writes.
@@ -101,6 +145,10 @@ impl Settings {
         if let Scope::Namespace(namespace) = &self.scope {
             let is_sound = crate::policy::is_name(namespace);
             complaints.unless(is_sound, "watch-namespace", namespace, "a namespace");
+        }
+        for namespace in &self.proxies.0 {
+            let is_sound = crate::policy::is_name(namespace);
+            complaints.unless(is_sound, "proxy-namespace", namespace, "a namespace");
         }
         let is_name = crate::policy::is_name(&self.lease.name);
         complaints.unless(is_name, "lease-name", &self.lease.name, "a name");

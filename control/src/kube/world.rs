@@ -16,6 +16,7 @@ use super::flavour::{Flavour, Served};
 use super::held::Held;
 use super::object::{Seen, key_of};
 use super::refusal::{Cause, Refusal, Subject};
+use super::settings::ProxyNamespaces;
 use crate::policy::{Gathered, Policies, PolicyName};
 
 /// What is known.
@@ -150,14 +151,18 @@ impl World {
 
     /// What is sound, and what is wrong, for the proxies that this service configures itself.
     #[must_use]
-    pub fn gathered(&self) -> Gathered {
+    pub fn gathered(&self, proxies: &ProxyNamespaces) -> Gathered {
         let mut policies = Policies::default();
         let mut problems = Vec::new();
         for held in self.policies.values() {
-            if let Some(sound) = &held.sound {
-                policies.insert_shared(Arc::clone(sound));
-            }
             problems.extend(held.problems());
+            match &held.sound {
+                Some(sound) if proxies.bar(sound) => problems.push(held.barred(proxies)),
+                Some(sound) => {
+                    policies.insert_shared(Arc::clone(sound));
+                }
+                None => {}
+            }
         }
         Gathered { policies, problems }
     }

@@ -22,6 +22,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::fleet::{Arrival, ProxyRecord};
 use crate::kube::Counts;
+use crate::net::{Look, Turned};
 use table::Meaning;
 
 /// Shortest push that has a bucket of its own, in seconds, by how much each bucket grows, and how many.
@@ -42,6 +43,9 @@ pub struct Metrics {
     problems: Family<SourceLabels, Gauge>,
     render_errors: Counter,
     certificates: Family<CertificateLabels, Gauge>,
+    reloads: Family<ReloadLabels, Counter>,
+    outdated: Family<FileLabels, Gauge>,
+    turned: Family<TurnedLabels, Counter>,
     kube: Counts,
 }
 
@@ -81,6 +85,23 @@ struct CertificateLabels {
     certificate: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReloadLabels {
+    file: &'static str,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FileLabels {
+    file: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TurnedLabels {
+    port: &'static str,
+    reason: &'static str,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         let (first, factor, count) = PUSH_BUCKETS;
@@ -97,6 +118,9 @@ impl Default for Metrics {
             problems: Family::default(),
             render_errors: Counter::default(),
             certificates: Family::default(),
+            reloads: Family::default(),
+            outdated: Family::default(),
+            turned: Family::default(),
             kube: Counts::default(),
         };
         let registry = metrics.registered();
@@ -126,6 +150,9 @@ impl Metrics {
         register(to, &table::PROBLEMS, &self.problems);
         register(to, &table::RENDER_ERRORS, &self.render_errors);
         register(to, &table::CERTIFICATES, &self.certificates);
+        register(to, &table::RELOADS, &self.reloads);
+        register(to, &table::OUTDATED, &self.outdated);
+        register(to, &table::TURNED, &self.turned);
         self.kube.register(to);
         registry
     }
@@ -210,6 +237,26 @@ impl Metrics {
         }
     }
 
+    /// A look at a file that is read again while the service runs.
+    pub(crate) fn reloaded(&self, file: &'static str, look: Look) {
+        let outdated = self.outdated.get_or_create(&FileLabels { file });
+        let result = match look {
+            Look::Same => return,
+            Look::Taken => "taken",
+            Look::Refused => "refused",
+        };
+        outdated.set(i64::from(look == Look::Refused));
+        let labels = ReloadLabels { file, result };
+        self.reloads.get_or_create(&labels).inc();
+    }
+
+    /// A connection that was not served, or no longer.
+    pub(crate) fn turned(&self, port: &'static str, turned: Turned) {
+        let reason = turned.name();
+        let labels = TurnedLabels { port, reason };
+        self.turned.get_or_create(&labels).inc();
+    }
+
     fn answer(&self, verdict: &'static str) {
         self.answers.get_or_create(&AnswerLabels { verdict }).inc();
     }
@@ -239,6 +286,8 @@ mod tests {
         metrics.connected(&arrival, 1);
         metrics.source("files", 1, 1);
         metrics.certificate("served", Some(1));
+        metrics.reloaded("token", Look::Taken);
+        metrics.turned("xds", Turned::Silent);
         metrics.accepted(None);
         let resource = ("tidegate".to_owned(), ResourceRecord::default());
         let proxy = ProxyRecord {

@@ -169,6 +169,31 @@ pub(super) const CERTIFICATES: Meaning = Meaning {
     )],
     help: "When the first of these certificates expires, in seconds since 1970; no series without TLS",
 };
+const FILE: (&str, &str) = ("file", "`certificates`, `clients`, `writers`, `token`");
+pub(super) const RELOADS: Meaning = Meaning {
+    name: "reloads",
+    kind: Kind::Counter,
+    labels: &[FILE, ("result", "`taken`, `refused`")],
+    help: "New contents of files that are read again; those that cannot be used are refused, once each",
+};
+pub(super) const OUTDATED: Meaning = Meaning {
+    name: "file_outdated",
+    kind: Kind::Gauge,
+    labels: &[FILE],
+    help: "1 while what stands in the file cannot be used, so that what was last good in it is in force",
+};
+pub(super) const TURNED: Meaning = Meaning {
+    name: "connections_turned_away",
+    kind: Kind::Counter,
+    labels: &[
+        ("port", "`xds`, `http`, `health`"),
+        (
+            "reason",
+            "`crowded` (too many of one peer), `silent` (no request for too long), `unlisted`",
+        ),
+    ],
+    help: "Connections that were closed without being served, or no longer",
+};
 /// All of them, in the order of the reference.
 pub static TABLE: &[&Meaning] = &[
     &BUILD,
@@ -183,6 +208,9 @@ pub static TABLE: &[&Meaning] = &[
     &PROBLEMS,
     &RENDER_ERRORS,
     &CERTIFICATES,
+    &RELOADS,
+    &OUTDATED,
+    &TURNED,
     &KUBE_RECONCILES,
     &KUBE_WRITES,
     &KUBE_WATCH_ERRORS,

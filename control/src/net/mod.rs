@@ -1,7 +1,11 @@
 //! Sockets: who may come in, over what, and how a connection is served and ended.
 
+mod activity;
 mod expiry;
+mod followed;
 mod identity;
+mod peers;
+mod port;
 mod server;
 mod tls;
 
@@ -10,8 +14,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use expiry::Expiry;
-pub use identity::Allowed;
-pub use server::{Protocol, Server};
+pub use followed::{FollowError, Followed, Look};
+pub use identity::Names;
+pub use peers::{Peers, Share};
+pub use port::Protocol;
+pub(crate) use port::Turned;
+pub use server::{PATIENCE, Server};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Who is at the other end of a connection.

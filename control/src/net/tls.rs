@@ -15,7 +15,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tracing::{error, info};
 
-use super::Expiry;
+use super::{Expiry, Look, Protocol};
 
 /// Where certificates stand, as PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,79 +56,98 @@ pub enum TlsError {
 #[derive(Debug, Clone)]
 pub struct Tls {
     files: Arc<TlsFiles>,
-    protocols: Arc<[Vec<u8>]>,
     current: Arc<RwLock<Current>>,
 }
 
 #[derive(Debug)]
 struct Current {
-    config: Arc<ServerConfig>,
-    expiry: Expiry,
-    contents: Contents,
+    usable: Usable,
+    tried: Tried,
 }
 
-/// What stood in the files when they were last tried.
+/// What can be used of the files.
+#[derive(Debug)]
+struct Usable {
+    grpc: Arc<ServerConfig>,
+    http: Arc<ServerConfig>,
+    expiry: Expiry,
+}
+
+/// What stands in the files.
 type Contents = Vec<Vec<u8>>;
 
+/// The contents when they were last tried, or why they could not be read.
+type Tried = Result<Contents, String>;
+
 impl Tls {
-    /// Reads the certificates; `protocols` are offered to clients (`h2`, `http/1.1`).
+    /// Reads the certificates.
     ///
     /// # Errors
     /// When they cannot be read or used.
-    pub fn load(files: TlsFiles, protocols: &[&str]) -> Result<Self, TlsError> {
-        let protocols: Arc<[Vec<u8>]> = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
+    pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
         let contents = read(&files)?;
-        let (config, expiry) = usable(&files, &contents, &protocols)?;
+        let current = Current {
+            usable: usable(&files, &contents)?,
+            tried: Ok(contents),
+        };
         Ok(Self {
             files: Arc::new(files),
-            protocols,
-            current: Arc::new(RwLock::new(Current {
-                config,
-                expiry,
-                contents,
-            })),
+            current: Arc::new(RwLock::new(current)),
         })
     }
 
-    /// What new connections are to use.
+    /// What new connections of a port are to use.
     #[must_use]
-    pub fn config(&self) -> Arc<ServerConfig> {
+    pub fn config(&self, protocol: Protocol) -> Arc<ServerConfig> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&current.config)
+        Arc::clone(match protocol {
+            Protocol::Grpc => &current.usable.grpc,
+            Protocol::Http => &current.usable.http,
+        })
     }
 
     /// When what is in use expires.
     #[must_use]
     pub fn expiry(&self) -> Expiry {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        current.expiry
+        current.usable.expiry
     }
 
     /// Takes over what is new in the files. Blocks while it reads.
-    pub fn reload(&self) {
+    pub fn reload(&self) -> Look {
         let file = self.files.certificate.display();
-        let contents = match read(&self.files) {
-            Ok(contents) => contents,
-            // Half way through a replacement, most likely.
+        // What cannot be read is half way through a replacement, most likely.
+        let found = read(&self.files).map_err(|error| told(&error));
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current.tried == found {
+            return Look::Same;
+        }
+        let next = found
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|contents| usable(&self.files, contents).map_err(|error| told(&error)));
+        let look = match next {
+            Ok(usable) => {
+                current.usable = usable;
+                info!(%file, "certificates reloaded");
+                Look::Taken
+            }
             Err(error) => {
-                return error!(%error, "cannot read certificates; the last good ones stay");
+                error!(error, %file, "cannot use new certificates; the last good ones stay");
+                Look::Refused
             }
         };
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        if current.contents == contents {
-            return;
-        }
-        match usable(&self.files, &contents, &self.protocols) {
-            Ok((config, expiry)) => {
-                (current.config, current.expiry) = (config, expiry);
-                info!(%file, "certificates reloaded");
-            }
-            Err(error) => {
-                error!(%error, %file, "cannot use new certificates; the last good ones stay")
-            }
-        }
         // Bad ones, too, so that they are complained of once.
-        current.contents = contents;
+        current.tried = found;
+        look
+    }
+}
+
+/// An error with its cause.
+fn told(error: &TlsError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 
@@ -147,12 +166,13 @@ fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
 }
 
 /// What is in the files, if it can be used and has not expired: clients would refuse it.
-fn usable(
-    files: &TlsFiles,
-    contents: &[Vec<u8>],
-    protocols: &[Vec<u8>],
-) -> Result<(Arc<ServerConfig>, Expiry), TlsError> {
-    let config = config(files, contents, protocols)?;
+fn usable(files: &TlsFiles, contents: &[Vec<u8>]) -> Result<Usable, TlsError> {
+    let config = config(files, contents)?;
+    let offering = |protocol: Protocol| {
+        let mut config = config.clone();
+        config.alpn_protocols = protocol.names().iter().map(|name| name.to_vec()).collect();
+        Arc::new(config)
+    };
     let expiry = Expiry::of(contents);
     let now = Timestamp::now();
     match expiry.served.map(Timestamp::from_second) {
@@ -160,15 +180,15 @@ fn usable(
             path: files.certificate.clone(),
             reason: format!("it, or one of its chain, expired at {end}"),
         }),
-        _ => Ok((config, expiry)),
+        _ => Ok(Usable {
+            grpc: offering(Protocol::Grpc),
+            http: offering(Protocol::Http),
+            expiry,
+        }),
     }
 }
 
-fn config(
-    files: &TlsFiles,
-    contents: &[Vec<u8>],
-    protocols: &[Vec<u8>],
-) -> Result<Arc<ServerConfig>, TlsError> {
+fn config(files: &TlsFiles, contents: &[Vec<u8>]) -> Result<ServerConfig, TlsError> {
     let [certificate, key, authorities @ ..] = contents else {
         return Err(TlsError::Unusable(rustls::Error::General(
             "certificate and key".to_owned(),
@@ -201,9 +221,7 @@ fn config(
         }
         _ => builder.with_no_client_auth(),
     };
-    let mut config = builder.with_single_cert(chain, key)?;
-    config.alpn_protocols = protocols.to_vec();
-    Ok(Arc::new(config))
+    Ok(builder.with_single_cert(chain, key)?)
 }
 
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {

@@ -117,7 +117,9 @@ counts what would have been shed:
 ```
 
 In `proxies` a `*` stands for any text. All conditions of an entry must hold, and one entry must match.
-`metadata` is compared in part: objects key by key, texts as patterns, numbers and truths as they are.
+`metadata` is compared in part: objects key by key, texts as patterns, numbers and truths as they are. In
+Kubernetes `proxies` counts only in policies of the service's own namespace and of those that its operator names
+([why](kubernetes.md)).
 
 ## Fields
 

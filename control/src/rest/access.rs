@@ -1,6 +1,7 @@
-//! Who may change policies: whoever knows the token, or shows a client certificate.
+//! Who may change policies: whoever knows the token, or shows a certificate with a name on the list of writers.
 //!
-//! Without either configured nobody may: a control plane that anyone may write to is no default.
+//! Without either configured nobody may: a control plane that anyone may write to is no default. A certificate
+//! alone gives no right, or every proxy could change every policy.
 
 use std::sync::Arc;
 
@@ -11,18 +12,25 @@ use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
 use super::reply::problem;
-use crate::net::Peer;
+use crate::net::{Followed, Names, Peer};
 
 /// A bearer token; only its hash is kept, so that it cannot be shown by mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token([u8; 32]);
 
 impl Token {
-    /// A token; `None` if it is shorter than anyone should use (16 bytes).
-    #[must_use]
-    pub fn new(text: &str) -> Option<Self> {
+    /// A token as it stands in a file.
+    ///
+    /// # Errors
+    /// That it is shorter than anyone should use (16 bytes).
+    pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        (text.len() >= MIN_TOKEN_BYTES).then(|| Self(Sha256::digest(text).into()))
+        if text.len() < MIN_TOKEN_BYTES {
+            return Err(format!(
+                "expected a token of {MIN_TOKEN_BYTES} bytes or more"
+            ));
+        }
+        Ok(Self(Sha256::digest(text).into()))
     }
 
     /// Hashes are compared: how long that takes says nothing of the token.
@@ -37,9 +45,21 @@ const MIN_TOKEN_BYTES: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// The token, if there is one.
-    pub token: Option<Token>,
-    /// Whether clients show certificates (those that came in are on the list already).
-    pub takes_certificates: bool,
+    pub token: Option<Followed<Token>>,
+    /// The clients that may write by their certificates.
+    pub writers: Option<Followed<Names>>,
+}
+
+impl Access {
+    fn knows(&self, peer: &Peer) -> bool {
+        let writers = self.writers.as_ref().map(Followed::current);
+        writers.is_some_and(|writers| writers.contain(peer))
+    }
+
+    fn takes(&self, bearer: &str) -> bool {
+        let token = self.token.as_ref().map(Followed::current);
+        token.is_some_and(|token| token.is(bearer))
+    }
 }
 
 /// Lets reading pass, and writing by those who may.
@@ -52,26 +72,25 @@ pub(super) async fn check(
         return next.run(request).await;
     }
     let peer = request.extensions().get::<Peer>();
-    let has_certificate =
-        access.takes_certificates && peer.is_some_and(|peer| !peer.identities.is_empty());
     let bearer = request
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let has_token = match (&access.token, bearer) {
-        (Some(token), Some(text)) => token.is(text.trim()),
-        _ => false,
-    };
-    if has_certificate || has_token {
+    if peer.is_some_and(|peer| access.knows(peer))
+        || bearer.is_some_and(|text| access.takes(text.trim()))
+    {
         return next.run(request).await;
     }
-    if access.token.is_none() && !access.takes_certificates {
-        let reason = "writing is off: the service has neither a token nor client certificates";
+    if access.token.is_none() {
+        let reason = match access.writers {
+            None => "writing is off: the service has neither a token nor a list of writers",
+            Some(_) => "writing needs a client certificate with a name on the list of writers",
+        };
         return problem(StatusCode::FORBIDDEN, reason);
     }
     let mut refused = problem(
         StatusCode::UNAUTHORIZED,
-        "writing needs the bearer token or a client certificate",
+        "writing needs the bearer token, or a client certificate with a name on the list of writers",
     );
     let challenge = header::HeaderValue::from_static("Bearer realm=\"tidegate\"");
     refused
@@ -86,9 +105,9 @@ mod tests {
 
     #[test]
     fn a_token_is_known_by_its_text_alone_and_never_short() {
-        let token = Token::new("a long enough token\n").unwrap();
+        let token = Token::parse("a long enough token\n").unwrap();
         assert!(token.is("a long enough token"));
         assert!(!token.is("another long token"));
-        assert_eq!(Token::new("short"), None);
+        assert!(Token::parse("short").is_err());
     }
 }

@@ -1,9 +1,12 @@
-//! The HTTP side: policies by REST, what is known of proxies, health, metrics, and a page to look at.
+//! The HTTP side: policies by REST, what is known of proxies, metrics, and a page to look at; health checks on a
+//! port of their own.
 
 mod access;
+mod health;
 mod page;
 mod policies;
 mod reply;
+mod shown;
 mod traced;
 
 use std::convert::Infallible;
@@ -13,19 +16,22 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::middleware;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, middleware};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 pub use access::{Access, Token};
+pub use health::{HealthState, health_routes};
 
+use self::reply::problem;
+use self::shown::Shown;
 use crate::fleet::{Fleet, ProxyRecord};
-use crate::kube::Health;
 use crate::metrics::Metrics;
 use crate::source::Catalogue;
 
@@ -38,13 +44,14 @@ const MAX_SHOWN: usize = 200;
 /// Shortest time between two updates of the page.
 const PAGE_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Pages that may look on at once, each for as long as it likes.
+const MAX_WATCHERS: usize = 64;
+
 /// What the HTTP side needs.
 #[derive(Debug, Clone)]
 pub struct Desk {
     /// Policies.
     pub catalogue: Catalogue,
-    /// How the work in Kubernetes is going, where there is any.
-    pub cluster: Option<Health>,
     /// Proxies.
     pub fleet: Fleet,
     /// What is counted.
@@ -53,6 +60,31 @@ pub struct Desk {
     pub access: Arc<Access>,
     /// Cancelled once the service is going away.
     pub closing: CancellationToken,
+    /// What was last shown.
+    pub listings: Listings,
+    /// Places for pages that look on.
+    pub watchers: Arc<Semaphore>,
+}
+
+/// What was last shown of policies and proxies.
+#[derive(Debug, Clone, Default)]
+pub struct Listings {
+    policies: Shown,
+    proxies: Shown,
+    page: Shown,
+}
+
+impl Desk {
+    /// Grows whenever anything that is shown changes.
+    fn revision(&self) -> u64 {
+        *self.fleet.revisions().borrow()
+    }
+
+    /// Places for pages that look on.
+    #[must_use]
+    pub fn watchers() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(MAX_WATCHERS))
+    }
 }
 
 /// All routes.
@@ -76,32 +108,10 @@ pub fn routes(desk: Desk) -> Router {
         });
     Router::new()
         .merge(page::routes())
-        .route("/healthz", get(alive))
-        .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .merge(traced)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(desk)
-}
-
-async fn alive(State(desk): State<Desk>) -> (StatusCode, &'static str) {
-    if desk.cluster.as_ref().is_none_or(Health::is_alive) {
-        (StatusCode::OK, "ok\n")
-    } else {
-        let reason = "the work in Kubernetes has stopped\n";
-        (StatusCode::SERVICE_UNAVAILABLE, reason)
-    }
-}
-
-async fn ready(State(desk): State<Desk>) -> (StatusCode, &'static str) {
-    if desk.closing.is_cancelled() {
-        (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
-    } else if !desk.cluster.as_ref().is_none_or(Health::has_policies) {
-        let reason = "waiting for the policies from Kubernetes\n";
-        (StatusCode::SERVICE_UNAVAILABLE, reason)
-    } else {
-        (StatusCode::OK, "ready\n")
-    }
 }
 
 async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
@@ -110,21 +120,29 @@ async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, kind)], text)
 }
 
-async fn proxies(State(desk): State<Desk>) -> Json<Value> {
-    Json(json!({ "proxies": desk.fleet.proxies() }))
+async fn proxies(State(desk): State<Desk>) -> Response {
+    let revision = desk.revision();
+    let make = || json!({ "proxies": desk.fleet.proxies() });
+    shown::json(desk.listings.proxies.at(revision, make))
 }
 
-async fn events(
-    State(desk): State<Desk>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<>> {
+async fn events(State(desk): State<Desk>) -> Response {
+    let Ok(place) = Arc::clone(&desk.watchers).try_acquire_owned() else {
+        let reason = format!("{MAX_WATCHERS} pages look on already");
+        return problem(StatusCode::SERVICE_UNAVAILABLE, &reason);
+    };
     let closing = desk.closing.clone();
     let revisions = WatchStream::new(desk.fleet.revisions());
-    let updates = revisions
-        .throttle(PAGE_INTERVAL)
-        .map(move |_| Ok(Event::default().data(snapshot(&desk).to_string())));
+    let updates = revisions.throttle(PAGE_INTERVAL).map(move |_| {
+        // Given back when the stream ends.
+        let _place = &place;
+        Ok::<_, Infallible>(Event::default().data(snapshot(&desk)))
+    });
     // Otherwise a page that is looked at would hold up the service's end.
     let bounded = until(updates, closing);
-    Sse::new(bounded).keep_alive(KeepAlive::default())
+    Sse::new(bounded)
+        .keep_alive(KeepAlive::default())
+        .into_response()
 }
 
 fn until<T>(stream: impl Stream<Item = T>, closing: CancellationToken) -> impl Stream<Item = T> {
@@ -133,7 +151,13 @@ fn until<T>(stream: impl Stream<Item = T>, closing: CancellationToken) -> impl S
     futures_util::StreamExt::take_until(stream, end)
 }
 
-fn snapshot(desk: &Desk) -> Value {
+fn snapshot(desk: &Desk) -> String {
+    let text = desk.listings.page.at(desk.revision(), || page_of(desk));
+    // What was written as JSON is text.
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn page_of(desk: &Desk) -> Value {
     let mut proxies = desk.fleet.proxies();
     let total = proxies.len();
     let states: serde_json::Map<String, Value> = ProxyRecord::states(&proxies)

@@ -6,20 +6,24 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::json;
 use tracing::Span;
 
-use super::Desk;
 use super::reply::{problem, refused};
+use super::{Desk, shown};
 use crate::document::{documents, value_of};
 use crate::policy::PolicyName;
 use crate::source::{ChangeError, Precondition};
 
-pub(super) async fn list(State(desk): State<Desk>) -> Json<Value> {
-    Json(json!({
-        "policies": desk.catalogue.records(),
-        "problems": desk.catalogue.problems(),
-    }))
+pub(super) async fn list(State(desk): State<Desk>) -> Response {
+    let revision = desk.revision();
+    let make = || {
+        json!({
+            "policies": desk.catalogue.records(),
+            "problems": desk.catalogue.problems(),
+        })
+    };
+    shown::json(desk.listings.policies.at(revision, make))
 }
 
 /// As it was sent (YAML), or as JSON for those who ask for that.

@@ -17,7 +17,7 @@ use crate::document::Place;
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::policy::{Gathered, Policies, PolicyName, Problem};
-use crate::render::PluginConfig;
+use crate::render::Version as ConfigVersion;
 use crate::telemetry::TARGET;
 use crate::xds::Version;
 
@@ -156,14 +156,17 @@ impl Catalogue {
     /// Every policy, as it is shown.
     #[must_use]
     pub fn records(&self) -> Vec<PolicyRecord> {
+        // The versions are those of what is rendered already: nothing is rendered to be looked at.
+        let claims = self.fleet.claims();
         let inner = self.lock();
-        let record = |policy: &Arc<crate::policy::Policy>| PolicyRecord {
-            name: policy.name().to_string(),
-            source: inner.source(policy.name()),
-            version: PluginConfig::of(policy).version.to_string(),
-            proxies: self.fleet.claimed_by(policy.name()),
-        };
-        inner.policies.iter().map(record).collect()
+        let record =
+            |(name, (version, proxies)): (PolicyName, (ConfigVersion, usize))| PolicyRecord {
+                source: inner.source(&name),
+                name: name.to_string(),
+                version: version.to_string(),
+                proxies,
+            };
+        claims.into_iter().map(record).collect()
     }
 
     /// All that is wrong at present.

@@ -11,9 +11,12 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use super::interest::{Excess, Interest, MAX_NAMES};
+use super::interest::{Excess, Interest, MAX_NAME_BYTES, MAX_NAMES};
 use super::ledger::{Ledger, Verdict, Versions};
 use super::{Desired, Heard, Name, Refusal, Resource, Version};
+
+/// Longest version that may be one of ours, in bytes, generously.
+const MAX_VERSION_BYTES: usize = 128;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -148,7 +151,9 @@ impl DeltaSubscription {
             return Err(Excess::Names);
         }
         for (name, version) in versions {
-            if self.interest.covers(name) {
+            // Longer ones are none of ours, and would be kept.
+            let may_be_ours = name.len() <= MAX_NAME_BYTES && version.len() <= MAX_VERSION_BYTES;
+            if may_be_ours && self.interest.covers(name) {
                 self.ledger
                     .assume(Name::from(&**name), Version::new(version));
             }

@@ -1,5 +1,7 @@
 //! The gRPC services: extension configuration discovery on its own, and within aggregated discovery.
 
+use std::time::Duration;
+
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::{
     AggregatedDiscoveryService, AggregatedDiscoveryServiceServer,
 };
@@ -14,11 +16,12 @@ use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::stream::{Context, Responses, carry};
-use super::wire::{self, Dialect};
+use super::node::proxy;
+use super::stream::{Responses, carry};
+use super::wire::Dialect;
 use super::{DeltaSubscription, Subscription};
-use crate::fleet::{Api, Fleet};
-use crate::net::Peer;
+use crate::fleet::{Api, Arrival, Fleet};
+use crate::net::{Peer, Peers};
 
 /// Largest request that is read, in bytes. A node's metadata is most of it, in a mesh some 10 KB.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
@@ -26,13 +29,24 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone)]
 struct Discovery(Context);
 
-/// The services as routes; streams end when `closing` is cancelled, and are counted in `tasks`.
-pub fn routes(fleet: Fleet, closing: CancellationToken, tasks: TaskTracker) -> axum::Router {
-    let discovery = Discovery(Context {
-        fleet,
-        closing,
-        tasks,
-    });
+/// What the services need.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Proxies.
+    pub fleet: Fleet,
+    /// How many streams one peer may have.
+    pub peers: Peers,
+    /// How long a stream may be without its first request.
+    pub patience: Duration,
+    /// Ends streams when cancelled.
+    pub closing: CancellationToken,
+    /// Counts them.
+    pub tasks: TaskTracker,
+}
+
+/// The services as routes.
+pub fn routes(context: Context) -> axum::Router {
+    let discovery = Discovery(context);
     let ecds = ExtensionConfigDiscoveryServiceServer::new(discovery.clone())
         .max_decoding_message_size(MAX_REQUEST_BYTES);
     let ads = AggregatedDiscoveryServiceServer::new(discovery)
@@ -50,8 +64,16 @@ impl Discovery {
         request: Request<Streaming<D::Request>>,
     ) -> Result<Response<Responses<D>>, Status> {
         let peer = request.extensions().get::<Peer>();
-        let peer = peer.map(ToString::to_string).unwrap_or_default();
-        let responses = carry::<D>(self.0.clone(), api, peer, request.into_inner());
+        let peer = peer.ok_or_else(|| Status::internal("a connection without a peer"))?;
+        let share = self.0.peers.take(peer.addr.ip());
+        let share =
+            share.ok_or_else(|| Status::resource_exhausted("too many streams of one address"))?;
+        let arrival = Arrival {
+            api,
+            dialect: D::NAME,
+            peer: peer.to_string(),
+        };
+        let responses = carry::<D>(self.0.clone(), arrival, share, request.into_inner());
         Ok(Response::new(responses))
     }
 }
@@ -82,7 +104,7 @@ impl ExtensionConfigDiscoveryService for Discovery {
         let mut request = request.into_inner();
         let node = request.node.take();
         let node = node.ok_or_else(|| Status::invalid_argument("the request has no node"))?;
-        let desired = self.0.fleet.desired_once(&wire::proxy(node));
+        let desired = self.0.fleet.desired_once(&proxy(node)?);
         let mut subscription = Subscription::default();
         subscription
             .hear_wire(request, &desired)

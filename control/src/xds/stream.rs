@@ -6,28 +6,18 @@
 use envoy_types::pb::envoy::config::core::v3::Node;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tonic::{Status, Streaming};
 use tracing::{debug, info, warn};
 
 use super::Heard;
+use super::node::proxy;
+use super::service::Context;
 use super::wire::{self, Dialect};
-use crate::fleet::{Api, Arrival, Fleet, Seat};
+use crate::fleet::{Api, Arrival, Change, Fleet, Seat};
+use crate::net::Share;
 
 /// Responses that may wait for the proxy to read them.
 const OUTBOX: usize = 2;
-
-/// Longest id of a proxy, in bytes.
-const MAX_ID_BYTES: usize = 256;
-
-/// What every stream needs.
-#[derive(Debug, Clone)]
-pub(super) struct Context {
-    pub(super) fleet: Fleet,
-    pub(super) closing: CancellationToken,
-    pub(super) tasks: TaskTracker,
-}
 
 /// The responses of one stream.
 pub(super) type Responses<D> = ReceiverStream<Result<<D as Dialect>::Response, Status>>;
@@ -35,16 +25,11 @@ pub(super) type Responses<D> = ReceiverStream<Result<<D as Dialect>::Response, S
 /// Begins to carry a conversation.
 pub(super) fn carry<D: Dialect>(
     context: Context,
-    api: Api,
-    peer: String,
+    arrival: Arrival,
+    share: Share,
     inbound: Streaming<D::Request>,
 ) -> Responses<D> {
     let (outbox, responses) = mpsc::channel(OUTBOX);
-    let arrival = Arrival {
-        api,
-        dialect: D::NAME,
-        peer,
-    };
     let tasks = context.tasks.clone();
     let conversation = Conversation::<D> {
         context,
@@ -52,6 +37,7 @@ pub(super) fn carry<D: Dialect>(
         subscription: D::default(),
         seat: None,
         outbox,
+        _share: share,
     };
     tasks.spawn(conversation.run(inbound));
     ReceiverStream::new(responses)
@@ -64,19 +50,29 @@ struct Conversation<D: Dialect> {
     // From the first request on, which says who the proxy is.
     seat: Option<Seat>,
     outbox: mpsc::Sender<Result<D::Response, Status>>,
+    _share: Share,
 }
 
 impl<D: Dialect> Conversation<D> {
     async fn run(mut self, mut inbound: Streaming<D::Request>) {
         let closing = self.context.closing.clone();
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.context.patience));
+        let mut is_silent = true;
         let end = loop {
             let step = tokio::select! {
                 request = inbound.message() => match request {
-                    Ok(Some(request)) => self.hear(request),
+                    Ok(Some(request)) => {
+                        is_silent = false;
+                        self.hear(request)
+                    }
                     Ok(None) => break None,
                     Err(status) => break Some(status),
                 },
-                () = changed(self.seat.as_mut()) => Ok(()),
+                () = silence.as_mut(), if is_silent => break Some(Status::deadline_exceeded("no request on the stream")),
+                change = changed(self.seat.as_mut()) => match change {
+                    Change::Assigned => Ok(()),
+                    Change::Unknown => break Some(Status::unavailable("policies ask for more of the node: say it again")),
+                },
                 () = self.outbox.closed() => break None,
                 () = closing.cancelled() => break Some(Status::unavailable("the service is shutting down")),
             };
@@ -141,7 +137,7 @@ impl<D: Dialect> Conversation<D> {
     }
 }
 
-async fn changed(seat: Option<&mut Seat>) {
+async fn changed(seat: Option<&mut Seat>) -> Change {
     match seat {
         Some(seat) => seat.changed().await,
         None => std::future::pending().await,
@@ -150,16 +146,10 @@ async fn changed(seat: Option<&mut Seat>) {
 
 fn sit(fleet: &Fleet, arrival: &Arrival, node: Option<Node>) -> Result<Seat, Status> {
     let node = node.ok_or_else(|| Status::invalid_argument("the first request has no node"))?;
-    if node.id.is_empty() || node.id.len() > MAX_ID_BYTES {
-        let found = node.id.len();
-        let expected = format!("expected 1 to {MAX_ID_BYTES} bytes");
-        return Err(Status::invalid_argument(format!(
-            "node.id: found {found} bytes, {expected}"
-        )));
-    }
+    let proxy = proxy(node)?;
     info!(
-        peer = %arrival.peer, id = node.id, cluster = node.cluster, api = arrival.api.name(),
+        peer = %arrival.peer, id = proxy.id, cluster = proxy.cluster, api = arrival.api.name(),
         dialect = arrival.dialect, "a proxy connected"
     );
-    Ok(fleet.connect(wire::proxy(node), arrival.clone()))
+    Ok(fleet.connect(proxy, arrival.clone()))
 }

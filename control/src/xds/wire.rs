@@ -2,16 +2,14 @@
 
 use envoy_types::pb::envoy::config::core::v3::{Node, TypedExtensionConfig};
 use envoy_types::pb::envoy::service::discovery::v3 as wire;
-use envoy_types::pb::google::protobuf::{Any, Struct, Value as WireValue, value::Kind};
+use envoy_types::pb::google::protobuf::Any;
 use envoy_types::pb::google::rpc::Status;
 use prost::Name as _;
-use serde_json::{Map, Value};
 
 use super::{
     DeltaRequest, DeltaSubscription, Desired, Excess, Heard, Name, Refusal, Request, Resource,
     Subscription, Version,
 };
-use crate::render::Proxy;
 
 /// A push as the status of a proxy knows it: names, and versions where the resource exists.
 pub(super) type Contents = Vec<(Name, Option<Version>)>;
@@ -153,29 +151,4 @@ fn any(resource: Resource) -> Any {
 
 fn refusal(status: Status) -> Refusal {
     Refusal::new(status.code, &status.message)
-}
-
-/// What policies may ask of a proxy.
-pub(super) fn proxy(node: Node) -> Proxy {
-    Proxy {
-        id: node.id,
-        cluster: node.cluster,
-        metadata: node.metadata.map(object).unwrap_or_default(),
-    }
-}
-
-fn object(wire: Struct) -> Map<String, Value> {
-    let entries = wire.fields.into_iter();
-    entries.map(|(key, wire)| (key, value(wire))).collect()
-}
-
-fn value(wire: WireValue) -> Value {
-    match wire.kind {
-        None | Some(Kind::NullValue(_)) => Value::Null,
-        Some(Kind::NumberValue(number)) => Value::from(number),
-        Some(Kind::StringValue(text)) => Value::from(text),
-        Some(Kind::BoolValue(flag)) => Value::from(flag),
-        Some(Kind::StructValue(wire)) => Value::Object(object(wire)),
-        Some(Kind::ListValue(list)) => list.values.into_iter().map(value).collect(),
-    }
 }

@@ -20,6 +20,7 @@ mod service;
 mod world;
 mod written;
 
+mod admission;
 mod definition;
 mod reconcile;
 mod replicas;
@@ -64,6 +65,9 @@ fn main() -> ExitCode {
             steadiness::a_new_replica_finds_nothing_to_do,
             steadiness::it_converges_when_the_api_server_is_back,
             scope::it_writes_in_its_own_namespace_only,
+            admission::a_stolen_token_puts_no_other_code_into_proxies,
+            admission::the_service_writes_the_module_that_is_installed_and_no_other,
+            admission::proxies_are_named_from_the_namespaces_of_the_service_only,
         ],
     )
 }

@@ -10,6 +10,9 @@ use crate::world::World;
 /// The filter's module is not looked at here.
 pub(crate) const MODULE: &str = "oci://registry.example.com/tidegate/filter:tested";
 
+/// Nor what its bytes are.
+pub(crate) const SHA256: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
 /// Where an account may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
@@ -49,7 +52,11 @@ pub(crate) async fn account(world: &World, namespace: &str, name: &str, rights: 
 
 /// A replica with its lease in `namespace`; `more` are further options.
 pub(crate) async fn start(world: &World, user: &User, namespace: &str, more: &[&str]) -> Replica {
-    let options = [&["--extension-url", MODULE], more].concat();
+    let options = [
+        &["--extension-url", MODULE, "--extension-sha256", SHA256],
+        more,
+    ]
+    .concat();
     run(world, user, namespace, &options).await
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn settings() -> Settings {
         api: ApiChoice::Auto,
         extension: Extension {
             url: "oci://registry.example/tidegate:1".to_owned(),
-            sha256: None,
+            sha256: Some("0a".repeat(32)),
             pull_secret: None,
             fail_strategy: FailStrategy::Open,
             phase: Phase::Unspecified,
@@ -52,6 +52,7 @@ pub(crate) fn settings() -> Settings {
             identity: "one".to_owned(),
             timing: Timing::default(),
         },
+        proxies: ["shop".to_owned()].into_iter().collect(),
         manager: "tidegate".to_owned(),
         recheck: Duration::from_secs(30),
     }

@@ -4,6 +4,7 @@ use serde_json::json;
 use tidegate_control::kube::flavour::{ApiChoice, Flavour};
 use tidegate_control::kube::plan::Write;
 use tidegate_control::kube::refusal::{Cause, Subject};
+use tidegate_control::kube::settings::{ProxyNamespaces, Scope};
 use tidegate_control::policy::gather;
 use tidegate_control::render::PluginConfig;
 
@@ -17,7 +18,6 @@ const OLD_API: Flavour = Flavour::WasmPlugin;
 #[test]
 fn a_policy_becomes_an_object_of_the_newer_api_with_what_render_gives() {
     let mut cluster = Cluster::new(BOTH);
-    cluster.settings.extension.sha256 = Some("0a".repeat(32));
     cluster.settings.extension.pull_secret = Some("pull".to_owned());
     cluster.settings.extension.priority = 10;
     let written = policy("web", WEB);
@@ -53,6 +53,46 @@ fn a_policy_becomes_an_object_of_the_newer_api_with_what_render_gives() {
     let status = cluster.status("web");
     assert_eq!(status.version, Some(rendered.version.to_string()));
     assert_eq!(status.observed_generation, Some(1));
+}
+
+#[test]
+fn standalone_proxies_are_named_from_the_service_s_own_namespaces_only() {
+    let mut cluster = Cluster::new(BOTH);
+    let own: ProxyNamespaces = ["edge".to_owned()].into_iter().collect();
+    cluster.settings.proxies = own.with("tidegate-system", &Scope::Cluster);
+    cluster.put(policy("seize", PROXIES));
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+
+    assert_eq!(
+        cluster.condition("seize", "Accepted"),
+        "False ProxiesNotAllowed"
+    );
+    assert_eq!(
+        cluster.condition("seize", "Programmed"),
+        "False ProxiesNotAllowed"
+    );
+    assert_eq!(
+        cluster.message("seize", "Accepted"),
+        "spec.proxies: found standalone proxies in a policy of the namespace shop, expected them in policies of edge, tidegate-system only"
+    );
+    assert_eq!(cluster.status("seize").version, None);
+    assert_eq!(cluster.condition("web", "Accepted"), "True Accepted");
+    let gathered = cluster.world.gathered(&cluster.settings.proxies);
+    let names: Vec<String> = gathered
+        .policies
+        .iter()
+        .map(|p| p.name().to_string())
+        .collect();
+    assert_eq!(names, ["shop/web"], "it is given to no proxy");
+    assert_eq!(gathered.problems.len(), 1, "and shown");
+
+    // A service that follows one namespace alone was told so by its operator.
+    let followed = Scope::Namespace("shop".to_owned());
+    cluster.settings.proxies = ProxyNamespaces::default().with("tidegate-system", &followed);
+    cluster.settle();
+    assert_eq!(cluster.condition("seize", "Accepted"), "True Accepted");
+    assert_eq!(cluster.condition("seize", "Programmed"), "True Served");
 }
 
 #[test]

@@ -81,6 +81,8 @@ async fn a_disk_without_room_refuses_and_leaves_the_old_in_force() {
             "127.0.0.1:0",
             "--http-listen",
             "127.0.0.1:0",
+            "--health-listen",
+            "127.0.0.1:0",
         ])
         .arg("--state")
         .arg(folder.path().join("state"))
@@ -122,10 +124,12 @@ async fn it_logs_json_serves_and_ends_well_when_asked_to() {
         any,
         "--http-listen",
         any,
+        "--health-listen",
+        any,
     ]);
     let port = serving(&mut process);
-    let http = Caller::http1(port("http"));
-    assert_eq!(http.get("/readyz").await.unwrap().status, 200);
+    let health = Caller::http1(port("health"));
+    assert_eq!(health.get("/readyz").await.unwrap().status, 200);
     let mut proxy = Proxy::connect(port("xds"), "edge", "").await;
     proxy.pushed().await;
 

@@ -44,21 +44,35 @@ pub(crate) fn node(id: &str) -> Option<Node> {
     })
 }
 
+/// Asks once.
+pub(crate) async fn fetch(
+    addr: SocketAddr,
+    request: DiscoveryRequest,
+) -> Result<DiscoveryResponse, Status> {
+    let mut client = ExtensionConfigDiscoveryServiceClient::new(channel(addr).await);
+    let response = client.fetch_extension_configs(request).await?;
+    Ok(response.into_inner())
+}
+
 impl Proxy {
     /// Connects to extension configuration discovery and says nothing yet.
     pub(crate) async fn silent(addr: SocketAddr, id: &str) -> Self {
+        Self::on(channel(addr).await, id).await.unwrap()
+    }
+
+    /// The same on a connection that is there.
+    pub(crate) async fn on(channel: Channel, id: &str) -> Result<Self, Status> {
         let (requests, outbound) = mpsc::channel(64);
-        let mut client = ExtensionConfigDiscoveryServiceClient::new(channel(addr).await);
+        let mut client = ExtensionConfigDiscoveryServiceClient::new(channel);
         let responses = client
             .stream_extension_configs(ReceiverStream::new(outbound))
-            .await
-            .unwrap()
+            .await?
             .into_inner();
-        Self {
+        Ok(Self {
             requests,
             responses,
             id: id.to_owned(),
-        }
+        })
     }
 
     /// Connects to aggregated discovery and says nothing yet.

@@ -114,7 +114,7 @@ async fn writing_needs_the_token_and_reading_does_not() {
     }
     assert_eq!(stage.call(Call::get("/v1/policies")).await.status, 200);
 
-    let closed = Stage::with(|settings| settings.token = None).await;
+    let closed = Stage::with(|settings| settings.files.token = None).await;
     assert_eq!(closed.call(put("a", 100)).await.status, 403);
 }
 
@@ -149,8 +149,14 @@ async fn a_state_directory_that_is_gone_refuses_and_leaves_the_old_in_force() {
 #[tokio::test(flavor = "multi_thread")]
 async fn health_and_page_are_served() {
     let stage = Stage::start().await;
-    assert_eq!(stage.call(Call::get("/healthz")).await.status, 200);
-    assert_eq!(stage.call(Call::get("/readyz")).await.status, 200);
+    assert_eq!(stage.health("/healthz").await, 200);
+    assert_eq!(stage.health("/readyz").await, 200);
+    assert_eq!(
+        stage.health("/v1/policies").await,
+        404,
+        "nothing else is there"
+    );
+    assert_eq!(stage.call(Call::get("/healthz")).await.status, 404);
     let page = stage.call(Call::get("/")).await;
     let policy = page.header("content-security-policy");
     assert!(policy.unwrap().contains("script-src 'self'"));

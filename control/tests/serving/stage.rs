@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tidegate_control::net::Allowed;
-use tidegate_control::rest::Token;
-use tidegate_control::serve::{Service, Settings};
+use tidegate_control::net::PATIENCE;
+use tidegate_control::serve::{Files, Service, Settings};
 use tidegate_control::xds::{Module, OnCrash, Plugin};
 use tidegate_testbed::client::{Call, Caller, Reply};
 use tidegate_testbed::envoy::release_module;
@@ -41,6 +40,9 @@ impl Stage {
         let policies = folder.path().join("policies");
         fs::create_dir(&policies).unwrap();
         let mut settings = settings(Some(policies), Some(folder.path().join("state")));
+        let token = folder.path().join("token");
+        fs::write(&token, TOKEN).unwrap();
+        settings.files.token = Some(token);
         change(&mut settings);
         let mut stage = Self {
             service: None,
@@ -56,6 +58,7 @@ impl Stage {
         let service = Service::start(self.settings.clone()).await.unwrap();
         self.settings.xds = service.xds();
         self.settings.http = service.http();
+        self.settings.health = service.health();
         self.service = Some(service);
     }
 
@@ -82,6 +85,12 @@ impl Stage {
     pub(crate) async fn call(&self, call: Call) -> Reply {
         let caller = Caller::http1(self.settings.http);
         caller.call(&call).await.unwrap()
+    }
+
+    /// The status of a health check.
+    pub(crate) async fn health(&self, path: &str) -> u16 {
+        let caller = Caller::http1(self.settings.health);
+        caller.get(path).await.unwrap().status
     }
 
     /// The document at a path.
@@ -122,11 +131,12 @@ pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> Set
         rescan: Duration::from_millis(200),
         xds: any,
         http: any,
-        tls: None,
-        allowed: Allowed::default(),
+        health: any,
+        files: Files::default(),
         allow_plaintext: false,
-        token: Token::new(TOKEN),
         max_proxies: 1_000,
+        max_per_peer: 100,
+        patience: PATIENCE,
         grace: Duration::from_secs(5),
         plugin: Plugin {
             names: vec!["tidegate".to_owned()],

@@ -12,11 +12,12 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tidegate_control::net::{Allowed, Tls, TlsFiles};
+use tidegate_control::net::{Look, Protocol, Tls, TlsFiles};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
 use crate::proxy::node;
@@ -71,7 +72,7 @@ fn install(folder: &Path, identity: &Identity) {
     fs::write(folder.join("tls.crt"), &identity.certificate).unwrap();
 }
 
-/// A service that takes clients of `authority` with a name like `allowed`.
+/// A service that takes clients of `authority` with a name like `allowed`; those with `admin` in it may write.
 async fn stage(authority: &Authority, allowed: &str) -> (Stage, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     install(folder.path(), &server(authority));
@@ -81,12 +82,20 @@ async fn stage(authority: &Authority, allowed: &str) -> (Stage, tempfile::TempDi
         key: folder.path().join("tls.key"),
         client_authorities: Some(folder.path().join("ca.crt")),
     };
+    list(folder.path(), "clients", allowed);
+    list(folder.path(), "writers", "spiffe://tests/good/admin");
     let stage = Stage::with(|settings| {
-        settings.tls = Some(files);
-        settings.allowed = Allowed::parse(&[allowed.to_owned()]).unwrap();
+        settings.files.tls = Some(files);
+        settings.files.clients = Some(folder.path().join("clients"));
+        settings.files.writers = Some(folder.path().join("writers"));
     })
     .await;
     (stage, folder)
+}
+
+/// Writes a list of one name.
+fn list(folder: &Path, file: &str, name: &str) {
+    fs::write(folder.join(file), format!("# a comment\n{name}\n")).unwrap();
 }
 
 fn config(trusted: &Authority, identity: Option<&Identity>) -> ClientConfig {
@@ -130,6 +139,22 @@ async fn exchange(stage: &Stage, config: ClientConfig, request: &str) -> Result<
     ended.map_err(|error: std::io::Error| error.to_string())
 }
 
+/// A page that looks on.
+async fn watch(stage: &Stage, config: ClientConfig) -> TlsStream<TcpStream> {
+    let socket = TcpStream::connect(stage.settings.http).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    let mut stream = connector.connect(name, socket).await.unwrap();
+    stream
+        .write_all(get("/v1/events").as_bytes())
+        .await
+        .unwrap();
+    let mut first = [0; 15];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200 OK");
+    stream
+}
+
 fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
 }
@@ -143,21 +168,153 @@ fn put() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_on_the_list_may_read_and_write_and_no_others() {
+async fn clients_on_the_list_may_read_and_no_others() {
     let authority = authority();
     let (stage, _folder) = stage(&authority, "spiffe://tests/good/*").await;
     let good = client(&authority, "spiffe://tests/good/one", 4000);
     let unlisted = client(&authority, "spiffe://tests/other/one", 4000);
 
-    let answered = answer(&stage, config(&authority, Some(&good)), &put()).await;
-    assert_eq!(answered.as_deref(), Ok("201"), "without a token");
-    for path in ["/healthz", "/v1/proxies"] {
+    let answered = answer(&stage, config(&authority, Some(&good)), &get("/v1/proxies")).await;
+    assert_eq!(answered.as_deref(), Ok("200"));
+    for path in ["/metrics", "/v1/proxies"] {
         let config = config(&authority, Some(&unlisted));
         assert_eq!(
             answer(&stage, config, &get(path)).await.as_deref(),
             Ok("403")
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_is_good_for_proxies_changes_no_policy() {
+    let authority = authority();
+    let (stage, folder) = stage(&authority, "spiffe://tests/good/*").await;
+    let writes = async |name: &str, request: String| {
+        let identity = client(&authority, name, 4000);
+        let config = config(&authority, Some(&identity));
+        answer(&stage, config, &request).await.unwrap()
+    };
+    let delete = || put().replacen("PUT", "DELETE", 1);
+    let (admin, proxy) = ("spiffe://tests/good/admin", "spiffe://tests/good/proxy");
+
+    assert_eq!(writes(proxy, put()).await, "401");
+    assert_eq!(writes(admin, put()).await, "201", "without a token");
+    assert_eq!(writes(proxy, delete()).await, "401");
+    let with_token = put().replace(
+        "connection",
+        &format!("authorization: Bearer {TOKEN}\r\nif-match: *\r\nconnection"),
+    );
+    assert_eq!(writes(proxy, with_token).await, "200", "with the token");
+
+    // The list is read again: who is not on it any more may write no longer.
+    list(folder.path(), "writers", proxy);
+    until("the proxy may write", async || {
+        writes(proxy, delete()).await == "204"
+    })
+    .await;
+    assert_eq!(writes(admin, put()).await, "401");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_writers_are_listed_certificates_write_nothing() {
+    let authority = authority();
+    let folder = tempfile::tempdir().unwrap();
+    install(folder.path(), &server(&authority));
+    fs::write(folder.path().join("ca.crt"), authority.pem()).unwrap();
+    let stage = Stage::with(|settings| {
+        settings.files.token = None;
+        settings.files.tls = Some(TlsFiles {
+            certificate: folder.path().join("tls.crt"),
+            key: folder.path().join("tls.key"),
+            client_authorities: Some(folder.path().join("ca.crt")),
+        });
+    })
+    .await;
+    let any = client(&authority, "spiffe://tests/any", 4000);
+
+    let answered = answer(&stage, config(&authority, Some(&any)), &put()).await;
+
+    assert_eq!(answered.as_deref(), Ok("403"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_struck_off_the_list_is_disconnected() {
+    let authority = authority();
+    let (stage, folder) = stage(&authority, "spiffe://tests/good/one").await;
+    let identity = client(&authority, "spiffe://tests/good/one", 4000);
+    let mut watching = watch(&stage, config(&authority, Some(&identity))).await;
+    let metric = async |series: &str| {
+        let admin = client(&authority, "spiffe://tests/good/admin", 4000);
+        let config = config(&authority, Some(&admin));
+        let text = exchange(&stage, config, &get("/metrics")).await;
+        text.is_ok_and(|text| text.contains(&format!("tidegate_control_{series}\n")))
+    };
+
+    // A list that cannot be used changes nothing, and is told.
+    fs::write(folder.path().join("clients"), "# nobody\n").unwrap();
+    list(folder.path(), "writers", "spiffe://tests/good/*");
+    let other = client(&authority, "spiffe://tests/good/one", 4000);
+    let may_write = async || {
+        let config = config(&authority, Some(&other));
+        answer(&stage, config, &put())
+            .await
+            .is_ok_and(|status| status == "201")
+    };
+    until("the other list was read", async || may_write().await).await;
+
+    list(folder.path(), "clients", "spiffe://tests/good/admin");
+
+    let mut rest = Vec::new();
+    let ended = timeout(BOUND, watching.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok(), "it goes on watching");
+    let refused = answer(
+        &stage,
+        config(&authority, Some(&identity)),
+        &get("/metrics"),
+    )
+    .await;
+    assert_eq!(refused.as_deref(), Ok("403"));
+    for series in [
+        "reloads_total{file=\"clients\",result=\"refused\"} 1",
+        "reloads_total{file=\"clients\",result=\"taken\"} 1",
+        "file_outdated{file=\"clients\"} 0",
+    ] {
+        until(series, async || metric(series).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_token_is_taken_over_and_a_bad_one_is_not() {
+    let stage = Stage::start().await;
+    let file = stage.settings.files.token.clone().unwrap();
+    let may_write = async |token: &str| {
+        let call = tidegate_testbed::client::Call::delete("/v1/policies/none");
+        let call = call.header("authorization", &format!("Bearer {token}"));
+        stage.call(call).await.status == 404
+    };
+    let shows = async |series: &str| {
+        let text = stage
+            .call(tidegate_testbed::client::Call::get("/metrics"))
+            .await
+            .body;
+        String::from_utf8_lossy(&text).contains(&format!("tidegate_control_{series}\n"))
+    };
+    assert!(may_write(TOKEN).await);
+
+    fs::write(&file, "short").unwrap();
+    until("the bad one is told", async || {
+        shows("file_outdated{file=\"token\"} 1").await
+    })
+    .await;
+    assert!(may_write(TOKEN).await, "the last good one stays");
+
+    fs::write(&file, "another token for tests").unwrap();
+    until("the new one is taken", async || {
+        may_write("another token for tests").await
+    })
+    .await;
+    assert!(!may_write(TOKEN).await);
+    assert!(shows("file_outdated{file=\"token\"} 0").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,13 +355,13 @@ async fn without_a_valid_certificate_nobody_comes_in() {
     let foreign = client(&theirs, "spiffe://tests/one", 4000);
 
     for identity in [None, Some(&expired), Some(&foreign)] {
-        let refused = answer(&stage, config(&ours, identity), &get("/healthz")).await;
+        let refused = answer(&stage, config(&ours, identity), &get("/metrics")).await;
         assert!(refused.is_err(), "{refused:?}");
     }
     // Plaintext is no way round it.
     let mut socket = TcpStream::connect(stage.settings.http).await.unwrap();
     let request =
-        get("/healthz").replace("host", &format!("authorization: Bearer {TOKEN}\r\nhost"));
+        get("/v1/proxies").replace("host", &format!("authorization: Bearer {TOKEN}\r\nhost"));
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     let _ = timeout(BOUND, socket.read_to_end(&mut answer))
@@ -213,7 +370,7 @@ async fn without_a_valid_certificate_nobody_comes_in() {
     assert!(!answer.starts_with(b"HTTP"), "answered in plaintext");
     // And the service lives.
     let good = client(&ours, "spiffe://tests/one", 4000);
-    let answered = self::answer(&stage, config(&ours, Some(&good)), &get("/healthz")).await;
+    let answered = self::answer(&stage, config(&ours, Some(&good)), &get("/metrics")).await;
     assert_eq!(answered.as_deref(), Ok("200"));
 }
 
@@ -224,7 +381,7 @@ async fn changed_certificates_are_taken_over() {
     let good = client(&first, "spiffe://tests/one", 4000);
     let reach = async |trusted| {
         let config = config(trusted, Some(&good));
-        answer(&stage, config, &get("/healthz")).await.is_ok()
+        answer(&stage, config, &get("/metrics")).await.is_ok()
     };
     assert!(reach(&first).await);
 
@@ -272,8 +429,9 @@ fn certificates_that_cannot_be_used_are_not_taken_over() {
         key: folder.path().join("tls.key"),
         client_authorities: None,
     };
-    let tls = Tls::load(files.clone(), &["h2"]).unwrap();
-    let before = tls.config();
+    let tls = Tls::load(files.clone()).unwrap();
+    let config = || tls.config(Protocol::Http);
+    let before = config();
 
     let other = server(&authority);
     let name = SanType::DnsName("localhost".try_into().unwrap());
@@ -285,22 +443,24 @@ fn certificates_that_cannot_be_used_are_not_taken_over() {
     ] {
         fs::write(&files.certificate, certificate).unwrap();
         fs::write(&files.key, key).unwrap();
-        tls.reload();
-        assert!(Arc::ptr_eq(&before, &tls.config()));
-        assert!(Tls::load(files.clone(), &["h2"]).is_err());
+        assert_eq!(tls.reload(), Look::Refused);
+        assert_eq!(tls.reload(), Look::Same, "told again");
+        assert!(Arc::ptr_eq(&before, &config()));
+        assert!(Tls::load(files.clone()).is_err());
     }
-    let error = Tls::load(files.clone(), &["h2"]).unwrap_err().to_string();
+    let error = Tls::load(files.clone()).unwrap_err().to_string();
     assert!(
         error.contains("tls.crt: it, or one of its chain, expired at 2001-01-01"),
         "{error}"
     );
     fs::remove_file(&files.key).unwrap();
-    tls.reload();
-    assert!(Arc::ptr_eq(&before, &tls.config()));
+    assert_eq!(tls.reload(), Look::Refused);
+    assert_eq!(tls.reload(), Look::Same, "told again");
+    assert!(Arc::ptr_eq(&before, &config()));
 
     install(folder.path(), &other);
-    tls.reload();
-    assert!(!Arc::ptr_eq(&before, &tls.config()));
+    assert_eq!(tls.reload(), Look::Taken);
+    assert!(!Arc::ptr_eq(&before, &config()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

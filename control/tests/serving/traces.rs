@@ -92,6 +92,7 @@ fn service<R: Fn(Value) + Send + 'static>(
     let arguments = [
         "--xds-listen=127.0.0.1:0",
         "--http-listen=127.0.0.1:0",
+        "--health-listen=127.0.0.1:0",
         &format!("--state={}", state.display()),
         &format!("--token-file={}", token.display()),
     ];

@@ -30,13 +30,21 @@ pub(super) struct Kubernetes {
     /// Follow the policies of this namespace only
     #[arg(long, value_name = "NAME", env = "TIDEGATE_WATCH_NAMESPACE")]
     watch_namespace: Option<String>,
+    /// Namespaces, beside the service's own, whose policies may name standalone proxies
+    #[arg(
+        long = "proxy-namespace",
+        value_name = "NAME",
+        env = "TIDEGATE_PROXY_NAMESPACE",
+        value_delimiter = ','
+    )]
+    proxy_namespaces: Vec<String>,
     /// Istio's API that is written
     #[arg(long, value_enum, env = "TIDEGATE_EXTENSION_API", default_value_t)]
     extension_api: Api,
     /// Where Istio's proxies fetch the module: oci://, https://, http:// or file://
     #[arg(long, value_name = "URL", env = "TIDEGATE_EXTENSION_URL")]
     extension_url: Option<String>,
-    /// SHA-256 of that module
+    /// SHA-256 of that module, needed wherever it is fetched from elsewhere: of an image its digest
     #[arg(long, value_name = "HEX", env = "TIDEGATE_EXTENSION_SHA256")]
     extension_sha256: Option<String>,
     /// Secret, in the namespace of each policy, for pulling the image
@@ -167,6 +175,7 @@ impl Kubernetes {
                     duration: self.lease_duration,
                 },
             },
+            proxies: self.proxy_namespaces.into_iter().collect(),
             manager: self.field_manager,
             recheck: RECHECK,
         };

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command};
+use tidegate_control::net::PATIENCE;
 use tidegate_control::serve::{Service, Settings};
 use tidegate_core::config::parse_duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,7 +31,7 @@ use security::Security;
 #[command(after_help = "Examples:
   tidegate serve --policies policies/ --module /etc/envoy/tidegate.wasm
   tidegate serve --state /var/lib/tidegate --token-file token --module /etc/envoy/tidegate.wasm
-  tidegate serve --kubernetes --extension-url oci://registry.example/tidegate:1
+  tidegate serve --kubernetes --extension-url oci://registry.example/tidegate:1 --extension-sha256 0123...
   tidegate serve --print-settings > settings.yaml
 
 A proxy asks for its configuration under the name that --name says:
@@ -54,7 +55,7 @@ pub(super) struct Serve {
     /// Directory in which policies are stored that come by REST
     #[arg(long, value_name = "DIR", env = "TIDEGATE_STATE")]
     state: Option<PathBuf>,
-    /// Longest time until changed policy files or certificates are seen that the system does not tell of
+    /// Longest time until changed files (policies, certificates, lists, token) are seen that the system does not tell of
     #[arg(long, value_name = "TIME", env = "TIDEGATE_RESCAN", default_value = "5s", value_parser = time)]
     rescan: Duration,
     /// Where proxies connect
@@ -73,6 +74,14 @@ pub(super) struct Serve {
         default_value = "127.0.0.1:18080"
     )]
     http_listen: SocketAddr,
+    /// Where health checks are (/healthz, /readyz), in plaintext
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "TIDEGATE_HEALTH_LISTEN",
+        default_value = "127.0.0.1:18081"
+    )]
+    health_listen: SocketAddr,
     /// Most connections of proxies at once
     #[arg(
         long,
@@ -81,6 +90,14 @@ pub(super) struct Serve {
         default_value_t = 10_000
     )]
     max_proxies: usize,
+    /// Most connections of one address at once, on each port, and most of its discovery streams
+    #[arg(
+        long,
+        value_name = "N",
+        env = "TIDEGATE_MAX_PER_PEER",
+        default_value_t = 100
+    )]
+    max_per_peer: usize,
     /// How long connections may take to end on shutdown
     #[arg(long, value_name = "TIME", env = "TIDEGATE_GRACE", default_value = "5s", value_parser = time)]
     grace: Duration,
@@ -135,7 +152,7 @@ impl Serve {
             let expected = "expected --policies DIR, --state DIR, --kubernetes, or several";
             return Err(Failure(format!("no source of policies: {expected}")));
         }
-        let (tls, allowed, token) = self.security.read()?;
+        let allow_plaintext = self.security.allow_plaintext;
         Ok(Settings {
             policies: self.policies,
             state: self.state,
@@ -143,11 +160,12 @@ impl Serve {
             rescan: self.rescan,
             xds: self.xds_listen,
             http: self.http_listen,
-            tls,
-            allowed,
-            allow_plaintext: self.security.allow_plaintext,
-            token,
+            health: self.health_listen,
+            files: self.security.files()?,
+            allow_plaintext,
             max_proxies: self.max_proxies,
+            max_per_peer: self.max_per_peer,
+            patience: PATIENCE,
             grace: self.grace,
             plugin: self.filter.plugin()?,
         })

@@ -90,10 +90,15 @@ impl Extension {
             &self.url,
             "oci://, https://, http:// or file:// and where the module is",
         );
+        complaints.unless(
+            self.sha256.is_some() || is_settled(&self.url),
+            "extension-sha256",
+            "",
+            "the checksum of the module: what is fetched from elsewhere may be anything",
+        );
         if let Some(sha256) = &self.sha256 {
-            let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
             complaints.unless(
-                sha256.len() == SHA256_DIGITS && sha256.bytes().all(is_digit),
+                is_sha256(sha256),
                 "extension-sha256",
                 sha256,
                 "64 hexadecimal digits in lower case",
@@ -109,6 +114,21 @@ impl Extension {
         }
         complaints.0
     }
+}
+
+fn is_sha256(text: &str) -> bool {
+    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.len() == SHA256_DIGITS && text.bytes().all(is_digit)
+}
+
+/// Whether the URL alone says what is fetched: a file of the proxy's own, or an image by its digest.
+fn is_settled(url: &str) -> bool {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("oci", url));
+    let by_digest = |rest: &str| {
+        let digest = rest.rsplit_once("@sha256:");
+        digest.is_some_and(|(_, digest)| is_sha256(digest))
+    };
+    scheme == "file" || (scheme == "oci" && by_digest(rest))
 }
 
 fn is_url(url: &str) -> bool {
@@ -145,6 +165,31 @@ mod tests {
         ] {
             assert_eq!(extension(url, Some(&"0a".repeat(32))).errors(), []);
         }
+    }
+
+    #[test]
+    fn what_is_fetched_from_elsewhere_needs_a_checksum() {
+        for url in [
+            "oci://registry.example/tidegate:1",
+            "registry.example/tidegate:1",
+            "https://example.com/tidegate.wasm",
+            "http://someone@sha256:example.com/tidegate.wasm",
+            "oci://registry.example/tidegate@sha256:0a",
+        ] {
+            let errors = extension(url, None).errors();
+            assert_eq!(errors.len(), 1, "{url}");
+            assert_eq!(errors[0].path, "extension-sha256");
+        }
+        let digest = "0a".repeat(32);
+        for url in [
+            "file:///etc/tidegate.wasm".to_owned(),
+            format!("oci://registry.example/tidegate@sha256:{digest}"),
+            format!("registry.example/tidegate:1@sha256:{digest}"),
+        ] {
+            assert_eq!(extension(&url, None).errors(), [], "{url}");
+        }
+        let by_http = format!("http://example.com/@sha256:{digest}");
+        assert_eq!(extension(&by_http, None).errors().len(), 1);
     }
 
     #[test]

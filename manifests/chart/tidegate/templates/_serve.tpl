@@ -14,12 +14,14 @@ The settings of `tidegate serve`, as environment: entries have names, so that an
     "FIELD_MANAGER" (include "tidegate.name" .)
     "LEASE_DURATION" .Values.leaseDuration
     "HTTP_LISTEN" "0.0.0.0:18080"
+    "HEALTH_LISTEN" "0.0.0.0:18081"
     "XDS_LISTEN" (printf "%s:18000" (ternary "0.0.0.0" "127.0.0.1" .Values.xds.enabled))
     "LOG" .Values.log.filter
     "LOG_FORMAT" .Values.log.format
 }}
 {{- with .Values.module.sha256 }}{{ $_ := set $settings "EXTENSION_SHA256" . }}{{ end }}
 {{- with .Values.module.pullSecret }}{{ $_ := set $settings "EXTENSION_PULL_SECRET" . }}{{ end }}
+{{- with .Values.proxyNamespaces }}{{ $_ := set $settings "PROXY_NAMESPACE" (join "," .) }}{{ end }}
 {{- with include "tidegate.watched" . }}{{ $_ := set $settings "WATCH_NAMESPACE" . }}{{ end }}
 {{- if $isPlain }}
   {{- $_ := set $settings "ALLOW_PLAINTEXT" "true" }}
@@ -28,7 +30,7 @@ The settings of `tidegate serve`, as environment: entries have names, so that an
   {{- $_ := set $settings "TLS_KEY" "/etc/tidegate/tls/tls.key" }}
   {{- if .Values.tls.clientCertificates }}
     {{- $_ := set $settings "TLS_CLIENT_CA" "/etc/tidegate/tls/ca.crt" }}
-    {{- with .Values.tls.allowClients }}{{ $_ := set $settings "ALLOW_CLIENT" (join "," .) }}{{ end }}
+    {{- if .Values.tls.allowClients }}{{ $_ := set $settings "CLIENT_LIST" "/etc/tidegate/lists/clients" }}{{ end }}
   {{- end }}
 {{- end }}
 {{- range $name, $value := $settings }}
@@ -40,12 +42,7 @@ The settings of `tidegate serve`, as environment: entries have names, so that an
 {{- end }}
 {{- end }}
 
-{{/* A probe of a path; where clients must show certificates, of the port, because kubelets have none. */}}
+{{/* A probe of a path, on the port that asks for no certificate, because kubelets have none. */}}
 {{- define "tidegate.probe" -}}
-{{- $root := index . 0 -}}
-{{- if $root.Values.tls.clientCertificates -}}
-tcpSocket: {port: http}
-{{- else -}}
-httpGet: {path: {{ index . 1 }}, port: http, scheme: {{ ternary "HTTP" "HTTPS" (eq $root.Values.tls.source "none") }}}
-{{- end }}
+httpGet: {path: {{ . }}, port: health, scheme: HTTP}
 {{- end }}

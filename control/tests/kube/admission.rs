@@ -1,0 +1,164 @@
+//! The admission policy that is installed beside the service: its account puts no other module into proxies than
+//! the one that was installed, whoever has its token.
+//!
+//! What is applied is what ships: the objects of the base for kustomize, which is rendered from the chart.
+
+use std::sync::Arc;
+
+use kube::Error;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use serde_json::{Value, json};
+use tidegate_control::kube::flavour::Flavour;
+use tidegate_meshbed::until;
+
+use crate::policies::spec;
+use crate::service::{Rights, account, run};
+use crate::world::World;
+
+/// The objects of the base, and where they say that the service is.
+const BASE: &str = "../manifests/kustomize/base/control.yaml";
+const NAMESPACE: &str = "tidegate-system";
+const ACCOUNT: &str = "tidegate";
+
+/// The module that the base names.
+const URL: &str = "oci://registry.example.com/tidegate/filter:0.1.0";
+const SHA256: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// An API server with the admission policy, in force.
+async fn guarded() -> World {
+    let world = World::start().await.unwrap();
+    world.namespace(NAMESPACE).await;
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(BASE);
+    let text = std::fs::read_to_string(path).unwrap();
+    for document in text.split("\n---\n") {
+        let object: Value = serde_saphyr::from_str(document).unwrap();
+        // What stands before the first object is a comment.
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if !kind.starts_with("ValidatingAdmissionPolicy") {
+            continue;
+        }
+        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+        let api: Api<DynamicObject> =
+            Api::all_with(world.admin.clone(), &ApiResource::from_gvk(&kind));
+        let how = PatchParams::apply("installer");
+        api.patch(ACCOUNT, &how, &Patch::Apply(&object))
+            .await
+            .unwrap();
+    }
+    world
+}
+
+/// An object of Istio's with this in its spec.
+fn object(flavour: Flavour, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "extensions.istio.io/v1alpha1", "kind": flavour.kind(),
+        "metadata": {"name": name}, "spec": spec,
+    })
+}
+
+/// A module as such an object names it.
+fn module(flavour: Flavour, module: Value) -> Value {
+    match flavour {
+        Flavour::WasmPlugin => module,
+        Flavour::TrafficExtension => json!({"wasm": module}),
+    }
+}
+
+pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<World>) {
+    let world = guarded().await;
+    let user = account(&world, NAMESPACE, ACCOUNT, Rights::Cluster).await;
+    let thief = world.cluster.client(&user).await.unwrap();
+    let write = async |client: &kube::Client, flavour: Flavour, name: &str, spec: &Value| {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), NAMESPACE, &flavour.resource());
+        let how = PatchParams::apply("thief").force();
+        let object = object(flavour, name, spec);
+        api.patch(name, &how, &Patch::Apply(&object)).await
+    };
+    let is_denied = |result: Result<DynamicObject, Error>| match result {
+        Err(Error::Api(status)) => status.message.contains("ValidatingAdmissionPolicy"),
+        _ => false,
+    };
+    let theirs = json!({"url": "https://evil.example/x.wasm", "sha256": "e".repeat(64)});
+    for flavour in Flavour::ALL {
+        // A policy that was just made takes a moment to be in force.
+        let spec = module(flavour, theirs.clone());
+        until(&format!("{} is guarded", flavour.kind()), async || {
+            is_denied(write(&thief, flavour, "first", &spec).await)
+        })
+        .await;
+        let ours = module(flavour, json!({"url": URL, "sha256": SHA256}));
+        write(&thief, flavour, "second", &ours).await.unwrap();
+        for wrong in [
+            json!({"url": URL, "sha256": "e".repeat(64)}),
+            json!({"url": URL}),
+            json!({"url": "oci://evil.example/x:1", "sha256": SHA256}),
+        ] {
+            let spec = module(flavour, wrong.clone());
+            for name in ["first", "second"] {
+                let written = write(&thief, flavour, name, &spec).await;
+                assert!(is_denied(written), "{} {name}: {wrong}", flavour.kind());
+            }
+        }
+        // It is about the service's account and nobody else's.
+        write(&world.admin, flavour, "third", &spec).await.unwrap();
+    }
+    let lua = json!({"lua": {"inlineCode": "function envoy_on_request() end"}});
+    let written = write(&thief, Flavour::TrafficExtension, "fourth", &lua).await;
+    assert!(is_denied(written), "Lua is code as well");
+}
+
+pub(crate) async fn the_service_writes_the_module_that_is_installed_and_no_other(_: Arc<World>) {
+    let world = guarded().await;
+    let user = account(&world, NAMESPACE, ACCOUNT, Rights::Cluster).await;
+    let options = ["--extension-url", URL, "--extension-sha256", SHA256];
+    let replica = run(&world, &user, NAMESPACE, &options).await;
+    world.apply(NAMESPACE, "shop", &spec(&json!({}))).await;
+    world.in_force(NAMESPACE, "shop").await;
+    drop(replica);
+
+    let other = [
+        "--extension-url",
+        "oci://registry.example.com/tidegate/filter:0.2.0",
+        "--extension-sha256",
+        SHA256,
+    ];
+    let _replica = run(&world, &user, NAMESPACE, &other).await;
+
+    world
+        .until_condition(NAMESPACE, "shop", "Programmed", "False Rejected")
+        .await;
+    let (_, message) = world.condition(NAMESPACE, "shop", "Programmed").await;
+    assert!(
+        message.contains(&format!("the module {URL} only")),
+        "{message}"
+    );
+}
+
+pub(crate) async fn proxies_are_named_from_the_namespaces_of_the_service_only(world: Arc<World>) {
+    let (own, tenant) = (
+        world.namespace("edge").await,
+        world.namespace("tenant").await,
+    );
+    let user = account(&world, &own, "edge", Rights::Cluster).await;
+    let options = ["--proxy-namespace", &own];
+    let _replica = crate::service::start(&world, &user, &own, &options).await;
+    let edge = spec(&json!({"selector": null, "proxies": [{"id": "edge-1"}]}));
+
+    world.apply(&own, "edge", &edge).await;
+    world.apply(&tenant, "seize", &edge).await;
+
+    world
+        .until_condition(&own, "edge", "Programmed", "True Served")
+        .await;
+    for kind in ["Accepted", "Programmed"] {
+        world
+            .until_condition(&tenant, "seize", kind, "False ProxiesNotAllowed")
+            .await;
+    }
+    let (_, message) = world.condition(&tenant, "seize", "Accepted").await;
+    assert!(
+        message.contains("a policy of the namespace tenant"),
+        "{message}"
+    );
+}
