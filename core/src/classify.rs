@@ -18,8 +18,10 @@ use crate::outcome::{Failure, Outcome};
 /// gRPC's `RESOURCE_EXHAUSTED`.
 pub const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
 
-/// gRPC codes that blame the server: UNKNOWN, DEADLINE_EXCEEDED, INTERNAL, UNAVAILABLE, DATA_LOSS.
-const GRPC_FAILURES: [u32; 5] = [2, 4, 13, 14, 15];
+/// gRPC's `DEADLINE_EXCEEDED`: the server knows the caller's deadline, and gave up.
+const GRPC_DEADLINE_EXCEEDED: u32 = 4;
+/// gRPC codes that blame the server: UNKNOWN, INTERNAL, UNAVAILABLE, DATA_LOSS.
+const GRPC_FAILURES: [u32; 4] = [2, 13, 14, 15];
 
 /// Details of an answer that is the upstream's own.
 const VIA_UPSTREAM: &str = "via_upstream";
@@ -150,6 +152,7 @@ pub fn grpc_answer(status: u32, pushback: Option<Duration>) -> Outcome {
         GRPC_RESOURCE_EXHAUSTED => Outcome::Overload {
             retry_after: pushback,
         },
+        GRPC_DEADLINE_EXCEEDED => Outcome::Failure(Failure::Timeout),
         failure if GRPC_FAILURES.contains(&failure) => Outcome::Failure(Failure::Grpc),
         _ => Outcome::Ignored,
     }
@@ -309,9 +312,10 @@ mod tests {
     #[test]
     fn grpc_codes_blame_the_server_or_the_caller() {
         assert_eq!(grpc_answer(0, None), Outcome::Success);
-        for code in [2, 4, 13, 14, 15] {
+        for code in [2, 13, 14, 15] {
             assert_eq!(grpc_answer(code, None), failure(Failure::Grpc), "{code}");
         }
+        assert_eq!(grpc_answer(4, None), failure(Failure::Timeout));
         for code in [1, 3, 5, 6, 7, 9, 10, 11, 12, 16, 99] {
             assert_eq!(grpc_answer(code, None), Outcome::Ignored, "{code}");
         }

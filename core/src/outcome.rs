@@ -26,9 +26,9 @@ pub enum Outcome {
 pub enum Failure {
     /// A 5xx status of the upstream's own.
     Status,
-    /// A gRPC status that blames the server (UNKNOWN, INTERNAL, UNAVAILABLE, DEADLINE_EXCEEDED, DATA_LOSS).
+    /// A gRPC status that blames the server (UNKNOWN, INTERNAL, UNAVAILABLE, DATA_LOSS).
     Grpc,
-    /// The route's timeout passed without an answer.
+    /// The route's timeout or the caller's deadline passed without an answer.
     Timeout,
     /// The connection was refused or reset before the response headers.
     Connection,

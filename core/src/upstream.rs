@@ -49,6 +49,20 @@ impl UpstreamKey {
     }
 }
 
+/// Whether a cluster is one of those through which Istio sends requests to whatever host they name: for what no service
+/// is known of. Its destinations have nothing in common, so that nothing is learned of them and nothing is shed.
+#[must_use]
+pub fn leads_anywhere(cluster: &str) -> bool {
+    matches!(
+        cluster,
+        "PassthroughCluster"
+            | "InboundPassthroughCluster"
+            | "InboundPassthroughClusterIpv4"
+            | "InboundPassthroughClusterIpv6"
+            | "BlackHoleCluster"
+    )
+}
+
 /// Which way a sidecar's cluster leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -110,6 +124,16 @@ impl<'a> ServiceName<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_istio_sends_anywhere_is_no_upstream() {
+        for cluster in ["PassthroughCluster", "InboundPassthroughClusterIpv6"] {
+            assert!(leads_anywhere(cluster), "{cluster}");
+        }
+        for cluster in ["passthrough", "outbound|80||web.shop.svc.cluster.local", ""] {
+            assert!(!leads_anywhere(cluster), "{cluster}");
+        }
+    }
 
     #[test]
     fn istio_names_are_services() {

@@ -61,7 +61,8 @@ fn everything_but_the_objective_has_a_default() {
     assert_eq!(config.criticality().header(), None);
     assert_eq!(config.criticality().cohort_header(), None);
     assert_eq!(config.criticality().default_class(), Criticality::Critical);
-    assert!(config.ignore().needs_user_agent());
+    assert_eq!(config.criticality().cohort_key(), None);
+    assert!(!config.ignore().needs_user_agent());
     assert!(!config.ignore().needs_path());
 }
 

@@ -248,6 +248,8 @@ mod tests {
     const WITH_HEADER: &str = r#","criticality":{"header":"x-criticality","rules":[
         {"path":"/pay/*","method":"POST","criticality":"critical_plus"}]}"#;
 
+    const CHECKED: &str = r#","ignore":{"userAgents":["kube-probe/"]}"#;
+
     fn ask<T>(
         host: &FakeHost,
         requests: &Requests,
@@ -283,7 +285,7 @@ mod tests {
     fn in_a_flood_one_read_tells_attempt_and_health_checker() {
         let host = FakeHost::default();
         host.set_header(Headers::Request, "user-agent", "kube-probe/1.33");
-        let (mut requests, proxy) = (rules(""), Proxy::new(host.clone(), "tidegate"));
+        let (mut requests, proxy) = (rules(CHECKED), Proxy::new(host.clone(), "tidegate"));
         requests.expect(HeaderFetch::All);
         let mut asked = requests.current(&proxy, Length::HeadersOnly);
         assert!(!asked.is_retry());
@@ -349,7 +351,10 @@ mod tests {
     fn health_checkers_are_known_by_agent_and_by_path() {
         let host = FakeHost::default();
         host.set_header(Headers::Request, "user-agent", "kube-probe/1.33");
-        assert!(ask(&host, &rules(""), |asked| asked.is_health_check()));
+        assert!(ask(&host, &rules(CHECKED), |asked| asked.is_health_check()));
+        host.take_reads();
+        assert!(!ask(&host, &rules(""), |asked| asked.is_health_check()));
+        assert_eq!(host.take_reads(), 0, "none is exempt by default");
 
         host.clear_headers();
         host.set_header(Headers::Request, ":path", "/healthz");

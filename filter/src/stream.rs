@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use tidegate_core::classify::{self, Author, FirstLook, Length, ResponseFlags};
 use tidegate_core::reply::LocalReply;
-use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
+use tidegate_core::{Decision, Engine, Instant, Outcome, Permit, leads_anywhere};
 
 use crate::api::{Headers, Host, attribute};
 use crate::faults::{Fault, Faults};
@@ -76,9 +76,12 @@ impl<H: Host> Stream<H> {
         else {
             return Next::Continue;
         };
+        let cluster = String::from_utf8_lossy(&cluster);
+        if leads_anywhere(&cluster) {
+            return Next::Continue;
+        }
         plugin.coordination.serve();
         let now = plugin.now();
-        let cluster = String::from_utf8_lossy(&cluster);
         let route = plugin.read_route();
         let id = plugin.upstream(&cluster, route.as_deref(), now);
         plugin.read_endpoints(id, now);

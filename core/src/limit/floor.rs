@@ -18,6 +18,10 @@ pub(crate) const LOW: f64 = 0.1;
 const MEMORY: f64 = 2_000.0;
 /// Below this many, what was believed before still counts.
 const ENOUGH: f64 = 200.0;
+/// The mean may rise to so many times what it was ...
+const DRIFT: f64 = 1.5;
+/// ... of which this share a second becomes what it was.
+const DRIFT_RATE: f64 = 0.01;
 /// So many answers without a refusal, or with room for more, make a floor that has no queue in it.
 const PROVEN: f64 = 10.0;
 
@@ -34,6 +38,8 @@ pub(super) struct Floor {
     latencies: f64,
     /// Answers that had no queue in them for certain.
     proven: f64,
+    /// What the mean was a while ago, seconds; 0 before enough is known.
+    anchor: f64,
 }
 
 impl Floor {
@@ -47,6 +53,7 @@ impl Floor {
             answers: 0.0,
             latencies: 0.0,
             proven: if mean > 0.0 { PROVEN } else { 0.0 },
+            anchor: mean,
         }
     }
 
@@ -81,6 +88,24 @@ impl Floor {
             *weight = *weight * keep + more;
         }
         self.derive(quantile);
+        self.bind(window.span.as_secs_f64());
+    }
+
+    /// Learns from a window that has been like this for long: the service is slower.
+    pub(super) fn learn_slower(&mut self, window: &Sample, quantile: f64) {
+        self.anchor = 0.0;
+        self.learn(window, quantile);
+    }
+
+    /// Keeps the mean near what it was. A queue that fast answers hide leaves the low quantile where it is and raises the
+    /// mean from window to window; what is far above goes through a test, or shows for long.
+    fn bind(&mut self, span: f64) {
+        if self.anchor > 0.0 {
+            self.mean = self.mean.min(self.anchor * DRIFT);
+            self.anchor = self.mean.min(self.anchor * (1.0 + DRIFT_RATE * span));
+        } else if self.answers >= ENOUGH {
+            self.anchor = self.mean;
+        }
     }
 
     /// Takes this window for what is normal now, and forgets what was. A test has shown that no queue is in it.
@@ -184,5 +209,30 @@ mod tests {
         assert!(floor.tail_within(0.3, 0.99).unwrap() < 0.06);
         assert!(floor.tail_within(1.0, 0.99).unwrap() > 0.4);
         assert_eq!(floor.tail_within(0.02, 0.99), None, "most are late");
+    }
+
+    #[test]
+    fn a_mean_that_rises_from_window_to_window_is_bound() {
+        let mut floor = Floor::believed(0.0, 0.0, 0.0);
+        let fast_and = |ms| window(vec![1; 25].into_iter().chain(vec![ms; 75]));
+        for _ in 0..10 {
+            floor.learn(&fast_and(40), 0.99);
+        }
+        let before = floor.mean;
+        for second in 0..20 {
+            floor.learn(&fast_and(60 + second * 20), 0.99);
+        }
+        assert!(
+            floor.mean > 1.4 * before,
+            "it may be slower: {}",
+            floor.mean
+        );
+        assert!(floor.mean < 2.0 * before, "a hidden queue: {}", floor.mean);
+        floor.learn_slower(&fast_and(400), 0.99);
+        assert!(
+            floor.mean > 3.0 * before,
+            "it has shown for long: {}",
+            floor.mean
+        );
     }
 }

@@ -61,7 +61,7 @@ impl Limiter {
                 if stands || is_doubtful {
                     self.enter_hold(terms.slo);
                 } else if stats.is_busy && cruise.is_slower(now) {
-                    self.floor.learn(window, quantile);
+                    self.floor.learn_slower(window, quantile);
                 }
             }
             State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),

@@ -108,7 +108,7 @@ impl Learned {
     /// How long a request must have waited for its caller's leaving to say something: longer than most answers take, or,
     /// where that is not known, the objective's `target`.
     pub(crate) fn usual_wait(&self, target: Duration) -> Duration {
-        match self.mean() {
+        match self.usual_latency() {
             Duration::ZERO => target,
             mean => mean.saturating_mul(USUAL_OF_MEAN).min(target),
         }
@@ -123,7 +123,7 @@ impl Learned {
     /// How long a request may wait for its headers: before it counts as hanging, and, where later ones are answered, before
     /// it is taken to stand in no queue. The latter is longer than any queue within the objective.
     pub(crate) fn patience(&self, slo: &Slo) -> [Duration; 2] {
-        let mean = self.mean();
+        let mean = self.usual_latency();
         // An upstream that is slow by nature is not a hanging one.
         let target = slo.latency_target();
         let far_beyond = target
@@ -143,7 +143,7 @@ impl Learned {
     }
 
     /// The mean no-load latency; zero while unknown.
-    fn mean(&self) -> Duration {
+    pub(crate) fn usual_latency(&self) -> Duration {
         Duration::try_from_secs_f32(self.baseline_mean).unwrap_or_default()
     }
 }

@@ -62,7 +62,7 @@ impl WindowStats {
         } else {
             0.0
         };
-        let is_stretched = refused > 0.0 && excess > (floor.mean * BUSY_MEAN).max(MIN_BUSY_DELAY);
+        let is_stretched = excess > (floor.mean * BUSY_MEAN).max(MIN_BUSY_DELAY);
         let is_queue = |delay| throughput * delay >= MIN_QUEUE;
         Some(Self {
             span: window.span.as_secs_f64(),
@@ -148,5 +148,17 @@ mod tests {
             let stats = WindowStats::of(&window(1_000, 50, ms), &floor).unwrap();
             assert_eq!(stats.is_faster(&floor), expected, "{ms}");
         }
+    }
+
+    #[test]
+    fn a_queue_that_fast_answers_hide_shows_in_the_mean() {
+        let mut mixed = window(1_000, 25, 1);
+        mixed.tally.merge(&window(1_000, 75, 250).tally);
+        let floor = Floor::believed(0.001, 0.03, 0.06);
+        let stats = WindowStats::of(&mixed, &floor).unwrap();
+        assert!(stats.delay < 0.001 && stats.is_busy, "{stats:?}");
+        let mut alike = window(1_000, 25, 1);
+        alike.tally.merge(&window(1_000, 75, 60).tally);
+        assert!(!WindowStats::of(&alike, &floor).unwrap().is_busy);
     }
 }

@@ -91,8 +91,11 @@ impl Slot {
             return None;
         }
         let outcome = match outcome {
-            // A proxy that times every stream ends stalled uploads, which the upstream is not to blame for.
-            Outcome::Failure(Failure::Timeout) if permit.stage == Stage::Uploading => {
+            // A proxy that times every stream ends stalled uploads, which the upstream is not to blame for. Nor is it for
+            // a deadline of the caller's that most answers cannot keep.
+            Outcome::Failure(Failure::Timeout)
+                if permit.stage == Stage::Uploading || self.is_too_soon(permit, now) =>
+            {
                 Outcome::Cancelled
             }
             outcome => outcome,
@@ -141,6 +144,12 @@ impl Slot {
         }
         self.gate
             .hear(outcome, permit.purpose, permit.load, &self.thresholds, now)
+    }
+
+    /// Whether a request has waited for less than answers take on average.
+    fn is_too_soon(&self, permit: &Permit, now: Instant) -> bool {
+        let usual = self.learned.usual_latency();
+        now.saturating_since(permit.started_at) < usual
     }
 
     /// A caller left.

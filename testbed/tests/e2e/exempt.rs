@@ -1,4 +1,4 @@
-//! Health checkers are never shed.
+//! Few health checks pass where other requests are shed, and only those that the configuration names.
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::Call;
@@ -27,18 +27,22 @@ async fn stage(document: &Value, other: Script) -> (Upstream, Stage) {
     (upstream, stage)
 }
 
+/// The health checkers that these tests know.
+const AGENTS: [&str; 2] = ["kube-probe/", "Envoy/HC"];
+
+fn with_agents(mut document: Value) -> Value {
+    document["ignore"] = json!({"userAgents": AGENTS});
+    document
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_health_checkers_user_agent_passes_a_full_limit() {
-    let (_upstream, stage) = stage(&fixed_limit(1, json!({})), Script::Hang).await;
+async fn a_health_checkers_user_agent_passes_a_full_limit_where_it_is_configured() {
+    let document = with_agents(fixed_limit(1, json!({})));
+    let (_upstream, stage) = stage(&document, Script::Hang).await;
     let caller = stage.caller();
     let _held = Crowd::send(&caller, &Call::get("/"), 1);
     stage.until_sum("in_flight", "main", 1).await;
-    for agent in [
-        "kube-probe/1.33",
-        "Envoy/HC",
-        "ELB-HealthChecker/2.0",
-        "GoogleHC/1.0",
-    ] {
+    for agent in ["kube-probe/1.33", "Envoy/HC"] {
         let call = Call::get("/healthz").header("user-agent", agent);
         let tally = in_turn(&caller, &call, 3).await;
         ensure!(stage, tally.ok == 3, "{agent}: {tally:?}");
@@ -50,13 +54,44 @@ async fn a_health_checkers_user_agent_passes_a_full_limit() {
     )
     .await;
     ensure!(stage, tally.shed == 3, "{tally:?}");
-    stage.until_sum("requests_exempt_total", "main", 12).await;
+    stage.until_sum("requests_exempt_total", "main", 6).await;
+    stage.until_sum("in_flight", "main", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_user_agent_passes_by_default() {
+    let (_upstream, stage) = stage(&fixed_limit(1, json!({})), Script::Hang).await;
+    let caller = stage.caller();
+    let _held = Crowd::send(&caller, &Call::get("/"), 1);
+    stage.until_sum("in_flight", "main", 1).await;
+    let call = Call::get("/healthz").header("user-agent", "kube-probe/1.33");
+    let tally = in_turn(&caller, &call, 3).await;
+    ensure!(stage, tally.shed == 3, "{tally:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_passes_for_a_health_checker_gets_two_places_in_each_worker_and_no_more() {
+    let document = with_agents(fixed_limit(1, json!({})));
+    let (upstream, stage) = stage(&document, Script::Hang).await;
+    let caller = stage.caller();
+    let forged = Call::get("/").header("user-agent", "kube-probe/1.33");
+    let _held = Crowd::send(&caller, &forged, 40);
+    stage
+        .until_sum("requests_shed_total", "main", 40 - 1 - PASSING)
+        .await;
+    ensure!(
+        stage,
+        upstream.requests() <= 1 + PASSING,
+        "{}",
+        upstream.requests()
+    );
     stage.until_sum("in_flight", "main", 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_health_checkers_user_agent_passes_an_open_breaker_and_does_not_close_it() {
-    let (_upstream, stage) = stage(&open_for_long(json!({})), Script::status(500)).await;
+    let document = with_agents(open_for_long(json!({})));
+    let (_upstream, stage) = stage(&document, Script::status(500)).await;
     let caller = stage.caller();
     open_breaker(&stage, &caller, &Call::get("/"), "main").await;
     let check = Call::get("/healthz").header("user-agent", "kube-probe/1.33");

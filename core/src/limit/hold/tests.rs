@@ -15,6 +15,7 @@ const QUEUED: Target = Target {
 };
 /// As long a queue as wanted.
 const WANTED: Target = Target {
+    capacity: 160.0,
     delay: 0.02,
     ..QUEUED
 };
@@ -141,6 +142,10 @@ fn the_limit_follows_the_wait_that_is_wanted() {
         capacity: 400.0,
         ..QUEUED
     };
+    let above_the_model = Target {
+        capacity: 120.0,
+        ..EMPTY
+    };
     let low_most = Target {
         most: 25.0,
         ..EMPTY
@@ -159,7 +164,8 @@ fn the_limit_follows_the_wait_that_is_wanted() {
         ),
         ("too short, up to the model", 20, 10, near, 22.0),
         ("too short, far from the model", 20, 10, far, 30.0),
-        ("too short, above the model", 20, 10, EMPTY, 22.0),
+        ("too short, above the model", 20, 10, above_the_model, 22.0),
+        ("too short, but far above the model", 20, 10, EMPTY, 15.0),
         ("too short, none refused", 20, 0, far, 20.0),
         ("packs", 11, 10, QUEUED, 30.0),
         ("packs, up to the most", 11, 10, low_most, 25.0),
@@ -177,7 +183,7 @@ fn the_limit_follows_the_wait_that_is_wanted() {
 fn a_small_limit_rises_by_one_at_least() {
     let mut rig = Rig::at(2.0);
     let tiny = Target {
-        capacity: 10.0,
+        capacity: 12.0,
         ..EMPTY
     };
     rig.show(&window(1_000, 50, 40).refusing(9), tiny);
@@ -241,7 +247,11 @@ fn no_step_down_is_made_until_the_beat() {
         rig.second(100, 200, QUEUED);
         assert_close(rig.hold.limit, 20.0, "blocked");
     }
-    rig.second(100, 200, EMPTY);
+    let near = Target {
+        capacity: 120.0,
+        ..EMPTY
+    };
+    rig.second(100, 200, near);
     assert_close(rig.hold.limit, 22.0, "steps up are free");
 }
 
