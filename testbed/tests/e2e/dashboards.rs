@@ -28,6 +28,7 @@ fn everything() -> Value {
     let full = json!({"min": 1, "max": 1});
     config(json!({
         "criticality": {"header": CRITICALITY_HEADER},
+        "ignore": {"userAgents": ["kube-probe/"]},
         "maxUpstreams": 4,
         "upstreams": [
             {"match": {"cluster": "observed"}, "mode": "observe", "limit": full},
