@@ -271,7 +271,10 @@ mod tests {
     fn failures_to_trip(thresholds: &Thresholds) -> usize {
         let mut evidence = Evidence::default();
         (1..100)
-            .find(|_| evidence.failure(3, thresholds, &Silence::default(), Instant::ZERO) == Finding::Outage)
+            .find(|_| {
+                evidence.failure(3, thresholds, &Silence::default(), Instant::ZERO)
+                    == Finding::Outage
+            })
             .unwrap()
     }
 
@@ -299,7 +302,8 @@ mod tests {
             let mut evidence = Evidence::default();
             (0..30).any(|_| {
                 if rng.f64() < 0.3 {
-                    evidence.failure(3, &in_ramp, &Silence::default(), Instant::ZERO) == Finding::Outage
+                    evidence.failure(3, &in_ramp, &Silence::default(), Instant::ZERO)
+                        == Finding::Outage
                 } else {
                     evidence.success(3, &in_ramp);
                     false
@@ -317,7 +321,10 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..8 * 3600 * 24 {
             if rng.f64() < 0.1 {
-                assert_eq!(evidence.failure(1, &thresholds, &Silence::default(), Instant::ZERO), Finding::Undecided);
+                assert_eq!(
+                    evidence.failure(1, &thresholds, &Silence::default(), Instant::ZERO),
+                    Finding::Undecided
+                );
             } else {
                 evidence.success(1, &thresholds);
             }
@@ -332,7 +339,10 @@ mod tests {
             if i % 3 == 0 {
                 evidence.success(20 + i % 7, &thresholds);
             } else {
-                assert_ne!(evidence.failure(33, &thresholds, &Silence::default(), Instant::ZERO), Finding::Outage);
+                assert_ne!(
+                    evidence.failure(33, &thresholds, &Silence::default(), Instant::ZERO),
+                    Finding::Outage
+                );
             }
         }
     }

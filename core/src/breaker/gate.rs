@@ -134,16 +134,12 @@ impl Gate {
                 None
             }
             (BreakerState::Closed, Outcome::Failure(_)) => {
-                let finding = self
-                    .evidence
-                    .failure(load, thresholds, &self.silence, now);
+                let finding = self.evidence.failure(load, thresholds, &self.silence, now);
                 (finding == Finding::Outage).then_some(TripReason::ConsecutiveFailures)
             }
             (BreakerState::Ramp { .. }, Outcome::Failure(_)) => {
                 let thresholds = thresholds.in_ramp();
-                let finding = self
-                    .evidence
-                    .failure(load, &thresholds, &self.silence, now);
+                let finding = self.evidence.failure(load, &thresholds, &self.silence, now);
                 (finding == Finding::Outage).then_some(TripReason::ProbeFailed)
             }
             (BreakerState::Closed | BreakerState::Ramp { .. }, _) => None,

@@ -132,7 +132,8 @@ impl Judge {
             return;
         }
         if findings.sample.successes() > 0.0 {
-            self.successes.end_before(findings.sample.span, findings.now);
+            self.successes
+                .end_before(findings.sample.span, findings.now);
         }
         self.answers.end_at(findings.sample.last_response);
     }
