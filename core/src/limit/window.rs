@@ -1,6 +1,7 @@
 //! The figures of one complete window.
 
 use super::floor::{Floor, LOW};
+use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::tally::Count;
 
@@ -63,7 +64,8 @@ impl WindowStats {
             low,
             delay,
             cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
-            is_busy: is_delayed && throughput * delay >= MIN_QUEUE,
+            is_busy: is_delayed
+                && (throughput * delay >= MIN_QUEUE || is_off(Mechanism::SmallQueue)),
             is_refusing: refused > 0.0,
             refused,
             refused_share: refused / window.count(Count::Arrivals).max(1.0),
