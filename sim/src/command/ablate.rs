@@ -25,6 +25,9 @@ pub(crate) struct Options {
     /// Mechanisms by name, separated by commas; `all` for every one.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     mechanisms: Vec<String>,
+    /// Turn them off all at once: two mechanisms may stand in for one another.
+    #[arg(long)]
+    together: bool,
     /// Scenarios by name, separated by commas; `all` for every one in the folder.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     scenarios: Vec<String>,
@@ -58,26 +61,25 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let (groups, scenarios) = cast(options)?;
     fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
     let jobs = jobs(&groups, &scenarios, options.seeds);
-    let base = play(&jobs, &groups, &scenarios, None, options.threads)?;
+    let base = play(&jobs, &groups, &scenarios, &[], options.threads)?;
     let mut played = base.len();
     let mut table = Table::new(head(options, &groups), &base);
-    for mechanism in mechanisms {
-        // A run that never asked about the mechanism is the same without it.
+    let sets: Vec<&[Mechanism]> = if options.together {
+        vec![&mechanisms]
+    } else {
+        mechanisms.chunks(1).collect()
+    };
+    for off in sets {
+        // A run that never asked about a mechanism is the same without it.
         let concerned: Vec<Job<'_>> = jobs
             .iter()
             .zip(&base)
-            .filter(|(_, outcome)| outcome.asked.contains(mechanism))
+            .filter(|(_, outcome)| off.iter().any(|one| outcome.asked.contains(*one)))
             .map(|(job, _)| *job)
             .collect();
-        let without = play(
-            &concerned,
-            &groups,
-            &scenarios,
-            Some(mechanism),
-            options.threads,
-        )?;
+        let without = play(&concerned, &groups, &scenarios, off, options.threads)?;
         played += without.len();
-        let row = Row::new(mechanism, &base, &without);
+        let row = Row::new(off, &base, &without);
         println!("{}", row.line());
         table.rows.push(row);
         // What is known so far is kept if the run is interrupted.
@@ -128,10 +130,10 @@ fn play(
     jobs: &[Job<'_>],
     groups: &[Group],
     scenarios: &[Scenario],
-    without: Option<Mechanism>,
+    off: &[Mechanism],
     threads: usize,
 ) -> Result<Vec<Outcome>> {
-    let off = without.map_or(Mechanisms::NONE, |one| Mechanisms::NONE.with(one));
+    let off = off.iter().fold(Mechanisms::NONE, |set, one| set.with(*one));
     jobs::play(jobs, threads, |job| {
         let scenario = &Scenario {
             seed: job.scenario.seed.wrapping_add(job.repetition),
@@ -201,18 +203,18 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn score(without: Option<Mechanism>) -> f64 {
+    fn score(off: &[Mechanism]) -> f64 {
         let scenarios = [crate::command::scenario("bursts").unwrap()];
         let groups = [Group::Scenarios];
         let jobs = jobs(&groups, &scenarios, 1);
-        let played = play(&jobs, &groups, &scenarios, without, 1).unwrap();
+        let played = play(&jobs, &groups, &scenarios, off, 1).unwrap();
         played[0].score
     }
 
     #[test]
     fn what_is_turned_off_is_missed_and_is_on_again_in_the_next_run() {
-        let with = score(None);
-        assert!(score(Some(Mechanism::BurstWait)) < with - 0.1);
-        assert!((score(None) - with).abs() < f64::EPSILON);
+        let with = score(&[]);
+        assert!(score(&[Mechanism::BurstWait]) < with - 0.1);
+        assert!((score(&[]) - with).abs() < f64::EPSILON);
     }
 }

@@ -54,11 +54,11 @@ pub(super) struct Change {
     pub(super) error: f64,
 }
 
-/// What is known of one mechanism.
+/// What is known of one mechanism, or of several that are off together.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
-    name: &'static str,
-    what: &'static str,
+    name: String,
+    what: String,
     /// Runs in which it could have made a difference.
     runs: usize,
     changes: BTreeMap<Group, Change>,
@@ -80,8 +80,8 @@ pub(super) struct Table {
 }
 
 impl Row {
-    /// `without` holds the runs of `base` that asked about the mechanism, played without it.
-    pub(super) fn new(mechanism: Mechanism, base: &[Outcome], without: &[Outcome]) -> Self {
+    /// `without` holds the runs of `base` that asked about one of the mechanisms, played without all of them.
+    pub(super) fn new(off: &[Mechanism], base: &[Outcome], without: &[Outcome]) -> Self {
         let key = |outcome: &Outcome| (outcome.story.clone(), outcome.repetition);
         let replaced: BTreeMap<_, &Outcome> = without.iter().map(|o| (key(o), o)).collect();
         let after: Vec<Outcome> = base
@@ -107,8 +107,8 @@ impl Row {
         let met = missed(base);
         let now_missed = missed(&after);
         Self {
-            name: mechanism.name(),
-            what: mechanism.what(),
+            name: joined(off, Mechanism::name, "+"),
+            what: joined(off, Mechanism::what, " "),
             runs: without.len(),
             changes: Group::ALL
                 .into_iter()
@@ -217,7 +217,7 @@ impl Table {
     /// The page, the mechanism that is worth most first.
     pub(super) fn markdown(&self) -> String {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
-        rows.sort_by(|a, b| b.worth().total_cmp(&a.worth()).then(a.name.cmp(b.name)));
+        rows.sort_by(|a, b| b.worth().total_cmp(&a.worth()).then(a.name.cmp(&b.name)));
         let mean = |group| self.means.get(&group).copied().unwrap_or(f64::NAN);
         let mut text = format!(
             "{}\n\nMeans with every mechanism: scenarios {:.4}, stories with one proxy {:.4}, stories with several {:.4}.\n\n",
@@ -270,6 +270,11 @@ fn some(names: &[String]) -> String {
         count if count <= SHOWN => format!("{count}: {}", shown.join(", ")),
         count => format!("{count}: {}, ...", shown.join(", ")),
     }
+}
+
+fn joined(off: &[Mechanism], word: impl Fn(Mechanism) -> &'static str, between: &str) -> String {
+    let words: Vec<&str> = off.iter().map(|one| word(*one)).collect();
+    words.join(between)
 }
 
 fn most(change: Option<&(String, f64)>) -> String {
@@ -348,7 +353,7 @@ mod tests {
     #[test]
     fn runs_that_were_not_played_again_count_as_before() {
         let without = [outcome(Group::Scenarios, "a", 1, 0.5)];
-        let row = Row::new(Mechanism::Hold, &base(), &without);
+        let row = Row::new(&[Mechanism::Hold], &base(), &without);
         let change = row.changes[&Group::Scenarios];
         assert!((change.change + 0.05).abs() < 1e-9, "{change:?}");
         assert!((change.mean - 0.85).abs() < 1e-9, "{change:?}");
@@ -378,10 +383,10 @@ mod tests {
             (0.93, false),
         ] {
             let without = [outcome(Group::Scenarios, "b", 0, score)];
-            let row = Row::new(Mechanism::Hold, &many(0.9), &without);
+            let row = Row::new(&[Mechanism::Hold], &many(0.9), &without);
             assert_eq!(row.is_candidate(), expected, "{score}");
         }
-        let row = Row::new(Mechanism::Hold, &many(0.9), &[]);
+        let row = Row::new(&[Mechanism::Hold], &many(0.9), &[]);
         assert!(!row.is_candidate(), "no run came to it");
     }
 
@@ -390,7 +395,7 @@ mod tests {
         let mut table = Table::new("head".to_owned(), &base());
         let row = |mechanism, score| {
             Row::new(
-                mechanism,
+                &[mechanism],
                 &base(),
                 &[outcome(Group::Scenarios, "b", 0, score)],
             )
@@ -420,7 +425,7 @@ mod tests {
             });
             runs.collect()
         };
-        let row = |values| Row::new(Mechanism::Hold, &with([0.6, 0.6, 0.4]), &with(values));
+        let row = |values| Row::new(&[Mechanism::Hold], &with([0.6, 0.6, 0.4]), &with(values));
         assert_eq!(row([0.4, 0.6, 0.4]).missed, ["a score"]);
         assert!(row([0.1, 0.6, 0.6]).missed.is_empty());
     }
