@@ -1,6 +1,6 @@
 //! Turns single mechanisms of the laws off, to measure what each of them is worth.
 //!
-//! The question [`is_off`] is asked where a mechanism takes effect. Without the cargo feature `ablation` the answer is a constant
+//! The question `is_off` is asked where a mechanism takes effect. Without the cargo feature `ablation` the answer is a constant
 //! `false`, which the compiler removes; the filter never has the feature (below, and `ci/layers.sh`). With it, `play_without` answers
 //! from a set that belongs to the thread, so that runs on other threads are not affected.
 //!
