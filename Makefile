@@ -30,7 +30,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
 
 ## See it work
-.PHONY: demo sim sim-compare sim-limits sim-sweep sim-sweep-accept sim-fleet bench bench-cost
+.PHONY: demo sim sim-compare sim-limits sim-sweep sim-sweep-accept sim-ablate sim-fleet bench bench-cost
 demo: module tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
 	@$(RUN) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
 
@@ -53,6 +53,10 @@ sim-sweep: rust ## Check that Tidegate is ahead on 200 random services and stori
 
 sim-sweep-accept: rust ## Hold 400 random stories that nobody chose against sim/targets.toml (ARGS="--contenders tidegate,bbr")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --accept --out out/sim-sweep-accept $(ARGS)
+
+sim-ablate: rust ## Measure what each mechanism of the laws is worth, in half an hour (ARGS="--mechanisms a,b --stories 40")
+	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim --features ablation -- ablate \
+		--commit "$$(git rev-parse --short=7 HEAD)" --out out/sim-ablate $(ARGS)
 
 sim-fleet: rust ## Play a fleet of 10,000 proxies and 1,000,000 requests a second, and check it (ARGS=--help)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- fleet --check --rest-at 0.1 \
@@ -126,6 +130,7 @@ size: module ## Show what takes the room in dist/tidegate.wasm
 .PHONY: test e2e test-kube
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --lib --bins ablat
 
 e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
@@ -168,6 +173,8 @@ fmt-check: rust ## Check the format
 lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test kube --test conformance -- -D warnings
+	$(CARGO) clippy --locked -p tidegate-sim --features ablation --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
 layers: rust ## Check which crates each room depends on

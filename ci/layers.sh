@@ -68,5 +68,12 @@ for crate in $(comm -23 <(echo "$allowed") <(echo "$found")); do
     complain "tidegate-core no longer contains $crate: remove it from ci/core-dependencies.allow"
 done
 
+# What ships must not be able to turn a mechanism of the laws off.
+for room in tidegate-filter tidegate-control; do
+    features=$(cargo tree --locked --offline --quiet --prefix none --format '{p} {f}' -p "$room" -e normal --target all --all-features)
+    ! grep -qE '^tidegate-core .*[ ,]ablation\b' <<<"$features" ||
+        complain "$room enables the feature ablation of tidegate-core, which is for the laboratory alone"
+done
+
 [ "$wrong" = 0 ] || fail "the rooms depend on what they must not"
 say "$(wc -w <<<"$rooms") rooms, arrows as designed; $(wc -w <<<"$found") crates run in core"

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ablation;
 mod admission;
 mod ages;
 mod breaker;

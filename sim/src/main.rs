@@ -21,6 +21,8 @@ enum Command {
     Fleet(command::fleet::Options),
     Sweep(command::sweep::Options),
     List(command::list::Options),
+    #[cfg(feature = "ablation")]
+    Ablate(command::ablate::Options),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
         Command::Fleet(options) => command::fleet::run(&options),
         Command::Sweep(options) => command::sweep::run(&options),
         Command::List(options) => command::list::run(&options),
+        #[cfg(feature = "ablation")]
+        Command::Ablate(options) => command::ablate::run(&options),
     };
     ended.unwrap_or_else(|error| {
         eprintln!("tidegate-sim: {error:#}");

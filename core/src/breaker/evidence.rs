@@ -26,6 +26,7 @@
 
 use super::silence::Silence;
 use super::thresholds::Thresholds;
+use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
 /// An outage shows hardly any success. A sum that got high with more of them is a matter of the success rate.
@@ -218,7 +219,7 @@ impl Evidence {
 
     /// Failures are enough to trip. While successes come as usual the sum waits there.
     fn decide_in(&mut self, silence: &Silence, thresholds: &Thresholds, now: Instant) -> Finding {
-        if silence.is_unusual(now) {
+        if silence.is_unusual(now) || is_off(Mechanism::Silence) {
             return self.decide();
         }
         self.score = thresholds.trip;
@@ -227,11 +228,14 @@ impl Evidence {
     }
 
     fn decide(&mut self) -> Finding {
-        if self.failures.n < MIN_OUTAGE_SHARE * (self.failures.n + self.successes.n) {
+        let is_mixed = self.failures.n < MIN_OUTAGE_SHARE * (self.failures.n + self.successes.n);
+        if is_mixed && !is_off(Mechanism::OutageShare) || is_off(Mechanism::TripTest) {
             self.forget();
             return Finding::Undecided;
         }
-        let finding = if is_caused_by_load(&self.failures, &self.successes) {
+        let finding = if is_caused_by_load(&self.failures, &self.successes)
+            && !is_off(Mechanism::LoadCausedTrip)
+        {
             Finding::LoadCaused
         } else {
             Finding::Outage
@@ -256,7 +260,7 @@ impl Evidence {
     }
 
     fn weight(&self, load: f64) -> f32 {
-        if load > f64::from(self.survived) * SAFELY {
+        if load > f64::from(self.survived) * SAFELY && !is_off(Mechanism::Unsurvived) {
             UNSURVIVED_WEIGHT
         } else {
             1.0

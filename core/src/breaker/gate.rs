@@ -9,6 +9,7 @@ use core::time::Duration;
 use super::evidence::{Evidence, Finding};
 use super::silence::Silence;
 use super::{BreakerState, Thresholds, TripReason};
+use crate::ablation::{Mechanism, is_off};
 use crate::exchange::LocalTrip;
 use crate::outcome::Outcome;
 use crate::permit::Purpose;
@@ -135,12 +136,14 @@ impl Gate {
             }
             (BreakerState::Closed, Outcome::Failure(_)) => {
                 let finding = self.evidence.failure(load, thresholds, &self.silence, now);
-                (finding == Finding::Outage).then_some(TripReason::ConsecutiveFailures)
+                (finding == Finding::Outage && !is_off(Mechanism::LocalTrip))
+                    .then_some(TripReason::ConsecutiveFailures)
             }
             (BreakerState::Ramp { .. }, Outcome::Failure(_)) => {
                 let thresholds = thresholds.in_ramp();
                 let finding = self.evidence.failure(load, &thresholds, &self.silence, now);
-                (finding == Finding::Outage).then_some(TripReason::ProbeFailed)
+                (finding == Finding::Outage && !is_off(Mechanism::LocalTrip))
+                    .then_some(TripReason::ProbeFailed)
             }
             (BreakerState::Closed | BreakerState::Ramp { .. }, _) => None,
         }
@@ -178,7 +181,9 @@ impl Gate {
 
     /// Opens the gate a little after this worker's own good probe. The leader will do the same as soon as it hears.
     pub(crate) fn ramp_locally(&mut self, limit: u32, now: Instant) {
-        self.step(BreakerState::Ramp { limit }, false, now);
+        if !is_off(Mechanism::LocalRamp) {
+            self.step(BreakerState::Ramp { limit }, false, now);
+        }
     }
 
     fn step(&mut self, state: BreakerState, trip: bool, now: Instant) {

@@ -12,6 +12,8 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
+
 /// How late a recovery may be noticed, as a fraction of the outage: 3 % of 33 s is 1 s.
 const LATENESS: f64 = 0.03;
 /// One probe for so many requests of the usual traffic, ...
@@ -58,9 +60,18 @@ pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Dur
         retry_after,
     } = *history;
     let lasted = outage.as_secs_f64();
-    let by_traffic = RARE_TRAFFIC.min(REQUESTS_PER_PROBE / usual_rate.max(f64::MIN_POSITIVE));
-    let by_age = lasted * LATENESS;
-    let by_experience = if lasted < usual_recovery * EARLY {
+    let by_traffic = if is_off(Mechanism::IntervalTraffic) {
+        0.0
+    } else {
+        RARE_TRAFFIC.min(REQUESTS_PER_PROBE / usual_rate.max(f64::MIN_POSITIVE))
+    };
+    let by_age = if is_off(Mechanism::IntervalAge) {
+        0.0
+    } else {
+        lasted * LATENESS
+    };
+    let is_early = lasted < usual_recovery * EARLY;
+    let by_experience = if is_early && !is_off(Mechanism::IntervalExperience) {
         (usual_recovery * EARLY_STEP).min(MOST_EARLY)
     } else {
         0.0

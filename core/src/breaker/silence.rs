@@ -16,6 +16,7 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
 /// Time over which a long gap is forgotten, seconds.
@@ -86,7 +87,7 @@ impl Silence {
         let is_doubted = self
             .doubted_at
             .is_some_and(|at| now.saturating_since(at).as_secs_f32() < MEMORY);
-        let times = if is_doubted {
+        let times = if is_doubted && !is_off(Mechanism::DoubtedSilence) {
             DOUBTED_TIMES
         } else {
             USUAL_TIMES

@@ -3,6 +3,8 @@
 //! Logarithms are dear on the path of a request, so they are taken here: when the leader has decided, and when another policy
 //! holds.
 
+use crate::ablation::{Mechanism, is_off};
+
 /// A dead upstream fails at least this share.
 const DEAD_FAILURE_RATE: f64 = 0.95;
 /// Below this the usual failure rate is taken for this: a few failures in a row happen to everybody.
@@ -70,7 +72,10 @@ impl Thresholds {
 
     /// Evidence right after a trip. What was usual before says little about what came back: it may fail more often than
     /// ever, and is not dead below the trip ratio.
-    pub(crate) const fn in_ramp(self) -> Self {
+    pub(crate) fn in_ramp(self) -> Self {
+        if is_off(Mechanism::RampTrip) {
+            return self;
+        }
         Self {
             weights: self.ramp,
             trip: RAMP_TRIP,

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{BreakerState, Findings, Judge, Transition};
 use crate::config::Policy;
 use crate::exchange::{Directive, LocalTrip, Report};
@@ -263,7 +264,7 @@ impl Controller {
         };
         let margin = self.demand.margin(capacity);
         // Where all can be served, nobody needs a reserve.
-        let reserve = if margin == Margin::NONE {
+        let reserve = if margin == Margin::NONE || is_off(Mechanism::Reserve) {
             limit
         } else {
             reserve

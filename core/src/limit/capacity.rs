@@ -5,6 +5,7 @@
 //! value is believed only from windows that began and ended with more in flight than the upstream needs.
 
 use super::window::WindowStats;
+use crate::ablation::{Mechanism, is_off};
 
 /// Weight of the newest window of a busy upstream, when it says something else than the ones before ...
 const SURPRISE_WEIGHT: f64 = 0.5;
@@ -41,8 +42,12 @@ impl Capacity {
 
     /// The greater of what it is and what it was before the queue. A service that became slower needs as much in flight
     /// as before; one that lost places needs less, and shows it soon.
-    pub(super) const fn before_the_queue(&self) -> f64 {
-        self.value.max(self.calm)
+    pub(super) fn before_the_queue(&self) -> f64 {
+        if self.calm > self.value && !is_off(Mechanism::BeforeTheQueue) {
+            self.calm
+        } else {
+            self.value
+        }
     }
 
     pub(super) fn scale(&mut self, factor: f64) {
@@ -56,8 +61,9 @@ impl Capacity {
         let full = window.in_flight_at_end > window.throughput * mean;
         let full_throughout = core::mem::replace(&mut self.full, full) && full;
         let believed = full_throughout || window.throughput > self.value;
-        if window.is_busy && self.value > 0.0 && believed {
-            let weight = if is_surprise(window, self.value) {
+        if window.is_busy && self.value > 0.0 && (believed || is_off(Mechanism::FullWindows)) {
+            let is_news = is_surprise(window, self.value);
+            let weight = if is_news && !is_off(Mechanism::SurpriseWeight) {
                 SURPRISE_WEIGHT
             } else {
                 BUSY_WEIGHT

@@ -11,6 +11,7 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{Loads, is_caused_by_load};
 use crate::exchange::plausible::PLACES;
 use crate::limit::Learned;
@@ -168,7 +169,8 @@ impl Ceiling {
                 }
             }
         }
-        let within_objective = outcomes.failure_share() <= tolerated;
+        let within_objective = outcomes.failure_share() <= tolerated
+            && !(outcomes.failed > 0.0 && is_off(Mechanism::CeilingTolerance));
         if now < self.doubted_until
             || within_objective
             || !is_caused_by_load(&evidence.failures, &evidence.successes)
@@ -179,10 +181,13 @@ impl Ceiling {
         }
         self.confirmations += 1;
         self.suspected.add(outcomes);
-        if self.confirmations >= CONFIRMATIONS || self.value.is_some() {
+        if self.confirmations >= CONFIRMATIONS
+            || self.value.is_some()
+            || is_off(Mechanism::CeilingConfirmations)
+        {
             // One that rose until the first requests failed has found the bound again. There are too few of them to
             // tell whether they became rarer.
-            if !self.proven && self.trial.is_none() {
+            if !self.proven && self.trial.is_none() && !is_off(Mechanism::CeilingTrial) {
                 self.trial = Some(Trial {
                     before: self.suspected,
                     after: Outcomes::default(),
@@ -193,6 +198,9 @@ impl Ceiling {
     }
 
     fn cut(&mut self, load: f64, now: Instant) {
+        if is_off(Mechanism::Ceiling) {
+            return;
+        }
         self.failed_at = now;
         self.confirmations = 0;
         self.suspected = Outcomes::default();

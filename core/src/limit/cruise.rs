@@ -11,6 +11,7 @@
 use core::time::Duration;
 
 use super::window::WindowStats;
+use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
 /// A queue that has not drained for so long stands ...
@@ -83,6 +84,7 @@ impl Cruise {
             self.run_empty();
             if let Some(in_force) = usual.in_force
                 && window.is_refusing
+                && !is_off(Mechanism::Growth)
             {
                 self.grown = self.grown.max(in_force * GROWTH);
             }
@@ -91,7 +93,7 @@ impl Cruise {
         self.grown = 0.0;
         let _ = self.busy_since.get_or_insert(now);
         self.has_refused |= window.is_refusing;
-        if window.cost < usual.affordable * COSTLY {
+        if window.cost < usual.affordable * COSTLY && !is_off(Mechanism::Costly) {
             self.queue_since = None;
             return false;
         }
@@ -100,7 +102,10 @@ impl Cruise {
         let since = *self.queue_since.get_or_insert(now - span);
         let of_mean =
             Duration::try_from_secs_f64(usual.mean * STANDING_OF_MEAN).unwrap_or_default();
-        self.has_refused && now.saturating_since(since) >= STANDING_AFTER.max(of_mean)
+        let lasted = now.saturating_since(since);
+        lasted >= STANDING_AFTER
+            && (lasted >= of_mean || is_off(Mechanism::StandingOfMean))
+            && (self.has_refused || is_off(Mechanism::StandingRefused))
     }
 }
 

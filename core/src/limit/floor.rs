@@ -8,6 +8,7 @@
 //! CoDel judges by the minimum (Nichols and Jacobson, "Controlling Queue Delay", 2012); slow routes, a brownout
 //! of a fifth of the requests, and long tails leave it where it was. The mean is exact: Little's law is about it.
 
+use crate::ablation::{Mechanism, is_off};
 use crate::histogram::{BUCKETS, above_of, quantile_of};
 use crate::sample::Sample;
 use crate::tally::Count;
@@ -100,7 +101,7 @@ impl Floor {
     /// Keeps the mean near what it was. A queue that fast answers hide leaves the low quantile where it is and raises the
     /// mean from window to window; what is far above goes through a test, or shows for long.
     fn bind(&mut self, span: f64) {
-        if self.anchor > 0.0 {
+        if self.anchor > 0.0 && !is_off(Mechanism::Drift) {
             self.mean = self.mean.min(self.anchor * DRIFT);
             self.anchor = self.mean.min(self.anchor * (1.0 + DRIFT_RATE * span));
         } else if self.answers >= ENOUGH {

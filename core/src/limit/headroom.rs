@@ -1,5 +1,7 @@
 //! Requests in flight above Little's law: the room that keeps an upstream busy between arrivals.
 
+use crate::ablation::{Mechanism, is_off};
+
 /// Room above Little's law, in standard deviations of a Poisson in-flight.
 const HEADROOM_DEVIATIONS: f64 = 1.5;
 /// And this power of the number of lines that these requests fill.
@@ -17,7 +19,17 @@ pub(super) fn headroom(carried: f64, endpoints: u32) -> f64 {
     let endpoints = f64::from(endpoints).max(1.0);
     let filled = (carried / endpoints).min(1.0);
     let used = (endpoints * filled * filled).max(1.0);
-    (HEADROOM_DEVIATIONS * carried.sqrt() * libm::pow(used, LINES)).max(MIN_HEADROOM)
+    let lines = if used > 1.0 && !is_off(Mechanism::HeadroomLines) {
+        libm::pow(used, LINES)
+    } else {
+        1.0
+    };
+    let room = HEADROOM_DEVIATIONS * carried.sqrt() * lines;
+    if room > MIN_HEADROOM && !is_off(Mechanism::Headroom) {
+        room
+    } else {
+        MIN_HEADROOM
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@
 use core::time::Duration;
 
 use super::queue_test::{Finding, Point, judge};
+use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::time::Instant;
 
@@ -166,13 +167,13 @@ impl Hold {
     pub(super) fn is_over(&mut self, round: &Sample, now: Instant) -> bool {
         let is_calm = round.tally.refused_for_load() == 0
             && f64::from(round.in_flight) < self.limit
-            && round.mean_in_flight() < self.limit * ROOM;
+            && (round.mean_in_flight() < self.limit * ROOM || is_off(Mechanism::ReliefShare));
         if !is_calm {
             self.calm_since = None;
             return false;
         }
         let since = *self.calm_since.get_or_insert(now);
-        now.saturating_since(since) >= OVER_AFTER
+        now.saturating_since(since) >= OVER_AFTER || is_off(Mechanism::ReliefAfter)
     }
 
     /// One window. `clock` is the same for all proxies that share the upstream.
@@ -188,16 +189,19 @@ impl Hold {
             let target = target(window);
             let needs_trial = is_blocked || target.in_doubt || self.votes > 0;
             self.phase = Phase::Settled { is_blocked: false };
-            self.share = (self.share * FORGIVEN).min(1.0);
+            if self.share < 1.0 && !is_off(Mechanism::Forgiven) {
+                self.share = (self.share * FORGIVEN).min(1.0);
+            }
             if needs_trial
                 && window.tally.refused_for_load() > 0
                 && let Some(before) = self.settled.as_ref().and_then(Point::of)
+                && !is_off(Mechanism::Trial)
             {
                 self.try_out(before);
             }
             return Verdict::Nothing;
         }
-        if self.settling {
+        if self.settling && !is_off(Mechanism::Settling) {
             // What completes right after a step was admitted before it, and a queue takes its time to drain.
             self.settling = f64::from(window.in_flight) > self.limit + 1.0;
             return Verdict::Nothing;
@@ -221,7 +225,7 @@ impl Hold {
             Phase::Settled { is_blocked } => {
                 let point = self.settle(&measured).unwrap_or(point);
                 let refused = measured.tally.refused_for_load() > 0;
-                if target.in_doubt && refused && !is_blocked {
+                if target.in_doubt && refused && !is_blocked && !is_off(Mechanism::DoubtTrial) {
                     self.try_out(point);
                 } else {
                     self.follow(&measured, point, &target, is_blocked);
@@ -238,7 +242,8 @@ impl Hold {
         let from = self.limit;
         self.phase = Phase::Trial(Step { from, before });
         let is_few = before.answers < FEW;
-        self.change(from * if is_few { DEEP_DOWN } else { STEP_DOWN });
+        let is_deep = is_few && !is_off(Mechanism::DeepDown);
+        self.change(from * if is_deep { DEEP_DOWN } else { STEP_DOWN });
     }
 
     /// More was measured at this limit. Answers with all of it.
@@ -256,7 +261,7 @@ impl Hold {
     /// Nothing is being tried: towards the wait that is wanted.
     fn follow(&mut self, measured: &Sample, point: Point, target: &Target, is_blocked: bool) {
         let refused = measured.tally.refused_for_load() > 0;
-        if point.in_flight < self.limit * APP_LIMITED {
+        if point.in_flight < self.limit * APP_LIMITED && !is_off(Mechanism::AppLimited) {
             self.settled = None;
             if refused {
                 let more = (self.limit * STEP_UP).min(target.most).max(self.limit);
@@ -267,26 +272,35 @@ impl Hold {
         let wait = target.wait * self.share;
         let model = target.capacity * (target.latency + wait);
         // More in flight than the formula gives: latency is longer than believed, though the fast answers do not show it.
-        let is_stretched = point.in_flight > model * STRETCHED;
+        let is_stretched = point.in_flight > model * STRETCHED && !is_off(Mechanism::Stretched);
         let is_long = target.delay > wait * TOO_MUCH || is_stretched;
-        if is_long && self.limit > model && !is_blocked {
+        if is_long && self.limit > model && !is_blocked && !is_off(Mechanism::StepDown) {
             let from = self.limit;
             self.phase = Phase::Cut(Step {
                 from,
                 before: point,
             });
             self.change((from * STEP_DOWN).max(model));
-        } else if target.delay < wait * TOO_LITTLE && refused && !is_stretched {
+        } else if target.delay < wait * TOO_LITTLE
+            && refused
+            && !is_stretched
+            && !is_off(Mechanism::StepUp)
+        {
             let creep = (self.limit * CREEP_UP).max(self.limit + 1.0);
-            self.change(model.min(self.limit * STEP_UP).max(creep));
+            let more = model.min(self.limit * STEP_UP);
+            let is_slow = more < creep && !is_off(Mechanism::CreepUp);
+            self.change(if is_slow { creep } else { more.max(self.limit) });
         }
     }
 
     fn end_cut(&mut self, measured: Sample, step: Step, after: Point, target: &Target) -> Verdict {
-        match judge(&step.before, &after) {
+        let finding = judge(&step.before, &after);
+        let is_trusted = finding != Finding::Queue && is_off(Mechanism::CutTest);
+        match if is_trusted { Finding::Queue } else { finding } {
             Finding::Queue => {
                 self.phase = Phase::Settled { is_blocked: false };
-                let is_contended = after.carries_more_than(&step.before);
+                let is_contended =
+                    after.carries_more_than(&step.before) && !is_off(Mechanism::Contended);
                 if is_contended {
                     self.share = (self.share * CONTENDED).max(MIN_SHARE);
                 }
@@ -302,13 +316,14 @@ impl Hold {
                 self.measured = Some(measured);
                 Verdict::Nothing
             }
-            Finding::Slower if after.latency <= target.harmless => {
+            Finding::Slower if after.latency <= target.harmless && !is_off(Mechanism::Harmless) => {
                 self.phase = Phase::Settled { is_blocked: false };
                 self.change(step.from);
                 Verdict::Slower(Box::new(measured))
             }
             Finding::Undecided | Finding::Slower => {
-                self.phase = Phase::Settled { is_blocked: true };
+                let is_blocked = !is_off(Mechanism::StepBlock);
+                self.phase = Phase::Settled { is_blocked };
                 self.change(step.from);
                 Verdict::Nothing
             }
@@ -332,7 +347,7 @@ impl Hold {
             Finding::Queue => {
                 self.votes = self.votes.saturating_sub(1);
                 self.settle(&measured);
-                if target.in_doubt && after.latency < target.latency {
+                if target.in_doubt && after.latency < target.latency && !is_off(Mechanism::Faster) {
                     Verdict::Faster(Box::new(measured))
                 } else {
                     Verdict::Queue
@@ -345,12 +360,14 @@ impl Hold {
             Finding::Slower => {
                 self.change(step.from);
                 self.votes += 1;
-                let is_harmless = after.latency <= target.harmless;
-                if is_harmless || target.in_doubt || self.votes >= VOTES {
+                let is_harmless = after.latency <= target.harmless && !is_off(Mechanism::Harmless);
+                let is_sure = is_harmless || target.in_doubt || self.votes >= VOTES;
+                if is_sure || is_off(Mechanism::Votes) {
                     self.votes = 0;
                     return Verdict::Slower(Box::new(measured));
                 }
-                self.phase = Phase::Settled { is_blocked: true };
+                let is_blocked = !is_off(Mechanism::StepBlock);
+                self.phase = Phase::Settled { is_blocked };
                 Verdict::Nothing
             }
         }

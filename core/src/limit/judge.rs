@@ -7,6 +7,7 @@ use super::hold::{Hold, Target, Verdict};
 use super::wait::{HARMLESS, HELD_SHARE};
 use super::window::WindowStats;
 use super::{Limiter, MIN_WINDOW_SAMPLES, State, Terms};
+use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::sample::Sample;
 use crate::time::Instant;
@@ -33,7 +34,9 @@ impl Limiter {
         let latency = &window.tally.latency;
         self.sample_low = stats.low;
         self.sample_tail = latency.quantile(quantile).unwrap_or(stats.low);
-        let is_faster = stats.is_faster(&self.floor) && latency.len() >= MIN_WINDOW_SAMPLES;
+        let is_faster = stats.is_faster(&self.floor)
+            && latency.len() >= MIN_WINDOW_SAMPLES
+            && !is_off(Mechanism::FloorFaster);
         let is_news = !self.floor.is_known() || is_faster;
         let is_clean = !stats.is_busy && !self.is_congested();
         if is_news || is_clean {
@@ -48,7 +51,7 @@ impl Limiter {
         let usual = Usual {
             mean: self.floor.mean,
             // What the upstream itself refuses has cost enough.
-            affordable: if self.ceiling.is_in_force() {
+            affordable: if self.ceiling.is_in_force() && !is_off(Mechanism::CeilingCostly) {
                 0.0
             } else {
                 self.affordable(terms.slo)
@@ -60,7 +63,10 @@ impl Limiter {
                 let stands = cruise.update(&stats, &usual, now);
                 if stands || is_doubtful {
                     self.enter_hold(terms.slo);
-                } else if stats.is_busy && cruise.is_slower(now) {
+                } else if stats.is_busy
+                    && cruise.is_slower(now)
+                    && !is_off(Mechanism::SlowerInCruise)
+                {
                     self.floor.learn_slower(window, quantile);
                 }
             }
@@ -78,6 +84,12 @@ impl Limiter {
             State::Cruise(_) => (&mut self.burst_feedback, affordable, stats.refused),
             State::Hold(_) => (&mut self.hold_feedback, affordable * HELD_SHARE, 0.0),
         };
+        if is_off(match &self.state {
+            State::Cruise(_) => Mechanism::BurstFeedback,
+            State::Hold(_) => Mechanism::HoldFeedback,
+        }) {
+            return;
+        }
         let lateness = Lateness::of(&window.tally.latency, slo.latency_target(), stats.delay);
         feedback.weigh(&lateness, wait, refused);
     }
@@ -88,7 +100,8 @@ impl Limiter {
         // There is room in between: what was refused came in a pack. Or what is in it is far within the objective.
         let has_room = stats.in_flight < self.in_force.limit * ROOM;
         let is_harmless = self.sample_tail < slo.latency_target().as_secs_f64() * HARMLESS;
-        if !stats.is_refusing || has_room || is_harmless {
+        let is_excused = (has_room || is_harmless) && !is_off(Mechanism::ProofExcuses);
+        if !stats.is_refusing || is_excused || is_off(Mechanism::Proof) {
             self.floor.prove(stats.answers);
             self.doubtful_since = None;
             return false;
@@ -97,7 +110,7 @@ impl Limiter {
             return false;
         }
         let since = *self.doubtful_since.get_or_insert(now);
-        now.saturating_since(since) >= STANDING_AFTER
+        now.saturating_since(since) >= STANDING_AFTER && !is_off(Mechanism::DoubtHold)
     }
 
     /// From what is in flight down to what the upstream carries.
@@ -136,6 +149,7 @@ impl Limiter {
         });
         match verdict {
             Verdict::Nothing | Verdict::Queue => {}
+            Verdict::Contended if is_off(Mechanism::ContendedBurst) => {}
             Verdict::Contended => self.burst_feedback.contend(),
             Verdict::Slower(measured) => self.floor.restart(&measured, quantile),
             Verdict::Faster(measured) => self.floor.relearn(&measured, quantile),

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::time::Instant;
 
@@ -136,7 +137,9 @@ impl Learned {
             Duration::ZERO => far_beyond,
             mean => {
                 let long = mean.saturating_mul(LONG_OF_MEAN);
-                long.max(target).min(far_beyond).max(MIN_HANG)
+                let early = long.max(target).min(far_beyond).max(MIN_HANG);
+                let is_early = early < far_beyond && !is_off(Mechanism::HangFast);
+                if is_early { early } else { far_beyond }
             }
         };
         [hang_after, far_beyond]

@@ -29,6 +29,7 @@ mod window;
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::config::{LimitConfig, Slo, Stance};
 use crate::exchange::plausible::{GAIN, PER_SECOND, PLACES, SECONDS};
 use crate::sample::Sample;
@@ -170,7 +171,11 @@ impl Limiter {
 
     /// The upstream is away, and may be less when it comes back: it is held until it is seen to bear more.
     pub(crate) fn restart_conservatively(&mut self) {
-        if self.floor.is_known() && self.floor.is_proven() && !self.is_congested() {
+        if self.floor.is_known()
+            && self.floor.is_proven()
+            && !self.is_congested()
+            && !is_off(Mechanism::Restart)
+        {
             let carried = self.capacity.value() * self.floor.mean;
             let limit = carried + headroom(carried, self.endpoints);
             self.state = State::Hold(Box::new(Hold::at(limit)));
@@ -215,7 +220,7 @@ impl Limiter {
         let max = f64::from(terms.limit.max()) * f64::from(self.endpoints.max(1));
         let burst = self.cruise_limit(terms);
         let (limit, law) = match &self.state {
-            State::Hold(hold) if terms.stance == Stance::FailFast => {
+            State::Hold(hold) if terms.stance == Stance::FailFast && !is_off(Mechanism::Hold) => {
                 (hold.limit(), LimitReason::Knee)
             }
             State::Cruise(_) if self.is_unreachable(terms.slo) => (burst, LimitReason::Unreachable),
@@ -224,7 +229,7 @@ impl Limiter {
         };
         let wanted = Wanted { limit, law, burst };
         let (limit, reserve) = self.in_force.set(&wanted, &self.ceiling, min, max);
-        if self.uploading < MIN_UPLOADING {
+        if self.uploading < MIN_UPLOADING || is_off(Mechanism::Uploading) {
             return (limit, reserve);
         }
         let uploading = in_force::count(self.uploading.ceil());
@@ -238,13 +243,16 @@ impl Limiter {
     fn cruise_limit(&self, terms: Terms<'_>) -> f64 {
         let initial = f64::from(terms.limit.initial()) * f64::from(self.endpoints.max(1));
         if !self.floor.is_proven() {
-            return initial * COLD_FACTOR;
+            let is_certain = is_off(Mechanism::ColdFactor);
+            return initial * if is_certain { 1.0 } else { COLD_FACTOR };
         }
         let capacity = self.capacity.value();
         let carried = capacity * self.floor.mean;
         // What keeps the upstream busy between arrivals waits as well.
         let wait = self.burst_wait(terms.slo);
-        let queue = (capacity * wait).max(headroom(carried, self.endpoints));
+        let busy = headroom(carried, self.endpoints);
+        let is_short = capacity * wait < busy && !is_off(Mechanism::BurstHeadroom);
+        let queue = if is_short { busy } else { capacity * wait };
         let grown = match &self.state {
             State::Cruise(cruise) => cruise.grown(),
             State::Hold(_) => 0.0,
@@ -258,8 +266,10 @@ impl Limiter {
     fn least(&self, initial: u32) -> f64 {
         if self.has_held {
             0.0
-        } else if self.known_for < COLD_FOR {
+        } else if self.known_for < COLD_FOR && !is_off(Mechanism::ColdLeast) {
             f64::from(initial)
+        } else if is_off(Mechanism::SurgeLeast) {
+            0.0
         } else {
             f64::from(initial) * SURGE
         }
@@ -276,7 +286,7 @@ impl Limiter {
         if endpoints == 0 || endpoints == self.endpoints {
             return;
         }
-        if self.endpoints > 0 {
+        if self.endpoints > 0 && !is_off(Mechanism::EndpointsScale) {
             // Capacity comes and goes with endpoints at once; what one of them can do does not change.
             let factor = f64::from(endpoints) / f64::from(self.endpoints);
             self.capacity.scale(factor);

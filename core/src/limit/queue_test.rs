@@ -5,6 +5,7 @@
 //! looked at: a proxy with a small share of the load loses throughput to others whatever it is, yet sees the latency of
 //! all of them. Half of the cut, on a logarithmic scale, is the mark; it must be passed by more than chance.
 
+use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 
 /// Standard errors by which a mark must be passed.
@@ -86,6 +87,9 @@ pub(super) fn judge(before: &Point, after: &Point) -> Finding {
 /// What may be chance in the logarithm of a ratio. What is in flight is held by the limit, so that by Little's law
 /// throughput is as sure as the mean latency.
 fn error(one: &Point, other: &Point) -> f64 {
+    if is_off(Mechanism::Chance) {
+        return 0.0;
+    }
     let variation = one.variation.max(other.variation).max(MIN_VARIATION);
     SURE * variation * (1.0 / one.answers + 1.0 / other.answers).sqrt()
 }

@@ -6,6 +6,7 @@
 
 use super::Limiter;
 use super::headroom::headroom;
+use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 
 /// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
@@ -27,6 +28,9 @@ impl Limiter {
 
     /// How long bursts may wait, as they have turned out so far, seconds.
     pub(super) fn burst_wait(&self, slo: &Slo) -> f64 {
+        if is_off(Mechanism::BurstWait) {
+            return 0.0;
+        }
         self.wait_at(slo, self.burst_feedback.gain())
     }
 
@@ -35,7 +39,8 @@ impl Limiter {
         let carried = capacity * self.believed_floor(slo);
         let busy = headroom(carried, self.endpoints) / capacity.max(f64::MIN_POSITIVE);
         let most = self.affordable(slo) * HELD_SHARE;
-        busy.min(most) * self.hold_feedback.gain()
+        let is_costly = busy > most && !is_off(Mechanism::HeldShare);
+        (if is_costly { most } else { busy }) * self.hold_feedback.gain()
     }
 
     /// What the objective leaves after serving, seconds. The last in a queue is served within the mean as often as not, within
@@ -57,7 +62,16 @@ impl Limiter {
     fn tail(&self, slo: &Slo) -> Option<f64> {
         let used = slo.latency_target().as_secs_f64() * OBJECTIVE_USED;
         let quantile = slo.latency_quantile().as_f64();
-        self.floor.tail_within(used, quantile)
+        let tail = self.floor.tail_within(used, quantile);
+        let is_late = self.floor.tail > used;
+        let mechanism = match tail {
+            None => Mechanism::Unreachable,
+            Some(_) => Mechanism::TailWithin,
+        };
+        if is_late && is_off(mechanism) {
+            return Some(self.floor.tail);
+        }
+        tail
     }
 
     /// Whether no shedding makes most answers be in time.
@@ -71,7 +85,11 @@ impl Limiter {
             self.floor.mean
         } else {
             let harmless = slo.latency_target().as_secs_f64() * HARMLESS;
-            self.floor.mean.min(harmless)
+            if self.floor.mean > harmless && !is_off(Mechanism::DoubtHarmless) {
+                harmless
+            } else {
+                self.floor.mean
+            }
         }
     }
 }

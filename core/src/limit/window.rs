@@ -1,6 +1,7 @@
 //! The figures of one complete window.
 
 use super::floor::{Floor, LOW};
+use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::tally::Count;
 
@@ -62,8 +63,9 @@ impl WindowStats {
         } else {
             0.0
         };
-        let is_stretched = excess > (floor.mean * BUSY_MEAN).max(MIN_BUSY_DELAY);
-        let is_queue = |delay| throughput * delay >= MIN_QUEUE;
+        let is_stretched =
+            !is_off(Mechanism::BusyMean) && excess > (floor.mean * BUSY_MEAN).max(MIN_BUSY_DELAY);
+        let is_queue = |delay| throughput * delay >= MIN_QUEUE || is_off(Mechanism::SmallQueue);
         Some(Self {
             span: window.span.as_secs_f64(),
             throughput,

@@ -5,6 +5,7 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
 /// Callers that left since the last answer to this worker.
@@ -28,7 +29,7 @@ impl GivenUp {
 
     /// How many there are, if the last of them left within `recent`. Other workers may have had answers since.
     pub(super) fn since(&self, recent: Duration, now: Instant) -> u32 {
-        if now.saturating_since(self.at) < recent {
+        if self.count > 0 && now.saturating_since(self.at) < recent && !is_off(Mechanism::GivenUp) {
             self.count
         } else {
             0

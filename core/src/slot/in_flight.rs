@@ -16,6 +16,7 @@
 use core::time::Duration;
 
 use super::{COARSE_BUCKETS, Slot};
+use crate::ablation::{Mechanism, is_off};
 use crate::ages::Ages;
 use crate::config::Until;
 use crate::permit::{Permit, Place, Purpose, Stage};
@@ -190,7 +191,7 @@ impl Slot {
     /// for [`super::ANSWERING_FOR`]. An upstream that is back does not know of those that hang; their callers wait for timeouts,
     /// and until then they would take the places of requests that it could serve.
     pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {
-        let lost = if core::mem::take(&mut self.write_off) {
+        let lost = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
             Some(self.hang_after)
         } else {
             self.overtaken(now)
@@ -216,7 +217,7 @@ impl Slot {
         let answered = self.answered_up_to.filter(|at| *at <= now)?;
         let age = now.saturating_since(answered).max(self.overtaken_after);
         // The ledger does not tell those apart that are older than its horizon.
-        (age <= self.waiting.horizon()).then_some(age)
+        (age <= self.waiting.horizon() && !is_off(Mechanism::Overtaken)).then_some(age)
     }
 
     /// What the proxy-wide count holds of this worker: requests in flight, and uploads that may soon be.

@@ -1,5 +1,7 @@
 //! The subcommands.
 
+#[cfg(feature = "ablation")]
+pub(crate) mod ablate;
 pub(crate) mod compare;
 pub(crate) mod fleet;
 pub(crate) mod list;

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{Findings, Judge, MIN_OVERDUE};
+use crate::ablation::{Mechanism, is_off};
 use crate::breaker::TripReason;
 use crate::breaker::evidence::{Finding, Loads, is_caused_by_load};
 use crate::breaker::window::Outcomes;
@@ -60,7 +61,8 @@ impl Judge {
             }
         }
         // Failures are often quick. Where there is no past yet, the good answers may still be under way.
-        let benefit = if self.window.is_young(findings.now) {
+        let is_young = self.window.is_young(findings.now);
+        let benefit = if is_young && !is_off(Mechanism::YoungWindow) {
             u64::from(sample.in_flight)
         } else {
             0
@@ -70,21 +72,31 @@ impl Judge {
             && outcomes
                 .and_successes(benefit)
                 .fail_at_least(trip_ratio, MIN_REQUESTS);
-        let fresh = self.is_failing(now, trip_ratio);
+        let fresh = self.is_failing(now, trip_ratio) || whole && is_off(Mechanism::FreshBuckets);
         // Failures beside as many successes as ever are of other requests: one path, or one caller.
         let success_rate = self.window.success_rate(FRESH_BUCKETS, now);
-        let fewer = self.rates.lacks_successes(success_rate, trip_ratio);
-        if !(whole && fresh && fewer) || is_caused_by_load(&failures, &successes) {
+        let is_low = whole
+            && fresh
+            && (self.rates.lacks_successes(success_rate, trip_ratio)
+                || is_off(Mechanism::LacksSuccesses));
+        let is_load = is_low
+            && is_caused_by_load(&failures, &successes)
+            && !is_off(Mechanism::LoadCausedRate);
+        if !is_low || is_load || is_off(Mechanism::SuccessRate) {
             self.low_since = None;
         } else if findings
             .now
             .saturating_since(*self.low_since.get_or_insert(findings.now))
             >= LOW_PATIENCE
+            || is_off(Mechanism::LowPatience)
         {
-            self.rates.accept_successes(success_rate);
+            if !is_off(Mechanism::AcceptSuccesses) {
+                self.rates.accept_successes(success_rate);
+            }
             return Some(TripReason::LowSuccessRate);
         }
-        if sample.overdue >= MIN_OVERDUE && self.is_unanswered(findings) {
+        if sample.overdue >= MIN_OVERDUE && self.is_unanswered(findings) && !is_off(Mechanism::Hang)
+        {
             return Some(TripReason::Hang);
         }
         self.is_slow(findings).then_some(TripReason::SlowCalls)
@@ -103,7 +115,8 @@ impl Judge {
         let judged = sample.count(Count::Slow).max(sample.successes());
         let slow = judged > 0.0
             && sample.count(Count::Slow) >= SLOW_SHARE * judged
-            && findings.limit <= findings.min_limit;
+            && findings.limit <= findings.min_limit
+            && !is_off(Mechanism::SlowCalls);
         if judged > 0.0 && !slow {
             self.slow_since = None;
         }

@@ -1,6 +1,7 @@
 //! The way back: a probe decides whether the upstream is there, a ramp how fast traffic returns.
 
 use super::{Findings, Judge, MIN_OVERDUE, Transition};
+use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{BreakerState, TripReason};
 use crate::limit::Learned;
 use crate::shed::ShedReason;
@@ -35,12 +36,17 @@ impl Judge {
         // After a jump backwards the wait begins anew.
         let since = self.probing_since?.min(findings.now);
         self.probing_since = Some(since);
-        if findings.now.saturating_since(since) >= findings.hang_after {
+        if findings.now.saturating_since(since) >= findings.hang_after
+            && !is_off(Mechanism::ProbeHang)
+        {
             return Some(Transition::Trip(TripReason::ProbeFailed));
         }
         let granted_at = *self.granted_at.get_or_insert(since);
         let patience = findings.target.max(self.interval / 2);
-        if findings.probes >= probes && findings.now.saturating_since(granted_at) >= patience {
+        if findings.probes >= probes
+            && findings.now.saturating_since(granted_at) >= patience
+            && !is_off(Mechanism::ProbeCompany)
+        {
             // The probe may hang for long yet, and the upstream be back meanwhile: it gets company.
             self.granted_at = Some(findings.now);
             self.state = BreakerState::Open {
@@ -65,7 +71,10 @@ impl Judge {
 
     pub(super) fn judge_ramp(&mut self, findings: &Findings<'_>, limit: u32) -> Option<Transition> {
         let sample = findings.sample;
-        if self.is_unanswered(findings) && sample.overdue >= MIN_OVERDUE.min(limit) {
+        if sample.overdue >= MIN_OVERDUE.min(limit)
+            && self.is_unanswered(findings)
+            && !is_off(Mechanism::Hang)
+        {
             return Some(Transition::Trip(TripReason::Hang));
         }
         // A client's error is an answer all the same: whoever can refuse is alive.
@@ -83,7 +92,7 @@ impl Judge {
 
 /// The first limit of the ramp: the knee, which makes no queue. Where that is not known, a part of what is.
 pub(crate) fn ramp_start(limit: u32, learned: &Learned) -> u32 {
-    if learned.congested {
+    if is_off(Mechanism::Ramp) || learned.congested && !is_off(Mechanism::RampFromKnee) {
         limit
     } else {
         (limit / FIRST_RAMP_STEP).max(1)

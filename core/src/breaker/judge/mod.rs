@@ -12,6 +12,7 @@ use super::interval::{Bounds, History, learn_recovery, open_interval};
 use super::silence::Silence;
 use super::window::Window;
 use super::{BreakerState, TripReason};
+use crate::ablation::{Mechanism, is_off};
 use crate::config::BreakerConfig;
 use crate::exchange::LocalTrip;
 use crate::exchange::plausible::SECONDS;
@@ -142,7 +143,8 @@ impl Judge {
     /// usually fail to come. Few requests that are answered late by design, such as long polls, are no hang.
     fn is_unanswered(&self, findings: &Findings<'_>) -> bool {
         let silent_for = findings.now.saturating_since(findings.sample.last_response);
-        silent_for >= findings.hang_after && self.answers.is_unusual(findings.now)
+        silent_for >= findings.hang_after
+            && (self.answers.is_unusual(findings.now) || is_off(Mechanism::HangSilence))
     }
 
     fn decide(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> Option<Transition> {
@@ -224,8 +226,10 @@ impl Judge {
             .reset_at
             .is_some_and(|reset| now.saturating_since(reset) < RELAPSE);
         if self.state == BreakerState::Closed {
-            self.rates.settle();
-            if !relapse {
+            if !is_off(Mechanism::RatesSettle) {
+                self.rates.settle();
+            }
+            if !relapse || is_off(Mechanism::Relapse) {
                 self.outage_since = None;
             }
         }
@@ -239,7 +243,11 @@ impl Judge {
                 outage: now.saturating_since(since),
                 usual_recovery: self.usual_recovery,
                 usual_rate: self.rates.outcomes(),
-                retry_after: findings.sample.retry_after,
+                retry_after: if is_off(Mechanism::RetryAfter) {
+                    Duration::ZERO
+                } else {
+                    findings.sample.retry_after
+                },
             },
             findings.dice,
         );

@@ -7,6 +7,7 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{FIRST_FAILURE_RATE, Thresholds};
 use crate::config::BreakerConfig;
 use crate::exchange::plausible::{PER_SECOND, SHARE};
@@ -119,7 +120,7 @@ impl Rates {
         let outcomes = failures + successes;
         let span = sample.span.as_secs_f64();
         self.outcomes += (outcomes / span - self.outcomes) * span / (span + self.span);
-        let memory = if failing {
+        let memory = if failing && !is_off(Mechanism::FailingMemory) {
             FAILING_SECONDS
         } else {
             self.good_span
@@ -131,7 +132,7 @@ impl Rates {
             self.good_span = (self.good_span + span).min(RATE_SECONDS);
         }
         self.span = (self.span + span).min(RATE_SECONDS);
-        if outcomes > 0.0 {
+        if outcomes > 0.0 && !is_off(Mechanism::UsualRate) {
             self.usual.learn(failures, outcomes);
         }
         if now.saturating_since(self.settled_at) >= SETTLED_AFTER {

@@ -1,0 +1,265 @@
+//! What can be turned off, one line for each.
+
+/// Defines the enum, its list and its words from one table.
+macro_rules! mechanisms {
+    ($(#[doc = $what:literal] $variant:ident = $name:literal,)+) => {
+        /// A mechanism of the limit or of the breaker.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Mechanism {
+            $(#[doc = $what] $variant,)+
+        }
+
+        impl Mechanism {
+            /// Every mechanism.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Its name in tables and on command lines: stable, kebab-case.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// What it does, in one line.
+            #[must_use]
+            pub fn what(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $what.trim(),)+
+                }
+            }
+        }
+    };
+}
+
+mechanisms! {
+    // The latency without a queue.
+    /// A window that is faster than the floor teaches it at once, also while a queue stands.
+    FloorFaster = "floor-faster",
+    /// A floor that was learned while requests were refused is in doubt.
+    Proof = "proof",
+    /// Refusals cast no doubt on the floor where there is room or latency is harmless.
+    ProofExcuses = "proof-excuses",
+    /// A floor that stays in doubt makes the limit hold.
+    DoubtHold = "doubt-hold",
+    /// A floor in doubt is believed only where it is harmless.
+    DoubtHarmless = "doubt-harmless",
+    /// While a queue stands, a floor in doubt is tested at once, before the next beat.
+    DoubtTrial = "doubt-trial",
+    /// A test that finds a lower floor than one in doubt replaces it.
+    Faster = "faster",
+    /// A queue that refuses nobody for two seconds is taken for a slower service.
+    SlowerInCruise = "slower-in-cruise",
+    /// A queue of fewer than one request is ignored.
+    SmallQueue = "small-queue",
+    /// A mean of twice the floor's is a queue that fast answers hide.
+    BusyMean = "busy-mean",
+    /// The mean of the floor rises by half at most without a test.
+    Drift = "drift",
+
+    // Capacity.
+    /// A throughput that chance does not explain moves the capacity faster.
+    SurpriseWeight = "surprise-weight",
+    /// A lower capacity is believed only from windows that were full throughout.
+    FullWindows = "full-windows",
+    /// Holding begins with the capacity from before the queue, where that was greater.
+    BeforeTheQueue = "before-the-queue",
+    /// Limit and capacity follow the number of endpoints at once.
+    EndpointsScale = "endpoints-scale",
+
+    // While no queue stands.
+    /// Before anything is known the limit is twice the initial one.
+    ColdFactor = "cold-factor",
+    /// For the first two seconds with answers the limit is the initial one at the least.
+    ColdLeast = "cold-least",
+    /// Until a queue has stood the limit is a fifth of the initial one at the least.
+    SurgeLeast = "surge-least",
+    /// Bursts may wait for what the objective leaves.
+    BurstWait = "burst-wait",
+    /// The limit for bursts has the headroom of hold at the least.
+    BurstHeadroom = "burst-headroom",
+    /// Late and refused requests move the wait that is allowed to bursts.
+    BurstFeedback = "burst-feedback",
+    /// The limit grows when it refuses requests without a queue.
+    Growth = "growth",
+    /// The objective is given up where most answers exceed it without a queue.
+    Unreachable = "unreachable",
+    /// The tail is that of the answers that can be in time.
+    TailWithin = "tail-within",
+    /// Uploads under way are added to the limit, as they are counted.
+    Uploading = "uploading",
+
+    // Whether a queue stands.
+    /// A queue that costs less than half of the affordable wait is ignored.
+    Costly = "costly",
+    /// A queue must last for three mean latencies.
+    StandingOfMean = "standing-of-mean",
+    /// A queue stands only when requests were refused.
+    StandingRefused = "standing-refused",
+    /// Holding ends only after a fifth of a second of calm.
+    ReliefAfter = "relief-after",
+    /// Calm means less in flight than nine tenths of the limit.
+    ReliefShare = "relief-share",
+    /// An outage makes the limit hold what the upstream carried.
+    Restart = "restart",
+
+    // While one stands.
+    /// The limit holds what the upstream carries, instead of the limit for bursts.
+    Hold = "hold",
+    /// The headroom grows with the root of what is in flight.
+    Headroom = "headroom",
+    /// The headroom grows with the number of lines that are filled.
+    HeadroomLines = "headroom-lines",
+    /// The wait is a third of what the objective affords at most.
+    HeldShare = "held-share",
+    /// Late requests move the wait in use while a queue stands.
+    HoldFeedback = "hold-feedback",
+    /// The limit rises when its queue is short and requests are refused.
+    StepUp = "step-up",
+    /// The least step up is a tenth, whatever the model says.
+    CreepUp = "creep-up",
+    /// The limit falls when its queue is too long.
+    StepDown = "step-down",
+    /// More in flight than the formula gives is tested by a step down, whatever the low quantile says.
+    Stretched = "stretched",
+    /// A step down is a test, and taken back when it lost throughput.
+    CutTest = "cut-test",
+    /// After a step that was taken back there is none until the next beat.
+    StepBlock = "step-block",
+    /// What completes right after a step is not measured.
+    Settling = "settling",
+    /// A limit that is met for moments only makes no test, and rises when it refuses.
+    AppLimited = "app-limited",
+    /// On a beat of the common clock the limit is cut as a test, where its step was blocked or the floor is in doubt.
+    Trial = "trial",
+    /// A trial after few answers goes down to half.
+    DeepDown = "deep-down",
+    /// A slower service that may cost the objective needs three trials.
+    Votes = "votes",
+    /// A slower service is believed at once where it is harmless.
+    Harmless = "harmless",
+    /// What may be chance is no finding of a test.
+    Chance = "chance",
+    /// The wait in use shrinks where less in flight carries more.
+    Contended = "contended",
+    /// The wait of bursts shrinks there, too.
+    ContendedBurst = "contended-burst",
+    /// A wait that shrank so grows back with each beat.
+    Forgiven = "forgiven",
+
+    // Ceiling and priorities.
+    /// Failures that load causes put a ceiling on the limit.
+    Ceiling = "ceiling",
+    /// A ceiling is removed unless failures become rarer under it.
+    CeilingTrial = "ceiling-trial",
+    /// A ceiling needs three windows of evidence in a row.
+    CeilingConfirmations = "ceiling-confirmations",
+    /// Failures within the objective put no ceiling.
+    CeilingTolerance = "ceiling-tolerance",
+    /// Under a ceiling every queue is costly.
+    CeilingCostly = "ceiling-costly",
+    /// Requests above the marginal level have a reserve above the limit.
+    Reserve = "reserve",
+
+    // When the breaker opens.
+    /// A sum of evidence opens the breaker (CUSUM).
+    TripTest = "trip-test",
+    /// The sum of evidence opens it only when successes stop.
+    Silence = "silence",
+    /// After a false alarm successes must be missing for longer.
+    DoubtedSilence = "doubted-silence",
+    /// A worker opens its own gate before the leader decides.
+    LocalTrip = "local-trip",
+    /// The usual failure rate is learned.
+    UsualRate = "usual-rate",
+    /// What an outage taught before the trip is forgotten.
+    RatesSettle = "rates-settle",
+    /// A failure at a load that nobody survived weighs a quarter.
+    Unsurvived = "unsurvived",
+    /// Failures that load causes do not trip by the sum of evidence.
+    LoadCausedTrip = "load-caused-trip",
+    /// The sum of evidence trips only with hardly any success.
+    OutageShare = "outage-share",
+    /// A low success rate opens the breaker.
+    SuccessRate = "success-rate",
+    /// A low success rate opens it only when successes are fewer than usual.
+    LacksSuccesses = "lacks-successes",
+    /// Few successes that opened the breaker once are the usual ones afterwards.
+    AcceptSuccesses = "accept-successes",
+    /// While failures prevail the usual rate of successes follows more slowly.
+    FailingMemory = "failing-memory",
+    /// Failures that load causes do not trip by the success rate.
+    LoadCausedRate = "load-caused-rate",
+    /// A low success rate must last for a second.
+    LowPatience = "low-patience",
+    /// In a young window requests in flight count as successes.
+    YoungWindow = "young-window",
+    /// The newest part of the window must agree with the success rate.
+    FreshBuckets = "fresh-buckets",
+    /// Requests that get old without any answer open the breaker.
+    Hang = "hang",
+    /// They do so only when answers are missing for longer than usual.
+    HangSilence = "hang-silence",
+    /// A fast upstream hangs before twice its objective.
+    HangFast = "hang-fast",
+    /// Callers that gave up count as requests that hang.
+    GivenUp = "given-up",
+    /// Calls that stay slow at the least limit open the breaker.
+    SlowCalls = "slow-calls",
+
+    // The way back.
+    /// The open interval grows with the age of the outage.
+    IntervalAge = "interval-age",
+    /// The open interval follows what earlier recoveries took.
+    IntervalExperience = "interval-experience",
+    /// The open interval is longer where traffic is rare.
+    IntervalTraffic = "interval-traffic",
+    /// A trip soon after a reset continues the outage before it.
+    Relapse = "relapse",
+    /// The upstream's Retry-After lengthens the open interval.
+    RetryAfter = "retry-after",
+    /// A probe that hangs gets company.
+    ProbeCompany = "probe-company",
+    /// A probe that hangs counts as failed.
+    ProbeHang = "probe-hang",
+    /// After a good probe traffic returns in steps.
+    Ramp = "ramp",
+    /// The ramp starts with the limit of hold where that is in force.
+    RampFromKnee = "ramp-from-knee",
+    /// During the ramp less evidence opens the breaker again.
+    RampTrip = "ramp-trip",
+    /// A worker with a good probe begins the ramp before the leader decides.
+    LocalRamp = "local-ramp",
+    /// Requests that hang since before the breaker opened leave the count in flight.
+    WriteOff = "write-off",
+    /// Requests that later ones overtook leave the count in flight.
+    Overtaken = "overtaken",
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_kebab_case_and_no_two_are_alike() {
+        let names: BTreeSet<&str> = Mechanism::ALL.iter().map(|one| one.name()).collect();
+        assert_eq!(names.len(), Mechanism::ALL.len());
+        let is_kebab = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        assert!(names.iter().all(is_kebab), "{names:?}");
+    }
+
+    #[test]
+    fn the_set_has_room_for_all() {
+        assert!(Mechanism::ALL.len() <= 128, "one bit of a u128 for each");
+    }
+
+    #[test]
+    fn what_it_does_is_one_sentence() {
+        for one in Mechanism::ALL {
+            let what = one.what();
+            assert!(what.ends_with('.') && !what.starts_with(' '), "{what}");
+        }
+    }
+}
