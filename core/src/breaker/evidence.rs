@@ -91,6 +91,13 @@ impl Loads {
     }
 }
 
+/// The loads of one window's outcomes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowLoads {
+    pub(crate) successes: Loads,
+    pub(crate) failures: Loads,
+}
+
 /// Whether failures come with load: Welch's t-test on the loads at admission (B. L. Welch, Biometrika 1947).
 pub(crate) fn is_caused_by_load(failures: &Loads, successes: &Loads) -> bool {
     if failures.n < MIN_PER_SIDE || successes.n < MIN_PER_SIDE {
@@ -183,8 +190,10 @@ impl Evidence {
     /// holds both an end and a beginning decides one window later than single outcomes would.
     pub(crate) fn window(
         &mut self,
-        successes: Loads,
-        failures: Loads,
+        WindowLoads {
+            successes,
+            failures,
+        }: WindowLoads,
         thresholds: &Thresholds,
         silence: &Silence,
         now: Instant,

@@ -12,7 +12,7 @@ use super::{BreakerState, Thresholds, TripReason};
 use crate::ablation::{Mechanism, is_off};
 use crate::exchange::LocalTrip;
 use crate::outcome::Outcome;
-use crate::permit::Purpose;
+use crate::permit::{Permit, Purpose};
 use crate::time::Instant;
 
 /// How long a worker holds to its own trip when the leader does not answer: some ticks. After that the leader
@@ -112,15 +112,15 @@ impl Gate {
         self.own.get_or_insert_default().exhausted = Some(ceiling);
     }
 
-    /// Hears how a request of `epoch`, admitted at `load`, ended. Answers with the reason when that trips.
+    /// Hears how a request of this epoch ended. Answers with the reason when that trips.
     pub(crate) fn hear(
         &mut self,
         outcome: Outcome,
-        purpose: Purpose,
-        load: u32,
+        permit: &Permit,
         thresholds: &Thresholds,
         now: Instant,
     ) -> Option<TripReason> {
+        let (purpose, load) = (permit.purpose, permit.load);
         match (self.state, outcome) {
             (BreakerState::Open { .. }, Outcome::Failure(_)) if purpose == Purpose::Probe => {
                 Some(TripReason::ProbeFailed)

@@ -100,31 +100,24 @@ impl Silence {
 mod tests {
     use super::*;
 
-    fn at(seconds: f32) -> Instant {
-        Instant::ZERO + Duration::from_secs_f32(seconds)
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// After successes every `gap` seconds for 20 s, how long must none come?
-    fn silent_after(gap: f32) -> f32 {
-        let mut silence = Silence::default();
-        let mut now = 0.0;
-        while now < 20.0 {
-            silence.end(at(now));
-            now += gap;
-        }
-        let last = now - gap;
-        (1..)
-            .map(|step| step as f32 * 0.01)
-            .find(|wait| silence.is_unusual(at(last + wait)))
-            .unwrap()
+    /// Successes every `gap` milliseconds, from and to these.
+    fn successes(silence: &mut Silence, from: u64, to: u64, gap: usize) {
+        (from..=to).step_by(gap).for_each(|ms| silence.end(at(ms)));
     }
 
     #[test]
     fn silence_is_a_little_more_than_the_longest_gap_within_bounds() {
-        for (gap, expected) in [(0.001, 0.05), (0.1, 0.13), (1.0, 1.25), (4.5, 5.0)] {
-            let found = silent_after(gap);
+        for (gap, expected) in [(1, 50), (100, 125), (1_000, 1_250), (4_500, 5_000)] {
+            let mut silence = Silence::default();
+            successes(&mut silence, 0, 36_000, gap);
+            let found = (1..).find(|wait| silence.is_unusual(at(36_000 + wait)));
+            let found = found.unwrap();
             assert!(
-                (found - expected).abs() < 0.02,
+                found.abs_diff(expected) < 3,
                 "{gap}: {found}, not {expected}"
             );
         }
@@ -133,54 +126,64 @@ mod tests {
     #[test]
     fn where_nothing_is_known_any_gap_is_silence() {
         let mut silence = Silence::default();
-        assert!(silence.is_unusual(at(0.0)));
-        silence.end(at(1.0));
-        assert!(silence.is_unusual(at(1.0)), "one success is no gap");
-        silence.end(at(1.5));
-        assert!(!silence.is_unusual(at(1.6)));
+        assert!(silence.is_unusual(at(0)));
+        silence.end(at(1_000));
+        assert!(silence.is_unusual(at(1_000)), "one success is no gap");
+        silence.end(at(1_500));
+        assert!(!silence.is_unusual(at(1_600)));
     }
 
     #[test]
-    fn after_an_alarm_that_was_false_more_is_asked_for() {
+    fn after_a_false_alarm_more_is_asked_for() {
         let mut silence = Silence::default();
-        (0..20).for_each(|tenth| silence.end(at(tenth as f32 * 0.1)));
-        assert!(silence.is_unusual(at(1.9 + 0.15)));
-        silence.doubt(at(1.9));
-        assert!(!silence.is_unusual(at(1.9 + 0.2)));
-        assert!(silence.is_unusual(at(1.9 + 0.26)));
-        (20..150).for_each(|tenth| silence.end(at(tenth as f32 * 0.1)));
-        assert!(silence.is_unusual(at(14.9 + 0.15)), "long ago");
+        successes(&mut silence, 0, 1_900, 100);
+        assert!(silence.is_unusual(at(2_050)));
+        silence.doubt(at(1_900));
+        assert!(!silence.is_unusual(at(2_100)));
+        assert!(silence.is_unusual(at(2_160)));
+        successes(&mut silence, 2_000, 14_900, 100);
+        assert!(silence.is_unusual(at(15_050)), "long ago");
     }
 
     #[test]
     fn a_long_gap_is_forgotten_and_an_outage_is_none() {
         let mut silence = Silence::default();
-        silence.end(at(0.0));
-        silence.end(at(3.0));
-        (1..400).for_each(|step| silence.end(at(3.0 + step as f32 * 0.1)));
-        let last = 3.0 + 39.9;
-        assert!(silence.is_unusual(at(last + 0.3)));
-        silence.restart(at(last + 60.0));
-        silence.end(at(last + 60.1));
-        assert!(silence.is_unusual(at(last + 60.4)), "the minute is no gap");
+        silence.end(at(0));
+        successes(&mut silence, 3_000, 43_000, 100);
+        assert!(silence.is_unusual(at(43_300)));
+        silence.restart(at(103_000));
+        silence.end(at(103_100));
+        assert!(silence.is_unusual(at(103_400)), "the minute is no gap");
+    }
+
+    #[test]
+    fn a_gap_ends_where_the_span_of_the_next_successes_begins() {
+        let mut silence = Silence::default();
+        let round = Duration::from_millis(100);
+        for tenth in 1..50 {
+            silence.end_before(round, at(tenth * 100));
+        }
+        assert!(silence.is_unusual(at(5_000)), "a round without any");
+        silence.end_before(round, at(5_200));
+        assert!(!silence.is_unusual(at(5_300)), "there has been one before");
     }
 
     #[test]
     fn callers_in_lockstep_are_no_silence() {
         let mut silence = Silence::default();
         for round in 0..20 {
-            (0..50).for_each(|nth| silence.end(at(round as f32 * 0.5 + nth as f32 * 0.001)));
+            successes(&mut silence, round * 500, round * 500 + 50, 1);
         }
-        assert!(!silence.is_unusual(at(19.0 * 0.5 + 0.5)));
+        assert!(!silence.is_unusual(at(10_000)));
     }
 
     #[test]
     fn a_clock_that_jumps_back_is_no_silence() {
         let mut silence = Silence::default();
-        silence.end(at(100.0));
-        silence.end(at(100.5));
-        assert!(!silence.is_unusual(at(3.0)));
-        silence.end(at(3.0));
-        assert!(!silence.is_unusual(at(3.1)));
+        silence.end(at(100_000));
+        silence.end(at(100_500));
+        assert!(!silence.is_unusual(at(3_000)));
+        silence.end(at(3_000));
+        assert!(!silence.is_unusual(at(3_100)));
     }
 }

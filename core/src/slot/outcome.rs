@@ -42,13 +42,9 @@ impl Slot {
             }
         }
         // A success trips nothing.
-        let _ = self.gate.hear(
-            Outcome::Success,
-            permit.purpose,
-            permit.load,
-            &self.thresholds,
-            now,
-        );
+        let _ = self
+            .gate
+            .hear(Outcome::Success, permit, &self.thresholds, now);
     }
 
     /// Learns that a connection became something else. Its end may be hours away: a probe does not wait for it.
@@ -142,8 +138,7 @@ impl Slot {
         if permit.purpose == Purpose::Probe {
             self.judge_probe(permit, outcome, policy, now);
         }
-        self.gate
-            .hear(outcome, permit.purpose, permit.load, &self.thresholds, now)
+        self.gate.hear(outcome, permit, &self.thresholds, now)
     }
 
     /// Whether a request has waited for less than answers take on average.

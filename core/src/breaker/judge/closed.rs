@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::{Findings, Judge, MIN_OVERDUE};
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::TripReason;
-use crate::breaker::evidence::{Finding, Loads, is_caused_by_load};
+use crate::breaker::evidence::{Finding, Loads, WindowLoads, is_caused_by_load};
 use crate::breaker::window::Outcomes;
 use crate::config::BreakerConfig;
 use crate::tally::Count;
@@ -53,9 +53,13 @@ impl Judge {
             if successes.n > 0.0 && waiting.is_some_and(|since| now > since + sent_since) {
                 self.successes.doubt(now);
             }
-            let finding =
-                self.evidence
-                    .window(successes, judged, &thresholds, &self.successes, now);
+            let loads = WindowLoads {
+                successes,
+                failures: judged,
+            };
+            let finding = self
+                .evidence
+                .window(loads, &thresholds, &self.successes, now);
             if finding == Finding::Outage {
                 return Some(TripReason::ConsecutiveFailures);
             }
