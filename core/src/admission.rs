@@ -22,8 +22,8 @@ const MIN_SHARE_ARRIVALS: u32 = 10;
 /// When to come back after a refusal for want of room: a queue drains in about so long.
 const RETRY_AFTER_LOAD: Duration = Duration::from_secs(1);
 
-/// Requests of health checkers that may be under way at a time in one worker although they are refused. Anybody can call
-/// himself a health checker; a real one sends a request every some seconds, and beyond these it is an ordinary caller.
+/// Requests of health checkers that may be under way at a time in one worker although they are refused. Any caller
+/// can send such a user-agent. A real health checker sends one request in some seconds; more are ordinary requests.
 const EXEMPT_BUDGET: u32 = 2;
 
 /// What the laws say, whatever the mode.

@@ -1,4 +1,4 @@
-//! Who may change policies: whoever knows the token, or shows a certificate with a name on the list of writers.
+//! A client may change policies if it knows the token, or shows a certificate with a name on the list of writers.
 //!
 //! Without either configured nobody may: a control plane that anyone may write to is no default. A certificate
 //! alone gives no right, or every proxy could change every policy.

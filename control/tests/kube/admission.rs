@@ -1,5 +1,5 @@
 //! The admission policy that is installed beside the service: its account puts no other module into proxies than
-//! the one that was installed, whoever has its token.
+//! the one that was installed, also with its token.
 //!
 //! What is applied is what ships: the objects of the base for kustomize, which is rendered from the chart.
 

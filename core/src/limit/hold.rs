@@ -295,8 +295,8 @@ impl Hold {
 
     fn end_cut(&mut self, measured: Sample, step: Step, after: Point, target: &Target) -> Verdict {
         let finding = judge(&step.before, &after);
-        let is_trusted = finding != Finding::Queue && is_off(Mechanism::CutTest);
-        match if is_trusted { Finding::Queue } else { finding } {
+        let is_untested = is_off(Mechanism::CutTest);
+        match if is_untested { Finding::Queue } else { finding } {
             Finding::Queue => {
                 self.phase = Phase::Settled { is_blocked: false };
                 let is_contended =

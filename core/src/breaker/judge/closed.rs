@@ -221,4 +221,41 @@ mod tests {
         assert_eq!(play(&mut judge, 0, 10, good), None);
         assert_eq!(failures(&mut judge, 10), 8);
     }
+
+    const GOOD: Round = Round {
+        successes: 10,
+        failures: 0,
+        in_flight: 0,
+    };
+
+    #[test]
+    fn failures_beside_as_many_successes_as_ever_are_no_outage() {
+        let beside = Round {
+            failures: 90,
+            ..GOOD
+        };
+        let instead = Round {
+            successes: 2,
+            failures: 8,
+            ..GOOD
+        };
+        let mut judge = Judge::default();
+        assert_eq!(play(&mut judge, 0, 100, GOOD), None);
+        assert_eq!(play(&mut judge, 100, 300, beside), None, "one caller");
+        let (_, reason) = play(&mut judge, 400, 300, instead).unwrap();
+        assert_eq!(reason, TripReason::LowSuccessRate, "in place of successes");
+    }
+
+    #[test]
+    fn a_service_that_has_always_failed_so_often_is_left_alone_once() {
+        let failing = Round {
+            successes: 4,
+            failures: 6,
+            ..GOOD
+        };
+        let mut judge = Judge::default();
+        assert!(play(&mut judge, 0, 200, failing).is_some());
+        judge.state = crate::breaker::BreakerState::Closed;
+        assert_eq!(play(&mut judge, 300, 300, failing), None, "it is no worse");
+    }
 }
