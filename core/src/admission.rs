@@ -24,7 +24,7 @@ const RETRY_AFTER_LOAD: Duration = Duration::from_secs(1);
 
 /// Requests of health checkers that may be under way at a time in one worker although they are refused. Any caller
 /// can send such a user-agent. A real health checker sends one request in some seconds; more are ordinary requests.
-const EXEMPT_BUDGET: u32 = 2;
+const EXEMPT_BUDGET: u32 = 1;
 
 /// What the laws say, whatever the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,14 @@ fn no_room(
         level
     });
     let margin = slot.ladder.margin().level;
-    let mut limit_of = |level| slot.ladder.limit_of(level, || request.cohort());
+    let (ladder, heavy) = (slot.ladder, &mut slot.heavy);
+    let mut place = None;
+    let mut limit_of = |level| {
+        ladder.limit_of(level, || {
+            place = place.or_else(|| request.cohort().map(|cohort| heavy.place(cohort)));
+            place
+        })
+    };
     if load <= limit_of(level) {
         return None;
     }

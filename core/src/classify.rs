@@ -13,6 +13,7 @@
 
 use core::time::Duration;
 
+use crate::config::OverloadConfig;
 use crate::outcome::{Failure, Outcome};
 
 /// gRPC's `RESOURCE_EXHAUSTED`.
@@ -89,11 +90,12 @@ impl ResponseFlags {
 
 /// Looks at the status.
 #[must_use]
-pub const fn first_look(status: u16, length: Length) -> FirstLook {
+pub fn first_look(status: u16, length: Length, signals: &OverloadConfig) -> FirstLook {
     match (status, length) {
         (101, _) => FirstLook::Upgraded,
         (200, Length::HeadersOnly) => FirstLook::MaybeGrpc,
-        (429 | 500.., _) => FirstLook::WhoAnswered,
+        (500.., _) => FirstLook::WhoAnswered,
+        (400..=499, _) if signals.has_status_with_retry_after(status) => FirstLook::WhoAnswered,
         (400..=499, _) => FirstLook::Settled(Outcome::Ignored),
         (_, _) => FirstLook::Settled(Outcome::Success),
     }
@@ -133,23 +135,30 @@ fn is_upstream_timeout(details: &str) -> bool {
     )
 }
 
-/// The outcome of an upstream's own answer by its HTTP status.
+/// The outcome of an upstream's own answer by its HTTP status. `retry_after` need only be read where the status
+/// [may be a signal](OverloadConfig::has_status_with_retry_after).
 #[must_use]
-pub const fn http_answer(status: u16, retry_after: Option<Duration>) -> Outcome {
-    match (status, retry_after) {
-        (429, _) | (503, Some(_)) => Outcome::Overload { retry_after },
-        (500.., _) => Outcome::Failure(Failure::Status),
-        (400..=499, _) => Outcome::Ignored,
-        (_, _) => Outcome::Success,
+pub fn http_answer(
+    status: u16,
+    retry_after: Option<Duration>,
+    signals: &OverloadConfig,
+) -> Outcome {
+    let is_signal = signals.has_status(status)
+        || retry_after.is_some() && signals.has_status_with_retry_after(status);
+    match status {
+        _ if is_signal => Outcome::Overload { retry_after },
+        500.. => Outcome::Failure(Failure::Status),
+        400..=499 => Outcome::Ignored,
+        _ => Outcome::Success,
     }
 }
 
 /// The outcome of an upstream's own answer by its gRPC status. Codes that blame the caller are like a 4xx.
 #[must_use]
-pub fn grpc_answer(status: u32, pushback: Option<Duration>) -> Outcome {
+pub fn grpc_answer(status: u32, pushback: Option<Duration>, signals: &OverloadConfig) -> Outcome {
     match status {
         0 => Outcome::Success,
-        GRPC_RESOURCE_EXHAUSTED => Outcome::Overload {
+        _ if signals.has_grpc_status(status) => Outcome::Overload {
             retry_after: pushback,
         },
         GRPC_DEADLINE_EXCEEDED => Outcome::Failure(Failure::Timeout),
@@ -225,8 +234,22 @@ fn parse_number(value: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    fn busy(retry_after: Option<Duration>) -> Outcome {
+        Outcome::Overload { retry_after }
+    }
+
+    /// What a configuration with this `overload` says.
+    fn signals(overload: &str) -> OverloadConfig {
+        let text = format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},"overload":{overload}}}"#
+        );
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        *config.default_policy().overload()
+    }
 
     fn failure(kind: Failure) -> Outcome {
         Outcome::Failure(kind)
@@ -234,6 +257,7 @@ mod tests {
 
     #[test]
     fn the_status_alone_settles_most_answers() {
+        let signals = OverloadConfig::default();
         let settled = [
             (200, Outcome::Success),
             (204, Outcome::Success),
@@ -244,20 +268,23 @@ mod tests {
         ];
         for (status, outcome) in settled {
             assert_eq!(
-                first_look(status, Length::More),
+                first_look(status, Length::More, &signals),
                 FirstLook::Settled(outcome),
                 "{status}"
             );
         }
         for status in [429, 500, 502, 503, 504, 599] {
             for length in [Length::More, Length::HeadersOnly] {
-                assert_eq!(first_look(status, length), FirstLook::WhoAnswered);
+                assert_eq!(first_look(status, length, &signals), FirstLook::WhoAnswered);
             }
         }
-        assert_eq!(first_look(101, Length::More), FirstLook::Upgraded);
-        assert_eq!(first_look(200, Length::HeadersOnly), FirstLook::MaybeGrpc);
+        assert_eq!(first_look(101, Length::More, &signals), FirstLook::Upgraded);
         assert_eq!(
-            first_look(204, Length::HeadersOnly),
+            first_look(200, Length::HeadersOnly, &signals),
+            FirstLook::MaybeGrpc
+        );
+        assert_eq!(
+            first_look(204, Length::HeadersOnly, &signals),
             FirstLook::Settled(Outcome::Success)
         );
     }
@@ -301,23 +328,70 @@ mod tests {
 
     #[test]
     fn too_busy_is_told_from_broken() {
-        let busy = |retry_after| Outcome::Overload { retry_after };
-        assert_eq!(http_answer(429, None), busy(None));
-        assert_eq!(http_answer(503, Some(SECOND)), busy(Some(SECOND)));
-        assert_eq!(http_answer(503, None), failure(Failure::Status));
-        assert_eq!(http_answer(500, Some(SECOND)), failure(Failure::Status));
-        assert_eq!(grpc_answer(8, Some(SECOND)), busy(Some(SECOND)));
+        let signals = OverloadConfig::default();
+        let http = |status, retry_after| http_answer(status, retry_after, &signals);
+        assert_eq!(http(429, None), busy(None));
+        assert_eq!(http(503, Some(SECOND)), busy(Some(SECOND)));
+        assert_eq!(http(503, None), failure(Failure::Status));
+        assert_eq!(http(500, Some(SECOND)), failure(Failure::Status));
+        assert_eq!(grpc_answer(8, Some(SECOND), &signals), busy(Some(SECOND)));
+    }
+
+    #[test]
+    fn what_says_too_busy_is_the_configurations_choice() {
+        let signals = signals(
+            r#"{"statuses":[529],"statusesWithRetryAfter":[403,503,529],"grpcStatuses":[14]}"#,
+        );
+        let looked_at = |status| first_look(status, Length::More, &signals);
+        assert_eq!(looked_at(403), FirstLook::WhoAnswered);
+        assert_eq!(looked_at(429), FirstLook::Settled(Outcome::Ignored));
+        let table = [
+            (529, None, busy(None)),
+            (529, Some(SECOND), busy(Some(SECOND))),
+            (403, None, Outcome::Ignored),
+            (403, Some(SECOND), busy(Some(SECOND))),
+            (503, None, failure(Failure::Status)),
+            (503, Some(SECOND), busy(Some(SECOND))),
+            (429, None, Outcome::Ignored),
+        ];
+        for (status, retry_after, outcome) in table {
+            assert_eq!(
+                http_answer(status, retry_after, &signals),
+                outcome,
+                "{status}"
+            );
+        }
+        assert_eq!(grpc_answer(14, None, &signals), busy(None));
+        assert_eq!(grpc_answer(8, None, &signals), Outcome::Ignored);
+    }
+
+    #[test]
+    fn with_empty_sets_nothing_says_too_busy() {
+        let signals = signals(r#"{"statuses":[],"statusesWithRetryAfter":[],"grpcStatuses":[]}"#);
+        for status in 400..=599 {
+            let outcome = match status {
+                400..=499 => Outcome::Ignored,
+                _ => failure(Failure::Status),
+            };
+            assert_eq!(
+                http_answer(status, Some(SECOND), &signals),
+                outcome,
+                "{status}"
+            );
+        }
+        assert_eq!(grpc_answer(8, Some(SECOND), &signals), Outcome::Ignored);
     }
 
     #[test]
     fn grpc_codes_blame_the_server_or_the_caller() {
-        assert_eq!(grpc_answer(0, None), Outcome::Success);
+        let grpc = |code| grpc_answer(code, None, &OverloadConfig::default());
+        assert_eq!(grpc(0), Outcome::Success);
         for code in [2, 13, 14, 15] {
-            assert_eq!(grpc_answer(code, None), failure(Failure::Grpc), "{code}");
+            assert_eq!(grpc(code), failure(Failure::Grpc), "{code}");
         }
-        assert_eq!(grpc_answer(4, None), failure(Failure::Timeout));
+        assert_eq!(grpc(4), failure(Failure::Timeout));
         for code in [1, 3, 5, 6, 7, 9, 10, 11, 12, 16, 99] {
-            assert_eq!(grpc_answer(code, None), Outcome::Ignored, "{code}");
+            assert_eq!(grpc(code), Outcome::Ignored, "{code}");
         }
     }
 

@@ -9,7 +9,7 @@ pub enum Outcome {
     Success,
     /// The upstream failed.
     Failure(Failure),
-    /// The upstream says "too busy" (429, RESOURCE_EXHAUSTED, 503 with Retry-After): it lowers the limit and
+    /// The upstream says "too busy", by an answer that the configuration counts as such: it lowers the limit and
     /// fails probes, but is no sign of a dead upstream.
     Overload {
         /// How long the upstream asked to be left alone.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use core::time::Duration;
 
 use crate::breaker::BreakerState;
-use crate::config::{Config, RuleIndex, UpstreamName};
+use crate::config::{Config, KeyBy, RuleIndex, UpstreamName};
+use crate::engine::Found;
 use crate::exchange::{Directive, Directives, Entry, UNSTAMPED};
 use crate::slot::Slot;
 use crate::tally::Count;
@@ -23,6 +24,8 @@ pub(crate) const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
 /// Ticks after the last request after which an upstream with nothing under way is at rest. Its last report is published
 /// so often: a leader that misses all of them has missed a second.
 const TICKS_TO_SLEEP: u8 = 10;
+/// Where a newcomer found no room, the next one looks after so long: a look goes through all that have a place.
+const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// The name of the state that all upstreams beyond the cap share.
 pub const OVERFLOW: &str = "_overflow";
 
@@ -34,7 +37,11 @@ pub(crate) struct Registry {
     by_hash: BTreeMap<u64, UpstreamId>,
     /// What was learned about upstreams that this worker has not seen.
     learned: BTreeMap<u64, Learned>,
+    /// Clusters that have no state of their own, by hash: what is kept instead. Few, and sorted.
+    others: Vec<(u64, KeyBy)>,
     overflowed: u64,
+    /// No newcomer finds room before.
+    crowded_until: Instant,
     /// Whose directives were followed last.
     leader: u64,
     /// The last stamp of directives that this worker gave as a leader. None is given twice, or a follower would miss one.
@@ -190,13 +197,16 @@ impl<'a> Ids<'a> {
 
 impl Registry {
     pub(crate) fn new(config: &Config, now: Instant) -> Self {
-        let overflow = new_slot(config, OVERFLOW, None, now);
+        let hash = UpstreamKey::hash(OVERFLOW, None);
+        let overflow = new_slot(config, (OVERFLOW, None), hash, now);
         Self {
             by_hash: BTreeMap::from([(overflow.hash, UpstreamId::OVERFLOW)]),
             overflow: Place::new(overflow),
             slots: Vec::new(),
             learned: BTreeMap::new(),
+            others: Vec::new(),
             overflowed: 0,
+            crowded_until: Instant::ZERO,
             leader: 0,
             stamp: UNSTAMPED,
             slice_bytes: 0,
@@ -295,8 +305,13 @@ impl Registry {
         route: Option<&str>,
         now: Instant,
     ) -> UpstreamId {
-        let is_new = self.find(UpstreamKey::hash(cluster, route)).is_none();
+        let hash = UpstreamKey::hash(cluster, route);
+        let is_new = self.find(hash).is_none();
         let id = self.upstream(config, cluster, route, now);
+        if is_new {
+            // The other may follow a configuration that is no longer in force.
+            self.remember(config, hash, key_by(config, cluster, route));
+        }
         if is_new && id != UpstreamId::OVERFLOW {
             self.place_mut(id).origin = Origin::Led;
         }
@@ -314,17 +329,104 @@ impl Registry {
         if let Some(id) = self.by_hash.get(&hash) {
             return *id;
         }
+        let Some(id) = self.room(config.max_upstreams(), now) else {
+            return UpstreamId::OVERFLOW;
+        };
+        let slot = new_slot(config, (cluster, route), hash, now);
+        self.settle(config, id, slot, now)
+    }
+
+    /// What is kept for requests to a cluster. A newcomer with a state of its own gets it.
+    pub(crate) fn look_up(
+        &mut self,
+        config: &Config,
+        cluster: &str,
+        route: Option<&str>,
+        now: Instant,
+    ) -> Found {
+        let hash = UpstreamKey::hash(cluster, route);
+        let other = self.other(hash).ok();
+        let other = other.and_then(|place| self.others.get(place));
+        let key_by = match (other, self.by_hash.get(&hash)) {
+            (Some((_, other)), _) => *other,
+            (None, Some(id)) => return Found::Upstream(*id),
+            (None, None) => {
+                let key_by = key_by(config, cluster, route);
+                self.remember(config, hash, key_by);
+                key_by
+            }
+        };
+        match key_by {
+            KeyBy::Nothing => Found::Nothing,
+            KeyBy::Authority => Found::ByAuthority,
+            KeyBy::Auto | KeyBy::Cluster => {
+                Found::Upstream(self.upstream(config, cluster, route, now))
+            }
+        }
+    }
+
+    /// The handle of one destination of a cluster, which this hash tells from all others; `None` where there is no room.
+    pub(crate) fn destination(
+        &mut self,
+        config: &Config,
+        (cluster, route): (&str, Option<&str>),
+        hash: u64,
+        now: Instant,
+    ) -> Option<UpstreamId> {
+        if let Some(id) = self.by_hash.get(&hash) {
+            return Some(*id);
+        }
+        let id = self.room(config.max_destinations(), now)?;
+        let slot = new_slot(config, (cluster, route), hash, now);
+        Some(self.settle(config, id, slot, now))
+    }
+
+    /// Keeps in mind what is kept for a cluster that has no state of its own.
+    fn remember(&mut self, config: &Config, hash: u64, key_by: KeyBy) {
+        // Names may come from requests. Beyond the cap they are judged anew each time.
         let cap = usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX);
+        if key_by != KeyBy::Cluster
+            && self.others.len() < cap
+            && let Err(place) = self.other(hash)
+        {
+            self.others.insert(place, (hash, key_by));
+        }
+    }
+
+    /// Where a cluster without a state of its own stands, or would.
+    fn other(&self, hash: u64) -> Result<usize, usize> {
+        self.others.binary_search_by_key(&hash, |(known, _)| *known)
+    }
+
+    /// A handle for a newcomer, of which there may be `cap`; `None`, and counted, where there is none.
+    fn room(&mut self, cap: u32, now: Instant) -> Option<UpstreamId> {
+        let cap = usize::try_from(cap).unwrap_or(usize::MAX);
         let id = if self.slots.len() < cap {
             self.free_id()
+        } else if now < self.crowded_until {
+            None
         } else {
             self.evict(now)
         };
-        let Some(id) = id else {
+        if id.is_none() {
             self.overflowed = self.overflowed.wrapping_add(1);
-            return UpstreamId::OVERFLOW;
-        };
-        let mut slot = new_slot(config, cluster, route, now);
+            // Newcomers in the meantime do not postpone the next look.
+            if now >= self.crowded_until {
+                self.crowded_until = now + CROWDED_FOR;
+            }
+        }
+        id
+    }
+
+    /// Gives a handle to a newcomer, which starts from what is known of it.
+    fn settle(
+        &mut self,
+        config: &Config,
+        id: UpstreamId,
+        mut slot: Slot,
+        now: Instant,
+    ) -> UpstreamId {
+        let hash = slot.hash;
         if let Some(learned) = self.learned.remove(&hash) {
             slot.adopt(&learned.directive, config.policy(slot.rule), now);
         }
@@ -423,11 +525,19 @@ impl Registry {
     }
 
     pub(crate) fn follow_config(&mut self, config: &Config, now: Instant) {
+        self.others.clear();
+        let mut others = Vec::new();
         for place in self.places_mut() {
             let slot = &mut place.slot;
-            slot.rule = rule(config, &slot.key);
-            slot.follow_policy(config.policy(slot.rule), now);
+            let key = Arc::clone(&slot.key);
+            slot.rule = rule(config, &key.cluster, key.route.as_deref());
+            let policy = config.policy(slot.rule);
+            slot.follow_policy(policy, now);
+            others.push((slot.hash, policy.key_by().resolve(&key.cluster)));
             place.begin_anew();
+        }
+        for (hash, key_by) in others {
+            self.remember(config, hash, key_by);
         }
     }
 
@@ -493,24 +603,31 @@ fn position(id: UpstreamId) -> Option<usize> {
     id.index().checked_sub(1)
 }
 
-fn rule(config: &Config, key: &UpstreamKey) -> RuleIndex {
-    let service = ServiceName::parse(&key.cluster).host;
-    config
-        .policy_for(&UpstreamName {
-            service,
-            cluster: &key.cluster,
-            route: key.route.as_deref(),
-        })
-        .0
+fn rule(config: &Config, cluster: &str, route: Option<&str>) -> RuleIndex {
+    let name = UpstreamName {
+        service: ServiceName::parse(cluster).host,
+        cluster,
+        route,
+    };
+    config.policy_for(&name).0
 }
 
-fn new_slot(config: &Config, cluster: &str, route: Option<&str>, now: Instant) -> Slot {
+fn key_by(config: &Config, cluster: &str, route: Option<&str>) -> KeyBy {
+    let rule = rule(config, cluster, route);
+    config.policy(rule).key_by().resolve(cluster)
+}
+
+fn new_slot(
+    config: &Config,
+    (cluster, route): (&str, Option<&str>),
+    hash: u64,
+    now: Instant,
+) -> Slot {
     let key = Arc::new(UpstreamKey {
         cluster: cluster.to_owned(),
         route: route.map(str::to_owned),
     });
-    let hash = UpstreamKey::hash(cluster, route);
-    let rule = rule(config, &key);
+    let rule = rule(config, cluster, route);
     Slot::new(key, hash, rule, config.policy(rule), now)
 }
 
@@ -554,6 +671,98 @@ mod tests {
         assert_eq!(upstream(&mut registry, "c", 61), first);
         assert_eq!(registry.slot(first).key.cluster, "c");
         assert_eq!(upstream(&mut registry, "b", 61), second);
+    }
+
+    fn keyed(rules: &str) -> Config {
+        let text = format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},
+                "maxUpstreams":2,"maxDestinations":2,"upstreams":[{rules}]}}"#
+        );
+        Config::from_json(text.as_bytes()).unwrap()
+    }
+
+    const FORWARDED: &str = r#"{"match":{"cluster":"forward"},"keyBy":"authority"}"#;
+
+    #[test]
+    fn a_cluster_has_the_state_that_the_configuration_or_its_name_says() {
+        let config = keyed(&format!(
+            r#"{FORWARDED},{{"match":{{"cluster":"out"}},"keyBy":"none"}},
+               {{"match":{{"cluster":"outbound|80||*.one.example"}},"keyBy":"cluster"}}"#
+        ));
+        let mut registry = Registry::new(&config, at(0));
+        let mut found = |cluster| registry.look_up(&config, cluster, None, at(0));
+        for _ in 0..2 {
+            assert_eq!(found("forward"), Found::ByAuthority);
+            assert_eq!(found("out"), Found::Nothing);
+            assert_eq!(found("PassthroughCluster"), Found::Nothing);
+            assert_eq!(found("outbound|80||*.example"), Found::Nothing);
+            assert_eq!(found("web"), Found::Upstream(UpstreamId(1)));
+            assert_eq!(
+                found("outbound|80||*.one.example"),
+                Found::Upstream(UpstreamId(2))
+            );
+        }
+        assert_eq!(registry.slots.len(), 2);
+        assert_eq!(registry.overflowed(), 0);
+    }
+
+    #[test]
+    fn what_a_cluster_has_follows_the_configuration() {
+        let (plain, by_authority) = (keyed(""), keyed(FORWARDED));
+        let mut registry = Registry::new(&plain, at(0));
+        let whole = Found::Upstream(UpstreamId(1));
+        let look = |registry: &mut Registry, config: &Config| {
+            registry.look_up(config, "forward", None, at(0))
+        };
+        assert_eq!(look(&mut registry, &plain), whole);
+        registry.follow_config(&by_authority, at(1));
+        assert_eq!(look(&mut registry, &by_authority), Found::ByAuthority);
+        registry.follow_config(&plain, at(2));
+        assert_eq!(look(&mut registry, &plain), whole);
+    }
+
+    #[test]
+    fn what_a_worker_with_another_configuration_introduces_is_not_taken_for_an_upstream() {
+        let config = keyed(FORWARDED);
+        let mut registry = Registry::new(&config, at(0));
+        registry.introduce(&config, "forward", None, at(0));
+        assert_eq!(
+            registry.look_up(&config, "forward", None, at(0)),
+            Found::ByAuthority
+        );
+    }
+
+    #[test]
+    fn clusters_without_a_state_are_remembered_up_to_the_cap() {
+        let config = keyed("");
+        let mut registry = Registry::new(&config, at(0));
+        for number in 0..10 {
+            let cluster = format!("outbound|{number}||*.example.com");
+            assert_eq!(
+                registry.look_up(&config, &cluster, None, at(0)),
+                Found::Nothing
+            );
+        }
+        assert_eq!(registry.others.len(), 2);
+    }
+
+    #[test]
+    fn destinations_beyond_the_cap_get_no_state_until_another_was_idle_long_enough() {
+        let config = keyed(FORWARDED);
+        let mut registry = Registry::new(&config, at(0));
+        let mut ask =
+            |hash, seconds| registry.destination(&config, ("forward", None), hash, at(seconds));
+        let (first, second) = (ask(10, 0), ask(20, 30));
+        assert_eq!(ask(10, 0), first);
+        assert_ne!(first, second);
+        for hash in 30..1_000 {
+            assert_eq!(ask(hash, 31), None);
+        }
+        assert_eq!(ask(30, 61), first);
+        assert_eq!(ask(20, 61), second);
+        assert_eq!(ask(10, 61), None);
+        assert_eq!(registry.overflowed(), 971);
+        assert_eq!(registry.slot(UpstreamId(1)).rule, RuleIndex::Rule(0));
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::mix::mix;
+
 /// Handle of an upstream within one engine. Only meaningful to the engine that gave it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UpstreamId(pub(crate) u32);
@@ -19,6 +21,22 @@ impl UpstreamId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
+}
+
+/// What tells one destination of a cluster from others in this engine. The authority is the caller's choice: a caller that
+/// could choose the number would have its failures counted for a destination of others. So it starts from a key that
+/// callers do not know, and each step depends on all before.
+#[must_use]
+pub(crate) fn destination_hash(key: u64, cluster: u64, authority: &str) -> u64 {
+    let mut hash = mix(key ^ mix(cluster));
+    for part in authority.as_bytes().chunks(8) {
+        let part = part.iter().fold(0, |part, byte| {
+            part << 8 | u64::from(byte.to_ascii_lowercase())
+        });
+        hash = mix(hash ^ part);
+    }
+    // The last part may have been short.
+    mix(hash ^ authority.len() as u64)
 }
 
 /// What state is kept for: an Envoy cluster, or one route's share of it.
@@ -49,18 +67,23 @@ impl UpstreamKey {
     }
 }
 
-/// Whether a cluster is one of those through which Istio sends requests to whatever host they name: for what no service
-/// is known of. Its destinations have nothing in common, so that nothing is learned of them and nothing is shed.
+/// Whether a cluster's name says that it leads to several destinations that have nothing in common: those through which
+/// Istio sends what no service is known of, and those of its services with a wildcard for a host, whose requests go where
+/// they say (resolution `NONE` and `DYNAMIC_DNS`).
 #[must_use]
-pub fn leads_anywhere(cluster: &str) -> bool {
-    matches!(
+pub(crate) fn leads_anywhere(cluster: &str) -> bool {
+    let is_passthrough = matches!(
         cluster,
         "PassthroughCluster"
             | "InboundPassthroughCluster"
             | "InboundPassthroughClusterIpv4"
             | "InboundPassthroughClusterIpv6"
             | "BlackHoleCluster"
-    )
+            | "AllowAnyDynamicDNSCluster"
+    );
+    let name = ServiceName::parse(cluster);
+    let is_wildcard = || name.host.is_some_and(|host| host.starts_with('*'));
+    is_passthrough || name.direction.is_some() && is_wildcard()
 }
 
 /// Which way a sidecar's cluster leads.
@@ -127,10 +150,23 @@ mod tests {
 
     #[test]
     fn what_istio_sends_anywhere_is_no_upstream() {
-        for cluster in ["PassthroughCluster", "InboundPassthroughClusterIpv6"] {
+        for cluster in [
+            "PassthroughCluster",
+            "InboundPassthroughClusterIpv6",
+            "AllowAnyDynamicDNSCluster",
+            "outbound|443||*.example.com",
+            "inbound-vip|443|http|*.example.com",
+        ] {
             assert!(leads_anywhere(cluster), "{cluster}");
         }
-        for cluster in ["passthrough", "outbound|80||web.shop.svc.cluster.local", ""] {
+        for cluster in [
+            "passthrough",
+            "outbound|80||web.shop.svc.cluster.local",
+            "outbound|80||a*.example.com",
+            "inbound|80||",
+            "*.example.com",
+            "",
+        ] {
             assert!(!leads_anywhere(cluster), "{cluster}");
         }
     }
@@ -170,6 +206,20 @@ mod tests {
         ] {
             assert_eq!(ServiceName::parse(name).host, Some(name), "{name}");
             assert_eq!(ServiceName::parse(name).direction, None, "{name}");
+        }
+    }
+
+    #[test]
+    fn destinations_differ_by_key_cluster_and_authority_but_not_by_case() {
+        let hash = destination_hash(1, 2, "api.example.com:443");
+        assert_eq!(hash, destination_hash(1, 2, "API.example.COM:443"));
+        for other in [
+            destination_hash(3, 2, "api.example.com:443"),
+            destination_hash(1, 3, "api.example.com:443"),
+            destination_hash(1, 2, "api.example.com"),
+            destination_hash(1, 2, ""),
+        ] {
+            assert_ne!(hash, other);
         }
     }
 

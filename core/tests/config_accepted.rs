@@ -12,8 +12,8 @@ use serde_json::Value;
 use tidegate_core::Criticality;
 use tidegate_core::config::schema::{FIELDS, Values};
 use tidegate_core::config::{
-    Config, CriticalityInputs, MINIMAL_EXAMPLE, Mode, Readable, Reply, RuleIndex, Stance, Until,
-    UpstreamName, reference,
+    Config, CriticalityInputs, KeyBy, MINIMAL_EXAMPLE, Mode, OverloadConfig, Readable, Reply,
+    RuleIndex, Stance, Until, UpstreamName, reference,
 };
 
 /// A configuration of `members` behind the minimal objective.
@@ -37,6 +37,7 @@ fn everything_but_the_objective_has_a_default() {
 
     assert!(config.enabled());
     assert_eq!(config.max_upstreams(), 1000);
+    assert_eq!(config.max_destinations(), 100);
     assert!(config.rules().is_empty());
     assert!(!config.needs_route());
     assert!((policy.slo().latency_quantile().as_f64() - 0.99).abs() < f64::EPSILON);
@@ -46,6 +47,8 @@ fn everything_but_the_objective_has_a_default() {
     assert_eq!(policy.mode(), Mode::Enforce);
     assert!((policy.enforcement().as_f64() - 1.0).abs() < f64::EPSILON);
     assert_eq!(policy.stance(), Stance::FailFast);
+    assert_eq!(policy.key_by(), KeyBy::Auto);
+    assert_eq!(policy.overload(), &OverloadConfig::default());
     assert_eq!(policy.limit().min(), 1);
     assert_eq!(policy.limit().max(), 1000);
     assert_eq!(policy.limit().initial(), 20);
@@ -76,6 +79,7 @@ fn written_default(values: &Values) -> Option<String> {
         Values::Bound(_) => None,
         Values::Span(span) => span.default.map(|d| format!("\"{}\"", Readable(d))),
         Values::Text { default, .. } => default.map(|text| format!("\"{text}\"")),
+        Values::Numbers(numbers) => Some(format!("{:?}", numbers.default)),
         Values::Texts { default, .. } => Some(format!("{default:?}")),
     }
 }
@@ -124,6 +128,10 @@ fn every_range_of_the_reference_holds_its_default_and_ends_where_it_says() {
                 let default = range.default.unwrap_or(range.min);
                 assert!((range.min..=range.max).contains(&default), "{field:?}");
             }
+            Values::Numbers(range) => {
+                let is_within = |number| (range.min..=range.max).contains(number);
+                assert!(range.default.iter().all(is_within), "{field:?}");
+            }
             Values::Flag(_)
             | Values::Choice { .. }
             | Values::Text { .. }
@@ -153,6 +161,7 @@ fn the_reference_names_every_key_that_the_reader_knows() {
         (r#"{"slo":{"latency":{"zzzzzz":1}}}"#, "slo.latency."),
         (r#"{"limit":{"zzzzzz":1}}"#, "limit."),
         (r#"{"breaker":{"zzzzzz":1}}"#, "breaker."),
+        (r#"{"overload":{"zzzzzz":1}}"#, "overload."),
         (r#"{"shed":{"zzzzzz":1}}"#, "shed."),
         (r#"{"criticality":{"zzzzzz":1}}"#, "criticality."),
         (
@@ -216,6 +225,53 @@ fn a_rule_inherits_every_field_that_it_does_not_set() {
     assert_eq!(policy.limit().max(), 20);
     assert_eq!(policy.limit().initial(), 20, "moved into the rule's bounds");
     assert_eq!(policy.shed(), config.default_policy().shed());
+}
+
+#[test]
+fn a_rule_inherits_each_set_of_overload_signals_that_it_does_not_set() {
+    let config = config(
+        r#""overload":{"statuses":[429,529],"grpcStatuses":[8.0,14]},
+           "upstreams":[{"match":{"cluster":"a"},"overload":{"statuses":[]}},
+                        {"match":{"cluster":"b"},"overload":{"statusesWithRetryAfter":[429,500],"statuses":[599]}}]"#,
+    );
+    let signals = |name| config.policy_for(&cluster(name)).1.overload();
+
+    let top = signals("any");
+    assert!(top.has_status(429) && top.has_status(529) && !top.has_status(503));
+    assert!(top.has_status_with_retry_after(503) && top.has_status_with_retry_after(529));
+    assert!(top.has_grpc_status(8) && top.has_grpc_status(14) && !top.has_grpc_status(4));
+    let a = signals("a");
+    assert!(!a.has_status(429) && !a.has_status_with_retry_after(429));
+    assert!(a.has_status_with_retry_after(503) && a.has_grpc_status(14));
+    let b = signals("b");
+    assert!(!b.has_status(429) && b.has_status_with_retry_after(429));
+    assert!(b.has_status(599) && !b.has_status_with_retry_after(503));
+}
+
+#[test]
+fn what_a_state_is_for_is_the_rules_choice_then_the_top_levels_then_that_of_the_name() {
+    let rules = r#""upstreams":[{"match":{"cluster":"forward"},"keyBy":"authority"},
+                                {"match":{"cluster":"Passthrough*"},"keyBy":"auto"},
+                                {"match":{"cluster":"BlackHoleCluster"},"keyBy":"cluster"},
+                                {"match":{"cluster":"web"},"mode":"observe"}]"#;
+    let by = |config: &Config, name| {
+        let (_, policy) = config.policy_for(&cluster(name));
+        policy.key_by().resolve(name)
+    };
+
+    let plain = config(rules);
+    assert_eq!(by(&plain, "forward"), KeyBy::Authority);
+    assert_eq!(by(&plain, "PassthroughCluster"), KeyBy::Nothing);
+    assert_eq!(by(&plain, "BlackHoleCluster"), KeyBy::Cluster);
+    assert_eq!(by(&plain, "InboundPassthroughCluster"), KeyBy::Nothing);
+    assert_eq!(by(&plain, "web"), KeyBy::Cluster);
+    for key_by in [KeyBy::Cluster, KeyBy::Authority, KeyBy::Nothing] {
+        let config = config(&format!(r#""keyBy":"{key_by}",{rules}"#));
+        assert_eq!(by(&config, "forward"), KeyBy::Authority);
+        assert_eq!(by(&config, "PassthroughCluster"), KeyBy::Nothing);
+        assert_eq!(by(&config, "InboundPassthroughCluster"), key_by);
+        assert_eq!(by(&config, "web"), key_by);
+    }
 }
 
 #[test]

@@ -132,7 +132,7 @@ const DOCUMENTS: &[Case] = &[
             "limit.min: found 0, expected a whole number from 1 to 100000",
             "upstreams[0].match: found no condition, expected at least one of service, cluster, route",
             "upstreams[1].shed.status: found 200, expected a whole number from 400 to 599",
-            "extra: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, limit, breaker, shed, upstreams, criticality, ignore, maxUpstreams",
+            "extra: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed, upstreams, criticality, ignore, maxUpstreams, maxDestinations",
         ],
     },
     Case {
@@ -153,7 +153,7 @@ const MEMBERS: &[Case] = &[
         name: "an unknown key near a known one, by case",
         document: r#""Mode":"observe""#,
         errors: &[
-            r#"Mode: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, limit, breaker, shed, upstreams, criticality, ignore, maxUpstreams (did you mean "mode"?)"#,
+            r#"Mode: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed, upstreams, criticality, ignore, maxUpstreams, maxDestinations (did you mean "mode"?)"#,
         ],
     },
     Case {
@@ -178,7 +178,7 @@ const MEMBERS: &[Case] = &[
         name: "top-level keys in a rule",
         document: r#""upstreams":[{"match":{"cluster":"a"},"maxUpstreams":5}]"#,
         errors: &[
-            "upstreams[0].maxUpstreams: found an unknown key, expected one of match, slo, mode, enforcement, stance, limit, breaker, shed",
+            "upstreams[0].maxUpstreams: found an unknown key, expected one of match, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed",
         ],
     },
     Case {
@@ -210,6 +210,32 @@ const MEMBERS: &[Case] = &[
             "ignore.userAgents[0]: found 1, expected the start of a user-agent, 1 to 128 bytes",
             "ignore.userAgents[1]: found null, expected the start of a user-agent, 1 to 128 bytes",
             "maxUpstreams: found 1.5, expected a whole number from 1 to 10000",
+        ],
+    },
+    Case {
+        name: "statuses that are none, or no signals",
+        document: r#""overload":{"statuses":[429,200,"503",600,399.5],"statusesWithRetryAfter":503,"grpcStatuses":[0,8,17],"codes":[]},"upstreams":[{"match":{"cluster":"a"},"overload":{"statuses":[[]]}},{"match":{"cluster":"b"},"overload":[429]}]"#,
+        errors: &[
+            "overload.statuses[1]: found 200, expected a whole number from 400 to 599",
+            r#"overload.statuses[2]: found "503", expected a whole number from 400 to 599"#,
+            "overload.statuses[3]: found 600, expected a whole number from 400 to 599",
+            "overload.statuses[4]: found 399.5, expected a whole number from 400 to 599",
+            "overload.statusesWithRetryAfter: found 503, expected a list of at most 100 entries",
+            "overload.grpcStatuses[0]: found 0, expected a whole number from 1 to 16",
+            "overload.grpcStatuses[2]: found 17, expected a whole number from 1 to 16",
+            "overload.codes: found an unknown key, expected one of statuses, statusesWithRetryAfter, grpcStatuses",
+            "upstreams[0].overload.statuses[0]: found a list, expected a whole number from 400 to 599",
+            "upstreams[1].overload: found a list, expected an object",
+        ],
+    },
+    Case {
+        name: "a state for what there is not, and no room for any",
+        document: r#""keyBy":"host","maxDestinations":0,"upstreams":[{"match":{"cluster":"a"},"keyBy":true,"maxDestinations":5}]"#,
+        errors: &[
+            r#"keyBy: found "host", expected "auto", "cluster", "authority" or "none""#,
+            r#"upstreams[0].keyBy: found true, expected "auto", "cluster", "authority" or "none""#,
+            "upstreams[0].maxDestinations: found an unknown key, expected one of match, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed",
+            "maxDestinations: found 0, expected a whole number from 1 to 10000",
         ],
     },
     Case {

@@ -181,6 +181,14 @@ fn leaf(field: &Field, absent: Absent) -> Value {
             text(expected),
             default.filter(|text| !text.is_empty()).map(str::to_owned),
         ),
+        Values::Numbers(numbers) => (
+            json!({
+                "type": "array",
+                "maxItems": schema::MAX_ENTRIES,
+                "items": whole_number(numbers.min, numbers.max),
+            }),
+            Some(joined(numbers.default)),
+        ),
         Values::Texts { expected, default } => (
             json!({"type": "array", "maxItems": schema::MAX_ENTRIES, "items": text(expected)}),
             (!default.is_empty()).then(|| default.join(", ")),
@@ -199,6 +207,11 @@ fn leaf(field: &Field, absent: Absent) -> Value {
         format!("{}{default}", field.doc).into(),
     );
     described
+}
+
+fn joined(numbers: &[u32]) -> String {
+    let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    texts.join(", ")
 }
 
 fn whole_number(min: u32, max: u32) -> Value {

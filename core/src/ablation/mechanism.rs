@@ -36,17 +36,13 @@ mechanisms! {
     // The latency without a queue.
     /// A window that is faster than the floor teaches it at once, also while a queue stands.
     FloorFaster = "floor-faster",
-    /// A floor that was learned while requests were refused is in doubt.
+    /// A floor that may harm the objective is in doubt until a test.
     Proof = "proof",
-    /// Refusals cast no doubt on the floor where there is room or latency is harmless.
-    ProofExcuses = "proof-excuses",
     /// A floor that stays in doubt makes the limit hold.
     DoubtHold = "doubt-hold",
     /// A floor in doubt is believed only where it is harmless.
     DoubtHarmless = "doubt-harmless",
-    /// While a queue stands, a floor in doubt is tested at once, before the next beat.
-    DoubtTrial = "doubt-trial",
-    /// A test that finds a lower floor than one in doubt replaces it.
+    /// A window with a lower mean than a floor in doubt replaces it.
     Faster = "faster",
     /// A queue that refuses nobody for two seconds is taken for a slower service.
     SlowerInCruise = "slower-in-cruise",
@@ -132,7 +128,7 @@ mechanisms! {
     AppLimited = "app-limited",
     /// On a beat of the common clock the limit is cut as a test, where its step was blocked or the floor is in doubt.
     Trial = "trial",
-    /// A trial after few answers goes down to half.
+    /// A trial goes down to half where chance would hide a smaller step.
     DeepDown = "deep-down",
     /// A slower service that may cost the objective needs three trials.
     Votes = "votes",

@@ -28,6 +28,9 @@ const EARLY_STEP: f64 = 0.25;
 const MOST_EARLY: f64 = 1.0;
 /// The random part, so that many proxies do not probe at once. It only ever lengthens.
 const JITTER: f64 = 0.15;
+/// A Retry-After counts up to the least that it can ask for. One caller beyond its quota or one path that is closed is answered
+/// with it for itself; a longer one would keep the breaker open for all, long after the outage.
+const MOST_ASKED: Duration = Duration::from_secs(1);
 /// How much the newest recovery weighs in the usual one.
 const LEARNING: f64 = 0.3;
 
@@ -82,9 +85,8 @@ pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Dur
         .max(bounds.min.as_secs_f64());
     let jittered = Duration::try_from_secs_f64(wanted * (1.0 + JITTER * dice.clamp(0.0, 1.0)))
         .unwrap_or(bounds.max);
-    // The upstream knows best when it asks for more, within what the policy allows.
     jittered
-        .max(retry_after)
+        .max(retry_after.min(MOST_ASKED))
         .clamp(bounds.min, bounds.max.max(bounds.min))
 }
 
@@ -174,9 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_honoured_within_the_policy() {
-        let asked = |seconds| {
-            let retry_after = Duration::from_secs(seconds);
+    fn retry_after_lengthens_an_interval_to_a_second_at_most() {
+        let asked = |retry_after| {
             open_interval(
                 BOUNDS,
                 &History {
@@ -186,8 +187,12 @@ mod tests {
                 0.0,
             )
         };
-        assert_eq!(asked(7), Duration::from_secs(7));
-        assert_eq!(asked(3_600), BOUNDS.max);
+        assert!(asked(Duration::ZERO) < Duration::from_millis(400));
+        let second = Duration::from_secs(1);
+        assert_eq!(asked(second), second);
+        // One caller beyond its quota was told to come back after an hour, and the breaker stayed open for a minute.
+        assert_eq!(asked(Duration::from_secs(3_600)), second);
+        assert_eq!(asked(Duration::MAX), second);
     }
 
     #[test]

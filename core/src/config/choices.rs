@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::schema::Choice;
+use crate::upstream::leads_anywhere;
 
 /// Whether decisions are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +34,20 @@ pub enum Stance {
     FailFast,
     /// Throughput: up to the edge of the objective's latency.
     Throughput,
+}
+
+/// What state is kept for, and so what is shed together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyBy {
+    /// The cluster, or nothing where its name says that it leads to several destinations.
+    #[default]
+    Auto,
+    /// The cluster, whatever its name says.
+    Cluster,
+    /// Each authority of requests to the cluster: for a cluster whose destinations have nothing in common.
+    Authority,
+    /// Nothing: requests pass by.
+    Nothing,
 }
 
 /// What the caller is told to do about a shed request.
@@ -108,6 +123,39 @@ impl Choice for Stance {
     }
 }
 
+impl KeyBy {
+    /// Every value.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Cluster, Self::Authority, Self::Nothing];
+
+    /// What that is for this cluster, never [`Self::Auto`].
+    #[must_use]
+    pub fn resolve(self, cluster: &str) -> Self {
+        match self {
+            Self::Auto if leads_anywhere(cluster) => Self::Nothing,
+            Self::Auto => Self::Cluster,
+            chosen => chosen,
+        }
+    }
+
+    /// As written in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Cluster => "cluster",
+            Self::Authority => "authority",
+            Self::Nothing => "none",
+        }
+    }
+}
+
+impl Choice for KeyBy {
+    const ALL: &'static [Self] = &Self::ALL;
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
 impl Reply {
     /// Every value.
     pub const ALL: [Self; 2] = [Self::Stop, Self::RetryElsewhere];
@@ -142,6 +190,12 @@ impl fmt::Display for Until {
 }
 
 impl fmt::Display for Stance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for KeyBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

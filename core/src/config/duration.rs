@@ -16,6 +16,10 @@ const NANOS_PER_UNIT: [(&str, u64); 5] = [
     ("us", 1_000),
 ];
 
+/// Most decimals that mean whole nanoseconds: an hour has 2^13 times an odd number of them, and no other unit as high a
+/// power of two or five.
+const MAX_DECIMALS: usize = 13;
+
 /// The duration that `text` means; `None` when it is not written as above, has
 /// a part finer than a nanosecond, or exceeds 584 years.
 #[must_use]
@@ -49,19 +53,23 @@ fn nanos(number: &str, nanos_per_unit: u64) -> Option<u64> {
         Some(_) => return None,
         None => (number, ""),
     };
-    let mut total = whole.parse::<u64>().ok()?.checked_mul(nanos_per_unit)?;
-    let mut digit_nanos = nanos_per_unit;
-    for digit in fraction.bytes() {
-        let digit = u64::from(digit.checked_sub(b'0').filter(|digit| *digit <= 9)?);
-        if digit != 0 && (digit_nanos == 0 || !digit_nanos.is_multiple_of(10)) {
-            // Hours and minutes divide by ten less often than by nine digits;
-            // what is finer than a nanosecond is a mistake, not a wish.
-            return None;
-        }
-        digit_nanos /= 10;
-        total = total.checked_add(digit.checked_mul(digit_nanos)?)?;
+    let total = whole.parse::<u64>().ok()?.checked_mul(nanos_per_unit)?;
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.is_empty() {
+        return Some(total);
     }
-    Some(total)
+    if fraction.len() > MAX_DECIMALS || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let tenths = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let behind = fraction
+        .parse::<u128>()
+        .ok()?
+        .checked_mul(nanos_per_unit.into())?;
+    // What is finer than a nanosecond is a mistake, not a wish.
+    behind
+        .is_multiple_of(tenths)
+        .then(|| total.checked_add(u64::try_from(behind / tenths).ok()?))?
 }
 
 /// A duration in the form that [`parse_duration`] reads, as short as it goes
@@ -116,6 +124,22 @@ mod tests {
     }
 
     #[test]
+    fn decimals_are_exact_also_where_only_all_of_them_are_whole_nanoseconds() {
+        for (text, nanos) in [
+            ("10.558458401615h", 38_010_450_245_814),
+            ("0.00000000005m", 3),
+            ("0.0001220703125h", 439_453_125),
+            ("0.000000001s", 1),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Some(Duration::from_nanos(nanos)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
     fn anything_else_is_refused() {
         for text in [
             "",
@@ -149,6 +173,8 @@ mod tests {
             "0.0000000001s",
             "0.00000000001s",
             "0.0001us",
+            "0.00000000001m",
+            "0.0000000000000001h",
         ] {
             assert_eq!(parse_duration(text), None, "{text:?}");
         }

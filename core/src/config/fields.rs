@@ -3,7 +3,7 @@
 //! Ranges and defaults come from the constants of [`super::schema`], which the
 //! reader uses; a test reads every default back through the reader.
 
-use super::choices::{Mode, Reply, Stance, Until};
+use super::choices::{KeyBy, Mode, Reply, Stance, Until};
 use super::schema::{self, Field, Values, names};
 use crate::criticality::Criticality;
 
@@ -67,6 +67,15 @@ pub static FIELDS: &[Field] = &[
         doc: "`failFast`: stability first, the smallest limit that carries the throughput, early trips. `throughput`: up to the edge of the latency objective.",
     },
     Field {
+        path: "keyBy",
+        values: Values::Choice {
+            names: names::<KeyBy>,
+            default: Some(schema::KEY_BY.1.name()),
+        },
+        is_per_upstream: true,
+        doc: "What a state is kept for: the `cluster`; each `authority` that requests name, for a cluster that leads to several destinations; or nothing (`none`), so that requests pass by. `auto` is `cluster`, but `none` for those of Istio's clusters that lead to several destinations.",
+    },
+    Field {
         path: "limit.min",
         values: Values::Count(schema::LIMIT_MIN),
         is_per_upstream: true,
@@ -113,6 +122,24 @@ pub static FIELDS: &[Field] = &[
         values: Values::Span(schema::MAX_OPEN),
         is_per_upstream: true,
         doc: "Longest open interval; at least `breaker.minOpen`.",
+    },
+    Field {
+        path: "overload.statuses[]",
+        values: Values::Numbers(schema::OVERLOAD_STATUSES),
+        is_per_upstream: true,
+        doc: "HTTP statuses by which an upstream says that it is too busy. An empty list: none.",
+    },
+    Field {
+        path: "overload.statusesWithRetryAfter[]",
+        values: Values::Numbers(schema::OVERLOAD_WITH_RETRY_AFTER),
+        is_per_upstream: true,
+        doc: "HTTP statuses that say so only with `retry-after`, in seconds.",
+    },
+    Field {
+        path: "overload.grpcStatuses[]",
+        values: Values::Numbers(schema::OVERLOAD_GRPC),
+        is_per_upstream: true,
+        doc: "gRPC statuses, by number, that say so; 8 is RESOURCE_EXHAUSTED.",
     },
     Field {
         path: "shed.reply",
@@ -239,6 +266,12 @@ pub static FIELDS: &[Field] = &[
         values: Values::Count(schema::MAX_UPSTREAMS),
         is_per_upstream: false,
         doc: "Most upstreams with a state and metrics of their own; the least recently used goes, those without one share a state.",
+    },
+    Field {
+        path: "maxDestinations",
+        values: Values::Count(schema::MAX_DESTINATIONS),
+        is_per_upstream: false,
+        doc: "Most destinations of clusters with `keyBy: authority` that a worker keeps a state for. Requests to others pass by, and are counted.",
     },
     Field {
         path: "upstreams[].match.service",

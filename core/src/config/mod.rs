@@ -23,6 +23,8 @@ mod errors;
 mod fields;
 mod guards;
 mod ignore;
+mod number_set;
+mod overload;
 mod path;
 mod pattern;
 mod policy;
@@ -34,13 +36,14 @@ mod typed;
 mod typo;
 mod upstreams;
 
-pub use choices::{Mode, Reply, Stance, Until};
+pub use choices::{KeyBy, Mode, Reply, Stance, Until};
 pub use criticality::{CriticalityConfig, CriticalityInputs, CriticalityNeeds};
 pub use document::{MAX_DOCUMENT_BYTES, MAX_VALUES, Node};
 pub use duration::{Readable, parse_duration};
 pub use errors::{ConfigError, ConfigErrors};
 pub use guards::{BreakerConfig, LimitConfig};
 pub use ignore::Ignore;
+pub use overload::OverloadConfig;
 pub use path::{Path, Step};
 pub use pattern::Pattern;
 pub use policy::{Policy, Slo};
@@ -62,6 +65,7 @@ pub struct Config {
     criticality: CriticalityConfig,
     ignore: Ignore,
     max_upstreams: u32,
+    max_destinations: u32,
 }
 
 impl Config {
@@ -85,6 +89,7 @@ impl Config {
             criticality: s.object("criticality", CriticalityConfig::read),
             ignore: s.object("ignore", Ignore::read),
             max_upstreams: s.count(schema::MAX_UPSTREAMS, None),
+            max_destinations: s.count(schema::MAX_DESTINATIONS, None),
         }
     }
 
@@ -122,6 +127,12 @@ impl Config {
     #[must_use]
     pub const fn max_upstreams(&self) -> u32 {
         self.max_upstreams
+    }
+
+    /// Most destinations that a worker keeps a state for, `1..=10_000`.
+    #[must_use]
+    pub const fn max_destinations(&self) -> u32 {
+        self.max_destinations
     }
 
     /// The policy of an upstream and where it stands: the first rule that

@@ -6,8 +6,9 @@
 
 use std::time::Duration;
 
-use super::choices::{Mode, Stance, Until};
+use super::choices::{KeyBy, Mode, Stance, Until};
 use super::guards::{BreakerConfig, LimitConfig};
+use super::overload::OverloadConfig;
 use super::reader::Section;
 use super::schema;
 use super::shed::ShedConfig;
@@ -20,8 +21,10 @@ pub struct Policy {
     mode: Mode,
     enforcement: Ratio,
     stance: Stance,
+    key_by: KeyBy,
     limit: LimitConfig,
     breaker: BreakerConfig,
+    overload: OverloadConfig,
     shed: ShedConfig,
 }
 
@@ -51,6 +54,12 @@ impl Policy {
         self.stance
     }
 
+    /// What state is kept for.
+    #[must_use]
+    pub const fn key_by(&self) -> KeyBy {
+        self.key_by
+    }
+
     /// Bounds of the concurrency limit.
     #[must_use]
     pub const fn limit(&self) -> &LimitConfig {
@@ -61,6 +70,12 @@ impl Policy {
     #[must_use]
     pub const fn breaker(&self) -> &BreakerConfig {
         &self.breaker
+    }
+
+    /// Which answers say "too busy".
+    #[must_use]
+    pub const fn overload(&self) -> &OverloadConfig {
+        &self.overload
     }
 
     /// What a shed request is answered.
@@ -75,9 +90,13 @@ impl Policy {
             mode: s.choice_or(schema::MODE, parent.map(Self::mode)),
             enforcement: s.fraction(schema::ENFORCEMENT, parent.map(Self::enforcement)),
             stance: s.choice_or(schema::STANCE, parent.map(Self::stance)),
+            key_by: s.choice_or(schema::KEY_BY, parent.map(Self::key_by)),
             limit: s.object("limit", |s| LimitConfig::read(s, parent.map(Self::limit))),
             breaker: s.object("breaker", |s| {
                 BreakerConfig::read(s, parent.map(Self::breaker))
+            }),
+            overload: s.object("overload", |s| {
+                OverloadConfig::read(s, parent.map(Self::overload))
             }),
             shed: s.object("shed", |s| ShedConfig::read(s, parent.map(Self::shed))),
         }

@@ -126,20 +126,40 @@ impl<'a> Section<'a> {
         expected: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let items = self.list(key, max_items)?;
-        let path = self.path.child(Step::Key(key));
         let mut values = Vec::new();
+        let is_there = self.entries(key, max_items, &expected, &mut |node| {
+            let value = match node {
+                Node::Text(text) => parse(text),
+                _ => None,
+            };
+            value.map(|value| values.push(value)).is_some()
+        });
+        is_there.then_some(values)
+    }
+
+    /// The list at `key`, each entry through `take`, which answers whether it is as `expected`. Answers whether there is
+    /// a list.
+    pub(super) fn entries(
+        &mut self,
+        key: &'static str,
+        max_items: usize,
+        expected: &dyn fmt::Display,
+        take: &mut dyn FnMut(&Node) -> bool,
+    ) -> bool {
+        let Some(items) = self.list(key, max_items) else {
+            return false;
+        };
+        let path = self.path.child(Step::Key(key));
         for (index, item) in items.iter().enumerate() {
-            match item {
-                Node::Text(text) if let Some(value) = parse(text) => values.push(value),
-                other => self.errors.push(ConfigError::new(
+            if !take(item) {
+                self.errors.push(ConfigError::new(
                     path.child(Step::Index(index)).to_string(),
-                    found(other),
-                    expected.to_owned(),
-                )),
+                    found(item),
+                    expected.to_string(),
+                ));
             }
         }
-        Some(values)
+        true
     }
 
     fn list(&mut self, key: &'static str, max_items: usize) -> Option<&'a [Node]> {

@@ -39,6 +39,11 @@ pub const FULL_EXAMPLE: &str = r#"{
       "limit": {"maxOpen": 500}
     },
     {
+      "match": {"cluster": "dynamic_forward_proxy_cluster"},
+      "keyBy": "authority",
+      "overload": {"statuses": [429, 529]}
+    },
+    {
       "match": {"service": "*.reports", "route": "nightly-*"},
       "stance": "throughput",
       "mode": "observe"
@@ -101,6 +106,41 @@ for itself, and there is no escape. A pattern without `*` must match the whole n
 - `cluster` is the name of the Envoy cluster as it is, such as `outbound|9080||*`.
 - `route` is the name of the Envoy route. A rule with it costs one more look-up for each request.
 
+## Clusters that lead to several destinations
+
+A dynamic forward proxy is one Envoy cluster for all hosts that requests name, and so are clusters whose requests go where
+they were sent (original destination). These hosts have nothing in common: one that is dead says nothing about the others.
+Envoy does not tell the filter what kind of cluster it is, so say it in a rule:
+
+```json
+{{\"match\": {{\"cluster\": \"dynamic_forward_proxy_cluster\"}}, \"keyBy\": \"authority\"}}
+```
+
+- `authority` keeps a state for each value of `:authority`, its port included, in lower case. Each worker learns and decides
+  for itself, and the limit is the worker's: what callers name must not fill what all workers share. At most
+  `maxDestinations` have a state in a worker; one that was idle for a minute makes room. Requests to others pass by and count
+  in `tidegate_destinations_overflow_total`. Other counts are those of the cluster, and there are no gauges. Such a request costs
+  one header more to read.
+- `none` lets all requests of the cluster pass. Nothing is learned and nothing counted.
+- `auto`, the default, is `none` for those of Istio's clusters whose names say that they lead to several destinations:
+  `PassthroughCluster`, `InboundPassthroughCluster`, `BlackHoleCluster`, `AllowAnyDynamicDNSCluster`, and services with a wildcard for
+  a host (`outbound|443||*.example.com`). It is `cluster` for all others, any other dynamic forward proxy among them.
+
+The caller chooses the authority. One that calls a destination by many names is not shed there, and one that names more
+destinations than `maxDestinations` takes the protection of others away, never their answers.
+
+## Overload signals
+
+An answer that says \"too busy\" is no sign of a dead upstream: it does not open the breaker. It lowers the limit where such answers
+come with load, as failures do. Which answers say so is up to the service; by default 429, 503 with `retry-after`, and gRPC's
+RESOURCE_EXHAUSTED. A status that is not in the lists is what it is otherwise: a 5xx is a failure, a 4xx says nothing about the
+upstream, and gRPC's RESOURCE_EXHAUSTED neither. A list replaces the whole default; an empty one means that nothing is a signal.
+A service that answers 429 to a caller beyond its quota, whatever the load, has no such signal:
+
+```json
+{{\"match\": {{\"service\": \"quota.*\"}}, \"overload\": {{\"statuses\": []}}}}
+```
+
 ## Criticality
 
 The classes, from the first shed to the last, are `sheddable`, `sheddable_plus`, `critical` and
@@ -156,6 +196,16 @@ fn takes_and_default(values: &Values) -> (String, String) {
             }),
         ),
         Values::Text { expected, default } => ((*expected).to_owned(), quoted_or_none(*default)),
+        Values::Numbers(numbers) => (
+            format!("each {numbers}"),
+            match numbers.default {
+                [] => "none".to_owned(),
+                numbers => {
+                    let shown: Vec<String> = numbers.iter().map(|number| code(number)).collect();
+                    shown.join(", ")
+                }
+            },
+        ),
         Values::Texts { expected, default } => (
             format!("each {expected}"),
             match default {

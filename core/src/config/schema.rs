@@ -8,8 +8,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::choices::{Mode, Reply, Stance, Until};
+use super::choices::{KeyBy, Mode, Reply, Stance, Until};
 use super::duration::Readable;
+use crate::classify::GRPC_RESOURCE_EXHAUSTED;
 use crate::criticality::Criticality;
 use crate::ratio::Ratio;
 
@@ -55,6 +56,8 @@ pub enum Values {
         /// `None`: not set.
         default: Option<&'static str>,
     },
+    /// A list of whole numbers.
+    Numbers(Numbers),
     /// A list of texts.
     Texts {
         /// What an entry must be.
@@ -92,6 +95,18 @@ pub struct Bound {
     pub min: u32,
     /// Greatest.
     pub max: u32,
+}
+
+/// A list of integers, and the range of each, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers {
+    pub(super) key: &'static str,
+    /// Least.
+    pub min: u32,
+    /// Greatest.
+    pub max: u32,
+    /// The list when absent.
+    pub default: &'static [u32],
 }
 
 /// A ratio and its range, both ends included.
@@ -170,6 +185,15 @@ const fn share(key: &'static str, min: f64, max: f64, default: Option<Ratio>) ->
     }
 }
 
+const fn statuses(key: &'static str, default: &'static [u32]) -> Numbers {
+    Numbers {
+        key,
+        min: 400,
+        max: 599,
+        default,
+    }
+}
+
 pub(super) const ENABLED: Flag = Flag {
     key: "enabled",
     default: true,
@@ -177,6 +201,7 @@ pub(super) const ENABLED: Flag = Flag {
 pub(super) const MODE: (&str, Mode) = ("mode", Mode::Enforce);
 pub(super) const ENFORCEMENT: Fraction = share("enforcement", 0.0, 1.0, Some(Ratio::ONE));
 pub(super) const STANCE: (&str, Stance) = ("stance", Stance::FailFast);
+pub(super) const KEY_BY: (&str, KeyBy) = ("keyBy", KeyBy::Auto);
 pub(super) const LATENCY_QUANTILE: Fraction = share("quantile", 0.5, 0.999, None);
 pub(super) const LATENCY_TARGET: Span = Span {
     key: "target",
@@ -211,6 +236,15 @@ pub(super) const MAX_OPEN: Span = Span {
     max: HOUR,
     default: Some(MINUTE),
 };
+pub(super) const OVERLOAD_STATUSES: Numbers = statuses("statuses", &[429]);
+pub(super) const OVERLOAD_WITH_RETRY_AFTER: Numbers = statuses("statusesWithRetryAfter", &[503]);
+pub(super) const OVERLOAD_GRPC: Numbers = Numbers {
+    key: "grpcStatuses",
+    min: 1,
+    // The last one that gRPC defines.
+    max: 16,
+    default: &[GRPC_RESOURCE_EXHAUSTED],
+};
 pub(super) const SHED_REPLY: (&str, Reply) = ("reply", Reply::Stop);
 pub(super) const SHED_STATUS: Count = count("status", 400, 599, 503);
 pub(super) const MAX_BODY_BYTES: usize = 4_096;
@@ -236,6 +270,7 @@ pub(super) const MAX_KEY_BYTES: usize = 128;
 /// What the start of a user-agent must be.
 pub const AGENT_EXPECTED: &str = "the start of a user-agent, 1 to 128 bytes";
 pub(super) const MAX_UPSTREAMS: Count = count("maxUpstreams", 1, 10_000, 1_000);
+pub(super) const MAX_DESTINATIONS: Count = count("maxDestinations", 1, 10_000, 100);
 /// Most rules under `upstreams`.
 pub const MAX_RULES: usize = 1_000;
 /// Most entries in any other list: each may be looked at for every request.
@@ -248,6 +283,12 @@ impl fmt::Display for Count {
 }
 
 impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from {} to {}", self.min, self.max)
+    }
+}
+
+impl fmt::Display for Numbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a whole number from {} to {}", self.min, self.max)
     }

@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use super::document::Node;
 use super::duration::parse_duration;
+use super::number_set::NumberSet;
 use super::reader::Section;
-use super::schema::{Bound, Choice, Count, Flag, Fraction, OneOf, Span, names};
+use super::schema::{
+    Bound, Choice, Count, Flag, Fraction, MAX_ENTRIES, Numbers, OneOf, Span, names,
+};
 use crate::ratio::Ratio;
 
 /// An expected value that must not be left out.
@@ -44,6 +47,15 @@ impl Section<'_> {
             whole(node).filter(|value| (bound.min..=bound.max).contains(value))
         })
         .or(inherited)
+    }
+
+    pub(super) fn numbers(&mut self, numbers: Numbers, inherited: NumberSet) -> NumberSet {
+        let mut set = NumberSet::empty(numbers.min);
+        let is_there = self.entries(numbers.key, MAX_ENTRIES, &numbers, &mut |node| {
+            let number = whole(node).filter(|it| (numbers.min..=numbers.max).contains(it));
+            number.map(|number| set.add(number)).is_some()
+        });
+        if is_there { set } else { inherited }
     }
 
     pub(super) fn fraction(&mut self, fraction: Fraction, inherited: Option<Ratio>) -> Ratio {

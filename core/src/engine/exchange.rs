@@ -26,11 +26,14 @@ impl Engine {
         // In one walk, and none to slots at rest: all of them are more than a processor's caches hold.
         let last = self.registry.slice_bytes();
         let mut payload = Vec::with_capacity(last + last / ROOM_TO_GROW + ENVELOPE_BYTES);
+        let alone = self.alone;
         let (mut names, mut packed) = (Vec::new(), Vec::new());
         self.registry
             .for_each_reported(now, |reported| match reported {
                 Reported::Awake(slot) => {
-                    if let Some(introduction) = slot.introduction() {
+                    // A worker that decides alone knows all names, and destinations have none of their own.
+                    let introduction = slot.introduction().filter(|_| !alone);
+                    if let Some(introduction) = introduction {
                         append(&introduction, &mut names);
                     }
                     let report = slot.report(&mut packed, now);
@@ -97,7 +100,9 @@ impl Engine {
                 nameless.insert(hash);
             }
         }
-        let cap = usize::try_from(self.config.max_upstreams())
+        let (upstreams, destinations) =
+            (self.config.max_upstreams(), self.config.max_destinations());
+        let cap = usize::try_from(upstreams.max(destinations))
             .unwrap_or(usize::MAX)
             .saturating_add(1);
         let mut events = Events::new();

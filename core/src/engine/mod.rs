@@ -10,6 +10,7 @@ mod exchange;
 mod view;
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use crate::admission::{self, Answer, Enforcement, Load};
 use crate::breaker::BreakerState;
@@ -25,7 +26,7 @@ use crate::shed::Shed;
 use crate::slot::Slot;
 use crate::slot::in_flight::{Entry, Shift};
 use crate::time::Instant;
-use crate::upstream::UpstreamId;
+use crate::upstream::{UpstreamId, UpstreamKey, destination_hash};
 
 /// The random part of Retry-After: callers come back over so much of the wait, not all at once.
 const RETRY_AFTER_JITTER: f64 = 0.5;
@@ -39,10 +40,22 @@ pub enum Decision {
     Shed(Shed),
 }
 
+/// What is kept for the requests of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A state for all of them.
+    Upstream(UpstreamId),
+    /// One for each destination that they name, in [an engine of destinations](Engine::for_destinations).
+    ByAuthority,
+    /// Nothing: they pass by.
+    Nothing,
+}
+
 /// All state of one worker. See the module's documentation.
 #[derive(Debug)]
 pub struct Engine {
-    config: Config,
+    /// Shared with the engine for destinations and with the reader of requests.
+    config: Arc<Config>,
     worker: u64,
     alone: bool,
     rng: fastrand::Rng,
@@ -66,6 +79,10 @@ impl Engine {
     /// [`Engine::tick`]: the exchange does.
     #[must_use]
     pub fn of_many(config: Config, now: Instant, worker: u64) -> Self {
+        Self::with(Arc::new(config), now, worker)
+    }
+
+    fn with(config: Arc<Config>, now: Instant, worker: u64) -> Self {
         let registry = Registry::new(&config, now);
         Self {
             config,
@@ -78,9 +95,19 @@ impl Engine {
         }
     }
 
+    /// Another engine of this worker, that keeps destinations instead of upstreams ([`Engine::destination`]). It decides for
+    /// this worker alone: what callers name must not fill the exchange.
+    #[must_use]
+    pub fn for_destinations(&self, now: Instant) -> Self {
+        Self {
+            alone: true,
+            ..Self::with(Arc::clone(&self.config), now, self.worker)
+        }
+    }
+
     /// The configuration in force.
     #[must_use]
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &Arc<Config> {
         &self.config
     }
 
@@ -94,6 +121,29 @@ impl Engine {
     /// A new one starts from what other workers learned. Beyond the cap, newcomers share one state.
     pub fn upstream(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> UpstreamId {
         self.registry.upstream(&self.config, cluster, route, now)
+    }
+
+    /// What is kept for requests to `cluster` (by `route`, where the configuration matches on routes). It is the same as
+    /// [`Engine::upstream`], unless the configuration, or the cluster's name, says that the cluster leads to several
+    /// destinations.
+    pub fn look_up(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> Found {
+        let registry = &mut self.registry;
+        registry.look_up(&self.config, cluster, route, now)
+    }
+
+    /// The handle of the destination behind `cluster` that requests call `authority`, in an engine of destinations. `None`
+    /// where there are as many as there may be: the request passes, and [is counted](Engine::overflowed).
+    pub fn destination(
+        &mut self,
+        cluster: &str,
+        route: Option<&str>,
+        authority: &str,
+        now: Instant,
+    ) -> Option<UpstreamId> {
+        let cluster_hash = UpstreamKey::hash(cluster, route);
+        let hash = destination_hash(self.worker, cluster_hash, authority);
+        let registry = &mut self.registry;
+        registry.destination(&self.config, (cluster, route), hash, now)
     }
 
     /// Says how many endpoints stand behind an upstream; 0 when unknown.
@@ -262,6 +312,15 @@ impl Engine {
 
     /// Another configuration. What was learned stays, as do requests in flight and open breakers.
     pub fn reconfigure(&mut self, config: Config, now: Instant) {
+        self.follow_config(Arc::new(config), now);
+    }
+
+    /// The configuration of the engine beside this one, where that is another.
+    pub fn reconfigure_like(&mut self, other: &Self, now: Instant) {
+        self.follow_config(Arc::clone(&other.config), now);
+    }
+
+    fn follow_config(&mut self, config: Arc<Config>, now: Instant) {
         self.config = config;
         self.registry.follow_config(&self.config, now);
     }

@@ -254,7 +254,7 @@ impl Controller {
         let was_closed = self.judge.state() == BreakerState::Closed;
         let transition = self.judge.update(&findings, policy.breaker());
         if was_closed && matches!(transition, Some(Transition::Trip(_))) {
-            self.limiter.restart_conservatively();
+            self.limiter.restart_conservatively(terms);
         }
         let pressed = self.limiter.is_congested() || sample.tally.refused_for_load() > 0;
         let capacity = if pressed {

@@ -11,6 +11,8 @@
 //! last heard of a worker is kept packed, as it came. A leader's memory grows little with the number of workers.
 
 mod controller;
+#[cfg(test)]
+mod model;
 mod sent;
 mod walk;
 

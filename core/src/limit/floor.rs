@@ -23,8 +23,10 @@ const ENOUGH: f64 = 200.0;
 const DRIFT: f64 = 1.5;
 /// ... of which this share a second becomes what it was.
 const DRIFT_RATE: f64 = 0.01;
-/// So many answers without a refusal, or with room for more, make a floor that has no queue in it.
-const PROVEN: f64 = 10.0;
+/// Seconds for which the first test is trusted, doubled by each one that agrees, and the most. They are powers of two, so
+/// that a proxy that tests rarely does so at the same time as one that tests often.
+const TRUSTED: u32 = 4;
+const MOST_TRUSTED: u32 = 64;
 
 /// Latencies without a queue, seconds; all zero while unknown.
 #[derive(Clone, Debug)]
@@ -37,8 +39,9 @@ pub(super) struct Floor {
     /// ... and the exact sums of the same windows: answers, and their latencies in seconds.
     answers: f64,
     latencies: f64,
-    /// Answers that had no queue in them for certain.
-    proven: f64,
+    /// Tests have found no queue in it. The next test comes when the clock passes a multiple of so many seconds. 0: no test
+    /// was made.
+    trusted: u32,
     /// What the mean was a while ago, seconds; 0 before enough is known.
     anchor: f64,
 }
@@ -53,7 +56,7 @@ impl Floor {
             weights: [0.0; BUCKETS],
             answers: 0.0,
             latencies: 0.0,
-            proven: if mean > 0.0 { PROVEN } else { 0.0 },
+            trusted: 0,
             anchor: mean,
         }
     }
@@ -62,14 +65,15 @@ impl Floor {
         self.mean > 0.0
     }
 
-    /// Whether it surely has no queue in it. One learned while requests had to be refused may have.
-    pub(super) fn is_proven(&self) -> bool {
-        self.proven >= PROVEN
+    /// Whether it may have a queue in it that does harm. A queue that stood from the first answer on looks like a slow
+    /// service, so only a test makes a mean above `harmless` seconds certain.
+    pub(super) fn is_in_doubt(&self, harmless: f64) -> bool {
+        self.trusted == 0 && self.mean > harmless && !is_off(Mechanism::Proof)
     }
 
-    /// `answers` had no queue in them: nothing was refused, or there was room for more.
-    pub(super) fn prove(&mut self, answers: f64) {
-        self.proven = (self.proven + answers).min(PROVEN);
+    /// Seconds of the common clock from one test to the next. None where the mean is not above `harmless` seconds.
+    pub(super) fn test_period(&self, harmless: f64) -> Option<u64> {
+        (self.mean > harmless && !is_off(Mechanism::Proof)).then(|| u64::from(self.trusted.max(1)))
     }
 
     /// Learns from a window without a queue. `quantile` is the objective's, for the tail.
@@ -110,19 +114,23 @@ impl Floor {
     }
 
     /// Takes this window for what is normal now, and forgets what was. A test has shown that no queue is in it.
-    pub(super) fn restart(&mut self, window: &Sample, quantile: f64) {
+    pub(super) fn restart(&mut self, window: &Sample, quantile: f64, in_doubt: bool) {
         if !window.tally.latency.is_empty() {
+            let trusted = match self.trusted {
+                0 if in_doubt => TRUSTED,
+                0 => MOST_TRUSTED,
+                trusted => (trusted * 2).min(MOST_TRUSTED),
+            };
             *self = Self::believed(0.0, 0.0, 0.0);
             self.learn(window, quantile);
-            self.proven = PROVEN;
+            self.trusted = trusted;
         }
     }
 
     /// Takes this window for what is normal now; there may still be a queue in it.
     pub(super) fn relearn(&mut self, window: &Sample, quantile: f64) {
-        let proven = self.proven;
-        self.restart(window, quantile);
-        self.proven = proven;
+        self.restart(window, quantile, true);
+        self.trusted = 0;
     }
 
     /// The tail of the latencies up to `target` seconds: what takes longer is late whatever is shed. None where most of
@@ -160,10 +168,10 @@ mod tests {
     use super::*;
 
     impl Floor {
-        /// The same, with a queue in it perhaps.
-        pub(in crate::limit) fn doubted(self) -> Self {
+        /// The same after a test that found no queue in it.
+        pub(in crate::limit) fn tested(self) -> Self {
             Self {
-                proven: 0.0,
+                trusted: TRUSTED,
                 ..self
             }
         }
@@ -194,6 +202,23 @@ mod tests {
         let mut floor = Floor::believed(0.0, 0.0, 0.0);
         floor.learn(&window(vec![41; 300]), 0.99);
         assert!((floor.mean - 0.041).abs() < 1e-9, "{}", floor.mean);
+    }
+
+    #[test]
+    fn a_floor_that_may_do_harm_is_in_doubt_until_a_test_and_tested_more_rarely_each_time() {
+        let mut floor = Floor::believed(0.0, 0.0, 0.0);
+        floor.learn(&window(vec![200; 20]), 0.99);
+        assert!(floor.is_in_doubt(0.15) && !floor.is_in_doubt(0.25));
+        assert_eq!(floor.test_period(0.15), Some(1));
+        assert_eq!(floor.test_period(0.25), None);
+        for period in [4, 8, 16, 32, 64, 64] {
+            floor.restart(&window(vec![200; 20]), 0.99, true);
+            assert!(!floor.is_in_doubt(0.15));
+            assert_eq!(floor.test_period(0.15), Some(period));
+        }
+        floor.relearn(&window(vec![180; 20]), 0.99);
+        assert!(floor.is_in_doubt(0.15), "there was a queue");
+        assert_eq!(floor.test_period(0.15), Some(1));
     }
 
     #[test]

@@ -11,6 +11,9 @@
 //! back. What may harm the objective is tried on the beat of a clock that all proxies have, the wall clock: hosts keep it
 //! together well within the time that a cut takes to show.
 //!
+//! A latency without a queue that may harm the objective may have had a queue in it from the first answer on. While it is in
+//! doubt, only trials move the limit, one each second; once a trial has found a slower service they become rare.
+//!
 //! ```text
 //!              delay > wait               queue: go on
 //!   Settled ------------------> Cut ------------------> Settled
@@ -18,10 +21,12 @@
 //!      |                         +--------------------> Settled, the latency without a queue is this
 //!      |                         |  slower or undecided: back
 //!      |                         +--------------------> Settled, no step until the beat
-//!      |  on the beat, in doubt
-//!      +---------------------> Trial --queue--> Settled, the latency without a queue is lower
-//!                                |  slower, often enough
+//!      |  on the beat
+//!      +---------------------> Trial --queue--> Settled; a latency in doubt is what is seen now
+//!                                |  slower, often enough or in doubt
 //!                                +------------> Settled, the latency without a queue is this
+//!                                |  undecided: back
+//!                                +------------> Settled
 //! ```
 
 use core::time::Duration;
@@ -41,9 +46,10 @@ const BEAT: Duration = Duration::from_secs(4);
 /// Most that one step changes the limit by.
 const STEP_DOWN: f64 = 0.75;
 const STEP_UP: f64 = 1.5;
-/// A trial after so few answers goes further down: chance hides the effect of a small step.
-const FEW: f64 = 100.0;
+/// Where chance would hide the effect of such a step, a trial goes further down.
 const DEEP_DOWN: f64 = 0.5;
+/// The least step down that is a test, and the least limit, requests.
+const LEAST_STEP: f64 = 1.0;
 /// The least step up.
 const CREEP_UP: f64 = 1.1;
 /// A queue between these shares of the wait wanted is left as it is.
@@ -83,17 +89,22 @@ pub(super) struct Target {
     pub(super) most: f64,
 }
 
+impl Target {
+    /// The formula, with this share of the wait in use.
+    fn model(&self, share: f64) -> f64 {
+        self.capacity * (self.latency + self.wait * share)
+    }
+}
+
 /// What a window has shown.
 #[derive(Clone, Debug)]
 pub(super) enum Verdict {
     /// Nothing new.
     Nothing,
-    /// There is a queue: what comes out is all that the upstream can do.
-    Queue,
+    /// There is a queue: what comes out is all that the upstream can do. This is left of it.
+    Queue(Box<Sample>),
     /// With less in flight more comes out.
     Contended,
-    /// There still was a queue in what was taken for the latency without one.
-    Faster(Box<Sample>),
     /// There is none: the service is as slow as this.
     Slower(Box<Sample>),
 }
@@ -105,7 +116,7 @@ enum Phase {
     Settled { is_blocked: bool },
     /// A step down was made.
     Cut(Step),
-    /// The same, on the beat or with a floor in doubt: its end counts.
+    /// The same, on the beat: its end counts.
     Trial(Step),
 }
 
@@ -128,7 +139,8 @@ pub(super) struct Hold {
     measured: Option<Sample>,
     settling: bool,
     votes: u32,
-    beat: u64,
+    /// The second of the common clock.
+    second: u64,
     /// Nothing has been refused, with room for more, since.
     calm_since: Option<Instant>,
     /// The part of the wait that is in use: less where more in flight carries less, as behind a contended lock.
@@ -145,7 +157,7 @@ impl Hold {
             measured: None,
             settling: true,
             votes: 0,
-            beat: 0,
+            second: 0,
             calm_since: None,
             share: 1.0,
         }
@@ -176,30 +188,45 @@ impl Hold {
         now.saturating_since(since) >= OVER_AFTER || is_off(Mechanism::ReliefAfter)
     }
 
-    /// One window. `clock` is the same for all proxies that share the upstream.
+    /// One window. `clock` is the same for all proxies that share the upstream; each time it passes a multiple of `period`
+    /// seconds, the latency without a queue is tested.
     pub(super) fn update(
         &mut self,
         window: &Sample,
         clock: Instant,
-        target: impl FnOnce(&Sample) -> Target,
+        period: Option<u64>,
+        target: impl Fn(&Sample) -> Target,
     ) -> Verdict {
-        let beat = clock.saturating_since(Instant::ZERO).as_secs() / BEAT.as_secs();
-        let on_beat = core::mem::replace(&mut self.beat, beat) != beat;
-        if on_beat && let Phase::Settled { is_blocked } = self.phase {
+        let second = clock.saturating_since(Instant::ZERO).as_secs();
+        let last = core::mem::replace(&mut self.second, second);
+        let on_beat = last / BEAT.as_secs() != second / BEAT.as_secs();
+        let on_test = period.is_some_and(|period| last / period != second / period);
+        if (on_beat || on_test)
+            && let Phase::Settled { is_blocked } = self.phase
+        {
             let target = target(window);
-            let needs_trial = is_blocked || target.in_doubt || self.votes > 0;
+            let needs_trial = is_blocked || on_test || self.votes > 0;
             self.phase = Phase::Settled { is_blocked: false };
-            if self.share < 1.0 && !is_off(Mechanism::Forgiven) {
+            if on_beat && self.share < 1.0 && !is_off(Mechanism::Forgiven) {
                 self.share = (self.share * FORGIVEN).min(1.0);
             }
+            // Where answers are rare, each window passes a second, and there is nothing but the window to go by.
+            let seen = match &self.settled {
+                None if target.in_doubt && !self.settling => Some(window),
+                settled => settled.as_ref(),
+            };
             if needs_trial
                 && window.tally.refused_for_load() > 0
-                && let Some(before) = self.settled.as_ref().and_then(Point::of)
+                && let Some(before) = seen.and_then(Point::of)
                 && !is_off(Mechanism::Trial)
             {
-                self.try_out(before);
+                self.try_out(before, &target);
+                return Verdict::Nothing;
             }
-            return Verdict::Nothing;
+            if !target.in_doubt {
+                // The window before a beat and the one after it are not of one measurement.
+                return Verdict::Nothing;
+            }
         }
         if self.settling && !is_off(Mechanism::Settling) {
             // What completes right after a step was admitted before it, and a queue takes its time to drain.
@@ -224,10 +251,8 @@ impl Hold {
         match self.phase {
             Phase::Settled { is_blocked } => {
                 let point = self.settle(&measured).unwrap_or(point);
-                let refused = measured.tally.refused_for_load() > 0;
-                if target.in_doubt && refused && !is_blocked && !is_off(Mechanism::DoubtTrial) {
-                    self.try_out(point);
-                } else {
+                // With a floor in doubt only tests move the limit.
+                if !target.in_doubt {
                     self.follow(&measured, point, &target, is_blocked);
                 }
                 Verdict::Nothing
@@ -237,13 +262,22 @@ impl Hold {
         }
     }
 
-    /// A step down whose end counts.
-    fn try_out(&mut self, before: Point) {
+    /// A step down whose end counts. One that tests a latency in doubt goes to the model, if that is not too deep.
+    fn try_out(&mut self, before: Point, target: &Target) {
         let from = self.limit;
         self.phase = Phase::Trial(Step { from, before });
-        let is_few = before.answers < FEW;
-        let is_deep = is_few && !is_off(Mechanism::DeepDown);
-        self.change(from * if is_deep { DEEP_DOWN } else { STEP_DOWN });
+        let is_deep = before.hides(STEP_DOWN) && !is_off(Mechanism::DeepDown);
+        let step = from * if is_deep { DEEP_DOWN } else { STEP_DOWN };
+        self.step_down(if target.in_doubt {
+            step.min(target.model(self.share)).max(from * DEEP_DOWN)
+        } else {
+            step
+        });
+    }
+
+    /// A step by one request at the least: limits are whole numbers, and less would be no test.
+    fn step_down(&mut self, to: f64) {
+        self.change(to.min(self.limit - LEAST_STEP).max(LEAST_STEP));
     }
 
     /// More was measured at this limit. Answers with all of it.
@@ -270,17 +304,18 @@ impl Hold {
             return;
         }
         let wait = target.wait * self.share;
-        let model = target.capacity * (target.latency + wait);
+        let model = target.model(self.share);
         // More in flight than the formula gives: latency is longer than believed, though the fast answers do not show it.
         let is_stretched = point.in_flight > model * STRETCHED && !is_off(Mechanism::Stretched);
         let is_long = target.delay > wait * TOO_MUCH || is_stretched;
-        if is_long && self.limit > model && !is_blocked && !is_off(Mechanism::StepDown) {
+        let can_fall = self.limit > model && self.limit > LEAST_STEP && !is_blocked;
+        if is_long && can_fall && !is_off(Mechanism::StepDown) {
             let from = self.limit;
             self.phase = Phase::Cut(Step {
                 from,
                 before: point,
             });
-            self.change((from * STEP_DOWN).max(model));
+            self.step_down((from * STEP_DOWN).max(model));
         } else if target.delay < wait * TOO_LITTLE
             && refused
             && !is_stretched
@@ -309,7 +344,7 @@ impl Hold {
                 if is_contended {
                     Verdict::Contended
                 } else {
-                    Verdict::Queue
+                    Verdict::Queue(Box::new(measured))
                 }
             }
             Finding::Undecided if measured.span < TEST_PATIENCE => {
@@ -347,11 +382,7 @@ impl Hold {
             Finding::Queue => {
                 self.votes = self.votes.saturating_sub(1);
                 self.settle(&measured);
-                if target.in_doubt && after.latency < target.latency && !is_off(Mechanism::Faster) {
-                    Verdict::Faster(Box::new(measured))
-                } else {
-                    Verdict::Queue
-                }
+                Verdict::Queue(Box::new(measured))
             }
             Finding::Undecided => {
                 self.change(step.from);

@@ -4,7 +4,7 @@ use super::cruise::{STANDING_AFTER, Usual};
 use super::feedback::Lateness;
 use super::floor::LOW;
 use super::hold::{Hold, Target, Verdict};
-use super::wait::{HARMLESS, HELD_SHARE};
+use super::wait::{HELD_SHARE, harmless};
 use super::window::WindowStats;
 use super::{Limiter, MIN_WINDOW_SAMPLES, State, Terms};
 use crate::ablation::{Mechanism, is_off};
@@ -14,7 +14,7 @@ use crate::time::Instant;
 
 /// With less than this share of the limit in flight, there is room.
 const ROOM: f64 = 0.5;
-/// A floor is in doubt while more than this share of the requests is refused.
+/// A floor in doubt matters while more than this share of the requests is refused.
 const DOUBTFUL_SHARE: f64 = 0.2;
 
 impl Limiter {
@@ -39,15 +39,23 @@ impl Limiter {
             && !is_off(Mechanism::FloorFaster);
         let is_news = !self.floor.is_known() || is_faster;
         let is_clean = !stats.is_busy && !self.is_congested();
-        if is_news || is_clean {
+        let had_queue = self.is_in_doubt(terms.slo)
+            && stats.is_faster_on_average(&self.floor)
+            && latency.len() >= MIN_WINDOW_SAMPLES
+            && !is_off(Mechanism::Faster);
+        if had_queue {
+            self.floor.relearn(window, quantile);
+        } else if is_news || is_clean {
             self.floor.learn(window, quantile);
-            if let Some(anew) = WindowStats::of(window, &self.floor) {
-                stats = anew;
-            }
+        }
+        if (had_queue || is_news || is_clean)
+            && let Some(anew) = WindowStats::of(window, &self.floor)
+        {
+            stats = anew;
         }
         self.capacity.learn(&stats, self.floor.mean);
         self.weigh_lateness(window, &stats, terms.slo);
-        let is_doubtful = self.doubt_floor(&stats, terms.slo, now);
+        let doubt_lasts = self.doubt_lasts(&stats, terms.slo, now);
         let usual = Usual {
             mean: self.floor.mean,
             // What the upstream itself refuses has cost enough.
@@ -61,7 +69,7 @@ impl Limiter {
         match &mut self.state {
             State::Cruise(cruise) => {
                 let stands = cruise.update(&stats, &usual, now);
-                if stands || is_doubtful {
+                if stands || doubt_lasts {
                     self.enter_hold(terms.slo);
                 } else if stats.is_busy
                     && cruise.is_slower(now)
@@ -79,34 +87,27 @@ impl Limiter {
         if self.is_unreachable(slo) {
             return;
         }
-        let affordable = self.affordable(slo);
-        let (feedback, wait, refused) = match &self.state {
-            State::Cruise(_) => (&mut self.burst_feedback, affordable, stats.refused),
-            State::Hold(_) => (&mut self.hold_feedback, affordable * HELD_SHARE, 0.0),
-        };
-        if is_off(match &self.state {
-            State::Cruise(_) => Mechanism::BurstFeedback,
-            State::Hold(_) => Mechanism::HoldFeedback,
-        }) {
-            return;
-        }
         let lateness = Lateness::of(&window.tally.latency, slo.latency_target(), stats.delay);
-        feedback.weigh(&lateness, wait, refused);
+        match &self.state {
+            State::Cruise(_) if !self.is_late(slo) && !is_off(Mechanism::BurstFeedback) => {
+                let wait = self.affordable(slo);
+                self.burst_feedback.weigh(&lateness, wait, stats.refused);
+            }
+            State::Hold(_) if !is_off(Mechanism::HoldFeedback) => {
+                let wait = self.affordable_held(slo) * HELD_SHARE;
+                self.hold_feedback.weigh(&lateness, wait, 0.0);
+            }
+            State::Cruise(_) | State::Hold(_) => {}
+        }
     }
 
-    /// A floor learned while requests had to be refused may have a queue in it. True when that has been so for as long as
-    /// a queue needs to stand.
-    fn doubt_floor(&mut self, stats: &WindowStats, slo: &Slo, now: Instant) -> bool {
-        // There is room in between: what was refused came in a pack. Or what is in it is far within the objective.
+    /// Whether requests were refused, with a floor that may have a queue in it, for as long as a queue needs to stand.
+    fn doubt_lasts(&mut self, stats: &WindowStats, slo: &Slo, now: Instant) -> bool {
+        // With room in between, what was refused came in a pack.
         let has_room = stats.in_flight < self.in_force.limit * ROOM;
-        let is_harmless = self.sample_tail < slo.latency_target().as_secs_f64() * HARMLESS;
-        let is_excused = (has_room || is_harmless) && !is_off(Mechanism::ProofExcuses);
-        if !stats.is_refusing || is_excused || is_off(Mechanism::Proof) {
-            self.floor.prove(stats.answers);
+        let is_refusing = stats.refused_share > DOUBTFUL_SHARE && !has_room;
+        if !is_refusing || !self.is_in_doubt(slo) {
             self.doubtful_since = None;
-            return false;
-        }
-        if self.floor.is_proven() || stats.refused_share <= DOUBTFUL_SHARE {
             return false;
         }
         let since = *self.doubtful_since.get_or_insert(now);
@@ -124,35 +125,46 @@ impl Limiter {
     fn move_hold(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) {
         let slo = terms.slo;
         let quantile = slo.latency_quantile().as_f64();
-        let objective = slo.latency_target().as_secs_f64();
         let capacity = self.capacity.value();
         let wanted = Target {
             capacity,
             latency: self.believed_floor(slo),
-            in_doubt: !self.floor.is_proven(),
+            in_doubt: self.is_in_doubt(slo),
             wait: self.held_wait(capacity, slo),
             delay: 0.0,
             harmless: if self.is_unreachable(slo) {
                 f64::INFINITY
             } else {
-                objective * HARMLESS
+                harmless(slo)
             },
             most: self.cruise_limit(terms),
         };
+        let period = self.floor.test_period(harmless(slo));
         let State::Hold(hold) = &mut self.state else {
             return;
         };
         let low = self.floor.low * wanted.latency / self.floor.mean;
-        let verdict = hold.update(window, clock, |measured| Target {
+        let verdict = hold.update(window, clock, period, |measured| Target {
             delay: (measured.tally.latency.quantile(LOW).unwrap_or_default() - low).max(0.0),
             ..wanted
         });
         match verdict {
-            Verdict::Nothing | Verdict::Queue => {}
+            Verdict::Nothing => {}
+            Verdict::Queue(measured) => self.unlearn_queue(&measured, slo),
             Verdict::Contended if is_off(Mechanism::ContendedBurst) => {}
             Verdict::Contended => self.burst_feedback.contend(),
-            Verdict::Slower(measured) => self.floor.restart(&measured, quantile),
-            Verdict::Faster(measured) => self.floor.relearn(&measured, quantile),
+            Verdict::Slower(measured) => {
+                self.floor.restart(&measured, quantile, wanted.in_doubt);
+            }
+        }
+    }
+
+    /// A queue was cut. What is seen with less of it is nearer to the truth than a floor in doubt.
+    fn unlearn_queue(&mut self, measured: &Sample, slo: &Slo) {
+        let mean = measured.mean_latency().unwrap_or(f64::INFINITY);
+        if self.is_in_doubt(slo) && mean < self.floor.mean && !is_off(Mechanism::Faster) {
+            let quantile = slo.latency_quantile().as_f64();
+            self.floor.relearn(measured, quantile);
         }
     }
 }

@@ -169,15 +169,16 @@ impl Limiter {
         matches!(self.state, State::Hold(_))
     }
 
-    /// The upstream is away, and may be less when it comes back: it is held until it is seen to bear more.
-    pub(crate) fn restart_conservatively(&mut self) {
-        if self.floor.is_known()
-            && self.floor.is_proven()
-            && !self.is_congested()
-            && !is_off(Mechanism::Restart)
-        {
-            let carried = self.capacity.value() * self.floor.mean;
-            let limit = carried + headroom(carried, self.endpoints);
+    /// The upstream is away, and may be less when it comes back: it is held until it is seen to bear more. Where nothing was
+    /// known before, at the initial limit.
+    pub(crate) fn restart_conservatively(&mut self, terms: Terms<'_>) {
+        if !self.is_congested() && !is_off(Mechanism::Restart) {
+            let limit = if self.floor.is_known() {
+                let carried = self.capacity.value() * self.believed_floor(terms.slo);
+                carried + headroom(carried, self.endpoints)
+            } else {
+                self.initial(terms)
+            };
             self.state = State::Hold(Box::new(Hold::at(limit)));
         }
     }
@@ -223,7 +224,7 @@ impl Limiter {
             State::Hold(hold) if terms.stance == Stance::FailFast && !is_off(Mechanism::Hold) => {
                 (hold.limit(), LimitReason::Knee)
             }
-            State::Cruise(_) if self.is_unreachable(terms.slo) => (burst, LimitReason::Unreachable),
+            State::Cruise(_) if self.is_late(terms.slo) => (burst, LimitReason::Unreachable),
             _ if self.floor.is_known() => (burst, LimitReason::Burst),
             _ => (burst, LimitReason::WarmUp),
         };
@@ -241,8 +242,8 @@ impl Limiter {
 
     /// The limit while no queue stands.
     fn cruise_limit(&self, terms: Terms<'_>) -> f64 {
-        let initial = f64::from(terms.limit.initial()) * f64::from(self.endpoints.max(1));
-        if !self.floor.is_proven() {
+        let initial = self.initial(terms);
+        if !self.floor.is_known() {
             let is_certain = is_off(Mechanism::ColdFactor);
             return initial * if is_certain { 1.0 } else { COLD_FACTOR };
         }
@@ -260,6 +261,11 @@ impl Limiter {
         (carried + queue)
             .max(grown)
             .max(self.least(terms.limit.initial()))
+    }
+
+    /// The policy's initial limit, for all endpoints.
+    fn initial(&self, terms: Terms<'_>) -> f64 {
+        f64::from(terms.limit.initial()) * f64::from(self.endpoints.max(1))
     }
 
     /// What is let in however little is known, where `initial` is the policy's.

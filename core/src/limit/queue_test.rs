@@ -47,6 +47,11 @@ impl Point {
 }
 
 impl Point {
+    /// Whether chance may hide what a step to this share of the limit does, where as many answers follow.
+    pub(super) fn hides(&self, step: f64) -> bool {
+        error(self, self) > mark(step)
+    }
+
     /// Whether more was carried than at another point, by more than chance.
     pub(super) fn carries_more_than(&self, other: &Self) -> bool {
         let gain = libm::log(self.throughput / other.throughput);
@@ -67,7 +72,7 @@ pub(super) enum Finding {
 
 /// What the step from one point down to the other says.
 pub(super) fn judge(before: &Point, after: &Point) -> Finding {
-    let mark = libm::log(after.in_flight / before.in_flight) / 2.0;
+    let mark = -mark(after.in_flight / before.in_flight);
     let throughput = libm::log(after.throughput / before.throughput);
     let latency = libm::log(after.latency / before.latency);
     let error = error(before, after);
@@ -82,6 +87,11 @@ pub(super) fn judge(before: &Point, after: &Point) -> Finding {
     } else {
         Finding::Undecided
     }
+}
+
+/// Half of a step to this share of what was in flight, on a logarithmic scale.
+fn mark(step: f64) -> f64 {
+    -libm::log(step) / 2.0
 }
 
 /// What may be chance in the logarithm of a ratio. What is in flight is held by the limit, so that by Little's law

@@ -14,10 +14,10 @@ use crate::time::Instant;
 pub(super) const CALM: WindowStats = WindowStats {
     span: 1.0,
     throughput: 100.0,
-    answers: 100.0,
     in_flight: 10.0,
     in_flight_at_end: 10.0,
     low: 0.1,
+    mean: 0.1,
     delay: 0.0,
     cost: 0.0,
     is_busy: false,
@@ -138,6 +138,11 @@ impl Rig {
 
     pub(super) fn limits(&mut self) -> (u32, u32) {
         self.limiter.limits(terms(&self.policy))
+    }
+
+    /// Whether the latency without a queue may have a queue in it.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.limiter.is_in_doubt(self.policy.slo())
     }
 
     /// The limit for the marginal level.

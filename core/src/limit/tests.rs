@@ -141,26 +141,32 @@ fn uploads_under_way_are_added_to_the_limits() {
 #[test]
 fn an_upstream_that_comes_back_is_held_at_what_it_carried() {
     let mut rig = Rig::calm();
-    rig.limiter.restart_conservatively();
+    rig.limiter.restart_conservatively(terms(&rig.policy));
     assert!(rig.limiter.is_congested());
     assert_eq!(rig.limit(), 15, "10, and 1.5 deviations");
     let mut held = Rig::held();
     let before = held.limit();
-    held.limiter.restart_conservatively();
+    held.limiter.restart_conservatively(terms(&held.policy));
     assert_eq!(held.limit(), before, "it was held already");
 }
 
 #[test]
-fn an_upstream_of_which_nothing_is_known_is_not_held() {
+fn an_upstream_that_goes_away_is_held_at_the_initial_limit_or_at_what_is_believed() {
     let mut unknown = Rig::new();
-    unknown.limiter.restart_conservatively();
-    assert!(!unknown.limiter.is_congested());
-    // All it has shown may have a queue in it.
+    unknown
+        .limiter
+        .restart_conservatively(terms(&unknown.policy));
+    assert!(unknown.limiter.is_congested());
+    assert_eq!(unknown.limit(), 20, "nothing is known");
+    // All it has shown, 100 a second of 400 ms, may have a queue in it; the objective is 300 ms.
     let mut doubted = Rig::new();
     doubted.rounds(1, &queue());
-    assert!(doubted.limiter.floor.is_known() && !doubted.limiter.floor.is_proven());
-    doubted.limiter.restart_conservatively();
-    assert!(!doubted.limiter.is_congested());
+    doubted
+        .limiter
+        .restart_conservatively(terms(&doubted.policy));
+    let carried: f64 = 100.0 * 0.21;
+    let expected = carried + 1.5 * carried.sqrt();
+    assert_close(doubted.limiter.held_limit(), expected, "harmless");
 }
 
 #[test]

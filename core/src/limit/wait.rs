@@ -12,7 +12,7 @@ use crate::config::Slo;
 /// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
 const OBJECTIVE_USED: f64 = 0.95;
 /// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
-pub(super) const HARMLESS: f64 = 0.7;
+const HARMLESS: f64 = 0.7;
 /// The least wait, by the objective's latency, where serving leaves nothing.
 const MIN_WAIT: f64 = 0.1;
 /// The wait, by the objective's latency, where no answer can be in time: shedding is of no use there.
@@ -20,10 +20,25 @@ const UNREACHABLE_WAIT: f64 = 0.5;
 /// A queue is held at this share of the wait that the objective affords at most.
 pub(super) const HELD_SHARE: f64 = 0.35;
 
+/// Latencies up to this leave the objective so much room that a queue in them does no harm, seconds.
+pub(super) fn harmless(slo: &Slo) -> f64 {
+    slo.latency_target().as_secs_f64() * HARMLESS
+}
+
 impl Limiter {
     /// How long a request may wait within the objective, seconds: what is left after serving.
     pub(super) fn affordable(&self, slo: &Slo) -> f64 {
-        self.wait_at(slo, 1.0)
+        self.wait_at(slo, 1.0, self.tail(slo))
+    }
+
+    /// The same while a queue stands: a floor in doubt is believed only where it does no harm.
+    pub(super) fn affordable_held(&self, slo: &Slo) -> f64 {
+        let tail = if self.is_in_doubt(slo) {
+            Some(self.floor.tail.min(harmless(slo)))
+        } else {
+            self.tail(slo)
+        };
+        self.wait_at(slo, 1.0, tail)
     }
 
     /// How long bursts may wait, as they have turned out so far, seconds.
@@ -31,23 +46,23 @@ impl Limiter {
         if is_off(Mechanism::BurstWait) {
             return 0.0;
         }
-        self.wait_at(slo, self.burst_feedback.gain())
+        self.wait_at(slo, self.burst_feedback.gain(), self.tail(slo))
     }
 
     /// The wait that keeps the upstream busy, seconds.
     pub(super) fn held_wait(&self, capacity: f64, slo: &Slo) -> f64 {
         let carried = capacity * self.believed_floor(slo);
         let busy = headroom(carried, self.endpoints) / capacity.max(f64::MIN_POSITIVE);
-        let most = self.affordable(slo) * HELD_SHARE;
+        let most = self.affordable_held(slo) * HELD_SHARE;
         let is_costly = busy > most && !is_off(Mechanism::HeldShare);
         (if is_costly { most } else { busy }) * self.hold_feedback.gain()
     }
 
     /// What the objective leaves after serving, seconds. The last in a queue is served within the mean as often as not, within
     /// the tail nearly always: a `gain` of 1 is halfway, 1.5 is the mean, and below 0.5 there is less than the tail leaves.
-    fn wait_at(&self, slo: &Slo, gain: f64) -> f64 {
+    fn wait_at(&self, slo: &Slo, gain: f64, tail: Option<f64>) -> f64 {
         let target = slo.latency_target().as_secs_f64();
-        let Some(tail) = self.tail(slo) else {
+        let Some(tail) = tail else {
             return (target * UNREACHABLE_WAIT).max(self.floor.mean);
         };
         let left = (target * OBJECTIVE_USED - tail).max(target * MIN_WAIT);
@@ -74,22 +89,29 @@ impl Limiter {
         tail
     }
 
+    /// Whether most answers are late without a queue, as far as known.
+    pub(super) fn is_late(&self, slo: &Slo) -> bool {
+        self.floor.is_known() && self.tail(slo).is_none()
+    }
+
     /// Whether no shedding makes most answers be in time.
     pub(super) fn is_unreachable(&self, slo: &Slo) -> bool {
-        self.floor.is_proven() && self.tail(slo).is_none()
+        self.is_late(slo) && !self.is_in_doubt(slo)
+    }
+
+    /// Whether the latency without a queue may have a queue in it that does harm, or is not known.
+    pub(super) fn is_in_doubt(&self, slo: &Slo) -> bool {
+        !self.floor.is_known() || self.floor.is_in_doubt(harmless(slo))
     }
 
     /// The latency without a queue, seconds; one that is in doubt is believed only where it does no harm.
     pub(super) fn believed_floor(&self, slo: &Slo) -> f64 {
-        if self.floor.is_proven() {
-            self.floor.mean
+        let harmless = harmless(slo);
+        let is_too_much = self.floor.mean > harmless && self.is_in_doubt(slo);
+        if is_too_much && !is_off(Mechanism::DoubtHarmless) {
+            harmless
         } else {
-            let harmless = slo.latency_target().as_secs_f64() * HARMLESS;
-            if self.floor.mean > harmless && !is_off(Mechanism::DoubtHarmless) {
-                harmless
-            } else {
-                self.floor.mean
-            }
+            self.floor.mean
         }
     }
 }
@@ -155,25 +177,41 @@ mod tests {
 
     #[test]
     fn an_objective_is_unreachable_when_most_answers_take_longer_by_themselves() {
-        for (tail, expected) in [(280.0, false), (290.0, true), (900.0, true)] {
-            let rig = known(100.0, tail, 1.0);
-            let is_unreachable = rig.limiter.is_unreachable(rig.policy.slo());
-            assert_eq!(is_unreachable, expected, "{tail}");
+        for (mean, tail, late, unreachable) in [
+            (100.0, 280.0, false, false),
+            (100.0, 290.0, true, true),
+            (100.0, 900.0, true, true),
+            // No test has shown that there is no queue in it.
+            (250.0, 900.0, true, false),
+        ] {
+            let rig = known(mean, tail, 1.0);
+            let slo = rig.policy.slo();
+            assert_eq!(rig.limiter.is_late(slo), late, "{mean} {tail}");
+            assert_eq!(
+                rig.limiter.is_unreachable(slo),
+                unreachable,
+                "{mean} {tail}"
+            );
         }
         let rig = Rig::new();
         let slo = rig.policy.slo();
+        assert!(!rig.limiter.is_late(slo), "nothing is known");
         assert!(!rig.limiter.is_unreachable(slo), "nothing is known");
     }
 
     #[test]
     fn a_floor_in_doubt_is_believed_only_where_it_does_no_harm() {
-        for (mean, expected) in [(100.0, 0.1), (280.0, 0.21)] {
+        // The mean, what is believed of it, and what a request may wait then; tested, it is 30 ms for both of the latter.
+        for (mean, expected, wait) in [(100.0, 0.1, 0.185), (280.0, 0.21, 0.075)] {
             let mut rig = known(mean, mean, 1.0);
-            let proven = rig.limiter.believed_floor(rig.policy.slo());
-            assert_close(proven, f64::from(mean) / 1e3, "proven");
-            rig.limiter.floor = rig.limiter.floor.clone().doubted();
-            let doubted = rig.limiter.believed_floor(rig.policy.slo());
-            assert_close(doubted, expected, "in doubt");
+            let slo = rig.policy.slo();
+            assert_close(rig.limiter.believed_floor(slo), expected, "in doubt");
+            assert_close(rig.limiter.affordable_held(slo), wait, "in doubt");
+            rig.limiter.floor = rig.limiter.floor.clone().tested();
+            let tested = rig.limiter.believed_floor(slo);
+            assert_close(tested, f64::from(mean) / 1e3, "tested");
+            let affordable = rig.limiter.affordable(slo);
+            assert_close(rig.limiter.affordable_held(slo), affordable, "tested");
         }
     }
 }

@@ -22,13 +22,12 @@ pub(super) struct WindowStats {
     pub(super) span: f64,
     /// Answers a second.
     pub(super) throughput: f64,
-    /// Answers.
-    pub(super) answers: f64,
     /// Mean in-flight, and in-flight at the end.
     pub(super) in_flight: f64,
     pub(super) in_flight_at_end: f64,
-    /// The low quantile of the latencies, seconds.
+    /// The low quantile and the mean of the latencies, seconds.
     pub(super) low: f64,
+    pub(super) mean: f64,
     /// What the fast requests waited longer than without load, seconds.
     pub(super) delay: f64,
     /// What requests waited longer on average: more than the fast ones where each takes longer, not only waits.
@@ -69,10 +68,10 @@ impl WindowStats {
         Some(Self {
             span: window.span.as_secs_f64(),
             throughput,
-            answers: window.count(Count::Answers),
             in_flight: window.mean_in_flight(),
             in_flight_at_end: f64::from(window.in_flight),
             low,
+            mean: window.mean_latency().unwrap_or_default(),
             delay,
             cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
             is_busy: is_delayed && is_queue(delay) || is_stretched && is_queue(excess),
@@ -80,6 +79,11 @@ impl WindowStats {
             refused,
             refused_share: refused / window.count(Count::Arrivals).max(1.0),
         })
+    }
+
+    /// Whether all of them were, by so much that a floor in doubt had a queue in it.
+    pub(super) fn is_faster_on_average(&self, floor: &Floor) -> bool {
+        self.mean < floor.mean * (1.0 - BUSY_DELAY)
     }
 
     /// Whether the fast requests were faster than ever.
@@ -135,7 +139,7 @@ mod tests {
         let stats = WindowStats::of(&sample, &floor(100.0)).unwrap();
         assert_close(stats.span, 0.5, "span");
         assert_close(stats.throughput, 80.0, "throughput");
-        assert_close(stats.answers, 40.0, "answers");
+        assert_close(stats.mean, 0.1, "mean");
         assert_close(stats.in_flight, 8.0, "in flight");
         assert_close(stats.in_flight_at_end, 8.0, "at the end");
         assert_close(stats.refused, 10.0, "refused");

@@ -15,6 +15,7 @@ use crate::ages::Ages;
 use crate::breaker::{BreakerState, FIRST_FAILURE_RATE, Gate, Thresholds};
 use crate::config::{Policy, RuleIndex};
 use crate::exchange::Directive;
+use crate::heavy::HeavyCohorts;
 use crate::ladder::{Ladder, Margin};
 use crate::limit::Learned;
 use crate::tally::{Count, Counted};
@@ -42,6 +43,7 @@ pub(crate) struct Slot {
     pub(crate) rule: RuleIndex,
     pub(crate) gate: Gate,
     pub(crate) ladder: Ladder,
+    pub(crate) heavy: HeavyCohorts,
     pub(crate) learned: Learned,
     pub(crate) thresholds: Thresholds,
     pub(crate) workers: u16,
@@ -118,6 +120,7 @@ impl Slot {
             rule,
             gate: Gate::default(),
             ladder: Ladder::new(Margin::NONE, initial, initial),
+            heavy: HeavyCohorts::default(),
             learned: Learned::default(),
             thresholds: Thresholds::new(
                 FIRST_FAILURE_RATE,

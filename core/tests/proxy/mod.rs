@@ -38,7 +38,7 @@ pub(crate) const STRICT: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"
 
 const MILLI: u64 = 1_000_000;
 /// Health checks that pass at a time in one engine, however much is refused.
-const HEALTH_CHECKS: usize = 2;
+const HEALTH_CHECKS: usize = 1;
 const UPSTREAMS: [&str; 3] = ["alpha", "beta", "gamma"];
 
 pub(crate) fn config(text: &str) -> Config {

@@ -33,6 +33,7 @@ const DOUBTED: Target = Target {
 struct Rig {
     hold: Hold,
     clock: Instant,
+    period: Option<u64>,
 }
 
 impl Rig {
@@ -40,7 +41,11 @@ impl Rig {
     fn at(limit: f64) -> Self {
         let mut hold = Hold::at(limit);
         hold.settling = false;
-        Self { hold, clock: at(0) }
+        Self {
+            hold,
+            clock: at(0),
+            period: None,
+        }
     }
 
     /// In a cut from 20 to 15, where 100 answers a second of 200 ms came before it.
@@ -60,7 +65,7 @@ impl Rig {
         rig.hold.votes = votes;
         rig.second(100, 200, QUEUED);
         assert_close(rig.hold.limit, 20.0, "blocked");
-        rig.beat(QUEUED);
+        rig.beat(WANTED);
         assert!(matches!(rig.hold.phase, Phase::Trial { .. }));
         assert_close(rig.hold.limit, 15.0, "tried");
         rig.drain();
@@ -68,7 +73,8 @@ impl Rig {
     }
 
     fn show(&mut self, window: &Sample, target: Target) -> Verdict {
-        self.hold.update(window, self.clock, |_| target)
+        self.hold
+            .update(window, self.clock, self.period, |_| target)
     }
 
     /// One second in which requests are refused.
@@ -208,12 +214,12 @@ fn where_more_in_flight_carries_less_the_wait_is_shorter() {
 #[test]
 fn a_cut_of_a_queue_goes_on() {
     let mut rig = Rig::cut();
-    assert!(matches!(rig.second(100, 150, QUEUED), Verdict::Queue));
+    assert!(matches!(rig.second(100, 150, QUEUED), Verdict::Queue(_)));
     assert_close(rig.hold.limit, 12.0, "the next step");
     assert!(matches!(rig.hold.phase, Phase::Cut { .. }));
 
     let mut rig = Rig::cut();
-    assert!(matches!(rig.second(100, 150, WANTED), Verdict::Queue));
+    assert!(matches!(rig.second(100, 150, WANTED), Verdict::Queue(_)));
     assert_close(rig.hold.limit, 15.0, "it is as long as wanted");
     assert!(rig.is_settled() && rig.hold.settled.is_some());
 }
@@ -289,26 +295,27 @@ fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
     assert_close(rig.hold.share, 0.05, "the least");
 }
 
-/// On the beat: whether a step had failed, the floor is in doubt, how many trials found a slower service, requests were
-/// refused and something was measured; and whether a trial begins.
+/// On the beat: whether a step had failed, the seconds between tests of the floor, how many trials found a slower service,
+/// and requests were refused; and whether a trial begins.
 #[test]
 fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
-    for (name, is_blocked, in_doubt, votes, refused, is_measured, expected) in [
-        ("blocked", true, false, 0, 9, true, true),
-        ("in doubt", false, true, 0, 9, true, true),
-        ("voted", false, false, 1, 9, true, true),
-        ("no need", false, false, 0, 9, true, false),
-        ("nothing refused", true, false, 0, 0, true, false),
-        ("nothing measured", true, false, 0, 9, false, false),
+    for (name, is_blocked, period, votes, refused, expected) in [
+        ("blocked", true, None, 0, 9, true),
+        ("in doubt", false, Some(1), 0, 9, true),
+        ("trusted until now", false, Some(4), 0, 9, true),
+        ("trusted for longer", false, Some(8), 0, 9, false),
+        ("voted", false, None, 1, 9, true),
+        ("no need", false, None, 0, 9, false),
+        ("nothing refused", true, None, 0, 0, false),
     ] {
         let mut rig = Rig::at(20.0);
         let sample = window(1_000, 100, 200).refusing(refused);
         rig.hold.phase = Phase::Settled { is_blocked };
         rig.hold.votes = votes;
-        rig.hold.settled = is_measured.then(|| sample.clone());
+        rig.hold.settled = Some(sample.clone());
         rig.clock = at(4_000);
-        let target = Target { in_doubt, ..QUEUED };
-        assert!(matches!(rig.show(&sample, target), Verdict::Nothing));
+        rig.period = period;
+        assert!(matches!(rig.show(&sample, WANTED), Verdict::Nothing));
         let is_trial = matches!(rig.hold.phase, Phase::Trial { .. });
         assert_eq!(is_trial, expected, "{name}");
         assert_close(rig.hold.limit, if expected { 15.0 } else { 20.0 }, name);
@@ -316,20 +323,40 @@ fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
     }
 }
 
+/// Where answers are so rare that each window passes a second, there is nothing but the window to go by.
 #[test]
-fn the_beat_is_the_same_for_all_and_comes_once() {
-    let mut rig = Rig::at(20.0);
-    for (ms, beat, settled) in [
-        (3_999, 0, true),
-        (4_000, 1, false),
-        (7_999, 1, true),
-        (8_000, 2, false),
+fn a_trial_begins_with_the_window_where_nothing_was_measured_before() {
+    for (settling, expected) in [(false, true), (true, false)] {
+        let mut rig = Rig::at(20.0);
+        rig.hold.settling = settling;
+        rig.clock = at(1_000);
+        rig.period = Some(1);
+        rig.second(10, 2_000, DOUBTED);
+        let is_trial = matches!(rig.hold.phase, Phase::Trial { .. });
+        assert_eq!(is_trial, expected, "{settling}");
+    }
+}
+
+#[test]
+fn the_clock_is_the_same_for_all_and_each_of_its_marks_comes_once() {
+    for (period, tested) in [
+        (None, [false, false, false, false]),
+        (Some(1), [true, true, true, false]),
+        (Some(2), [false, true, false, false]),
     ] {
-        rig.clock = at(ms);
-        rig.hold.settled = None;
-        rig.second(100, 200, WANTED);
-        assert_eq!(rig.hold.beat, beat, "{ms}");
-        assert_eq!(rig.hold.settled.is_some(), settled, "{ms}");
+        for ((from, to), tested) in [(999, 1_001), (1_999, 2_000), (2_000, 3_500), (2_001, 2_999)]
+            .into_iter()
+            .zip(tested)
+        {
+            let mut rig = Rig::at(20.0);
+            rig.period = period;
+            rig.hold.second = at(from).saturating_since(Instant::ZERO).as_secs();
+            rig.hold.settled = Some(window(1_000, 100, 200));
+            rig.clock = at(to);
+            rig.second(100, 200, WANTED);
+            let is_trial = matches!(rig.hold.phase, Phase::Trial { .. });
+            assert_eq!(is_trial, tested, "{period:?}: {from} to {to}");
+        }
     }
 }
 
@@ -337,39 +364,58 @@ fn the_beat_is_the_same_for_all_and_comes_once() {
 fn the_beat_does_not_end_a_cut() {
     let mut rig = Rig::cut();
     rig.clock = at(4_000);
-    assert!(matches!(rig.second(100, 150, WANTED), Verdict::Queue));
+    assert!(matches!(rig.second(100, 150, WANTED), Verdict::Queue(_)));
+}
+
+/// The answers before a trial, and the capacity that the model has: 100 ms and a wait of 20 ms.
+#[test]
+fn a_trial_goes_down_to_the_model_and_deep_enough_to_be_judged() {
+    for (name, answers, capacity, expected) in [
+        ("many answers", 400, 160.0, 15.0),
+        ("few, so that chance hides a small step", 4, 160.0, 10.0),
+        ("the model is lower", 400, 100.0, 12.0),
+        ("the model is far lower", 400, 50.0, 10.0),
+    ] {
+        let mut rig = Rig::at(20.0);
+        rig.hold.settled = Some(window(1_000, answers, 200).holding(20));
+        rig.clock = at(1_000);
+        rig.period = Some(1);
+        rig.second(
+            100,
+            200,
+            Target {
+                capacity,
+                ..DOUBTED
+            },
+        );
+        assert_close(rig.hold.limit, expected, name);
+    }
 }
 
 #[test]
-fn a_trial_after_few_answers_goes_deeper() {
-    let mut rig = Rig::at(20.0);
-    rig.hold.settled = Some(window(1_000, 99, 200));
-    rig.clock = at(4_000);
-    rig.second(100, 200, DOUBTED);
-    assert_close(rig.hold.limit, 10.0, "half");
+fn a_step_down_is_one_request_at_the_least_and_leaves_one() {
+    for (limit, to, expected) in [(20.0, 15.0, 15.0), (4.4, 3.9, 3.4), (1.5, 1.2, 1.0)] {
+        let mut hold = Hold::at(limit);
+        hold.step_down(to);
+        assert_close(hold.limit, expected, "step");
+    }
 }
 
 #[test]
-fn a_floor_in_doubt_is_tried_at_once_where_requests_are_refused() {
-    let mut rig = Rig::at(20.0);
-    rig.show(&window(1_000, 100, 200), DOUBTED);
-    assert!(matches!(rig.hold.phase, Phase::Cut { .. }), "none refused");
-
-    let mut rig = Rig::at(20.0);
-    rig.second(100, 200, DOUBTED);
-    assert!(matches!(rig.hold.phase, Phase::Trial { .. }));
-
-    let mut rig = Rig::at(20.0);
-    rig.hold.phase = Phase::Settled { is_blocked: true };
-    rig.second(100, 200, DOUBTED);
-    assert!(rig.is_blocked(), "not before the beat");
+fn only_tests_move_the_limit_while_the_floor_is_in_doubt() {
+    for (target, expected) in [(QUEUED, 15.0), (DOUBTED, 20.0)] {
+        let mut rig = Rig::at(20.0);
+        rig.second(100, 200, target);
+        assert_close(rig.hold.limit, expected, "limit");
+        assert!(rig.hold.settled.is_some() || !target.in_doubt);
+    }
 }
 
 #[test]
 fn a_trial_that_finds_a_queue_stays_down_and_takes_a_vote_back() {
     for (votes, left) in [(0, 0), (2, 1)] {
         let mut rig = Rig::trial(votes);
-        assert!(matches!(rig.second(100, 150, QUEUED), Verdict::Queue));
+        assert!(matches!(rig.second(100, 150, QUEUED), Verdict::Queue(_)));
         assert_close(rig.hold.limit, 15.0, "down");
         assert_eq!(rig.hold.votes, left);
         assert!(rig.is_settled() && rig.hold.settled.is_some());
@@ -377,16 +423,12 @@ fn a_trial_that_finds_a_queue_stays_down_and_takes_a_vote_back() {
 }
 
 #[test]
-fn a_queue_in_a_floor_in_doubt_is_a_lower_floor() {
-    let believed = |latency| Target { latency, ..DOUBTED };
+fn a_trial_that_finds_a_queue_shows_what_is_left_of_it() {
     let mut rig = Rig::trial(0);
-    let Verdict::Faster(measured) = rig.second(100, 150, believed(0.2)) else {
-        panic!("it is faster than believed");
+    let Verdict::Queue(measured) = rig.second(100, 150, DOUBTED) else {
+        panic!("it was a queue");
     };
     assert_close(measured.mean_latency().unwrap(), 0.15, "as fast as this");
-    let mut rig = Rig::trial(0);
-    let verdict = rig.second(100, 150, believed(0.1));
-    assert!(matches!(verdict, Verdict::Queue), "no faster than believed");
 }
 
 /// A trial finds a slower service: whether that is harmless or the floor in doubt, the votes before it, and whether it is
