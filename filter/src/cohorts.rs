@@ -10,12 +10,11 @@
 use core::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Instant, UpstreamKey};
+use tidegate_core::{Instant, UpstreamKey, mix};
 
 use crate::api::{Expect, Host, HostError};
 use crate::exchange::keys::Keys;
 use crate::faults::Fault;
-use crate::identity::mix;
 use crate::proxy::Proxy;
 
 /// How long the same callers are served. Shorter, and more callers see refusals within a session; longer, and the same

@@ -18,15 +18,92 @@ use crate::pairs;
 /// How much the wall clock is ahead of the monotonic one.
 pub(crate) const WALL_CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000);
 
-/// One process; clones are its VMs' ways to it.
+/// The status of calls out of a VM that has trapped: none of them does anything.
+const TRAPPED: u32 = 10;
+
+/// One VM's way to its process, for each part of it a clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FakeHost(Rc<Process>);
+pub(crate) struct FakeHost {
+    process: Rc<Process>,
+    has_trapped: Rc<Cell<bool>>,
+}
 
 impl Deref for FakeHost {
     type Target = Process;
 
     fn deref(&self) -> &Process {
-        &self.0
+        &self.process
+    }
+}
+
+impl FakeHost {
+    /// The way of another VM of the process.
+    pub(crate) fn another_vm(&self) -> Self {
+        Self {
+            process: Rc::clone(&self.process),
+            has_trapped: Rc::default(),
+        }
+    }
+
+    /// The VM traps: whatever still runs in it reaches nobody.
+    pub(crate) fn trap(&self) {
+        self.has_trapped.set(true);
+    }
+
+    fn call(&self, call: Call) -> Result<(), HostError> {
+        self.calls.set(self.calls.get() + 1);
+        let (name, status) = (call.name(), self.status.get());
+        if self.has_trapped.get() {
+            return Err(HostError::Status {
+                call: name,
+                status: TRAPPED,
+            });
+        }
+        match self.failing.get() & (1 << call as u16) {
+            0 => Ok(()),
+            _ if status == 0 => Err(HostError::Malformed { call: name }),
+            _ => Err(HostError::Status { call: name, status }),
+        }
+    }
+}
+
+/// What the filter may ask of the proxy, and the proxy refuse.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    Clock,
+    Property,
+    HeaderValue,
+    HeaderPairs,
+    LocalResponse,
+    DefineMetric,
+    IncrementMetric,
+    RecordMetric,
+    GetMetric,
+    GetSharedData,
+    SetSharedData,
+    BufferBytes,
+    TickPeriod,
+    Log,
+}
+
+impl Call {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Clock => "clock_time_get",
+            Self::Property => "proxy_get_property",
+            Self::HeaderValue => "proxy_get_header_map_value",
+            Self::HeaderPairs => "proxy_get_header_map_pairs",
+            Self::LocalResponse => "proxy_send_local_response",
+            Self::DefineMetric => "proxy_define_metric",
+            Self::IncrementMetric => "proxy_increment_metric",
+            Self::RecordMetric => "proxy_record_metric",
+            Self::GetMetric => "proxy_get_metric",
+            Self::GetSharedData => "proxy_get_shared_data",
+            Self::SetSharedData => "proxy_set_shared_data",
+            Self::BufferBytes => "proxy_get_buffer_bytes",
+            Self::TickPeriod => "proxy_set_tick_period_milliseconds",
+            Self::Log => "proxy_log",
+        }
     }
 }
 
@@ -35,7 +112,14 @@ impl Deref for FakeHost {
 pub(crate) struct Process {
     nanos: Cell<u64>,
     attributes: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
-    headers: RefCell<BTreeMap<(u8, String), String>>,
+    headers: RefCell<BTreeMap<(u8, String), Vec<u8>>>,
+    raw_map: RefCell<Option<Vec<u8>>>,
+    configuration: RefCell<Vec<u8>>,
+    calls: Cell<u64>,
+    /// A bit for each [`Call`] that fails, and the status that it fails with; 0: with something malformed.
+    failing: Cell<u16>,
+    status: Cell<u32>,
+    is_beaten: Cell<bool>,
     reads: Cell<usize>,
     shared: RefCell<BTreeMap<String, SharedValue>>,
     shared_broken: Cell<bool>,
@@ -49,7 +133,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn advance(&self, span: Duration) {
         let nanos = u64::try_from(span.as_nanos()).unwrap();
-        self.nanos.set(self.nanos.get() + nanos);
+        self.nanos.set(self.nanos.get().saturating_add(nanos));
     }
 
     pub(crate) fn set_attribute(&self, path: &[u8], value: &[u8]) {
@@ -58,10 +142,51 @@ impl Process {
             .insert(path.to_vec(), value.to_vec());
     }
 
-    pub(crate) fn set_header(&self, map: Headers, name: &str, value: &str) {
+    pub(crate) fn set_header(&self, map: Headers, name: &str, value: impl AsRef<[u8]>) {
         self.headers
             .borrow_mut()
-            .insert((map as u8, name.to_owned()), value.to_owned());
+            .insert((map as u8, name.to_owned()), value.as_ref().to_vec());
+    }
+
+    /// What every header map is serialized as, instead of what is in it.
+    pub(crate) fn set_raw_map(&self, bytes: Option<Vec<u8>>) {
+        *self.raw_map.borrow_mut() = bytes;
+    }
+
+    pub(crate) fn set_configuration(&self, bytes: &[u8]) {
+        bytes.clone_into(&mut self.configuration.borrow_mut());
+    }
+
+    /// From now on exactly these calls fail, a bit for each [`Call`], with this status.
+    pub(crate) fn fail(&self, calls: u16, status: u32) {
+        self.failing.set(calls);
+        self.status.set(status);
+    }
+
+    /// Whether every write by compare and swap comes too late from now on.
+    pub(crate) fn beat(&self, is_beaten: bool) {
+        self.is_beaten.set(is_beaten);
+    }
+
+    /// Calls so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.get()
+    }
+
+    /// The clock is set.
+    pub(crate) fn set_clock(&self, nanos: u64) {
+        self.nanos.set(nanos);
+    }
+
+    /// A neighbor changes what stands at a key.
+    pub(crate) fn overwrite(&self, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut shared = self.shared.borrow_mut();
+        let value = shared.entry(key.to_owned()).or_insert(SharedValue {
+            bytes: Vec::new(),
+            version: 0,
+        });
+        value.version += 1;
+        change(&mut value.bytes);
     }
 
     pub(crate) fn clear_attributes(&self) {
@@ -78,6 +203,10 @@ impl Process {
 
     pub(crate) fn reject_metrics(&self) {
         self.metrics_rejected.set(true);
+    }
+
+    pub(crate) fn accept_metrics(&self) {
+        self.metrics_rejected.set(false);
     }
 
     pub(crate) fn metric_value(&self, name: &str) -> Option<u64> {
@@ -118,38 +247,52 @@ impl Process {
 
 impl Host for FakeHost {
     fn now(&self) -> Result<Instant, HostError> {
+        self.call(Call::Clock)?;
         Ok(Instant::from_nanos(self.nanos.get()))
     }
 
     fn wall_clock(&self) -> Result<Instant, HostError> {
+        self.call(Call::Clock)?;
         Ok(Instant::from_nanos(self.nanos.get()) + WALL_CLOCK_AHEAD)
     }
 
     fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+        self.call(Call::Property)?;
         self.reads.set(self.reads.get() + 1);
-        Ok(self.attributes.borrow().get(path).cloned())
+        let attributes = self.attributes.borrow();
+        Ok(attributes
+            .get(path)
+            .filter(|value| !value.is_empty())
+            .cloned())
     }
 
     fn header(&self, map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError> {
+        self.call(Call::HeaderValue)?;
         self.reads.set(self.reads.get() + 1);
         let headers = self.headers.borrow();
         Ok(headers
             .get(&(map as u8, name.to_owned()))
-            .map(|value| value.as_bytes().to_vec()))
+            .filter(|value| !value.is_empty())
+            .cloned())
     }
 
     fn header_map(&self, map: Headers) -> Result<Vec<u8>, HostError> {
+        self.call(Call::HeaderPairs)?;
         self.reads.set(self.reads.get() + 1);
+        if let Some(raw) = &*self.raw_map.borrow() {
+            return Ok(raw.clone());
+        }
         let headers = self.headers.borrow();
         let all: Vec<_> = headers
             .iter()
             .filter(|((number, _), _)| *number == map as u8)
-            .map(|((_, name), value)| (name.as_str(), value.as_str()))
+            .map(|((_, name), value)| (name.as_str(), str::from_utf8(value).unwrap_or_default()))
             .collect();
         Ok(pairs::encode(&all))
     }
 
     fn send_local_reply(&self, reply: &LocalReply<'_>) -> Result<(), HostError> {
+        self.call(Call::LocalResponse)?;
         self.replies
             .borrow_mut()
             .push((reply.status, reply.details.to_owned()));
@@ -157,6 +300,7 @@ impl Host for FakeHost {
     }
 
     fn define_metric(&self, _kind: MetricKind, name: &str) -> Result<MetricId, HostError> {
+        self.call(Call::DefineMetric)?;
         let mut names = self.metric_names.borrow_mut();
         names.push(name.to_owned());
         self.metrics
@@ -167,6 +311,7 @@ impl Host for FakeHost {
     }
 
     fn increment_metric(&self, id: MetricId, by: i64) -> Result<(), HostError> {
+        self.call(Call::IncrementMetric)?;
         if !self.metrics_rejected.get() {
             let mut metrics = self.metrics.borrow_mut();
             let value = metrics.get_mut(&self.name(id)).unwrap();
@@ -176,6 +321,7 @@ impl Host for FakeHost {
     }
 
     fn record_metric(&self, id: MetricId, value: u64) -> Result<(), HostError> {
+        self.call(Call::RecordMetric)?;
         if !self.metrics_rejected.get() {
             self.metrics.borrow_mut().insert(self.name(id), value);
         }
@@ -183,15 +329,18 @@ impl Host for FakeHost {
     }
 
     fn metric(&self, id: MetricId) -> Result<u64, HostError> {
+        self.call(Call::GetMetric)?;
         Ok(self.metrics.borrow()[&self.name(id)])
     }
 
     fn shared(&self, key: &str) -> Result<Option<SharedValue>, HostError> {
+        self.call(Call::GetSharedData)?;
         self.shared_data()?;
         Ok(self.shared.borrow().get(key).cloned())
     }
 
     fn set_shared(&self, key: &str, value: &[u8], expect: Expect) -> Result<Stored, HostError> {
+        self.call(Call::SetSharedData)?;
         self.shared_data()?;
         let mut shared = self.shared.borrow_mut();
         let version = shared.get(key).map(|value| value.version);
@@ -200,7 +349,7 @@ impl Host for FakeHost {
             Expect::Absent => version.is_none(),
             Expect::Version(expected) => version == Some(expected),
         };
-        if !fits {
+        if !fits || self.is_beaten.get() && expect != Expect::Anything {
             return Ok(Stored::Beaten);
         }
         let value = SharedValue {
@@ -212,14 +361,17 @@ impl Host for FakeHost {
     }
 
     fn configuration(&self) -> Result<Vec<u8>, HostError> {
-        Ok(Vec::new())
+        self.call(Call::BufferBytes)?;
+        Ok(self.configuration.borrow().clone())
     }
 
     fn set_tick_period(&self, _period: Duration) -> Result<(), HostError> {
+        self.call(Call::TickPeriod)?;
         Ok(())
     }
 
     fn log(&self, _level: LogLevel, line: &str) -> Result<(), HostError> {
+        self.call(Call::Log)?;
         self.log.borrow_mut().push(line.to_owned());
         Ok(())
     }

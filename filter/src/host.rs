@@ -5,7 +5,7 @@
 //! (<https://github.com/proxy-wasm/spec/tree/main/abi-versions/v0.2.1>); the clock is WASI's, because the ABI's own
 //! is the wall clock, which jumps.
 //!
-//! Memory: the host returns bytes in a buffer that it obtained from `proxy_on_memory_allocate` of the SDK, which
+//! Memory: the host returns bytes in a buffer that it obtained from `proxy_on_memory_allocate`, which is [`allocate`]: it
 //! hands out boxed slices of exactly the size asked for; [`take`] owns it again.
 
 #![expect(
@@ -110,13 +110,19 @@ impl Returned {
     };
 }
 
+/// Memory for what the host returns: a leaked slice of exactly `size` bytes, which [`take`] owns again.
+pub(crate) fn allocate(size: usize) -> *mut u8 {
+    let memory: Box<[u8]> = vec![0; size].into_boxed_slice();
+    Box::into_raw(memory).cast()
+}
+
 /// Owns a buffer that the host filled; a value of no bytes comes without one.
 fn take(returned: Returned) -> Vec<u8> {
     if returned.data.is_null() {
         return Vec::new();
     }
-    // SAFETY: the host got the buffer from `proxy_on_memory_allocate(len)`, which leaks a boxed slice of exactly
-    // `len` bytes, all of which the host has written, and it hands each buffer over once.
+    // SAFETY: the host got the buffer from `allocate(len)`, which leaks a boxed slice of exactly `len` bytes, all of
+    // which the host has written, and it hands each buffer over once.
     unsafe { Vec::from_raw_parts(returned.data, returned.len, returned.len) }
 }
 
@@ -344,3 +350,7 @@ impl Host for Envoy {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "host_tests.rs"]
+mod tests;

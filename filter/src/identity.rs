@@ -4,7 +4,7 @@
 //! shared data tells them apart; the clock, mixed in, makes numbers differ from proxy to proxy, because they also
 //! seed the jitter.
 
-use tidegate_core::Instant;
+use tidegate_core::{Instant, mix};
 
 use crate::api::{Expect, Host, HostError, Stored};
 
@@ -41,15 +41,6 @@ fn next_serial(host: &impl Host, key: &str) -> Result<u64, HostError> {
     Err(HostError::Malformed {
         call: "proxy_set_shared_data",
     })
-}
-
-/// The finaliser of splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014):
-/// neighbouring numbers come out unlike each other.
-pub const fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! What a leader does on every tick: it gathers, decides, tells the others, and puts gauges right.
 
-use std::sync::Arc;
-
 use tidegate_core::{
     Engine, Event, Instant, LimitReason, Slice, UnderWay, UpstreamId, UpstreamKey,
 };
@@ -75,14 +73,16 @@ impl<H: Host> Leader<'_, H> {
     /// Logs and counts a transition.
     fn announce(&mut self, event: &Event, now: Instant) {
         let upstream = upstream_of(event);
-        let key = Arc::clone(self.engine.key(upstream));
         if let Some((level, what)) = describe(event) {
-            self.log(level, &what, (upstream, &key), now);
+            self.log(level, &what, (upstream, self.engine.key(upstream)), now);
         }
-        let entry = self.upstreams.introduce(self.engine, upstream, self.proxy);
-        let names = entry.map_or(Permission::Undecided, |entry| entry.names);
-        self.exporter
-            .count_event(self.proxy, &labels(&key, names), event);
+        count_event(
+            event,
+            self.engine,
+            self.upstreams,
+            self.proxy,
+            self.exporter,
+        );
     }
 
     /// Logs what happened to an upstream.
@@ -111,6 +111,11 @@ impl<H: Host> Leader<'_, H> {
 
     /// Compares the gauges in use with what workers report.
     fn reconcile(&mut self, now: Instant) {
+        let Proxy { host, faults, .. } = self.proxy;
+        if self.exchange.is_accompanied(host, faults, now) {
+            // What others than the live workers of this version have in flight is not known.
+            self.reconciler.suspect(now);
+        }
         for (id, hash, under_way) in self.watched(now) {
             let sum = i64::try_from(under_way.in_flight).unwrap_or(i64::MAX);
             let others = under_way.others.map(i64::from);
@@ -147,6 +152,20 @@ impl<H: Host> Leader<'_, H> {
         });
         watched.collect()
     }
+}
+
+/// Counts what happened to an upstream, under its labels.
+pub(crate) fn count_event<H: Host>(
+    event: &Event,
+    engine: &Engine,
+    upstreams: &mut Upstreams,
+    proxy: &Proxy<H>,
+    exporter: &mut Exporter,
+) {
+    let upstream = upstream_of(event);
+    let entry = upstreams.introduce(engine, upstream, proxy);
+    let names = entry.map_or(Permission::Undecided, |entry| entry.names);
+    exporter.count_event(proxy, &labels(engine.key(upstream), names), event);
 }
 
 const fn upstream_of(event: &Event) -> UpstreamId {

@@ -7,14 +7,16 @@
 use core::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Engine, Instant, UpstreamId};
+use tidegate_core::{Engine, Found, Instant, UpstreamId};
 
 use crate::api::{Host, attribute};
 use crate::cohorts::Cohorts;
 use crate::coordination::{Change, Coordination};
+use crate::destinations::Destinations;
 use crate::exchange::Role;
 use crate::exchange::keys::Keys;
 use crate::faults::Fault;
+use crate::gauges::HostCounters;
 use crate::identity;
 use crate::leader::Leader;
 use crate::metrics::exporter::Exporter;
@@ -22,7 +24,7 @@ use crate::names::Names;
 use crate::proxy::Proxy;
 use crate::request::Requests;
 use crate::ticks::Ticks;
-use crate::upstreams::Upstreams;
+use crate::upstreams::{Kind, Upstreams};
 
 /// How often windows roll and workers exchange.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -33,10 +35,20 @@ pub struct Plugin<H> {
     pub(crate) proxy: Proxy<H>,
     pub(crate) engine: Engine,
     pub(crate) upstreams: Upstreams,
+    /// Kept for good once there is any: requests under way hold its handles.
+    destinations: Option<Box<Destinations>>,
     pub(crate) requests: Requests,
     pub(crate) coordination: Coordination,
     exporter: Exporter,
     ticks: Ticks,
+}
+
+/// What takes part in the decision about a request, and in what is learned from it.
+pub(crate) struct Parts<'a, H> {
+    pub(crate) engine: &'a mut Engine,
+    pub(crate) counters: HostCounters<'a, H>,
+    pub(crate) requests: &'a mut Requests,
+    pub(crate) proxy: &'a Proxy<H>,
 }
 
 impl<H: Host> Plugin<H> {
@@ -51,11 +63,13 @@ impl<H: Host> Plugin<H> {
         proxy.check(Fault::SharedData, result);
         let mut cohorts = Cohorts::new(&keys, worker);
         cohorts.follow(&config, &proxy);
+        let engine = Engine::of_many(config, now, worker);
         let mut plugin = Self {
             upstreams: Upstreams::new(Names::new(&keys)),
-            requests: Requests::of(&config, cohorts),
+            destinations: None,
+            requests: Requests::of(engine.config(), cohorts),
             coordination: Coordination::new(keys, worker, now),
-            engine: Engine::of_many(config, now, worker),
+            engine,
             exporter: Exporter::default(),
             ticks: Ticks::new(root, now),
             proxy,
@@ -65,15 +79,24 @@ impl<H: Host> Plugin<H> {
             // There are no upstreams yet whose probes could count.
             plugin.engine.adopt(&directives, now);
         }
+        // Before its first request counts, so that leaders of other versions know.
+        plugin
+            .coordination
+            .exchange
+            .is_accompanied(host, faults, now);
         plugin
     }
 
     /// Another configuration, in force from now on; what was learned stays.
     pub fn reconfigure(&mut self, config: Config, root: u32) {
         let now = self.now();
-        self.requests.follow(&config, &self.proxy);
         self.engine.reconfigure(config, now);
         self.upstreams.reconsider();
+        if let Some(destinations) = &mut self.destinations {
+            destinations.engine.reconfigure_like(&self.engine, now);
+            destinations.upstreams.reconsider();
+        }
+        self.requests.follow(self.engine.config(), &self.proxy);
         self.ticks.listen_to(root);
     }
 
@@ -101,6 +124,9 @@ impl<H: Host> Plugin<H> {
                 false
             }
         };
+        if let Some(destinations) = &mut self.destinations {
+            destinations.tick(&self.proxy, &mut self.exporter, now);
+        }
         self.publish_metrics(decided, now);
     }
 
@@ -109,16 +135,44 @@ impl<H: Host> Plugin<H> {
         self.ticks.now(self.proxy.now())
     }
 
-    /// The upstream of a request, with its counts ready to be used.
-    pub(crate) fn upstream(
+    /// What is kept for the request under way, with its counts ready to be used; `None` where it is to pass by.
+    pub(crate) fn find(
         &mut self,
         cluster: &str,
         route: Option<&str>,
         now: Instant,
-    ) -> UpstreamId {
-        let id = self.engine.upstream(cluster, route, now);
-        self.upstreams.introduce(&self.engine, id, &self.proxy);
-        id
+    ) -> Option<(Kind, UpstreamId)> {
+        match self.engine.look_up(cluster, route, now) {
+            Found::Upstream(id) => {
+                self.upstreams.introduce(&self.engine, id, &self.proxy);
+                self.read_endpoints(id, now);
+                Some((Kind::Upstream, id))
+            }
+            Found::ByAuthority => {
+                let (engine, upstreams) = (&self.engine, &self.upstreams);
+                let new = || Box::new(Destinations::beside(engine, upstreams, now));
+                let destinations = self.destinations.get_or_insert_with(new);
+                let id = destinations.find((cluster, route), &self.proxy, now)?;
+                Some((Kind::Destination, id))
+            }
+            Found::Nothing => None,
+        }
+    }
+
+    /// What takes part in the decision about a request.
+    pub(crate) fn parts(&mut self, kind: Kind) -> Parts<'_, H> {
+        let (engine, upstreams) = match (kind, &mut self.destinations) {
+            (Kind::Destination, Some(destinations)) => {
+                (&mut destinations.engine, &mut destinations.upstreams)
+            }
+            _ => (&mut self.engine, &mut self.upstreams),
+        };
+        Parts {
+            engine,
+            counters: upstreams.counters(&self.proxy),
+            requests: &mut self.requests,
+            proxy: &self.proxy,
+        }
     }
 
     /// The name of the route that the request under way takes, where the configuration asks for it.
@@ -132,7 +186,7 @@ impl<H: Host> Plugin<H> {
     }
 
     /// Reads how many endpoints stand behind the upstream of the request under way, now and then.
-    pub(crate) fn read_endpoints(&mut self, id: UpstreamId, now: Instant) {
+    fn read_endpoints(&mut self, id: UpstreamId, now: Instant) {
         if !self.upstreams.take_endpoints_due(id, now) {
             return;
         }
@@ -181,20 +235,23 @@ impl<H: Host> Plugin<H> {
             let workers = self.coordination.exchange.workers();
             self.exporter.record_plugin(proxy, upstreams, workers);
         }
-        self.exporter.add_plugin(proxy, engine.overflowed());
+        let destinations = self.destinations.as_deref();
+        let passed = destinations.map_or(0, |it| it.engine.overflowed());
+        self.exporter.add_plugin(proxy, engine.overflowed(), passed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Headers;
+    use crate::api::{Headers, MetricKind};
+    use crate::exchange::versions::Versions;
     use crate::fake::FakeHost;
     use crate::stream::Stream;
     use std::cell::RefCell;
     use std::rc::Rc;
     use tidegate_core::classify::Length;
-    use tidegate_core::{BreakerState, Directives, UpstreamKey};
+    use tidegate_core::{BreakerState, Directives, UpstreamKey, WIRE_VERSION};
 
     type SharedPlugin = Rc<RefCell<Plugin<FakeHost>>>;
 
@@ -362,6 +419,33 @@ mod tests {
         assert_eq!(
             host.metric_value("tidegate_upstream=.=web;.;tidegate_in_flight_reconciled_total"),
             Some(5)
+        );
+    }
+
+    #[test]
+    fn what_another_version_has_in_flight_is_no_leak() {
+        // It was: each version's leader took the other's requests off the gauge that they share.
+        let host = process();
+        let one = vm(&host);
+        let other = Versions::new(Keys::new("tidegate").versions(), WIRE_VERSION + 1);
+        let name = "tidegate_upstream=.=web;.;tidegate_in_flight";
+        let gauge = host.define_metric(MetricKind::Gauge, name).unwrap();
+        host.increment_metric(gauge, 3).unwrap();
+        for _ in 0..60 {
+            assert!(other.tell(&host, host.now().unwrap()).is_ok());
+            let mut stream = Stream::new(Rc::clone(&one));
+            stream.on_request_headers(Length::HeadersOnly);
+            drop(stream);
+            tick(&host, &[&one]);
+            assert_eq!(host.metric_value(name), Some(3));
+        }
+        for _ in 0..60 {
+            tick(&host, &[&one]);
+        }
+        assert_eq!(
+            host.metric_value(name),
+            Some(0),
+            "it is gone, and left them"
         );
     }
 

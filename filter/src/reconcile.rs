@@ -17,6 +17,9 @@
 //! and where that is below zero the gauge is too low by at least as much. Nothing is corrected beyond this bound.
 //! Without arrivals there is no traffic to be deceived by.
 //!
+//! While another version of the module runs, whose requests count in the same gauge and are told to another leader, every
+//! round is one in which a worker was lost: no look says anything.
+//!
 //! A gauge below zero is too low for certain, and is raised at once. Otherwise a gauge is lowered after the first
 //! judgement for a while after a worker was lost or this worker became the leader, and else only after the longest:
 //! one below the truth lets too many in, but one above it would shed until the process ends.

@@ -5,9 +5,10 @@
 //! a quarter. So the map is read at once where several headers are wanted that likely exist.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use tidegate_core::classify::Length;
-use tidegate_core::config::{Config, CriticalityConfig, CriticalityInputs, Ignore};
+use tidegate_core::config::{Config, CriticalityInputs};
 use tidegate_core::reply::Protocol;
 use tidegate_core::{Criticality, Request};
 
@@ -29,28 +30,10 @@ pub enum HeaderFetch {
     All,
 }
 
-/// What of the configuration concerns single requests.
-#[derive(Clone, Debug)]
-pub struct RequestRules {
-    criticality: CriticalityConfig,
-    ignore: Ignore,
-}
-
-impl RequestRules {
-    /// The rules of a configuration.
-    #[must_use]
-    pub fn of(config: &Config) -> Self {
-        Self {
-            criticality: config.criticality().clone(),
-            ignore: config.ignore().clone(),
-        }
-    }
-}
-
 /// How requests are read.
 #[derive(Clone, Debug)]
 pub struct Requests {
-    rules: RequestRules,
+    config: Arc<Config>,
     cohorts: Cohorts,
     fetch: HeaderFetch,
 }
@@ -58,18 +41,18 @@ pub struct Requests {
 impl Requests {
     /// As a configuration says.
     #[must_use]
-    pub fn of(config: &Config, cohorts: Cohorts) -> Self {
+    pub fn of(config: &Arc<Config>, cohorts: Cohorts) -> Self {
         Self {
-            rules: RequestRules::of(config),
+            config: Arc::clone(config),
             cohorts,
             fetch: HeaderFetch::Single,
         }
     }
 
     /// Another configuration is in force.
-    pub fn follow<H: Host>(&mut self, config: &Config, proxy: &Proxy<H>) {
+    pub fn follow<H: Host>(&mut self, config: &Arc<Config>, proxy: &Proxy<H>) {
         self.cohorts.follow(config, proxy);
-        self.rules = RequestRules::of(config);
+        self.config = Arc::clone(config);
         self.fetch = HeaderFetch::Single;
     }
 
@@ -84,14 +67,14 @@ impl Requests {
     }
 
     /// The request that the callback under way is about, which a body follows or not.
-    pub const fn current<'a, H: Host>(
+    pub fn current<'a, H: Host>(
         &'a self,
         proxy: &'a Proxy<H>,
         length: Length,
     ) -> HostRequest<'a, H> {
         HostRequest {
             proxy,
-            rules: &self.rules,
+            config: &self.config,
             cohorts: &self.cohorts,
             fetch: self.fetch,
             length,
@@ -104,7 +87,7 @@ impl Requests {
 #[derive(Debug)]
 pub struct HostRequest<'a, H> {
     proxy: &'a Proxy<H>,
-    rules: &'a RequestRules,
+    config: &'a Config,
     cohorts: &'a Cohorts,
     fetch: HeaderFetch,
     length: Length,
@@ -114,9 +97,9 @@ pub struct HostRequest<'a, H> {
 impl<H: Host> HostRequest<'_, H> {
     /// Whether the configuration names its path as one to be passed by. Costs nothing without such paths.
     pub fn is_passed_by(&mut self) -> bool {
-        self.rules.ignore.needs_path() && {
+        self.config.ignore().needs_path() && {
             let path = self.value(":path");
-            self.rules.ignore.matches(path.as_deref(), None)
+            self.config.ignore().matches(path.as_deref(), None)
         }
     }
 
@@ -159,9 +142,9 @@ impl<H: Host> HostRequest<'_, H> {
 
 impl<H: Host> Request for HostRequest<'_, H> {
     fn criticality(&mut self) -> Criticality {
-        let rules = self.rules;
-        let needs = rules.criticality.needs();
-        let header = rules.criticality.header();
+        let rules = self.config.criticality();
+        let needs = rules.needs();
+        let header = rules.header();
         if header.is_some() || needs.path || needs.method {
             self.read_map();
         }
@@ -187,7 +170,7 @@ impl<H: Host> Request for HostRequest<'_, H> {
         } else {
             None
         };
-        rules.criticality.by_rules(&CriticalityInputs {
+        rules.by_rules(&CriticalityInputs {
             path: path.as_deref(),
             method: method.as_deref(),
             client_identity: identity.as_deref(),
@@ -210,7 +193,7 @@ impl<H: Host> Request for HostRequest<'_, H> {
     fn is_health_check(&mut self) -> bool {
         // Asked when it would be shed. Clients say who they are: one header costs as much as all of them, which also
         // tell the protocol.
-        let ignore = &self.rules.ignore;
+        let ignore = self.config.ignore();
         if ignore.needs_path() || ignore.needs_user_agent() {
             self.read_map();
         }
@@ -228,7 +211,7 @@ impl<H: Host> Request for HostRequest<'_, H> {
     }
 
     fn cohort(&mut self) -> Option<u32> {
-        let header = self.rules.criticality.cohort_header()?;
+        let header = self.config.criticality().cohort_header()?;
         Some(self.cohorts.of(&self.value(header)?))
     }
 }
@@ -242,7 +225,7 @@ mod tests {
         let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
         let keys = crate::exchange::keys::Keys::new("tidegate");
         let config = Config::from_json(text.as_bytes()).unwrap();
-        Requests::of(&config, Cohorts::new(&keys, 1))
+        Requests::of(&Arc::new(config), Cohorts::new(&keys, 1))
     }
 
     const WITH_HEADER: &str = r#","criticality":{"header":"x-criticality","rules":[

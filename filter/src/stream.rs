@@ -17,14 +17,17 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tidegate_core::classify::{self, Author, FirstLook, Length, ResponseFlags};
+use tidegate_core::config::OverloadConfig;
 use tidegate_core::reply::LocalReply;
-use tidegate_core::{Decision, Engine, Instant, Outcome, Permit, leads_anywhere};
+use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
 
 use crate::api::{Headers, Host, attribute};
-use crate::faults::{Fault, Faults};
+use crate::faults::Fault;
 use crate::gauges::HostCounters;
-use crate::plugin::Plugin;
+use crate::plugin::{Parts, Plugin};
+use crate::proxy::Proxy;
 use crate::request::HeaderFetch;
+use crate::upstreams::Kind;
 
 /// What Envoy is to do with the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub enum Next {
 pub struct Stream<H: Host> {
     plugin: Rc<RefCell<Plugin<H>>>,
     permit: Option<Permit>,
+    /// Whose permit it is.
+    kind: Kind,
     /// What the response headers said.
     verdict: Option<Outcome>,
     /// Whether a part of the response's body has come.
@@ -53,6 +58,7 @@ impl<H: Host> Stream<H> {
         Self {
             plugin,
             permit: None,
+            kind: Kind::Upstream,
             verdict: None,
             has_body: false,
         }
@@ -60,6 +66,10 @@ impl<H: Host> Stream<H> {
 
     /// The request headers, which a body follows or not: in or out.
     pub fn on_request_headers(&mut self, length: Length) -> Next {
+        if self.permit.is_some() {
+            // Told twice, it is one request all the same.
+            return Next::Continue;
+        }
         // Nothing calls back into the filter while it runs; were it so, the request would pass.
         let Ok(mut guard) = self.plugin.try_borrow_mut() else {
             return Next::Continue;
@@ -77,36 +87,36 @@ impl<H: Host> Stream<H> {
             return Next::Continue;
         };
         let cluster = String::from_utf8_lossy(&cluster);
-        if leads_anywhere(&cluster) {
-            return Next::Continue;
-        }
         plugin.coordination.serve();
         let now = plugin.now();
         let route = plugin.read_route();
-        let id = plugin.upstream(&cluster, route.as_deref(), now);
-        plugin.read_endpoints(id, now);
-        let mut request = plugin.requests.current(&plugin.proxy, length);
+        let Some((kind, id)) = plugin.find(&cluster, route.as_deref(), now) else {
+            return Next::Continue;
+        };
+        let Parts {
+            engine,
+            mut counters,
+            requests,
+            proxy,
+        } = plugin.parts(kind);
+        let mut request = requests.current(proxy, length);
         if request.is_passed_by() {
             return Next::Continue;
         }
-        let mut counters = plugin.upstreams.counters(&plugin.proxy);
-        let decision = plugin.engine.admit(id, &mut request, &mut counters, now);
+        let decision = engine.admit(id, &mut request, &mut counters, now);
         let protocol = request.protocol();
         match decision {
             Decision::Admit(permit) => {
-                plugin.requests.expect(HeaderFetch::Single);
+                requests.expect(HeaderFetch::Single);
                 self.permit = Some(permit);
+                self.kind = kind;
                 Next::Continue
             }
             Decision::Shed(shed) => {
-                plugin.requests.expect(HeaderFetch::All);
-                let reply = LocalReply::new(plugin.engine.policy(id).shed(), &shed, protocol);
-                let sent = plugin.proxy.host.send_local_reply(&reply);
-                match plugin
-                    .proxy
-                    .faults
-                    .check(&plugin.proxy.host, Fault::LocalReply, sent)
-                {
+                requests.expect(HeaderFetch::All);
+                let reply = LocalReply::new(engine.policy(id).shed(), &shed, protocol);
+                let sent = proxy.host.send_local_reply(&reply);
+                match proxy.check(Fault::LocalReply, sent) {
                     Some(()) => Next::Answered,
                     None => Next::Continue,
                 }
@@ -129,14 +139,19 @@ impl<H: Host> Stream<H> {
         };
         let plugin = &mut *guard;
         let now = plugin.now();
-        let answer = judge(&plugin.proxy.host, &plugin.proxy.faults, length);
-        let mut counters = plugin.upstreams.counters(&plugin.proxy);
+        let Parts {
+            engine,
+            mut counters,
+            proxy,
+            ..
+        } = plugin.parts(self.kind);
+        let signals = engine.policy(permit.upstream()).overload();
+        let answer = Reader::new(proxy, signals).judge(length);
         if answer.by == By::Upstream {
-            let outcome = answer.outcome;
-            plugin.engine.respond(permit, outcome, &mut counters, now);
+            engine.respond(permit, answer.outcome, &mut counters, now);
         }
         if answer.is_upgrade {
-            plugin.engine.upgrade(permit, &mut counters, now);
+            engine.upgrade(permit, &mut counters, now);
         }
         drop(guard);
         self.verdict = Some(answer.outcome);
@@ -165,20 +180,19 @@ impl<H: Host> Stream<H> {
 
     /// The response's trailers: the end, and where gRPC says how it went.
     pub fn on_response_trailers(&mut self) {
-        let (Some(_), Some(verdict)) = (&self.permit, self.verdict) else {
+        let (Some(permit), Some(verdict)) = (&self.permit, self.verdict) else {
             return;
         };
+        let upstream = permit.upstream();
         let outcome = match verdict {
             Outcome::Success => self
                 .plugin
-                .try_borrow()
+                .try_borrow_mut()
                 .ok()
-                .and_then(|plugin| {
-                    grpc_outcome(
-                        &plugin.proxy.host,
-                        &plugin.proxy.faults,
-                        Headers::ResponseTrailers,
-                    )
+                .and_then(|mut plugin| {
+                    let Parts { engine, proxy, .. } = plugin.parts(self.kind);
+                    let signals = engine.policy(upstream).overload();
+                    Reader::new(proxy, signals).grpc_outcome(Headers::ResponseTrailers)
                 })
                 .unwrap_or(Outcome::Success),
             verdict => verdict,
@@ -197,10 +211,9 @@ impl<H: Host> Stream<H> {
         let Ok(mut guard) = self.plugin.try_borrow_mut() else {
             return;
         };
-        let plugin = &mut *guard;
-        let now = plugin.now();
-        let mut counters = plugin.upstreams.counters(&plugin.proxy);
-        step(&mut plugin.engine, permit, &mut counters, now);
+        let now = guard.now();
+        let mut parts = guard.parts(self.kind);
+        step(parts.engine, permit, &mut parts.counters, now);
     }
 
     fn complete(&mut self, outcome: Outcome) {
@@ -208,10 +221,10 @@ impl<H: Host> Stream<H> {
             return;
         };
         if let Some(permit) = self.permit.take() {
-            let plugin = &mut *guard;
-            let now = plugin.now();
-            let mut counters = plugin.upstreams.counters(&plugin.proxy);
-            plugin.engine.complete(permit, outcome, &mut counters, now);
+            let now = guard.now();
+            let mut parts = guard.parts(self.kind);
+            let counters = &mut parts.counters;
+            parts.engine.complete(permit, outcome, counters, now);
         }
     }
 }
@@ -250,89 +263,86 @@ enum By {
     Proxy,
 }
 
-/// Classifies a response from as few reads as will do.
-fn judge<H: Host>(host: &H, faults: &Faults, length: Length) -> Answer {
-    let is_over = length == Length::HeadersOnly;
-    let upstreams = |outcome| Answer {
-        outcome,
-        by: By::Upstream,
-        is_upgrade: false,
-        is_over,
-    };
-    let read = host.header(Headers::Response, ":status");
-    let status = faults
-        .check(host, Fault::Read, read)
-        .flatten()
-        .and_then(|value| classify::parse_status(&value));
-    let Some(status) = status else {
-        return upstreams(Outcome::Ignored);
-    };
-    match classify::first_look(status, length) {
-        FirstLook::Settled(outcome) => upstreams(outcome),
-        FirstLook::Upgraded => Answer {
-            is_upgrade: true,
-            is_over: false,
-            ..upstreams(Outcome::Ignored)
-        },
-        FirstLook::MaybeGrpc => match grpc_outcome(host, faults, Headers::Response) {
-            None | Some(Outcome::Success) => upstreams(Outcome::Success),
-            Some(outcome) => blame(host, faults, || outcome, is_over),
-        },
-        FirstLook::WhoAnswered => {
-            let own = || classify::http_answer(status, retry_after(host, faults, status));
-            blame(host, faults, own, is_over)
-        }
-    }
+/// Reads of a response what its verdict needs.
+struct Reader<'a, H> {
+    proxy: &'a Proxy<H>,
+    signals: &'a OverloadConfig,
 }
 
-/// An answer that speaks against whoever made it: `own` if that was the upstream.
-fn blame<H: Host>(
-    host: &H,
-    faults: &Faults,
-    own: impl FnOnce() -> Outcome,
-    is_over: bool,
-) -> Answer {
-    let read = host.attribute(attribute::CODE_DETAILS);
-    let details = faults
-        .check(host, Fault::Read, read)
-        .flatten()
-        .unwrap_or_default();
-    match classify::answered_by(&String::from_utf8_lossy(&details)) {
-        Author::Upstream => Answer {
-            outcome: own(),
+impl<'a, H: Host> Reader<'a, H> {
+    const fn new(proxy: &'a Proxy<H>, signals: &'a OverloadConfig) -> Self {
+        Self { proxy, signals }
+    }
+
+    /// Classifies a response from as few reads as will do.
+    fn judge(&self, length: Length) -> Answer {
+        let is_over = length == Length::HeadersOnly;
+        let upstreams = |outcome| Answer {
+            outcome,
             by: By::Upstream,
             is_upgrade: false,
             is_over,
-        },
-        Author::Proxy(outcome) => Answer {
+        };
+        let status = self.header(Headers::Response, ":status");
+        let Some(status) = status.and_then(|value| classify::parse_status(&value)) else {
+            return upstreams(Outcome::Ignored);
+        };
+        match classify::first_look(status, length, self.signals) {
+            FirstLook::Settled(outcome) => upstreams(outcome),
+            FirstLook::Upgraded => Answer {
+                is_upgrade: true,
+                is_over: false,
+                ..upstreams(Outcome::Ignored)
+            },
+            FirstLook::MaybeGrpc => match self.grpc_outcome(Headers::Response) {
+                None | Some(Outcome::Success) => upstreams(Outcome::Success),
+                Some(outcome) => self.blame(|| outcome, is_over),
+            },
+            FirstLook::WhoAnswered => {
+                let own = || classify::http_answer(status, self.retry_after(status), self.signals);
+                self.blame(own, is_over)
+            }
+        }
+    }
+
+    /// An answer that may count against its author. It has the outcome `own` where the upstream is the author.
+    fn blame(&self, own: impl FnOnce() -> Outcome, is_over: bool) -> Answer {
+        let read = self.proxy.host.attribute(attribute::CODE_DETAILS);
+        let details = self.proxy.check(Fault::Read, read).flatten();
+        let details = details.unwrap_or_default();
+        let (outcome, by) = match classify::answered_by(&String::from_utf8_lossy(&details)) {
+            Author::Upstream => (own(), By::Upstream),
+            Author::Proxy(outcome) => (outcome, By::Proxy),
+        };
+        Answer {
             outcome,
-            by: By::Proxy,
+            by,
             is_upgrade: false,
             is_over,
-        },
+        }
     }
-}
 
-fn grpc_outcome<H: Host>(host: &H, faults: &Faults, map: Headers) -> Option<Outcome> {
-    let read = |name| {
-        let read = host.header(map, name);
-        faults.check(host, Fault::Read, read).flatten()
-    };
-    let status = classify::parse_grpc_status(&read("grpc-status")?)?;
-    let pushback = (status == classify::GRPC_RESOURCE_EXHAUSTED)
-        .then(|| read("grpc-retry-pushback-ms"))
-        .flatten()
-        .and_then(|value| classify::parse_pushback(&value));
-    Some(classify::grpc_answer(status, pushback))
-}
-
-fn retry_after<H: Host>(host: &H, faults: &Faults, status: u16) -> Option<core::time::Duration> {
-    if !matches!(status, 429 | 503) {
-        return None;
+    fn grpc_outcome(&self, map: Headers) -> Option<Outcome> {
+        let status = classify::parse_grpc_status(&self.header(map, "grpc-status")?)?;
+        let pushback = (self.signals.has_grpc_status(status))
+            .then(|| self.header(map, "grpc-retry-pushback-ms"))
+            .flatten()
+            .and_then(|value| classify::parse_pushback(&value));
+        Some(classify::grpc_answer(status, pushback, self.signals))
     }
-    let read = host.header(Headers::Response, "retry-after");
-    let value = faults.check(host, Fault::Read, read).flatten()?;
-    classify::parse_retry_after(&value)
+
+    fn retry_after(&self, status: u16) -> Option<core::time::Duration> {
+        if !self.signals.has_status_with_retry_after(status) {
+            return None;
+        }
+        let value = self.header(Headers::Response, "retry-after")?;
+        classify::parse_retry_after(&value)
+    }
+
+    fn header(&self, map: Headers, name: &str) -> Option<Vec<u8>> {
+        let read = self.proxy.host.header(map, name);
+        self.proxy.check(Fault::Read, read).flatten()
+    }
 }
 
 #[cfg(test)]
@@ -697,6 +707,20 @@ mod tests {
         let admitted = u64::try_from(held.len()).unwrap() - 1;
         assert_eq!(vm.in_flight(), Some(admitted));
         drop(held);
+        assert_eq!(vm.in_flight(), Some(0));
+    }
+
+    #[test]
+    fn headers_that_come_twice_are_one_request() {
+        let vm = Vm::new("");
+        let before = vm.count(Count::Arrivals);
+        let mut stream = vm.admitted();
+        assert_eq!(
+            stream.on_request_headers(Length::HeadersOnly),
+            Next::Continue
+        );
+        drop(stream);
+        assert_eq!(vm.count(Count::Arrivals), before + 1);
         assert_eq!(vm.in_flight(), Some(0));
     }
 

@@ -27,6 +27,17 @@ const ENDPOINTS_EVERY: Duration = Duration::from_secs(1);
 pub struct Upstreams {
     entries: Vec<Option<Box<Entry>>>,
     names: Names,
+    kind: Kind,
+}
+
+/// Whose state it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An upstream's, which all workers share.
+    #[default]
+    Upstream,
+    /// A [destination](crate::destinations)'s, which this worker keeps for itself.
+    Destination,
 }
 
 /// One upstream.
@@ -49,6 +60,16 @@ impl Upstreams {
         Self {
             entries: Vec::new(),
             names,
+            kind: Kind::Upstream,
+        }
+    }
+
+    /// No destinations yet, which have the names of their clusters.
+    pub(crate) fn for_destinations(&self) -> Self {
+        Self {
+            entries: Vec::new(),
+            names: self.names.clone(),
+            kind: Kind::Destination,
         }
     }
 
@@ -70,11 +91,28 @@ impl Upstreams {
             let cap = usize::try_from(engine.config().max_upstreams()).unwrap_or(usize::MAX);
             // One more: the state that all beyond the cap share has a name too.
             let cap = cap.saturating_add(1);
-            let names = self.names.permit(&proxy.host, &proxy.faults, hash, cap);
+            let key = engine.key(id);
+            let name = match self.kind {
+                Kind::Upstream => hash,
+                Kind::Destination => UpstreamKey::hash(&key.cluster, key.route.as_deref()),
+            };
+            let names = self.names.permit(&proxy.host, &proxy.faults, name, cap);
             if names == Permission::Undecided {
                 return None;
             }
-            let entry = Entry::new(hash, Arc::clone(engine.key(id)), names);
+            let gauges = match self.kind {
+                Kind::Upstream => names,
+                // A gauge that several had in common would tell of none.
+                Kind::Destination => Permission::Shared,
+            };
+            let entry = Entry {
+                hash,
+                key: Arc::clone(key),
+                names,
+                gauges: Gauges::of(gauges),
+                series: Series::default(),
+                endpoints_read: None,
+            };
             self.insert(id, entry, engine.has_tripped(id));
         }
         self.entry(id)
@@ -175,19 +213,6 @@ impl Upstreams {
         }
         if has_tripped {
             self.expect_probes(id);
-        }
-    }
-}
-
-impl Entry {
-    fn new(hash: u64, key: Arc<UpstreamKey>, names: Permission) -> Self {
-        Self {
-            hash,
-            key,
-            names,
-            gauges: Gauges::of(names),
-            series: Series::default(),
-            endpoints_read: None,
         }
     }
 }

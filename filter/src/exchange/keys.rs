@@ -6,6 +6,7 @@ use tidegate_core::{UpstreamKey, WIRE_VERSION};
 #[derive(Clone, Debug)]
 pub struct Keys {
     prefix: String,
+    versions: String,
 }
 
 impl Keys {
@@ -15,6 +16,7 @@ impl Keys {
         let plugin = UpstreamKey::hash(plugin, None);
         Self {
             prefix: format!("tidegate/{WIRE_VERSION}/{plugin:016x}"),
+            versions: format!("tidegate/versions/{plugin:016x}"),
         }
     }
 
@@ -64,5 +66,11 @@ impl Keys {
     #[must_use]
     pub fn serial(&self) -> String {
         format!("{}/serial", self.prefix)
+    }
+
+    /// Which versions of the module run: the one key that they have in common.
+    #[must_use]
+    pub fn versions(&self) -> String {
+        self.versions.clone()
     }
 }

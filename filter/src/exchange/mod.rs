@@ -13,18 +13,20 @@
 //! | `learned` | what holds for all | the leader, once a second |
 //! | `names` | upstreams with metrics of their own | see [`crate::names`] |
 //! | `serial` | how many VMs there have been | every VM once |
+//! | `versions` | which versions of the module run | every VM once, and leaders once a second; compare and swap |
 //!
-//! All keys carry the wire version and the plugin's name, because plugins may share a VM id and versions of the
-//! module may run side by side.
+//! All keys carry the plugin's name, because plugins may share a VM id, and all but the last one the wire version, because
+//! versions of the module may run side by side.
 
 pub mod archive;
 pub mod keys;
 pub mod lease;
 pub mod places;
+pub mod versions;
 
 use core::time::Duration;
 
-use tidegate_core::{Directives, Instant, Slice};
+use tidegate_core::{Directives, Instant, Slice, WIRE_VERSION};
 
 use crate::api::{Expect, Host};
 use crate::faults::{Fault, Faults};
@@ -32,6 +34,7 @@ use archive::Archive;
 use keys::Keys;
 use lease::{Claim, Duty};
 use places::Places;
+use versions::Versions;
 
 /// The leader keeps the lease for this long after each tick; some ticks may be late.
 pub const LEASE: Duration = Duration::from_millis(500);
@@ -60,6 +63,7 @@ pub struct Exchange {
     /// The version of the directives that were followed last.
     followed: Option<u32>,
     archive: Archive,
+    versions: Versions,
 }
 
 impl Exchange {
@@ -68,6 +72,7 @@ impl Exchange {
     pub fn new(keys: Keys, worker: u64) -> Self {
         Self {
             claim: Claim::new(keys.lease(), worker, LEASE),
+            versions: Versions::new(keys.versions(), WIRE_VERSION),
             keys,
             worker,
             place: None,
@@ -190,6 +195,13 @@ impl Exchange {
         }
     }
 
+    /// Says that this version of the module runs; answers whether another one does, whose workers count in the same gauges
+    /// and whose slices are not gathered.
+    pub fn is_accompanied(&self, host: &impl Host, faults: &Faults, now: Instant) -> bool {
+        let told = self.versions.tell(host, now);
+        faults.check(host, Fault::SharedData, told) == Some(true)
+    }
+
     /// Follows: directives that are newer than those followed last, as they were published.
     pub fn poll(&mut self, host: &impl Host, faults: &Faults) -> Option<Vec<u8>> {
         let read = host.shared(&self.keys.directives());
@@ -284,8 +296,8 @@ mod tests {
         let host = FakeHost::default();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
         let later = keys.learned().replace(
-            &format!("/{}/", tidegate_core::WIRE_VERSION),
-            &format!("/{}/", tidegate_core::WIRE_VERSION + 1),
+            &format!("/{}/", WIRE_VERSION),
+            &format!("/{}/", WIRE_VERSION + 1),
         );
         host.set_shared(&later, &[9, 9, 9], Expect::Anything)
             .unwrap();

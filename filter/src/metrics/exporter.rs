@@ -7,8 +7,8 @@ use tidegate_core::{Event, UpstreamKey};
 use super::handle::Handle;
 use super::name::upstream_labels;
 use super::table::{
-    FAULTS_TOTAL, LIMIT_REASONS, Metric, OVERFLOW, RECONCILED, TRANSITIONS, TRIP_REASONS,
-    UPSTREAMS, WORKERS,
+    DESTINATIONS_OVERFLOW, FAULTS_TOTAL, LIMIT_REASONS, Metric, OVERFLOW, RECONCILED, TRANSITIONS,
+    TRIP_REASONS, UPSTREAMS, WORKERS,
 };
 use crate::api::{Host, MetricId};
 use crate::faults::Fault;
@@ -21,6 +21,7 @@ pub struct Exporter {
     /// By name.
     rare: BTreeMap<String, Handle>,
     overflowed: u64,
+    passed: u64,
     faults: [u64; Fault::ALL.len()],
 }
 
@@ -50,11 +51,12 @@ impl Exporter {
         self.count(proxy, (&RECONCILED, labels, None), by);
     }
 
-    /// Adds what is not any upstream's: requests beyond the cap, and faults.
-    pub fn add_plugin<H: Host>(&mut self, proxy: &Proxy<H>, overflowed: u64) {
-        let grown = overflowed.wrapping_sub(self.overflowed);
-        self.overflowed = overflowed;
+    /// Adds what is not any upstream's: requests to upstreams and to destinations beyond their caps, and faults.
+    pub fn add_plugin<H: Host>(&mut self, proxy: &Proxy<H>, overflowed: u64, passed: u64) {
+        let grown = overflowed.wrapping_sub(core::mem::replace(&mut self.overflowed, overflowed));
         self.count(proxy, (&OVERFLOW, "", None), grown);
+        let grown = passed.wrapping_sub(core::mem::replace(&mut self.passed, passed));
+        self.count(proxy, (&DESTINATIONS_OVERFLOW, "", None), grown);
         for (index, kind) in Fault::ALL.into_iter().enumerate() {
             let now = proxy.faults.count(kind);
             let Some(before) = self.faults.get_mut(index) else {

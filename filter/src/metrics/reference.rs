@@ -134,6 +134,8 @@ the prefix goes too. In Istio the same comes from `dashboards/stats-tags/istio-m
   is 0. Values are published ten times a second, and Envoy flushes them to its sinks as it does its own.
 - Envoy never forgets a metric. At most `maxUpstreams` upstreams ever get metrics of their own in the life of a
   process; the rest count as the upstream `_overflow`.
+- The destinations of a cluster with `keyBy: authority` have the counters of their cluster in common, and no gauges: no name of
+  a metric holds what a caller sent.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|

@@ -264,6 +264,11 @@ pub const OVERFLOW: Metric = of_plugin(counter(
     "upstreams_overflow_total",
     "Requests to upstreams beyond `maxUpstreams`, which share one state, `_overflow`.",
 ));
+/// Requests beyond the cap on destinations.
+pub const DESTINATIONS_OVERFLOW: Metric = of_plugin(counter(
+    "destinations_overflow_total",
+    "Requests that passed by, because they named a destination beyond `maxDestinations`.",
+));
 /// Workers alive.
 pub const WORKERS: Metric = of_plugin(gauge(
     "workers",
@@ -285,7 +290,7 @@ pub const FAULTS_TOTAL: Metric = of_plugin(labelled(
 ));
 
 /// All of them, in the order of the documents.
-pub static ALL: [Metric; 28] = [
+pub static ALL: [Metric; 29] = [
     REQUESTS,
     ADMITTED,
     SHED,
@@ -312,6 +317,7 @@ pub static ALL: [Metric; 28] = [
     RECONCILED,
     UPSTREAMS,
     OVERFLOW,
+    DESTINATIONS_OVERFLOW,
     WORKERS,
     FAULTS_TOTAL,
 ];

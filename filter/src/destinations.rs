@@ -1,0 +1,263 @@
+//! Destinations of clusters that lead to several: dynamic forward proxies, and whatever else the configuration tells apart by
+//! authority.
+//!
+//! The authority is the caller's choice, so nothing that it names may reach what upstreams share: not the exchange and its
+//! leader, nor the names of metrics, which Envoy never forgets. Each worker keeps the destinations of its own requests and
+//! decides about them alone, up to a cap, beyond which requests pass by. What is counted of them is counted for the cluster.
+//!
+//! All of it comes into being with the first such request. Where there is none, it costs nothing.
+
+use tidegate_core::{Engine, Instant, UpstreamId};
+
+use crate::api::{Headers, Host};
+use crate::faults::Fault;
+use crate::leader::count_event;
+use crate::metrics::exporter::Exporter;
+use crate::proxy::Proxy;
+use crate::upstreams::Upstreams;
+
+/// The header that names a destination.
+const AUTHORITY: &str = ":authority";
+
+/// The destinations of one worker.
+#[derive(Debug)]
+pub(crate) struct Destinations {
+    pub(crate) engine: Engine,
+    pub(crate) upstreams: Upstreams,
+}
+
+impl Destinations {
+    /// None yet, beside the upstreams of the same worker.
+    pub(crate) fn beside(engine: &Engine, upstreams: &Upstreams, now: Instant) -> Self {
+        Self {
+            engine: engine.for_destinations(now),
+            upstreams: upstreams.for_destinations(),
+        }
+    }
+
+    /// The destination of the request under way; `None` where it is to pass by.
+    pub(crate) fn find<H: Host>(
+        &mut self,
+        (cluster, route): (&str, Option<&str>),
+        proxy: &Proxy<H>,
+        now: Instant,
+    ) -> Option<UpstreamId> {
+        let read = proxy.host.header(Headers::Request, AUTHORITY);
+        let authority = proxy.check(Fault::Read, read).flatten()?;
+        let authority = String::from_utf8_lossy(&authority);
+        self.engine.destination(cluster, route, &authority, now)
+    }
+
+    /// The upkeep of every tick.
+    pub(crate) fn tick<H: Host>(
+        &mut self,
+        proxy: &Proxy<H>,
+        exporter: &mut Exporter,
+        now: Instant,
+    ) {
+        let mut counters = self.upstreams.counters(proxy);
+        for event in &self.engine.tick(&mut counters, now) {
+            count_event(event, &self.engine, &mut self.upstreams, proxy, exporter);
+        }
+        self.upstreams.publish_counts(&self.engine, proxy, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use tidegate_core::classify::Length;
+    use tidegate_core::config::Config;
+
+    use crate::api::attribute;
+    use crate::fake::FakeHost;
+    use crate::plugin::{Plugin, TICK};
+    use crate::stream::{Next, Stream};
+
+    const KEYED: &str = r#","upstreams":[{"match":{"cluster":"forward"},"keyBy":"authority"}]"#;
+    const DEAD: &str = "dead.example:80";
+    const ALIVE: &str = "alive.example:80";
+
+    fn config(more: &str) -> Config {
+        let text = format!(
+            r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},"maxDestinations":3{more}}}"#
+        );
+        Config::from_json(text.as_bytes()).unwrap()
+    }
+
+    /// A VM, to whose proxy requests go through the cluster `forward`.
+    struct Vm {
+        host: FakeHost,
+        plugin: Rc<RefCell<Plugin<FakeHost>>>,
+    }
+
+    impl Vm {
+        fn new(more: &str) -> Self {
+            let host = FakeHost::default();
+            host.advance(TICK);
+            host.set_attribute(attribute::CLUSTER, b"forward");
+            let plugin = Plugin::new(host.clone(), "tidegate", config(more), 1);
+            let plugin = Rc::new(RefCell::new(plugin));
+            Self { host, plugin }
+        }
+
+        fn begin(&self, authority: &str) -> (Stream<FakeHost>, Next) {
+            self.host.set_header(Headers::Request, AUTHORITY, authority);
+            let mut stream = Stream::new(Rc::clone(&self.plugin));
+            let next = stream.on_request_headers(Length::HeadersOnly);
+            (stream, next)
+        }
+
+        /// Whether a request is let in; it is then answered with this status.
+        fn is_served(&self, authority: &str, status: &str) -> bool {
+            let (mut stream, next) = self.begin(authority);
+            if next == Next::Continue {
+                self.host.set_header(Headers::Response, ":status", status);
+                let details = b"via_upstream";
+                self.host.set_attribute(attribute::CODE_DETAILS, details);
+                stream.on_response_headers(Length::HeadersOnly);
+            }
+            next == Next::Continue
+        }
+
+        /// Requests that one destination fails and the other serves, until `seconds` have passed; says how many of each
+        /// were shed.
+        fn play(&self, seconds: u64) -> (u64, u64) {
+            let mut shed = (0, 0);
+            for _ in 0..10 * seconds {
+                for _ in 0..10 {
+                    shed.0 += u64::from(!self.is_served(DEAD, "500"));
+                    shed.1 += u64::from(!self.is_served(ALIVE, "200"));
+                }
+                self.host.advance(TICK);
+                self.plugin.borrow_mut().tick(1);
+            }
+            shed
+        }
+
+        fn metric(&self, name: &str) -> Option<u64> {
+            self.host.metric_value(name)
+        }
+    }
+
+    #[test]
+    fn a_dead_destination_is_shed_and_no_other() {
+        let (dead, alive) = Vm::new(KEYED).play(3);
+        assert!(dead > 200, "{dead} of 300 shed");
+        assert_eq!(alive, 0);
+    }
+
+    #[test]
+    fn without_a_rule_the_cluster_is_one_upstream_and_with_none_it_passes_by() {
+        // Successes that go on keep the breaker closed: all but the dead destination have to be silent.
+        let vm = Vm::new("");
+        for _ in 0..100 {
+            vm.is_served(DEAD, "500");
+        }
+        assert!(!vm.is_served(ALIVE, "200"));
+
+        let vm = Vm::new(r#","keyBy":"none""#);
+        assert_eq!(vm.play(3), (0, 0));
+        assert_eq!(
+            vm.host.metric_names(),
+            ["tidegate_upstreams", "tidegate_workers"]
+        );
+    }
+
+    #[test]
+    fn what_is_counted_of_destinations_is_counted_for_their_cluster() {
+        let vm = Vm::new(KEYED);
+        let (shed, _) = vm.play(3);
+        let labels = "tidegate_upstream=.=forward;.;";
+        let metric = |name: &str| vm.metric(&format!("{labels}{name}"));
+        assert_eq!(metric("tidegate_requests_total"), Some(600));
+        assert_eq!(
+            metric("tidegate_reason=.=breaker_open;.;tidegate_requests_shed_total"),
+            Some(shed)
+        );
+        let opened = metric("tidegate_to=.=open;.;tidegate_breaker_transitions_total");
+        assert!(opened >= Some(1), "{opened:?}");
+        for name in vm.host.metric_names() {
+            assert!(!name.contains("example"), "{name}");
+        }
+        // What would be of one destination only.
+        assert_eq!(metric("tidegate_in_flight"), None);
+        assert_eq!(metric("tidegate_breaker_state"), None);
+    }
+
+    #[test]
+    fn beyond_the_cap_requests_pass_and_are_counted_and_names_stay_few() {
+        let vm = Vm::new(KEYED);
+        vm.play(1);
+        let names = vm.host.metric_names().len();
+        for number in 0..1_000 {
+            assert!(vm.is_served(&format!("{number}.example"), "500"));
+        }
+        vm.play(1);
+        assert_eq!(
+            vm.metric("tidegate_destinations_overflow_total"),
+            Some(999),
+            "there was one place left"
+        );
+        assert!(vm.host.metric_names().len() <= names + 3);
+        assert_eq!(vm.metric("tidegate_upstreams_overflow_total"), None);
+        assert_eq!(vm.metric("tidegate_upstreams"), Some(0));
+    }
+
+    #[test]
+    fn only_requests_to_such_a_cluster_read_their_authority() {
+        let vm = Vm::new(KEYED);
+        let reads = |cluster: &[u8]| {
+            vm.host.set_attribute(attribute::CLUSTER, cluster);
+            // The endpoints of an upstream are read with its first request.
+            drop(vm.begin(ALIVE));
+            vm.host.take_reads();
+            let stream = vm.begin(ALIVE);
+            let reads = vm.host.take_reads();
+            drop(stream);
+            reads
+        };
+        assert_eq!(reads(b"web"), 1);
+        assert_eq!(reads(b"PassthroughCluster"), 1);
+        assert_eq!(reads(b"forward"), 2);
+    }
+
+    #[test]
+    fn a_request_without_an_authority_passes_by() {
+        let vm = Vm::new(KEYED);
+        let mut stream = Stream::new(Rc::clone(&vm.plugin));
+        assert_eq!(
+            stream.on_request_headers(Length::HeadersOnly),
+            Next::Continue
+        );
+        drop(stream);
+        vm.plugin.borrow_mut().tick(1);
+        assert_eq!(vm.metric("tidegate_destinations_overflow_total"), None);
+    }
+
+    #[test]
+    fn requests_under_way_end_where_they_began_whatever_the_configuration_says_by_then() {
+        let vm = Vm::new(&format!(
+            r#"{KEYED},"limit":{{"min":1,"max":1,"initial":1}}"#
+        ));
+        let (held, next) = vm.begin(ALIVE);
+        assert_eq!(next, Next::Continue);
+        // The limit is one, plus what a worker alone may be wrong by.
+        let mut more = Vec::new();
+        while more.len() < 10 {
+            let (stream, next) = vm.begin(ALIVE);
+            if next == Next::Answered {
+                break;
+            }
+            more.push(stream);
+        }
+        assert!(more.len() < 10, "the limit was never reached");
+        vm.plugin.borrow_mut().reconfigure(config(""), 2);
+        drop((held, more));
+        vm.plugin.borrow_mut().reconfigure(config(KEYED), 3);
+        assert_eq!(vm.begin(ALIVE).1, Next::Continue);
+    }
+}
