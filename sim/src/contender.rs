@@ -141,8 +141,31 @@ pub enum Mishap {
     LeaderLost,
     /// The one that decides for all workers hands over to another.
     LeaderChanged,
-    /// A configuration is pushed anew.
+    /// The configuration is pushed anew.
     Push,
+    /// Another one is pushed, which asks for more.
+    PushOther,
+    /// One is pushed that has errors.
+    PushRejected,
+    /// The VM of the one that decides for all workers crashes; the lease must run out before another takes its place.
+    LeaderCrash,
+    /// A worker's thread is so busy that its upkeep waits.
+    WorkerLate {
+        /// The worker, below [`Scenario::workers`].
+        worker: u32,
+        /// For how long.
+        #[serde(with = "humantime_serde")]
+        lasts: Duration,
+    },
+    /// The proxy's clock jumps.
+    ClockStep {
+        /// By so many milliseconds; back where it is less than nothing.
+        millis: i64,
+    },
+    /// The proxy gets no more requests: it drains.
+    ProxyLeaves,
+    /// A fresh proxy stands where one has left.
+    ProxyJoins,
 }
 
 /// An algorithm that protects upstreams, for one proxy with all of its workers.

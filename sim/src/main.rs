@@ -20,6 +20,7 @@ enum Command {
     Compare(command::compare::Options),
     Fleet(command::fleet::Options),
     Sweep(command::sweep::Options),
+    Chaos(command::chaos::Options),
     List(command::list::Options),
     #[cfg(feature = "ablation")]
     Ablate(command::ablate::Options),
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Compare(options) => command::compare::run(&options),
         Command::Fleet(options) => command::fleet::run(&options),
         Command::Sweep(options) => command::sweep::run(&options),
+        Command::Chaos(options) => command::chaos::run(&options),
         Command::List(options) => command::list::run(&options),
         #[cfg(feature = "ablation")]
         Command::Ablate(options) => command::ablate::run(&options),

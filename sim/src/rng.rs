@@ -37,6 +37,8 @@ pub enum Purpose {
     Axes(u32),
     /// Uploads of one client, and how long it reads, by its index.
     Conduct(u32),
+    /// What happens in a story of faults, by its number.
+    Chaos(u32),
 }
 
 /// The generator of `seed` for one purpose.
@@ -55,6 +57,7 @@ pub fn generator(seed: u64, purpose: Purpose) -> Generator {
         Purpose::Story(index) => (9, index),
         Purpose::Conduct(index) => (10, index),
         Purpose::Axes(index) => (11, index),
+        Purpose::Chaos(index) => (12, index),
     };
     generator.set_stream(kind << 32 | u64::from(index));
     generator

@@ -164,9 +164,9 @@ fn a_forged_agent_passes_where_others_are_shed() {
         let run = guarded("x=3.0", adversary, "");
         share(&its(&run), |answer| matches!(answer, Answer::Shed(_)))
     };
-    let forged = shed("kind='forged_agent'\nx=0.01");
-    let plain = shed("kind='forged_agent'\nx=0.01\nagent='curl/8'");
-    assert!(forged < 0.01 && plain > 0.4, "{forged} {plain}");
+    let forged = shed("kind='forged_agent'\nrps=1.0");
+    let plain = shed("kind='forged_agent'\nrps=1.0\nagent='curl/8'");
+    assert!(forged < 0.05 && plain > 0.4, "{forged} {plain}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "ablation")]
 pub(crate) mod ablate;
+pub(crate) mod chaos;
 pub(crate) mod compare;
 pub(crate) mod fleet;
 pub(crate) mod list;

@@ -73,7 +73,15 @@ impl Scenario {
                     incident.at
                 ));
             }
-            if let Mishap::WorkerCrash { worker } = incident.what
+            if let Some(proxy) = incident.proxy
+                && proxy >= self.proxies
+            {
+                faults.push(format!(
+                    "incidents[{index}].proxy: found {proxy}, expected < proxies"
+                ));
+            }
+            if let Mishap::WorkerCrash { worker } | Mishap::WorkerLate { worker, .. } =
+                incident.what
                 && worker >= self.workers
             {
                 faults.push(format!(

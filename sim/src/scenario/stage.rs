@@ -39,13 +39,16 @@ pub enum Counting {
     Unshared,
 }
 
-/// Something that happens to every proxy at some time.
+/// Something that happens to every proxy, or to one, at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "FlatIncident")]
 pub struct Incident {
     /// When, from the start of the run.
     #[serde(with = "humantime_serde")]
     pub at: Duration,
+    /// To which proxy, from 0; none: to all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<u32>,
     /// What.
     #[serde(flatten)]
     pub what: Mishap,
@@ -58,7 +61,11 @@ struct FlatIncident {
     #[serde(with = "humantime_serde")]
     at: Duration,
     kind: Kind,
+    proxy: Option<u32>,
     worker: Option<u32>,
+    #[serde(default, with = "humantime_serde")]
+    lasts: Option<Duration>,
+    millis: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -67,22 +74,46 @@ enum Kind {
     WorkerCrash,
     LeaderLost,
     LeaderChanged,
+    LeaderCrash,
     Push,
+    PushOther,
+    PushRejected,
+    WorkerLate,
+    ClockStep,
+    ProxyLeaves,
+    ProxyJoins,
 }
 
 impl TryFrom<FlatIncident> for Incident {
     type Error = &'static str;
 
     fn try_from(flat: FlatIncident) -> Result<Self, Self::Error> {
-        let what = match (flat.kind, flat.worker) {
-            (Kind::WorkerCrash, Some(worker)) => Mishap::WorkerCrash { worker },
-            (Kind::WorkerCrash, None) => return Err("worker-crash needs a worker"),
-            (_, Some(_)) => return Err("only worker-crash has a worker"),
-            (Kind::LeaderLost, None) => Mishap::LeaderLost,
-            (Kind::LeaderChanged, None) => Mishap::LeaderChanged,
-            (Kind::Push, None) => Mishap::Push,
+        let what = match (flat.kind, flat.worker, flat.lasts, flat.millis) {
+            (Kind::WorkerCrash, Some(worker), None, None) => Mishap::WorkerCrash { worker },
+            (Kind::WorkerCrash, ..) => return Err("worker-crash needs a worker"),
+            (Kind::WorkerLate, Some(worker), Some(lasts), None) => {
+                Mishap::WorkerLate { worker, lasts }
+            }
+            (Kind::WorkerLate, ..) => return Err("worker-late needs a worker and lasts"),
+            (Kind::ClockStep, None, None, Some(millis)) => Mishap::ClockStep { millis },
+            (Kind::ClockStep, ..) => return Err("clock-step needs millis"),
+            (_, Some(_), ..) => return Err("only worker-crash and worker-late have a worker"),
+            (_, _, Some(_), _) => return Err("only worker-late has lasts"),
+            (.., Some(_)) => return Err("only clock-step has millis"),
+            (Kind::LeaderLost, ..) => Mishap::LeaderLost,
+            (Kind::LeaderChanged, ..) => Mishap::LeaderChanged,
+            (Kind::LeaderCrash, ..) => Mishap::LeaderCrash,
+            (Kind::Push, ..) => Mishap::Push,
+            (Kind::PushOther, ..) => Mishap::PushOther,
+            (Kind::PushRejected, ..) => Mishap::PushRejected,
+            (Kind::ProxyLeaves, ..) => Mishap::ProxyLeaves,
+            (Kind::ProxyJoins, ..) => Mishap::ProxyJoins,
         };
-        Ok(Self { at: flat.at, what })
+        Ok(Self {
+            at: flat.at,
+            proxy: flat.proxy,
+            what,
+        })
     }
 }
 
@@ -102,11 +133,19 @@ mod tests {
     fn an_incident_names_a_worker_only_where_one_crashes() {
         assert!(parse("kind='worker-crash'\nworker=1").is_ok());
         assert!(parse("kind='push'").is_ok());
+        assert!(parse("kind='push'\nproxy=0").is_ok());
+        assert!(parse("kind='worker-late'\nworker=1\nlasts='2s'").is_ok());
+        assert!(parse("kind='clock-step'\nmillis=-500").is_ok());
         for wrong in [
             "kind='worker-crash'",
             "kind='push'\nworker=0",
             "kind='push'\nwhy='x'",
             "kind='worker-crash'\nworker=2",
+            "kind='worker-late'\nworker=2\nlasts='2s'",
+            "kind='worker-late'\nworker=0",
+            "kind='push'\nproxy=1",
+            "kind='push'\nmillis=1",
+            "kind='clock-step'",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

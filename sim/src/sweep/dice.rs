@@ -22,6 +22,11 @@ impl Dice {
         Self(rng::generator(seed, Purpose::Axes(number)))
     }
 
+    /// Those of a story of faults.
+    pub(super) fn of_chaos(seed: u64, number: u32) -> Self {
+        Self(rng::generator(seed, Purpose::Chaos(number)))
+    }
+
     /// A number in `low..high`, each as likely.
     pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * rng::unit(&mut self.0)

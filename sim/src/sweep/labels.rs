@@ -22,9 +22,10 @@ const CALM_LABEL: &str = "nothing overloaded";
 const NONE: &str = "none";
 
 /// Every label, in the order of tables.
-const LABELS: [&str; 28] = [
+const LABELS: [&str; 29] = [
     CALM_LABEL,
     "overload",
+    "cold start",
     "bursts",
     "retries",
     "outage",
@@ -99,6 +100,7 @@ pub fn of(story: &Scenario) -> Vec<&'static str> {
     let lies_on = [
         is_calm,
         !is_calm && busiest(story) >= CALM,
+        any(&begins_over),
         any(&|client| client.bursts.is_some()),
         any(&|client| client.retries.is_some()),
         ever(&|now| matches!(now.mode, Mode::Fail | Mode::Refuse | Mode::Reset)),
@@ -138,6 +140,12 @@ pub fn of(story: &Scenario) -> Vec<&'static str> {
         .chain((!kinds.is_empty()).then_some(ADVERSARIES))
         .chain(kinds.into_iter().map(adversary))
         .collect()
+}
+
+/// Whether a client sends more than the service can serve from the first request on.
+fn begins_over(client: &ClientProfile) -> bool {
+    let first = client.load.first();
+    first.is_some_and(|point| point.x.is_some_and(|x| x >= 1.0))
 }
 
 /// Whether everything is up all the time and nothing is ever overloaded. A service with contention is never safe from
@@ -319,6 +327,7 @@ mod tests {
             of(&scenario(much)),
             [
                 "overload",
+                "cold start",
                 "several proxies",
                 "bodies, free",
                 "early headers",

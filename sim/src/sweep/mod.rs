@@ -5,17 +5,19 @@
 //! that the same stories come out everywhere. Each is a [`Scenario`] as any other, with times in whole milliseconds
 //! (service times: microseconds), so that its file tells all of it. What became of them is in [`standing`], where we
 //! were behind in [`behind`]. Stories of [`Axes::All`] have the same and up to three things more (bodies, uploads,
-//! stalls, crowds, callers that are worth nothing), and some an adversary: which of them a story has, [`labels`] says of any scenario.
+//! stalls, crowds, callers that are worth nothing), and some an adversary or a cold start: which of them a story has, [`labels`] says of any scenario.
 //!
 //! Edges: a story with more proxies or endpoints is the one of the same number before one proxy, as far as slots can
 //! be divided; an endpoint has at least one.
 
 pub mod behind;
+pub mod chaos;
 pub mod labels;
 pub mod standing;
 
 mod adversary;
 mod callers;
+mod cold;
 mod dice;
 mod extra;
 mod incident;
@@ -146,6 +148,7 @@ pub fn story_of(axes: Axes, seed: u64, number: u32, proxies: Proxies) -> Scenari
         format!("Drawn by `tidegate-sim sweep --axes all`: story {number} of seed {seed}.");
     extra::add(&mut story, &mut more);
     adversary::add(&mut story, &mut more);
+    cold::add(&mut story, &mut more);
     story.cast()
 }
 

@@ -1,5 +1,7 @@
 //! The counts that the workers of a simulated proxy share, as those of a real one share its gauges.
 
+use std::collections::BTreeMap;
+
 use tidegate_core::{Counter, Counters, UpstreamId};
 
 use crate::scenario::Counting;
@@ -9,6 +11,10 @@ use crate::scenario::Counting;
 pub(super) struct Gauges {
     counting: Counting,
     values: Vec<[u64; 2]>,
+    /// Who counts now, ...
+    worker: usize,
+    /// ... and what each has added to the requests in flight, by upstream, modulo 2^64.
+    own: BTreeMap<(usize, UpstreamId), u64>,
 }
 
 impl Gauges {
@@ -16,6 +22,32 @@ impl Gauges {
         Self {
             counting,
             values: Vec::new(),
+            worker: 0,
+            own: BTreeMap::new(),
+        }
+    }
+
+    /// The same, for this worker to count in.
+    pub(super) const fn of(&mut self, worker: usize) -> &mut Self {
+        self.worker = worker;
+        self
+    }
+
+    /// Takes off what a worker that is gone had in flight, as the filter's reconciliation does in time.
+    pub(super) fn forget(&mut self, worker: usize) {
+        let gone = self.own.extract_if(.., |(owner, _), _| *owner == worker);
+        let gone: Vec<_> = gone.collect();
+        for ((_, upstream), count) in gone {
+            if let Some(cell) = self.cell(upstream, Counter::InFlight) {
+                *cell = cell.wrapping_sub(count);
+            }
+        }
+    }
+
+    fn note(&mut self, upstream: UpstreamId, counter: Counter, by: u64) {
+        if counter == Counter::InFlight {
+            let own = self.own.entry((self.worker, upstream)).or_default();
+            *own = own.wrapping_add(by);
         }
     }
 
@@ -48,12 +80,15 @@ impl Counters for Gauges {
     fn raise(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
         let cell = self.cell(upstream, counter)?;
         *cell = cell.wrapping_add(1);
-        Some(*cell)
+        let value = *cell;
+        self.note(upstream, counter, 1);
+        Some(value)
     }
 
     fn lower(&mut self, upstream: UpstreamId, counter: Counter, by: u64) {
         if let Some(cell) = self.cell(upstream, counter) {
             *cell = cell.wrapping_sub(by);
+            self.note(upstream, counter, by.wrapping_neg());
         }
     }
 

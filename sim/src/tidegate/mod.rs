@@ -13,14 +13,14 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Counters, Decision, Directives, Engine, Event, Instant, Outcome, Permit, Phase, Slice,
+    Counter, Decision, Directives, Engine, Event, Instant, Outcome, Permit, Phase, Slice,
     UpstreamId,
 };
 
 use crate::contender::{
     Ask, Contender, ContenderError, Done, Kind, Made, Make, Mishap, Note, RequestId, Verdict, View,
 };
-use crate::scenario::{ClientProfile, Scenario, Until};
+use crate::scenario::{ClientProfile, Counting, Scenario, Until};
 use crate::world;
 use counters::Gauges;
 use request::Asking;
@@ -41,6 +41,15 @@ pub const COHORT_HEADER: &str = "x-cohort";
 
 /// Each engine's upkeep is this far apart, as in the filter.
 const TICK: Duration = Duration::from_millis(100);
+
+/// So long is the lease of a leader that is gone, as in the filter.
+const LEASE: Duration = Duration::from_millis(500);
+/// What is pushed in place of the scenario's configuration: another objective and stance, and bounds.
+const OTHER: &str = r#"{"slo":{"latency":{"quantile":0.9,"target":"80ms"}},"stance":"throughput",
+    "limit":{"min":2,"max":5000},"breaker":{"minOpen":"500ms"}}"#;
+/// A document that is refused.
+const REJECTED: &str =
+    r#"{"slo":{"latency":{"quantile":7,"target":"soon"}},"limit":{"min":9,"max":1}}"#;
 
 /// What a user would tell Tidegate about a scenario: the objective, and nothing else.
 #[must_use]
@@ -91,6 +100,8 @@ fn make(scenario: &Scenario, seed: u64) -> Made {
 /// The state of one proxy.
 struct Tidegate {
     config: Config,
+    /// What was pushed last.
+    running: Config,
     names: Vec<String>,
     vms: Vec<Vm>,
     leader: Option<usize>,
@@ -104,6 +115,14 @@ struct Tidegate {
     learned: Directives<'static>,
     permits: BTreeMap<RequestId, Held>,
     notes: Vec<Note>,
+    counting: Counting,
+    /// Nobody decides before this.
+    led_from: Instant,
+    /// Workers whose upkeep waits, and until when.
+    late: BTreeMap<usize, Instant>,
+    /// By how much the proxy's clock has jumped.
+    ahead: Duration,
+    behind: Duration,
 }
 
 /// One worker's VM, or the main thread's.
@@ -124,6 +143,7 @@ impl Tidegate {
         let workers = usize::try_from(scenario.workers).unwrap_or(usize::MAX);
         let profiles = scenario.upstreams.iter();
         let mut this = Self {
+            running: config.clone(),
             config,
             names: profiles.map(|profile| profile.name.clone()).collect(),
             vms: Vec::new(),
@@ -136,6 +156,11 @@ impl Tidegate {
             learned: Directives::default(),
             permits: BTreeMap::new(),
             notes: Vec::new(),
+            counting: scenario.counting,
+            led_from: world::START,
+            late: BTreeMap::new(),
+            ahead: Duration::ZERO,
+            behind: Duration::ZERO,
         };
         for _ in 0..=workers {
             let vm = this.fresh_vm(world::START);
@@ -144,9 +169,38 @@ impl Tidegate {
         this
     }
 
+    /// What the proxy's clock says.
+    fn clock(&self, now: Instant) -> Instant {
+        now + self.ahead - self.behind
+    }
+
+    /// Another process in the place of this one: it knows nothing.
+    fn restart(&mut self, now: Instant) {
+        self.gauges = Gauges::new(self.counting);
+        self.slices.clear();
+        self.directives = Directives::default();
+        self.learned = Directives::default();
+        self.permits.clear();
+        self.late.clear();
+        self.leader = self.vms.len().checked_sub(1);
+        for vm in 0..self.vms.len() {
+            let fresh = self.fresh_vm(now);
+            if let Some(vm) = self.vms.get_mut(vm) {
+                *vm = fresh;
+            }
+        }
+    }
+
+    fn reconfigure(&mut self, config: Config, now: Instant) {
+        for vm in &mut self.vms {
+            vm.engine.reconfigure(config.clone(), now);
+        }
+        self.running = config;
+    }
+
     /// A VM that starts from what was learned.
     fn fresh_vm(&mut self, now: Instant) -> Vm {
-        let mut engine = Engine::of_many(self.config.clone(), now, self.next_vm);
+        let mut engine = Engine::of_many(self.running.clone(), now, self.next_vm);
         self.next_vm = self.next_vm.wrapping_add(1);
         engine.adopt(&self.learned, now);
         let names = self.names.iter();
@@ -159,15 +213,8 @@ impl Tidegate {
         if let Some(vm) = self.vms.get_mut(worker) {
             *vm = fresh;
         }
-        // The filter reconciles the shared count with what the workers hold.
-        let gauges = &mut self.gauges;
-        self.permits.retain(|_, held| {
-            let is_lost = held.worker == worker;
-            if is_lost {
-                gauges.lower(held.permit.upstream(), Counter::InFlight, 1);
-            }
-            !is_lost
-        });
+        self.gauges.forget(worker);
+        self.permits.retain(|_, held| held.worker != worker);
     }
 
     /// Does something with the permit of a request; a request whose VM has crashed has none any more.
@@ -179,7 +226,7 @@ impl Tidegate {
         if let Some(Held { worker, permit }) = self.permits.get_mut(&request)
             && let Some(vm) = self.vms.get_mut(*worker)
         {
-            what(&mut vm.engine, permit, &mut self.gauges);
+            what(&mut vm.engine, permit, self.gauges.of(*worker));
         }
     }
 
@@ -204,6 +251,7 @@ impl Tidegate {
 
 impl Contender for Tidegate {
     fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+        let now = self.clock(now);
         let Some(vm) = self.vms.get_mut(ask.worker) else {
             return Verdict::Admit;
         };
@@ -217,7 +265,7 @@ impl Contender for Tidegate {
         vm.engine.set_endpoints(upstream, ask.endpoints);
         let decision = vm
             .engine
-            .admit(upstream, &mut request, &mut self.gauges, now);
+            .admit(upstream, &mut request, self.gauges.of(ask.worker), now);
         match decision {
             Decision::Admit(permit) => {
                 let worker = ask.worker;
@@ -233,31 +281,35 @@ impl Contender for Tidegate {
     }
 
     fn uploaded(&mut self, request: RequestId, now: Instant) {
+        let now = self.clock(now);
         self.with_permit(request, |engine, permit, gauges| {
             engine.start(permit, gauges, now);
         });
     }
 
     fn headers(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
+        let now = self.clock(now);
         self.with_permit(request, |engine, permit, gauges| {
             engine.respond(permit, outcome, gauges, now);
         });
     }
 
     fn first_byte(&mut self, request: RequestId, now: Instant) {
+        let now = self.clock(now);
         self.with_permit(request, |engine, permit, gauges| {
             engine.first_byte(permit, gauges, now);
         });
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
+        let now = self.clock(now);
         // A request whose VM has crashed is nobody's any more.
         let Some(Held { worker, permit }) = self.permits.remove(&done.request) else {
             return;
         };
         if let Some(vm) = self.vms.get_mut(worker) {
             vm.engine
-                .complete(permit, done.outcome, &mut self.gauges, now);
+                .complete(permit, done.outcome, self.gauges.of(worker), now);
         }
     }
 
@@ -266,20 +318,30 @@ impl Contender for Tidegate {
         Some(TICK / engines)
     }
 
-    fn tick(&mut self, now: Instant) {
+    fn tick(&mut self, world_now: Instant) {
+        let now = self.clock(world_now);
         let worker = self.turn % self.vms.len().max(1);
         self.turn = self.turn.wrapping_add(1);
+        if self
+            .late
+            .get(&worker)
+            .is_some_and(|until| world_now < *until)
+        {
+            return;
+        }
         let Some(Vm { engine, .. }) = self.vms.get_mut(worker) else {
             return;
         };
-        engine.tick(&mut self.gauges, now);
+        engine.tick(self.gauges.of(worker), now);
         let slice = Slice::decode(engine.slice(now).encode());
         debug_assert!(slice.is_ok(), "what an engine writes, an engine reads");
         self.slices.extend(slice.ok().map(|slice| (worker, slice)));
         let mut events = Vec::new();
-        if self.leader == Some(worker) {
+        if self.leader == Some(worker) && world_now >= self.led_from {
             let slices: Vec<Slice<'_>> = self.slices.values().cloned().collect();
-            if let Some((directives, happened)) = engine.decide(&slices, &mut self.gauges, now) {
+            if let Some((directives, happened)) =
+                engine.decide(&slices, self.gauges.of(worker), now)
+            {
                 let directives = Directives::decode(directives.encode());
                 debug_assert!(directives.is_ok(), "what an engine writes, an engine reads");
                 self.directives = directives.unwrap_or_default();
@@ -289,31 +351,58 @@ impl Contender for Tidegate {
         }
         engine.adopt(&self.directives, now);
         for event in events {
-            self.note(event, now);
+            self.note(event, world_now);
         }
     }
 
-    fn suffer(&mut self, mishap: Mishap, now: Instant) {
+    fn suffer(&mut self, mishap: Mishap, world_now: Instant) {
+        let now = self.clock(world_now);
+        let index = |worker: u32| usize::try_from(worker).unwrap_or(usize::MAX);
         match mishap {
-            Mishap::WorkerCrash { worker } => {
-                self.crash(usize::try_from(worker).unwrap_or(usize::MAX), now);
-            }
+            Mishap::WorkerCrash { worker } => self.crash(index(worker), now),
             Mishap::LeaderLost => self.leader = None,
+            Mishap::LeaderCrash => {
+                if let Some(leader) = self.leader {
+                    self.crash(leader, now);
+                    self.led_from = world_now + LEASE;
+                }
+            }
             Mishap::LeaderChanged => {
                 let before = self.leader.replace(0);
                 if let Some(vm) = before.and_then(|leader| self.vms.get_mut(leader)) {
                     vm.engine.resign();
                 }
             }
-            Mishap::Push => {
-                for vm in &mut self.vms {
-                    vm.engine.reconfigure(self.config.clone(), now);
+            Mishap::Push => self.reconfigure(self.config.clone(), now),
+            Mishap::PushOther => {
+                if let Ok(config) = Config::from_json(OTHER.as_bytes()) {
+                    self.reconfigure(config, now);
                 }
             }
+            Mishap::PushRejected => {
+                // As in the filter: what ran before goes on.
+                if let Ok(config) = Config::from_json(REJECTED.as_bytes()) {
+                    self.reconfigure(config, now);
+                }
+            }
+            Mishap::WorkerLate { worker, lasts } => {
+                self.late.insert(index(worker), world_now + lasts);
+            }
+            Mishap::ClockStep { millis } => {
+                let step = Duration::from_millis(millis.unsigned_abs());
+                if millis < 0 {
+                    self.behind += step;
+                } else {
+                    self.ahead += step;
+                }
+            }
+            Mishap::ProxyLeaves => {}
+            Mishap::ProxyJoins => self.restart(now),
         }
     }
 
     fn view(&self, upstream: usize, now: Instant) -> View {
+        let now = self.clock(now);
         let views = self.vms.iter().filter_map(|vm| {
             let id = vm.upstreams.get(upstream)?;
             vm.engine.views(now).find(|view| view.id == *id)

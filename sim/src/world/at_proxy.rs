@@ -6,7 +6,7 @@ use super::call::{Attempt, Held, Refusal};
 use super::queue::What;
 use super::run::World;
 use crate::arrivals::{Arrival, Sending};
-use crate::contender::{Ask, Contender, Done, Verdict};
+use crate::contender::{Ask, Contender, Done, Mishap, Verdict};
 use crate::scenario::ClientProfile;
 
 impl World<'_> {
@@ -47,6 +47,7 @@ impl World<'_> {
             in_flight: flight.in_flight,
             has_body: arrival.upload.is_some(),
         };
+        self.ledger.ask();
         match proxy.contender.admit(&ask, self.now) {
             Verdict::Shed { reason, is_final } => {
                 attempt.verdict = Refusal::Shed { reason, is_final };
@@ -55,6 +56,7 @@ impl World<'_> {
                 self.push_hop(What::AnswerAtCaller { attempt: id });
             }
             Verdict::Admit => {
+                self.ledger.admit();
                 let chance = &mut self.chance.balancing;
                 let first = flight.choose(upstream.balancing, endpoints, chance);
                 attempt.endpoint = claimed(
@@ -183,10 +185,18 @@ impl World<'_> {
     }
 
     pub(super) fn suffer(&mut self, index: usize) {
-        if let Some(incident) = self.scenario.incidents.get(index) {
-            for proxy in &mut self.proxies {
-                proxy.contender.suffer(incident.what, self.now);
+        let Some(incident) = self.scenario.incidents.get(index) else {
+            return;
+        };
+        let only = incident.proxy.and_then(|proxy| usize::try_from(proxy).ok());
+        let proxies = self.proxies.iter_mut().enumerate();
+        for (_, proxy) in proxies.filter(|(index, _)| only.is_none_or(|only| only == *index)) {
+            match incident.what {
+                Mishap::ProxyLeaves => proxy.is_away = true,
+                Mishap::ProxyJoins => proxy.is_away = false,
+                _ => {}
             }
+            proxy.contender.suffer(incident.what, self.now);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_core::config::OverloadConfig;
 use tidegate_core::{Failure, Instant, Outcome, classify};
 
 use super::upstream::{Flow, Reply};
@@ -183,7 +184,7 @@ impl Attempt {
             Reply::Status {
                 status,
                 retry_after,
-            } => classify::http_answer(status, retry_after),
+            } => classify::http_answer(status, retry_after, &OverloadConfig::default()),
             Reply::Reset => Outcome::Failure(Failure::Connection),
         }
     }

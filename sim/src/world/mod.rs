@@ -49,6 +49,10 @@ pub struct Run {
     pub samples: Vec<Sample>,
     /// What the contenders noted, in the order of time.
     pub notes: Vec<Noted>,
+    /// Attempts that asked for admission.
+    pub asked: u64,
+    /// Attempts that were let in.
+    pub admitted: u64,
     /// Attempts that were shed, by reason.
     pub sheds: BTreeMap<&'static str, u64>,
     /// The most requests that were in flight together, in all proxies.

@@ -11,6 +11,8 @@ pub(crate) struct Proxy {
     pub(crate) flights: Vec<Flight>,
     /// Requests that it let in and that got a good answer.
     pub(crate) good: u64,
+    /// It gets no more requests.
+    pub(crate) is_away: bool,
 }
 
 /// What a proxy has in flight to one upstream.

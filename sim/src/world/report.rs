@@ -23,6 +23,8 @@ pub(super) struct Ledger {
     digest: Digest,
     events: u64,
     most_in_flight: u64,
+    asked: u64,
+    admitted: u64,
     sheds: BTreeMap<&'static str, u64>,
     samples: Vec<Sample>,
     notes: Vec<Noted>,
@@ -40,6 +42,14 @@ impl Ledger {
             self.digest.feed(subject << 4);
             self.digest.feed(kind);
         }
+    }
+
+    pub(super) fn ask(&mut self) {
+        self.asked += 1;
+    }
+
+    pub(super) fn admit(&mut self) {
+        self.admitted += 1;
     }
 
     pub(super) fn shed(&mut self, attempt: usize, reason: &'static str) {
@@ -104,7 +114,8 @@ impl World<'_> {
     fn leaked(&self) -> Option<u64> {
         let beliefs = pairs(&self.proxies, self.upstreams.len())
             .map(|(upstream, proxy)| proxy.contender.in_flight(upstream));
-        beliefs.sum()
+        // A count that fell below zero is a leak like any other.
+        beliefs.reduce(|sum, more| Some(sum?.saturating_add(more?)))?
     }
 
     pub(super) fn into_run(mut self) -> Run {
@@ -154,6 +165,8 @@ impl World<'_> {
             records,
             samples: self.ledger.samples,
             notes,
+            asked: self.ledger.asked,
+            admitted: self.ledger.admitted,
             sheds: self.ledger.sheds,
             most_in_flight: self.ledger.most_in_flight,
             leaked,

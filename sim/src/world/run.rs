@@ -67,6 +67,7 @@ impl<'a> World<'a> {
                 contender: make(scenario, rand::Rng::random(&mut seeds))?,
                 flights: flights.collect(),
                 good: 0,
+                is_away: false,
             });
         }
         let target = |client: &ClientProfile| {
@@ -157,9 +158,10 @@ impl<'a> World<'a> {
             What::Due { call } => {
                 self.push_due(call + 1);
                 let named = self.client(call).and_then(|client| client.cohort.as_ref());
+                let proxy = self.place();
                 let callers = &mut self.chance.placement;
                 if let Some(entry) = self.calls.get_mut(call) {
-                    entry.proxy = rng::index(callers, self.proxies.len());
+                    entry.proxy = proxy;
                     entry.cohort = rand::Rng::random(callers);
                     if let Some(name) = named {
                         entry.cohort = UpstreamKey::hash(name, None);
@@ -189,6 +191,20 @@ impl<'a> World<'a> {
             What::Incident { index } => self.suffer(index),
             What::Sample => self.sample(),
         }
+    }
+
+    /// The proxy of a new caller: one of those that are there, of all where none is.
+    fn place(&mut self) -> usize {
+        let proxies = self.proxies.iter().enumerate();
+        let present = proxies.filter(|(_, proxy)| !proxy.is_away);
+        let present: Vec<usize> = present.map(|(index, _)| index).collect();
+        let count = if present.is_empty() {
+            self.proxies.len()
+        } else {
+            present.len()
+        };
+        let drawn = rng::index(&mut self.chance.placement, count);
+        present.get(drawn).copied().unwrap_or(drawn)
     }
 
     /// In how long a message is at its next station.

@@ -1,5 +1,6 @@
 //! What happens at a shard's proxies.
 
+use tidegate_core::config::OverloadConfig;
 use tidegate_core::{Failure, Outcome, Permit, ShedReason, classify};
 
 use super::event::{Answer, What};
@@ -93,7 +94,9 @@ impl Shard<'_> {
         let latency = self.now.saturating_since(held.permit.started_at()) + self.hop * 2;
         let outcome = match answer {
             Answer::Ok => Outcome::Success,
-            Answer::Status(status) => classify::http_answer(status, None),
+            Answer::Status(status) => {
+                classify::http_answer(status, None, &OverloadConfig::default())
+            }
             Answer::Reset => Outcome::Failure(Failure::Connection),
         };
         self.complete(held, outcome);

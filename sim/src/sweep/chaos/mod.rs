@@ -1,0 +1,339 @@
+//! Stories of faults: a service under a steady load, and what can go wrong with it and its proxies, drawn from a seed and
+//! the story's number.
+//!
+//! ```text
+//! 0 s          8 s           22 s             30 s           40 s
+//!  | no faults  |   faults    | time to recover |   judged    |
+//! ```
+//!
+//! The story is played once more without its faults, and [`judge`] compares.
+
+pub mod judge;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::dice::{self, Dice};
+use super::service::{self, Service};
+use super::{QUANTILE, Spread};
+use crate::contender::Mishap;
+use crate::profile::{Change, Errors, Mode};
+use crate::scenario::{
+    ClientProfile, Counting, Incident, LoadPoint, STANDARD_UPSTREAM, Scenario, Slo, TimedChange,
+    Until, UpstreamProfile,
+};
+
+/// Faults begin here, ...
+pub const FAULTS_FROM: Duration = Duration::from_secs(8);
+/// ... are over here, ...
+pub const FAULTS_TO: Duration = Duration::from_secs(22);
+/// ... and all is to be as if there had been none from here on.
+pub const RECOVERED_AT: Duration = Duration::from_secs(30);
+const LENGTH: Duration = Duration::from_secs(40);
+/// Faults fall into so many parts of the time for them, one after the other.
+const PARTS: u32 = 3;
+/// Most that happens to proxies in one of the parts.
+const PER_PART: u32 = 3;
+/// Services that are quickly played, requests a second, and that answer quickly enough to recover in time.
+const CAPACITY: std::ops::Range<f64> = 50.0..400.0;
+const SLOWEST: Duration = Duration::from_millis(100);
+
+/// The story `number` of a seed.
+#[must_use]
+pub fn story(seed: u64, number: u32) -> Scenario {
+    let mut dice = Dice::of_chaos(seed, number);
+    let spread = Spread {
+        proxies: dice.one_of(1, &[1, 2, 3]),
+        workers: dice.one_of(1, &[2, 2, 4]),
+        endpoints: dice.one_of(1, &[1, 2, 4]),
+    };
+    let service = quick(&mut dice, spread);
+    let x = if dice.happens(0.5) {
+        dice::hundredths(dice.between(0.4, 0.85))
+    } else {
+        dice::hundredths(dice.scale(1.2, 3.0))
+    };
+    let mut faults = Faults {
+        spread,
+        timeline: Vec::new(),
+        incidents: Vec::new(),
+        words: Vec::new(),
+    };
+    for part in 0..PARTS {
+        faults.draw(&mut dice, part, &service);
+    }
+    if faults.words.is_empty() {
+        faults.draw_mishap(&mut dice, FAULTS_FROM, FAULTS_TO);
+    }
+    faults.timeline.sort_by_key(|change| change.at);
+    faults.incidents.sort_by_key(|incident| incident.at);
+    Scenario {
+        name: format!("c{seed}-{number:05}"),
+        title: format!(
+            "{}, {}, load {x}: {}",
+            service.words(),
+            spread.words(),
+            faults.words.join(", ")
+        ),
+        prose: format!("Drawn by `tidegate-sim chaos`: story {number} of seed {seed}."),
+        seed: dice.seed(),
+        duration: LENGTH,
+        warmup: Duration::from_secs(4),
+        workers: spread.workers,
+        proxies: spread.proxies,
+        counting: Counting::default(),
+        network: None,
+        incidents: faults.incidents,
+        slo: Slo {
+            latency: service.objective,
+            quantile: QUANTILE,
+            until: Until::Headers,
+        },
+        upstreams: vec![UpstreamProfile {
+            behaviour: service.behaviour,
+            timeline: faults.timeline,
+            ..UpstreamProfile::named(STANDARD_UPSTREAM)
+        }],
+        clients: vec![ClientProfile {
+            deadline: service.deadline,
+            ..ClientProfile::sending(vec![LoadPoint {
+                at: Duration::ZERO,
+                x: Some(x),
+                rps: None,
+                ramp: false,
+            }])
+        }],
+        adversaries: Vec::new(),
+        marks: Vec::new(),
+        expect: BTreeMap::new(),
+        expect_sim: BTreeMap::new(),
+    }
+}
+
+/// The same story without its faults.
+#[must_use]
+pub fn undisturbed(story: &Scenario) -> Scenario {
+    let mut story = story.clone();
+    story.incidents.clear();
+    for upstream in &mut story.upstreams {
+        upstream.timeline.clear();
+    }
+    story
+}
+
+fn quick(dice: &mut Dice, spread: Spread) -> Service {
+    loop {
+        let service = Service::drawn(dice, spread);
+        let behaviour = &service.behaviour;
+        if CAPACITY.contains(&behaviour.capacity()) && behaviour.service.mean() <= SLOWEST {
+            return service;
+        }
+    }
+}
+
+/// What goes wrong.
+struct Faults {
+    spread: Spread,
+    timeline: Vec<TimedChange>,
+    incidents: Vec<Incident>,
+    words: Vec<String>,
+}
+
+/// What becomes of the service.
+#[derive(Clone, Copy)]
+enum Trouble {
+    Down(Mode),
+    Slow,
+    Errors,
+}
+
+/// What becomes of proxies.
+#[derive(Clone, Copy)]
+enum Mess {
+    Crash,
+    CrashAll,
+    LeaderCrash,
+    LeaderChanged,
+    Push,
+    PushRejected,
+    PushOther,
+    Late,
+    ClockStep,
+    Leaves,
+}
+
+impl Faults {
+    /// What happens in one part of the time for faults.
+    fn draw(&mut self, dice: &mut Dice, part: u32, service: &Service) {
+        let span = (FAULTS_TO - FAULTS_FROM) / PARTS;
+        let from = FAULTS_FROM + span * part;
+        if dice.happens(0.5) {
+            self.draw_trouble(dice, from, from + span, service);
+        }
+        for _ in 0..dice::count(dice.between(-0.5, f64::from(PER_PART) + 0.5)) {
+            self.draw_mishap(dice, from, from + span);
+        }
+    }
+
+    fn draw_trouble(&mut self, dice: &mut Dice, from: Duration, to: Duration, service: &Service) {
+        let (begin, end) = within(dice, from, to);
+        let trouble = dice.one_of(
+            Trouble::Down(Mode::Fail),
+            &[
+                Trouble::Down(Mode::Hang),
+                Trouble::Down(Mode::Refuse),
+                Trouble::Down(Mode::Reset),
+                Trouble::Slow,
+                Trouble::Errors,
+            ],
+        );
+        let law = service.behaviour.service;
+        let (change, back, words) = match trouble {
+            Trouble::Down(mode) => {
+                let words = format!("{mode:?}").to_lowercase();
+                (Change::mode(mode), Change::mode(Mode::Serve), words)
+            }
+            Trouble::Slow => {
+                let factor = dice::hundredths(dice.between(2.0, 10.0));
+                let to = |service| Change {
+                    service: Some(service),
+                    ..Change::default()
+                };
+                let slower = to(service::slower(&law, factor));
+                (slower, to(law), format!("{factor} x slower"))
+            }
+            Trouble::Errors => {
+                let share = dice::hundredths(dice.between(0.2, 0.9));
+                let to = |share| Change {
+                    errors: Some(Errors { share, status: 500 }),
+                    ..Change::default()
+                };
+                (to(share), to(0.0), format!("errors {share}"))
+            }
+        };
+        self.words.push(format!("{words} {}", seconds(begin, end)));
+        let timed = |at, change| TimedChange { at, change };
+        self.timeline
+            .extend([timed(begin, change), timed(end, back)]);
+    }
+
+    fn draw_mishap(&mut self, dice: &mut Dice, from: Duration, to: Duration) {
+        let (begin, end) = within(dice, from, to);
+        let proxy = (self.spread.proxies > 1 && dice.happens(0.5))
+            .then(|| dice::count(dice.between(-0.5, f64::from(self.spread.proxies) - 0.51)));
+        let worker = dice::count(dice.between(-0.5, f64::from(self.spread.workers) - 0.51));
+        let mess = dice.one_of(
+            Mess::Crash,
+            &[
+                Mess::CrashAll,
+                Mess::LeaderCrash,
+                Mess::LeaderChanged,
+                Mess::Push,
+                Mess::PushRejected,
+                Mess::PushOther,
+                Mess::Late,
+                Mess::ClockStep,
+                Mess::Leaves,
+            ],
+        );
+        let (mishaps, words) = match mess {
+            Mess::Crash => (vec![(begin, Mishap::WorkerCrash { worker })], "crash"),
+            Mess::CrashAll => {
+                let workers = 0..self.spread.workers;
+                let crashes = workers.map(|worker| (begin, Mishap::WorkerCrash { worker }));
+                let leader = [(begin, Mishap::LeaderCrash)];
+                (crashes.chain(leader).collect(), "all crash")
+            }
+            Mess::LeaderCrash => (vec![(begin, Mishap::LeaderCrash)], "leader crashes"),
+            Mess::LeaderChanged => (vec![(begin, Mishap::LeaderChanged)], "leader changes"),
+            Mess::Push => (vec![(begin, Mishap::Push)], "push"),
+            Mess::PushRejected => (vec![(begin, Mishap::PushRejected)], "push rejected"),
+            Mess::PushOther => {
+                let back = (end, Mishap::Push);
+                (vec![(begin, Mishap::PushOther), back], "other push")
+            }
+            Mess::Late => {
+                let lasts = end - begin;
+                let late = Mishap::WorkerLate { worker, lasts };
+                (vec![(begin, late)], "late worker")
+            }
+            Mess::ClockStep => {
+                let millis = dice.one_of(-2_000, &[-300, 300, 2_000, 60_000]);
+                (vec![(begin, Mishap::ClockStep { millis })], "clock step")
+            }
+            Mess::Leaves => {
+                let joins = (end, Mishap::ProxyJoins);
+                (vec![(begin, Mishap::ProxyLeaves), joins], "proxy replaced")
+            }
+        };
+        let of = proxy.map_or_else(String::new, |proxy| format!(" of proxy {proxy}"));
+        self.words
+            .push(format!("{words}{of} {}", seconds(begin, end)));
+        let incidents = mishaps
+            .into_iter()
+            .map(|(at, what)| Incident { at, proxy, what });
+        self.incidents.extend(incidents);
+    }
+}
+
+/// A beginning and an end that is 0.2 s to 4 s later, in whole milliseconds.
+fn within(dice: &mut Dice, from: Duration, to: Duration) -> (Duration, Duration) {
+    let span = (to - from).as_secs_f64();
+    let lasts = dice.between(0.2, 4.0).min(span);
+    let begin = from + dice::millis(dice.between(0.0, span - lasts) * 1_000.0);
+    (begin, (begin + dice::millis(lasts * 1_000.0)).min(to))
+}
+
+fn seconds(begin: Duration, end: Duration) -> String {
+    format!("({:.1}-{:.1} s)", begin.as_secs_f64(), end.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_story_makes_sense_and_reads_back() {
+        for number in 0..200 {
+            let story = story(1, number);
+            let checked = story.clone().checked(&story.name);
+            assert!(checked.is_ok(), "{checked:?}");
+            let read = Scenario::parse(&story.text().unwrap(), &story.name).unwrap();
+            assert_eq!(read, story);
+            assert!(undisturbed(&story).incidents.is_empty());
+            let ends = story.incidents.iter().map(|incident| incident.at);
+            let changes = story.upstreams[0].timeline.iter().map(|change| change.at);
+            assert!(
+                ends.chain(changes)
+                    .all(|at| (FAULTS_FROM..=FAULTS_TO).contains(&at))
+            );
+        }
+    }
+
+    #[test]
+    fn every_fault_is_drawn() {
+        let words: Vec<String> = (0..200).map(|number| story(1, number).title).collect();
+        for fault in [
+            "fail",
+            "hang",
+            "refuse",
+            "reset",
+            "slower",
+            "errors",
+            " crash",
+            "all crash",
+            "leader crashes",
+            "leader changes",
+            " push (",
+            "push rejected",
+            "other push",
+            "late worker",
+            "clock step",
+            "proxy replaced",
+            "of proxy 1",
+        ] {
+            let found = words.iter().filter(|title| title.contains(fault)).count();
+            assert!(found > 10, "{fault}: {found}");
+        }
+    }
+}
