@@ -5,11 +5,12 @@
 //!
 //! - real sockets: [`envoy`], [`upstream`], [`client`]; processes: [`child`];
 //! - both together: [`variant`] (who competes), [`run`] (one scenario on one contender), [`bench`] (all on all),
-//!   [`demo`] (one story, with and without), [`cost`];
+//!   [`demo`] (one story, with and without), [`cost`], [`chaos`] (faults, and what must hold after them);
 //! - what operators look at: [`dashboards`].
 
 pub mod about;
 pub mod bench;
+pub mod chaos;
 pub mod child;
 pub mod client;
 pub mod cost;

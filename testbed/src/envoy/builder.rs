@@ -1,5 +1,6 @@
 //! What an Envoy is to be, and how it is started.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::process::{self, Process};
-use super::{Admin, Cluster, Envoy, EnvoyError, POLL, Plugin, Route, binary, bootstrap};
+use super::{
+    Admin, Cluster, Envoy, EnvoyError, Generation, POLL, Plugin, Route, binary, bootstrap,
+};
 
 /// What an Envoy is to be; see the module.
 #[derive(Debug, Clone)]
@@ -24,6 +27,8 @@ pub struct EnvoyBuilder {
     pub(super) port: u16,
     pub(super) access_log: bool,
     pub(super) edits: Vec<fn(&mut Value)>,
+    pub(super) generation: Option<Generation>,
+    pub(super) variables: Vec<(String, OsString)>,
     document: Option<Value>,
     parent: PathBuf,
 }
@@ -42,6 +47,8 @@ impl EnvoyBuilder {
             port: 0,
             access_log: true,
             edits: Vec::new(),
+            generation: None,
+            variables: Vec::new(),
             document: None,
             parent: std::env::temp_dir(),
         }
@@ -132,6 +139,21 @@ impl EnvoyBuilder {
         self
     }
 
+    /// Takes part in hot restarts (default: it does not). Successors need one fixed [`Self::port`].
+    #[must_use]
+    pub const fn generation(mut self, generation: Generation) -> Self {
+        self.generation = Some(generation);
+        self
+    }
+
+    /// Adds an environment variable of the process.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.variables
+            .push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
     /// Makes its folder in this one (default: that of the system for temporary files).
     #[must_use]
     pub fn folder_in(mut self, parent: &Path) -> Self {
@@ -167,8 +189,7 @@ impl EnvoyBuilder {
             path: bootstrap.clone(),
             source,
         })?;
-        let mut process =
-            Process::start(&binary(), folder.path(), self.concurrency, &self.log_level)?;
+        let mut process = Process::start(&binary(), folder.path(), &self)?;
         let deadline = Instant::now() + self.ready_within;
         let Some((admin, listener)) = wait_ready(&mut process, folder.path(), deadline).await?
         else {

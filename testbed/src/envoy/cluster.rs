@@ -7,17 +7,27 @@ use serde_json::{Value, json};
 
 use super::bootstrap::duration;
 
-/// An upstream cluster with fixed endpoints.
+/// An upstream cluster, with fixed endpoints if nothing else is said.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     name: String,
+    discovery: Discovery,
     endpoints: Vec<SocketAddr>,
     http2: bool,
     thresholds: Thresholds,
     requests_per_connection: u32,
+    idle_timeout: Option<Duration>,
     outlier: Option<Outlier>,
     balancing: Balancing,
     connect_timeout: Duration,
+}
+
+/// Where a cluster's endpoints come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Discovery {
+    Static,
+    DynamicForwardProxy,
+    OriginalDestination,
 }
 
 /// How Envoy spreads requests over the endpoints of a cluster; each worker does it for itself.
@@ -119,10 +129,12 @@ impl Cluster {
     pub fn new(name: &str, endpoint: SocketAddr) -> Self {
         Self {
             name: name.to_owned(),
+            discovery: Discovery::Static,
             endpoints: vec![endpoint],
             http2: false,
             thresholds: Thresholds::unlimited(),
             requests_per_connection: 0,
+            idle_timeout: None,
             outlier: None,
             balancing: Balancing::default(),
             connect_timeout: Duration::from_secs(1),
@@ -135,6 +147,37 @@ impl Cluster {
         Self {
             endpoints: Vec::new(),
             ..Self::new(name, SocketAddr::from(([127, 0, 0, 1], 1)))
+        }
+    }
+
+    /// A cluster whose requests go to the host that their authority names. It needs
+    /// [`Self::dynamic_forward_proxy_filter`].
+    #[must_use]
+    pub fn dynamic_forward_proxy(name: &str) -> Self {
+        Self {
+            discovery: Discovery::DynamicForwardProxy,
+            ..Self::without_endpoints(name)
+        }
+    }
+
+    /// The HTTP filter that resolves these hosts.
+    #[must_use]
+    pub fn dynamic_forward_proxy_filter() -> Value {
+        json!({
+            "name": "envoy.filters.http.dynamic_forward_proxy",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig",
+                "dns_cache_config": dns_cache(),
+            },
+        })
+    }
+
+    /// A cluster whose requests go where they were sent: here to the address in `x-envoy-original-dst-host`.
+    #[must_use]
+    pub fn original_destination(name: &str) -> Self {
+        Self {
+            discovery: Discovery::OriginalDestination,
+            ..Self::without_endpoints(name)
         }
     }
 
@@ -163,6 +206,13 @@ impl Cluster {
     #[must_use]
     pub const fn requests_per_connection(mut self, most: u32) -> Self {
         self.requests_per_connection = most;
+        self
+    }
+
+    /// Closes connections that were not used for so long (default: Envoy's, an hour).
+    #[must_use]
+    pub const fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = Some(timeout);
         self
     }
 
@@ -203,16 +253,16 @@ impl Cluster {
         } else {
             "http_protocol_options"
         };
-        let common = match self.requests_per_connection {
+        let mut common = match self.requests_per_connection {
             0 => json!({}),
             most => json!({"max_requests_per_connection": most}),
         };
+        if let (Some(timeout), Some(fields)) = (self.idle_timeout, common.as_object_mut()) {
+            fields.insert("idle_timeout".to_owned(), json!(duration(timeout)));
+        }
         let mut cluster = json!({
             "name": self.name,
-            "type": "STATIC",
-            "lb_policy": self.balancing.name(),
             "connect_timeout": duration(self.connect_timeout),
-            "load_assignment": {"cluster_name": self.name, "endpoints": [{"lb_endpoints": endpoints}]},
             "circuit_breakers": {"thresholds": [limits]},
             "typed_extension_protocol_options": {
                 "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
@@ -222,6 +272,33 @@ impl Cluster {
                 },
             },
         });
+        let discovery = match self.discovery {
+            Discovery::Static => json!({
+                "type": "STATIC",
+                "lb_policy": self.balancing.name(),
+                "load_assignment": {"cluster_name": self.name, "endpoints": [{"lb_endpoints": endpoints}]},
+            }),
+            Discovery::DynamicForwardProxy => json!({
+                "cluster_type": {
+                    "name": "envoy.clusters.dynamic_forward_proxy",
+                    "typed_config": {
+                        "@type": "type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig",
+                        "dns_cache_config": dns_cache(),
+                        // There is no TLS here whose names could be checked.
+                        "allow_insecure_cluster_options": true,
+                    },
+                },
+                "lb_policy": "CLUSTER_PROVIDED",
+            }),
+            Discovery::OriginalDestination => json!({
+                "type": "ORIGINAL_DST",
+                "lb_policy": "CLUSTER_PROVIDED",
+                "original_dst_lb_config": {"use_http_header": true},
+            }),
+        };
+        if let (Value::Object(discovery), Some(fields)) = (discovery, cluster.as_object_mut()) {
+            fields.extend(discovery);
+        }
         if let (Some(outlier), Some(fields)) = (self.outlier, cluster.as_object_mut()) {
             let detection = json!({
                 "consecutive_5xx": outlier.consecutive_5xx,
@@ -236,4 +313,9 @@ impl Cluster {
         }
         cluster
     }
+}
+
+/// The names that cluster and filter of a dynamic forward proxy have resolved; they have it in common.
+fn dns_cache() -> Value {
+    json!({"name": "names", "dns_lookup_family": "V4_ONLY"})
 }

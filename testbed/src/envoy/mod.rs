@@ -13,6 +13,7 @@ mod admin;
 mod bootstrap;
 mod builder;
 mod cluster;
+mod generation;
 mod metrics;
 mod plugin;
 mod process;
@@ -30,6 +31,7 @@ pub use admin::{Admin, AdminError};
 pub(crate) use bootstrap::DETAILS_HEADER;
 pub use builder::EnvoyBuilder;
 pub use cluster::{Balancing, Cluster, Outlier, Thresholds};
+pub use generation::Generation;
 pub use metrics::{Metrics, TidegateMetric};
 pub use plugin::{
     Discovery, FailurePolicy, MODULE_VARIABLE, Plugin, PushOutcome, release_module, test_module,
@@ -136,6 +138,12 @@ impl Envoy {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// What a successor has to name to take over from this one; `None` without [`EnvoyBuilder::generation`].
+    #[must_use]
+    pub fn base_id(&self) -> Option<u32> {
+        generation::base_id(self.folder.path())
     }
 
     /// Whether the process still runs.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::EnvoyError;
+use super::{EnvoyBuilder, EnvoyError, Generation};
 use crate::child;
 
 /// File into which Envoy writes the address of its admin interface.
@@ -31,8 +31,7 @@ impl Process {
     pub(super) fn start(
         binary: &Path,
         folder: &Path,
-        workers: u32,
-        level: &str,
+        builder: &EnvoyBuilder,
     ) -> Result<Self, EnvoyError> {
         let log = folder.join(LOG);
         let file = File::create(&log).map_err(|source| EnvoyError::Io {
@@ -48,13 +47,14 @@ impl Process {
             .arg(folder.join(ADMIN_ADDRESS))
             .args([
                 "--concurrency",
-                &workers.to_string(),
+                &builder.concurrency.to_string(),
                 "--log-level",
-                level,
-                "--disable-hot-restart",
+                &builder.log_level,
                 "--file-flush-interval-msec",
                 ACCESS_LOG_FLUSH_MS,
             ])
+            .args(Generation::arguments(builder.generation.as_ref(), folder))
+            .envs(builder.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(file);

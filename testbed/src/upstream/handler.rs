@@ -19,6 +19,7 @@ use super::counts::{Counters, Counts, Outcome};
 use super::pauses::Clock;
 use super::quota::Quotas;
 use super::station::Station;
+use super::witness::Witness;
 use crate::pace::Body;
 use tidegate_sim::profile::{Behaviour, Change, Mode};
 
@@ -50,6 +51,7 @@ pub(super) struct Service {
     pub(super) counters: Counters,
     gate: Option<Gate>,
     script: Option<ScriptFor>,
+    witness: Option<Witness>,
     door: watch::Sender<Door>,
 }
 
@@ -73,6 +75,7 @@ impl Service {
             counters: Counters::default(),
             gate: behaviour.connections.map(Gate::new),
             script: builder.script,
+            witness: builder.witness,
             door: watch::Sender::new(door_for(behaviour.mode)),
             behaviour: Mutex::new(Arc::new(behaviour)),
         }
@@ -145,6 +148,7 @@ impl Service {
                 number,
             })
         });
+        let headers = self.witness.as_ref().map(|_| request.headers().clone());
         let upgrade = request.headers().contains_key("upgrade");
         let answer = match script {
             Some(script) => self.act(script, request, is_grpc).await?,
@@ -158,6 +162,10 @@ impl Service {
         };
         let (mut response, outcome) = answer;
         self.counters.end(outcome);
+        if let (Outcome::Served, Some(witness), Some(headers)) = (outcome, &self.witness, &headers)
+        {
+            witness.tell(headers);
+        }
         answer::set(response.headers_mut(), "x-upstream", &self.name);
         Ok(response)
     }

@@ -18,8 +18,11 @@ use super::handler::{Door, Service};
 /// Pause before a port is tried again that somebody else holds for a moment.
 const BIND_PAUSE: Duration = Duration::from_millis(10);
 
-pub(super) async fn listen(service: Arc<Service>) -> io::Result<(SocketAddr, JoinHandle<()>)> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+pub(super) async fn listen(
+    service: Arc<Service>,
+    port: u16,
+) -> io::Result<(SocketAddr, JoinHandle<()>)> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let addr = listener.local_addr()?;
     Ok((addr, tokio::spawn(keep_port(listener, addr, service))))
 }

@@ -28,6 +28,7 @@ mod quota;
 #[cfg(test)]
 mod socket_tests;
 mod station;
+mod witness;
 mod work;
 
 use std::io;
@@ -35,6 +36,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::header::HeaderMap;
 use tokio::task::JoinHandle;
 
 use tidegate_sim::profile::{Behaviour, Change, ServiceTime};
@@ -47,6 +49,7 @@ pub use quota::Quotas;
 
 use handler::Service;
 use pauses::Place;
+use witness::Witness;
 
 /// A running upstream; dropping it closes its port and connections.
 #[derive(Debug)]
@@ -65,6 +68,8 @@ pub struct UpstreamBuilder {
     seed: u64,
     place: Place,
     quotas: Option<Arc<Quotas>>,
+    port: u16,
+    witness: Option<Witness>,
 }
 
 impl UpstreamBuilder {
@@ -117,13 +122,28 @@ impl UpstreamBuilder {
         self
     }
 
+    /// Listens on this port of 127.0.0.1 (default 0: one that the kernel chooses).
+    #[must_use]
+    pub const fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// Tells `witness` of every request, by its headers, whose answer without a failure is handed to the connection.
+    #[must_use]
+    pub fn witness(mut self, witness: impl Fn(&HeaderMap) + Send + Sync + 'static) -> Self {
+        self.witness = Some(Witness::new(witness));
+        self
+    }
+
     /// Opens a port on 127.0.0.1 and serves.
     ///
     /// # Errors
     /// When no port can be had.
     pub async fn start(self) -> io::Result<Upstream> {
+        let port = self.port;
         let service = Arc::new(Service::new(self));
-        let (addr, listener) = listen::listen(Arc::clone(&service)).await?;
+        let (addr, listener) = listen::listen(Arc::clone(&service), port).await?;
         Ok(Upstream {
             addr,
             service,
@@ -143,6 +163,8 @@ impl Upstream {
             seed: 1,
             place: Place { index: 0, count: 1 },
             quotas: None,
+            port: 0,
+            witness: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Bodies, pauses, limits and refusals of an upstream, as a caller sees them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -13,7 +13,8 @@ use crate::client::{Call, CallError, Caller, Reply};
 use crate::poll::{BOUND, until};
 use tidegate_sim::arrivals::Sending;
 use tidegate_sim::profile::{
-    Abandoned, Behaviour, Body, Change, Connections, Contention, Headers, Lie, Pauses, ServiceTime,
+    Abandoned, Behaviour, Body, Change, Connections, Contention, Headers, Lie, Mode, Pauses,
+    ServiceTime,
 };
 use tidegate_sim::scenario::Scenario;
 
@@ -362,4 +363,34 @@ async fn a_liar_sends_headers_without_measure() {
     let reply = caller.get("/lie").await.unwrap();
     let bytes: usize = reply.headers.values().map(|value| value.len()).sum();
     assert!(bytes >= 96 << 10, "{bytes}");
+}
+
+#[tokio::test]
+async fn a_witness_hears_of_answers_and_of_no_failure() {
+    let numbers = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&numbers);
+    let first = start(|_| {}).await;
+    let port = first.addr().port();
+    drop(first);
+    let upstream = builder(|_| {}).port(port).witness(move |headers| {
+        let number = headers["x-number"].to_str().unwrap().to_owned();
+        heard.lock().unwrap().push(number);
+    });
+    // The port of one that has just ended may be held for a moment.
+    let mut started = None;
+    until("the port is free", || {
+        started = std::net::TcpListener::bind(("127.0.0.1", port)).ok();
+        started.is_some()
+    })
+    .await;
+    drop(started);
+    let upstream = upstream.start().await.unwrap();
+    assert_eq!(upstream.addr().port(), port);
+    let caller = Caller::http1(upstream.addr());
+    for (number, mode, status) in [("1", Mode::Serve, 200), ("2", Mode::Fail, 500)] {
+        upstream.change(&Change::mode(mode));
+        let call = Call::get("/").header("x-number", number);
+        assert_eq!(caller.call(&call).await.unwrap().status, status);
+    }
+    assert_eq!(*numbers.lock().unwrap(), ["1"]);
 }

@@ -28,7 +28,7 @@ async fn stage(document: &Value, other: Script) -> (Upstream, Stage) {
 }
 
 /// Requests of health checkers at a time in one worker, and the workers of a stage.
-const EXEMPT_BUDGET: u64 = 2;
+const EXEMPT_BUDGET: u64 = 1;
 const WORKERS: u64 = 2;
 /// The health checkers that these tests know.
 const AGENTS: [&str; 2] = ["kube-probe/", "Envoy/HC"];
@@ -73,7 +73,7 @@ async fn no_user_agent_passes_by_default() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_that_passes_for_a_health_checker_gets_two_places_in_each_worker_and_no_more() {
+async fn a_caller_that_passes_for_a_health_checker_gets_one_place_in_each_worker_and_no_more() {
     let document = with_agents(fixed_limit(1, json!({})));
     let (upstream, stage) = stage(&document, Script::Hang).await;
     let caller = stage.caller();

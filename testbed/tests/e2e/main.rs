@@ -21,9 +21,12 @@ mod raw;
 mod stage;
 mod turn;
 
+mod adversaries;
 mod bodies;
 mod crash;
 mod dashboards;
+mod destinations;
+mod drain;
 mod exempt;
 mod grpc;
 mod limit;

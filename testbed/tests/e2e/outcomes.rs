@@ -260,6 +260,28 @@ async fn unavailable_with_retry_after_lowers_the_limit_and_does_not_open_the_bre
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_says_too_busy_is_the_configurations_choice() {
+    let upstream = scripted(|number| match number % 3 {
+        0 => Script::status(429),
+        1 => Script::status(404),
+        _ => Script::status(503).header("retry-after", "1"),
+    })
+    .await;
+    let document = config(json!({
+        "breaker": {"enabled": false},
+        "overload": {"statuses": [404], "statusesWithRetryAfter": []},
+    }));
+    let stage = in_front_of(Cluster::new("main", upstream.addr()), &document).await;
+    in_turn(&stage.caller(), &Call::get("/"), 60).await;
+    stage.until_sum("outcomes_total", "main", 60).await;
+    let metrics = stage.metrics().await;
+    for kind in ["overload", "ignored", "failure"] {
+        let found = outcome(&metrics, kind);
+        ensure!(stage, found == 20, "{kind}: {found} of 60");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_stays_in_flight_however_requests_end() {
     let upstream = scripted(|number| match number % 5 {
         0 => Script::status(500),

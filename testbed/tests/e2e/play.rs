@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_sim::arrivals;
+use tidegate_sim::record::Record;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::score::{Figures, Reached};
 use tidegate_testbed::client::open_loop;
@@ -76,6 +77,12 @@ impl Play {
 
     /// Plays it to the end and scores it. Borrows nothing, so that a test may act meanwhile.
     pub(crate) fn run(&self) -> impl Future<Output = Figures> + 'static {
+        let played = self.run_recorded();
+        async move { played.await.0 }
+    }
+
+    /// The same, with what became of each request.
+    pub(crate) fn run_recorded(&self) -> impl Future<Output = (Figures, Vec<Record>)> + 'static {
         let (scenario, upstreams) = (Arc::clone(&self.scenario), Arc::clone(&self.upstreams));
         let target = self.stage.envoy.addr();
         async move {
@@ -96,8 +103,19 @@ impl Play {
                 received: sum.received + counts.received,
                 received_while_down: sum.received_while_down + counts.received_while_down,
             });
-            Figures::of(&scenario, &records, reached)
+            (Figures::of(&scenario, &records, reached), records)
         }
+    }
+
+    /// Whether a request was for `upstream`.
+    pub(crate) fn is_of(&self, record: &Record, upstream: &str) -> bool {
+        self.scenario.clients[record.arrival.client].upstream == upstream
+    }
+
+    /// Whether it was one of the adversary's there.
+    pub(crate) fn is_adversary(&self, record: &Record, upstream: &str) -> bool {
+        let client = record.arrival.client;
+        self.is_of(record, upstream) && self.scenario.adversary(client).is_some()
     }
 }
 

@@ -1,0 +1,275 @@
+//! An upstream in a process of its own, and the ledger of what it has answered.
+//!
+//! The process takes changes of its behaviour on standard input, one JSON document a line, and adds a line to the ledger
+//! for each request whose answer it hands to the connection: the number that the request carries, and the time. The
+//! ledger outlives it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::clock::now_us;
+use super::fault::Side;
+use crate::child;
+use crate::upstream::Upstream;
+use tidegate_sim::profile::{Behaviour, Change, Mode, ServiceTime};
+
+/// Header with the number of a request.
+pub const NUMBER_HEADER: &str = "x-number";
+
+/// Requests that an upstream works on at a time: several times what the load needs.
+const SLOTS: u32 = 16;
+
+/// How long it works on one.
+const SERVICE: Duration = Duration::from_millis(25);
+
+/// Path of the requests that take long, so that some are under way whatever happens.
+pub const LONG_PATH: &str = "/long";
+
+/// How long an upstream works on one of those.
+const LONG_SERVICE: Duration = Duration::from_millis(400);
+
+/// A start that takes longer has failed.
+const START_BOUND: Duration = Duration::from_secs(20);
+
+/// Runs an upstream in this process until standard input ends.
+///
+/// # Errors
+/// When the port cannot be had or the ledger not be written.
+pub async fn serve(name: &str, port: u16, ledger: &Path) -> Result<()> {
+    let ledger = OpenOptions::new().create(true).append(true).open(ledger);
+    let ledger = ledger.context("open the ledger")?;
+    let upstream = Upstream::builder(name)
+        .behaviour(Behaviour {
+            slots: SLOTS,
+            service: ServiceTime::constant(SERVICE),
+            paths: [(LONG_PATH.to_owned(), ServiceTime::constant(LONG_SERVICE))].into(),
+            ..Behaviour::default()
+        })
+        .port(port)
+        .witness(move |headers| {
+            if let Some(number) = headers.get(NUMBER_HEADER).and_then(|it| it.to_str().ok()) {
+                let line = format!("{number} {}\n", now_us());
+                // One write a line; what cannot be written shows as an answer that nobody gave.
+                let _ = (&ledger).write_all(line.as_bytes());
+            }
+        })
+        .start()
+        .await
+        .context("open the port")?;
+    let changes = tokio::task::spawn_blocking(move || {
+        for line in std::io::stdin().lock().lines() {
+            let change: Change = serde_json::from_str(&line?)?;
+            upstream.change(&change);
+        }
+        Ok(())
+    });
+    changes.await?
+}
+
+/// The process of an upstream; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Backend {
+    side: Side,
+    port: u16,
+    ledger: PathBuf,
+    read_to: u64,
+    child: Child,
+}
+
+impl Backend {
+    /// Starts the upstream of `side` with its ledger in `folder`.
+    ///
+    /// # Errors
+    /// When the process cannot be started or does not listen.
+    pub fn start(side: Side, folder: &Path) -> Result<Self> {
+        let port = free_port()?;
+        let ledger = folder.join(format!("{}.ledger", side.name()));
+        fs::write(&ledger, "").context("make the ledger")?;
+        let child = spawn(side, port, &ledger)?;
+        Ok(Self {
+            side,
+            port,
+            ledger,
+            read_to: 0,
+            child,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
+    }
+
+    /// Kills it.
+    ///
+    /// # Errors
+    /// When it had ended already.
+    pub fn kill(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("upstream {} ended by itself: {status}", self.side.name());
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Starts it again on the same port.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn restart(&mut self) -> Result<()> {
+        self.child = spawn(self.side, self.port, &self.ledger)?;
+        Ok(())
+    }
+
+    /// Lets its process stand still.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn stop(&self) -> Result<()> {
+        signal(self.child.id(), Signal::STOP)
+    }
+
+    /// Lets its process go on.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn go_on(&self) -> Result<()> {
+        signal(self.child.id(), Signal::CONT)
+    }
+
+    /// Changes its behaviour.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn change(&mut self, change: &Change) -> Result<()> {
+        let mut line = serde_json::to_string(change)?;
+        line.push('\n');
+        let input = self
+            .child
+            .stdin
+            .as_mut()
+            .context("no way to the upstream")?;
+        input.write_all(line.as_bytes())?;
+        Ok(input.flush()?)
+    }
+
+    /// Lets it serve again, and waits until it takes connections.
+    ///
+    /// # Errors
+    /// When it is gone, or does not listen.
+    pub fn serve_again(&mut self) -> Result<()> {
+        self.change(&Change::mode(Mode::Serve))?;
+        until_listening(&mut self.child, self.side, self.port)
+    }
+
+    /// Makes it so many times slower than it is.
+    ///
+    /// # Errors
+    /// As [`Self::change`].
+    pub fn slow_down(&mut self, times: u32) -> Result<()> {
+        self.change(&Change {
+            service: Some(ServiceTime::constant(SERVICE * times)),
+            ..Change::default()
+        })
+    }
+
+    /// What it has answered since the last look: numbers of requests, and when, microseconds.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn answered(&mut self) -> Result<BTreeMap<u64, u64>> {
+        let mut file = File::open(&self.ledger).context("open the ledger")?;
+        file.seek(SeekFrom::Start(self.read_to))?;
+        let mut text = String::new();
+        BufReader::new(file).read_to_string(&mut text)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        self.read_to += u64::try_from(whole)?;
+        Ok(parse(text.get(..whole).unwrap_or_default()))
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn parse(text: &str) -> BTreeMap<u64, u64> {
+    let entry = |line: &str| {
+        let (number, time) = line.split_once(' ')?;
+        Some((number.parse().ok()?, time.parse().ok()?))
+    };
+    text.lines().filter_map(entry).collect()
+}
+
+fn spawn(side: Side, port: u16, ledger: &Path) -> Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(["upstream", side.name(), &port.to_string()])
+        .arg(ledger)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    let mut child = child::spawn(command).context("start an upstream")?;
+    until_listening(&mut child, side, port)?;
+    Ok(child)
+}
+
+fn until_listening(child: &mut Child, side: Side, port: u16) -> Result<()> {
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        if let Some(status) = child.try_wait()? {
+            bail!("upstream {} ended: {status}", side.name());
+        }
+        if begun.elapsed() > START_BOUND {
+            let _ = child.kill();
+            bail!(
+                "upstream {} does not listen after {START_BOUND:?}",
+                side.name()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Sends a signal to a process that was started here.
+pub(super) fn signal(id: u32, signal: Signal) -> Result<()> {
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+    let pid = pid.context("no process id")?;
+    kill_process(pid, signal).with_context(|| format!("signal process {id}"))
+}
+
+/// Ports for servers that may go and come back: below those that the kernel gives to outgoing connections.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// A port of 127.0.0.1 that nobody uses now.
+pub(super) fn free_port() -> Result<u16> {
+    /// So many are tried.
+    const TRIES: usize = 100;
+    let drawn = (0..TRIES).map(|_| rand::random_range(PORTS));
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    drawn.into_iter().find(is_free).context("no free port")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ledger_is_read_by_number() {
+        let answers = parse("3 100\n1 200\nrubbish\n");
+        assert_eq!(answers, BTreeMap::from([(1, 200), (3, 100)]));
+    }
+}

@@ -1,0 +1,184 @@
+//! One run: an undisturbed part, then fault after fault, each with what must hold after it.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::clock::WallClock;
+use super::fault::{Fault, Kind};
+use super::invariants::{Broken, Facts, Undisturbed};
+use super::plan::plan;
+use super::stage::Stage;
+use super::world::World;
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// From which everything is drawn.
+    pub seed: u64,
+    /// About how long.
+    pub length: Duration,
+    /// Kinds of faults.
+    pub kinds: Vec<Kind>,
+    /// The control service's binary.
+    pub service: PathBuf,
+    /// Folder for the logs as they stood after faults that failed.
+    pub logs: PathBuf,
+}
+
+/// One fault and what came of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The fault.
+    pub fault: Fault,
+    /// What was seen; `None` when it could not be done or looked at.
+    pub facts: Option<Facts>,
+    /// What does not hold.
+    pub broken: Vec<Broken>,
+}
+
+/// A run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// Its length as it was ordered, seconds.
+    pub ordered_s: u64,
+    /// Its kinds as they were ordered.
+    pub kinds: Vec<Kind>,
+    /// How long it took, seconds.
+    pub took_s: u64,
+    /// What the undisturbed part showed.
+    pub undisturbed: Undisturbed,
+    /// What came of each fault.
+    pub outcomes: Vec<Outcome>,
+    /// Planned faults that were not come to.
+    pub not_begun: usize,
+    /// Kinds that cannot be had here, and why.
+    pub left_out: Vec<(Kind, String)>,
+}
+
+/// A run may take so many times as long as was ordered, until every kind has come.
+const OVERTIME: f64 = 1.5;
+
+/// Makes a run; `say` gets a line about each fault.
+///
+/// # Errors
+/// When the processes cannot be started, or do not serve before anything disturbs them.
+pub async fn conduct(order: &Order, say: impl Fn(&str)) -> Result<Run> {
+    let begun = Instant::now();
+    let folder = tempfile::Builder::new()
+        .prefix("tidegate-chaos-")
+        .tempdir()?;
+    let (clock, left_out, kinds) = what_can_be_had(order, WallClock::new(folder.path()));
+    for (kind, reason) in &left_out {
+        say(&format!("left out: {kind}: {reason}"));
+    }
+    let world = World::start(&order.service, folder.path(), clock).await?;
+    let mut stage = Stage::new(world, order.seed);
+    stage.begin().await.context("before any fault")?;
+    let steps = plan(order.seed, &kinds, order.length);
+    say(&format!(
+        "seed {}, {} faults; {}",
+        order.seed,
+        steps.len(),
+        describe(stage.undisturbed())
+    ));
+    let mut run = Run {
+        seed: order.seed,
+        ordered_s: order.length.as_secs(),
+        kinds: order.kinds.clone(),
+        took_s: 0,
+        undisturbed: stage.undisturbed().clone(),
+        outcomes: Vec::new(),
+        not_begun: 0,
+        left_out,
+    };
+    for (index, step) in steps.iter().enumerate() {
+        let came = |kind: &Kind| run.outcomes.iter().any(|it| it.fault.kind == *kind);
+        let may_take = if kinds.iter().all(came) {
+            order.length
+        } else {
+            order.length.mul_f64(OVERTIME)
+        };
+        if begun.elapsed() > may_take {
+            run.not_begun = steps.len() - index;
+            say(&format!(
+                "{} faults are not begun: no time is left",
+                run.not_begun
+            ));
+            break;
+        }
+        let outcome = stage.play(step).await;
+        let at = begun.elapsed().as_secs_f64();
+        let number = index + 1;
+        say(&format!(
+            "{at:7.1} s  {number:>3}/{}  {}",
+            steps.len(),
+            line(&outcome)
+        ));
+        if !outcome.broken.is_empty() {
+            stage.keep_logs(&order.logs, number)?;
+        }
+        let is_over = outcome.facts.is_none();
+        run.outcomes.push(outcome);
+        if is_over {
+            run.not_begun = steps.len() - number;
+            break;
+        }
+    }
+    run.took_s = begun.elapsed().as_secs();
+    Ok(run)
+}
+
+/// The clock, the kinds that cannot be had, and those that can.
+fn what_can_be_had(
+    order: &Order,
+    clock: Result<WallClock>,
+) -> (Option<WallClock>, Vec<(Kind, String)>, Vec<Kind>) {
+    let mut kinds = order.kinds.clone();
+    match clock {
+        Ok(clock) => (Some(clock), Vec::new(), kinds),
+        Err(error) => {
+            let reason = format!("no clock that can be set: {error:#}");
+            let is_asked_for = kinds.contains(&Kind::ClockStep);
+            kinds.retain(|kind| *kind != Kind::ClockStep);
+            let left_out = is_asked_for.then_some((Kind::ClockStep, reason));
+            (None, left_out.into_iter().collect(), kinds)
+        }
+    }
+}
+
+fn describe(undisturbed: &Undisturbed) -> String {
+    let limits = undisturbed
+        .limits
+        .iter()
+        .map(|(side, (least, most))| format!("{} limit {least} to {most}", side.name()));
+    let limits: Vec<String> = limits.collect();
+    format!("undisturbed: {}, {:?}", limits.join(", "), undisturbed.held)
+}
+
+fn line(outcome: &Outcome) -> String {
+    let ms =
+        |time: Option<u64>| time.map_or_else(|| "never".to_owned(), |time| format!("{time} ms"));
+    let mut text = format!("{:<36}", outcome.fault.to_string());
+    if let Some(facts) = &outcome.facts {
+        let account = &facts.stretch.account;
+        text += &format!(
+            "recovered in {:>8}, at rest in {:>7}; {} sent, {} shed, {} harmed, {} cut, {} late",
+            ms(facts.recovered_ms),
+            ms(facts.rested_ms),
+            account.sent,
+            account.shed,
+            account.harmed,
+            account.cut,
+            account.late,
+        );
+    }
+    for Broken { invariant, found } in &outcome.broken {
+        text += &format!("\n      FAILED: {invariant}: {found}");
+    }
+    text
+}

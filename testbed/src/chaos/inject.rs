@@ -1,0 +1,172 @@
+//! How each fault is done and undone.
+
+mod crash;
+mod machine;
+
+use std::time::Instant;
+
+use anyhow::Result;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tokio::task::block_in_place;
+use tokio::time::sleep;
+
+use super::clock::now_us;
+use super::fault::{Fault, Kind};
+use super::policy::{MAX_LIMIT, bad, good};
+use super::world::World;
+use tidegate_sim::profile::{Change, Mode};
+
+/// What a fault did.
+#[derive(Debug, Clone, Default)]
+pub struct Injected {
+    /// When it began and when it was undone, microseconds on the machine's monotonic clock.
+    pub window: (u64, u64),
+    /// Requests that it sent itself.
+    pub calls: u64,
+    /// What did not go as it must.
+    pub wrong: Vec<String>,
+}
+
+/// So many policies are pushed by one fault.
+const PUSHES: u32 = 100;
+
+/// Of these so many in a hundred are bad.
+const BAD_PERCENT: u32 = 40;
+
+/// How many times longer a slow upstream takes.
+const SLOWER: u32 = 10;
+
+/// Does a fault, waits as long as it lasts, and undoes it.
+///
+/// # Errors
+/// When it cannot be done or undone, or a process ended that should not.
+pub async fn inject(world: &mut World, fault: &Fault) -> Result<Injected> {
+    let begun = now_us();
+    let mut done = Injected::default();
+    act(world, fault, &mut done).await?;
+    done.window = (begun, now_us());
+    world.control.alive()?;
+    Ok(done)
+}
+
+async fn act(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()> {
+    let lasts = fault.lasts();
+    let backend = world.backend(fault.side)?;
+    match fault.kind {
+        Kind::VmCrashOne => crash::one(&world.proxy, done).await?,
+        Kind::VmCrashAll => crash::all(&world.proxy, done).await?,
+        Kind::Pushes => push(world, fault, done).await?,
+        Kind::UpstreamKilled => {
+            backend.kill()?;
+            sleep(lasts).await;
+            block_in_place(|| backend.restart())?;
+        }
+        Kind::UpstreamHung => {
+            backend.stop()?;
+            sleep(lasts).await;
+            backend.go_on()?;
+        }
+        Kind::UpstreamRefusing => {
+            backend.change(&Change::mode(Mode::Refuse))?;
+            sleep(lasts).await;
+            block_in_place(|| backend.serve_again())?;
+        }
+        Kind::UpstreamResetting => {
+            backend.change(&Change::mode(Mode::Reset))?;
+            sleep(lasts).await;
+            block_in_place(|| backend.serve_again())?;
+        }
+        Kind::UpstreamSlow => {
+            backend.slow_down(SLOWER)?;
+            sleep(lasts).await;
+            backend.slow_down(1)?;
+        }
+        Kind::ControlKilled => {
+            world.control.kill()?;
+            sleep(lasts).await;
+            world.control.restart().await?;
+            expect_current(world, done).await?;
+        }
+        Kind::DiskFull => fill_disk(world, fault, done).await?,
+        Kind::HotRestart => {
+            world.proxy.hot_restart().await?;
+            expect_current(world, done).await?;
+        }
+        Kind::CpuContention => machine::contend(lasts).await?,
+        Kind::ClockStep => machine::step_clock(world, fault, done).await?,
+        Kind::Suspended => {
+            world.proxy.stop()?;
+            sleep(lasts).await;
+            world.proxy.go_on()?;
+        }
+    }
+    Ok(())
+}
+
+async fn push(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()> {
+    /// The broken file.
+    const FILE: &str = "broken.yaml";
+    let mut rng = StdRng::seed_from_u64(fault.seed);
+    let mut file = false;
+    for number in 0..PUSHES {
+        let is_bad = rng.random_ratio(BAD_PERCENT, 100);
+        if is_bad && rng.random() {
+            world.control.file(FILE, Some(&bad(&mut rng)))?;
+            file = true;
+        } else {
+            let (text, expected) = if is_bad {
+                (bad(&mut rng), 422)
+            } else {
+                (good(MAX_LIMIT - rng.random_range(1..100)), 200)
+            };
+            let status = world.control.put(&text).await?;
+            if status != expected {
+                let wrong =
+                    format!("push {number}: found status {status}, expected {expected}: {text:?}");
+                done.wrong.push(wrong);
+            }
+        }
+        sleep(fault.lasts() / PUSHES).await;
+    }
+    if file {
+        world.control.file(FILE, None)?;
+    }
+    restore(world, done).await
+}
+
+/// Puts the policy of the undisturbed part in force again.
+async fn restore(world: &mut World, done: &mut Injected) -> Result<()> {
+    let status = world.control.put(&good(MAX_LIMIT)).await?;
+    if status != 200 {
+        let wrong = format!("the policy at the end: found status {status}, expected 200");
+        done.wrong.push(wrong);
+    }
+    expect_current(world, done).await
+}
+
+async fn expect_current(world: &mut World, done: &mut Injected) -> Result<()> {
+    if !world.control.until_current().await? {
+        let wrong = "Envoy does not run what the control service wants";
+        done.wrong.push(wrong.to_owned());
+    }
+    Ok(())
+}
+
+async fn fill_disk(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()> {
+    let control = &mut world.control;
+    control.fill_disk(true)?;
+    let begun = Instant::now();
+    let status = control.put(&good(MAX_LIMIT - 100)).await?;
+    if status != 507 {
+        let wrong = format!("a push to a full disk: found status {status}, expected 507");
+        done.wrong.push(wrong);
+    }
+    if !control.keeps_last().await? {
+        let wrong = "a push to a full disk changed what is in force";
+        done.wrong.push(wrong.to_owned());
+    }
+    sleep(fault.lasts().saturating_sub(begun.elapsed())).await;
+    control.fill_disk(false)?;
+    restore(world, done).await
+}

@@ -1,0 +1,26 @@
+//! Faults drawn from a seed, injected into real processes under load, and what must hold after each.
+//!
+//! The world is an Envoy with the filter, the control service that configures it, and two upstreams, each a process of
+//! its own; callers run here. A [`plan`] is a function of the seed alone. After every fault it is undone, the world
+//! must recover within a bound, then the load pauses, and what is left is counted and held against [`invariants`].
+//!
+//! - pure: [`fault`], [`plan`], [`policy`], [`account`], [`invariants`], [`report`];
+//! - processes: [`world`], [`backend`], [`service`], [`proxy`], [`clock`];
+//! - deeds: [`inject`], [`load`], [`conduct`].
+
+pub mod account;
+pub mod backend;
+pub mod clock;
+pub mod conduct;
+pub mod fault;
+pub mod inject;
+pub mod invariants;
+pub mod load;
+pub mod plan;
+pub mod policy;
+pub mod proxy;
+pub mod report;
+pub mod service;
+mod stage;
+pub mod vital;
+pub mod world;

@@ -1,0 +1,122 @@
+//! Which faults come, in which order: a function of the seed.
+//!
+//! Faults come in rounds, each of which has every kind once in an order of its own, so that a run that is long enough
+//! has had them all.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+use super::fault::{Fault, Kind, Side};
+
+/// Start of the processes, and the undisturbed part that later parts are compared with.
+pub const BEGINNING: Duration = Duration::from_secs(12);
+
+/// What a fault takes beyond the time that it lasts: it is undone, the world recovers, is looked at, and rests.
+const AFTERMATH: Duration = Duration::from_secs(4);
+
+/// Load that nothing disturbs goes before a fault for so long, milliseconds.
+const BEFORE_MS: (u64, u64) = (200, 1_000);
+
+/// One fault and what goes before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Undisturbed load before it.
+    pub before: Duration,
+    /// The fault.
+    pub fault: Fault,
+}
+
+/// The steps of a run of about so long: whole steps only.
+#[must_use]
+pub fn plan(seed: u64, kinds: &[Kind], length: Duration) -> Vec<Step> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut steps = Vec::new();
+    let mut left = length.saturating_sub(BEGINNING);
+    while !kinds.is_empty() {
+        let mut round = kinds.to_vec();
+        round.shuffle(&mut rng);
+        for kind in round {
+            let step = draw(kind, &mut rng);
+            let takes = step.before + step.fault.lasts() + AFTERMATH;
+            if takes > left {
+                return steps;
+            }
+            left -= takes;
+            steps.push(step);
+        }
+    }
+    steps
+}
+
+fn draw(kind: Kind, rng: &mut StdRng) -> Step {
+    let between = |rng: &mut StdRng, (least, most): (u64, u64)| rng.random_range(least..=most);
+    let before = Duration::from_millis(between(rng, BEFORE_MS));
+    let side = if rng.random() {
+        Side::Alpha
+    } else {
+        Side::Beta
+    };
+    let fault = Fault {
+        kind,
+        side,
+        lasts_ms: between(rng, kind.lasts_ms()),
+        seed: rng.random(),
+    };
+    Step { before, fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTES: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn one_seed_has_one_plan() {
+        assert_eq!(plan(7, &Kind::ALL, MINUTES), plan(7, &Kind::ALL, MINUTES));
+        assert_ne!(plan(7, &Kind::ALL, MINUTES), plan(8, &Kind::ALL, MINUTES));
+    }
+
+    #[test]
+    fn a_longer_run_goes_on_where_a_shorter_one_ends() {
+        let (short, long) = (
+            plan(7, &Kind::ALL, MINUTES),
+            plan(7, &Kind::ALL, 2 * MINUTES),
+        );
+        assert!(short.len() < long.len());
+        assert_eq!(long[..short.len()], short);
+    }
+
+    #[test]
+    fn two_minutes_have_every_kind() {
+        for seed in 0..100 {
+            let kinds: Vec<Kind> = plan(seed, &Kind::ALL, Duration::from_secs(120))
+                .iter()
+                .map(|step| step.fault.kind)
+                .collect();
+            for kind in Kind::ALL {
+                assert!(kinds.contains(&kind), "seed {seed} has no {kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_is_asked_for_comes_and_nothing_in_no_time() {
+        let steps = plan(1, &[Kind::Pushes], MINUTES);
+        assert!(!steps.is_empty());
+        assert!(steps.iter().all(|step| step.fault.kind == Kind::Pushes));
+        assert_eq!(plan(1, &Kind::ALL, BEGINNING), []);
+        assert_eq!(plan(1, &[], MINUTES), []);
+    }
+
+    #[test]
+    fn a_fault_lasts_as_long_as_its_kind_may() {
+        for step in plan(3, &Kind::ALL, 10 * MINUTES) {
+            let (least, most) = step.fault.kind.lasts_ms();
+            assert!((least..=most).contains(&step.fault.lasts_ms), "{step:?}");
+        }
+    }
+}

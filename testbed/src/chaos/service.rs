@@ -1,0 +1,291 @@
+//! The control service as a process.
+
+use std::fs::{self, OpenOptions};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::Value;
+
+use super::backend::free_port;
+use super::clock::WallClock;
+use super::policy::{MAX_LIMIT, POLICY, good};
+use crate::child;
+use crate::client::{Call, Caller};
+use crate::envoy::test_module;
+
+/// What starts takes this long at most, and what is pushed.
+pub const BOUND: Duration = Duration::from_secs(30);
+
+/// Distance between two looks.
+const POLL: Duration = Duration::from_millis(50);
+
+const LOG: &str = "control.log";
+
+const TOKEN: &str = "a token for this run";
+
+/// The service's process; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Control {
+    binary: PathBuf,
+    folder: PathBuf,
+    ports: [u16; 3],
+    clock: Option<WallClock>,
+    child: Child,
+    tag: Option<String>,
+}
+
+impl Control {
+    /// Starts it, and puts the policy in force.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not take the policy.
+    pub async fn start(binary: &Path, folder: &Path, clock: Option<WallClock>) -> Result<Self> {
+        fs::create_dir_all(folder.join("policies"))?;
+        fs::write(folder.join("token"), TOKEN)?;
+        let ports = [free_port()?, free_port()?, free_port()?];
+        let child = spawn(binary, folder, ports, clock.as_ref())?;
+        let mut control = Self {
+            binary: binary.to_owned(),
+            folder: folder.to_owned(),
+            ports,
+            clock,
+            child,
+            tag: None,
+        };
+        control.until_ready().await?;
+        let status = control.put(&good(MAX_LIMIT)).await?;
+        ensure!(
+            status == 201,
+            "the first policy: found status {status}, expected 201"
+        );
+        Ok(control)
+    }
+
+    /// Where proxies connect.
+    #[must_use]
+    pub fn xds(&self) -> SocketAddr {
+        self.addr(self.ports[0])
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The clock that it and Envoy go by, if one can be set.
+    #[must_use]
+    pub const fn clock(&self) -> Option<&WallClock> {
+        self.clock.as_ref()
+    }
+
+    fn addr(&self, port: u16) -> SocketAddr {
+        ([127, 0, 0, 1], port).into()
+    }
+
+    /// Kills it.
+    ///
+    /// # Errors
+    /// When it had ended already.
+    pub fn kill(&mut self) -> Result<()> {
+        self.alive()?;
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Starts it again, on the same ports and with what it has stored.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn restart(&mut self) -> Result<()> {
+        self.child = spawn(&self.binary, &self.folder, self.ports, self.clock.as_ref())?;
+        self.until_ready().await
+    }
+
+    /// Fails with the end of its log when it has ended.
+    ///
+    /// # Errors
+    /// When it has.
+    pub fn alive(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            let log = self.log();
+            let end = log.len().saturating_sub(2_000);
+            bail!(
+                "the control service ended: {status}\n{}",
+                log.get(end..).unwrap_or(&log)
+            );
+        }
+        Ok(())
+    }
+
+    /// Everything that it has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let log = fs::read(self.folder.join(LOG)).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// Takes from it the right to write files, its log included, or gives it back.
+    ///
+    /// # Errors
+    /// When the system does not let it.
+    pub fn fill_disk(&self, is_full: bool) -> Result<()> {
+        let pid = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
+        // Of the hard limit the child has ours.
+        let maximum = getrlimit(Resource::Fsize).maximum;
+        let current = if is_full { Some(0) } else { maximum };
+        let limit = Rlimit { current, maximum };
+        prlimit(pid, Resource::Fsize, limit).context("set the limit of file sizes")?;
+        Ok(())
+    }
+
+    /// Puts a text in the policy's place; returns the status of the answer.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn put(&mut self, text: &str) -> Result<u16> {
+        let mut call = Call::put(&format!("/v1/policies/{POLICY}"), text.to_owned())
+            .header("authorization", &format!("Bearer {TOKEN}"));
+        if let Some(tag) = &self.tag {
+            call = call.header("if-match", tag);
+        }
+        let reply = Caller::http1(self.addr(self.ports[1])).call(&call).await?;
+        if matches!(reply.status, 200 | 201) {
+            self.tag = reply.header("etag").map(str::to_owned);
+        }
+        Ok(reply.status)
+    }
+
+    /// Whether the policy is still the text that was taken last.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn keeps_last(&self) -> Result<bool> {
+        let http = Caller::http1(self.addr(self.ports[1]));
+        let reply = http.get(&format!("/v1/policies/{POLICY}")).await?;
+        Ok(reply.header("etag").map(str::to_owned) == self.tag)
+    }
+
+    /// Puts a file into the watched folder, or takes it away.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn file(&self, name: &str, text: Option<&str>) -> Result<()> {
+        let path = self.folder.join("policies").join(name);
+        match text {
+            Some(text) => fs::write(path, text)?,
+            None => fs::remove_file(path)?,
+        }
+        Ok(())
+    }
+
+    /// Waits until it says that every proxy runs what it wants; `false` when that is not so within the bound.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub async fn until_current(&mut self) -> Result<bool> {
+        let begun = Instant::now();
+        let http = Caller::http1(self.addr(self.ports[1]));
+        while begun.elapsed() < BOUND {
+            self.alive()?;
+            if let Ok(reply) = http.get("/v1/proxies").await
+                && let Ok(document) = serde_json::from_slice(&reply.body)
+                && all_current(&document)
+            {
+                return Ok(true);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(false)
+    }
+
+    async fn until_ready(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        let health = Caller::http1(self.addr(self.ports[2]));
+        while begun.elapsed() < BOUND {
+            self.alive()?;
+            if health
+                .get("/readyz")
+                .await
+                .is_ok_and(|reply| reply.status == 200)
+            {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        bail!("the control service is not ready after {BOUND:?}")
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn all_current(document: &Value) -> bool {
+    let proxies = document.get("proxies").and_then(Value::as_array);
+    let is_current = |proxy: &Value| {
+        let field = |name: &str| {
+            let path = format!("/resources/tidegate/{name}");
+            proxy.pointer(&path).and_then(Value::as_str)
+        };
+        field("running").is_some() && field("running") == field("wanted")
+    };
+    proxies.is_some_and(|proxies| !proxies.is_empty() && proxies.iter().all(is_current))
+}
+
+fn spawn(
+    binary: &Path,
+    folder: &Path,
+    ports: [u16; 3],
+    clock: Option<&WallClock>,
+) -> Result<Child> {
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(folder.join(LOG))?;
+    // A file that may not grow is then said by an error, as a full disk says it, and not by a signal.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
+    command.arg(binary).arg("serve");
+    for (option, port) in ["--xds-listen", "--http-listen", "--health-listen"]
+        .iter()
+        .zip(ports)
+    {
+        command.arg(option).arg(format!("127.0.0.1:{port}"));
+    }
+    command.arg("--policies").arg(folder.join("policies"));
+    command.arg("--state").arg(folder.join("state"));
+    command.arg("--token-file").arg(folder.join("token"));
+    command.arg("--module").arg(test_module());
+    if let Some(clock) = clock {
+        command.envs(clock.variables());
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    child::spawn(command).with_context(|| format!("start {}", binary.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_are_current_when_all_run_what_is_wanted() {
+        let proxy = |running: &str| serde_json::json!({"resources": {"tidegate": {"running": running, "wanted": "b"}}});
+        let document = |proxies: &[Value]| serde_json::json!({"proxies": proxies});
+        assert!(all_current(&document(&[proxy("b"), proxy("b")])));
+        assert!(!all_current(&document(&[proxy("b"), proxy("a")])));
+        assert!(!all_current(&document(&[])));
+    }
+}

@@ -1,0 +1,89 @@
+//! All processes of a run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::backend::Backend;
+use super::clock::WallClock;
+use super::fault::Side;
+use super::proxy::Proxy;
+use super::service::Control;
+use super::vital::Holds;
+
+/// The processes; they end when this is dropped.
+#[derive(Debug)]
+pub struct World {
+    /// Envoy.
+    pub proxy: Proxy,
+    /// The control service.
+    pub control: Control,
+    /// The upstreams.
+    pub backends: BTreeMap<Side, Backend>,
+}
+
+/// What the processes hold that may not grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Envoy.
+    pub envoy: Holds,
+    /// The control service.
+    pub control: Holds,
+}
+
+impl World {
+    /// Starts all of them, with their files in `folder`.
+    ///
+    /// # Errors
+    /// When one of them does not become ready.
+    pub async fn start(binary: &Path, folder: &Path, clock: Option<WallClock>) -> Result<Self> {
+        let mut backends = BTreeMap::new();
+        for side in Side::ALL {
+            backends.insert(side, Backend::start(side, folder)?);
+        }
+        let control = Control::start(binary, folder, clock).await?;
+        let addrs: Vec<_> = backends
+            .iter()
+            .map(|(side, backend)| (*side, backend.addr()))
+            .collect();
+        let proxy = Proxy::start(&addrs, control.xds(), control.clock()).await?;
+        Ok(Self {
+            proxy,
+            control,
+            backends,
+        })
+    }
+
+    /// The upstream of a side.
+    ///
+    /// # Errors
+    /// Never, as both were started.
+    pub fn backend(&mut self, side: Side) -> Result<&mut Backend> {
+        self.backends.get_mut(&side).context("no such upstream")
+    }
+
+    /// What both upstreams have answered since the last look: numbers of requests, and when, microseconds.
+    ///
+    /// # Errors
+    /// When a ledger cannot be read.
+    pub fn answered(&mut self) -> Result<BTreeMap<u64, u64>> {
+        let mut all = BTreeMap::new();
+        for backend in self.backends.values_mut() {
+            all.append(&mut backend.answered()?);
+        }
+        Ok(all)
+    }
+
+    /// What the processes hold now.
+    ///
+    /// # Errors
+    /// When one of them has ended.
+    pub fn held(&self) -> Result<Held> {
+        Ok(Held {
+            envoy: Holds::of(self.proxy.envoy().pid())?,
+            control: Holds::of(self.control.id())?,
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! An Envoy that drains: what is under way ends as it would, and nothing stays counted.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_testbed::client::{Call, Caller};
+use tidegate_testbed::upstream::{Script, Upstream};
+
+use crate::config::fixed_limit;
+use crate::load::Crowd;
+use crate::stage::{Stage, ensure, guarding};
+use crate::turn;
+
+/// Requests under way when Envoy begins to drain: as many as may be.
+const MANY: u32 = 8;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_under_way_when_envoy_drains_is_answered_and_leaves_the_count() {
+    let turn = turn::shared().await;
+    let upstream = Upstream::builder("main")
+        .script(|_| Some(Script::after(Duration::from_secs(2))))
+        .start()
+        .await
+        .unwrap();
+    let envoy = guarding(&upstream, &fixed_limit(MANY, json!({})));
+    let stage = Stage::start(turn, envoy).await;
+    let count = usize::try_from(MANY).unwrap();
+    let mut crowd = Crowd::send(&stage.caller(), &Call::get("/"), count);
+    stage.until_sum("in_flight", "main", MANY.into()).await;
+    let drain = Call::post("/drain_listeners?graceful", "");
+    let admin = Caller::http1(stage.envoy.admin().addr());
+    let reply = admin.call(&drain).await.unwrap();
+    ensure!(stage, reply.status == 200, "{reply:?}");
+    crowd.settle(&stage, 0).await;
+    let ok = crowd.replies().iter().filter(|one| one.status == 200);
+    let ok = ok.count();
+    ensure!(stage, ok == count, "{ok} of {count} were answered");
+    stage.until_sum("in_flight", "main", 0).await;
+    let shed = stage.sum("requests_shed_total", "main").await;
+    ensure!(stage, shed == 0, "{shed} were shed");
+}
