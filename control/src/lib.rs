@@ -10,6 +10,8 @@
 
 pub mod document;
 pub mod fleet;
+#[cfg(test)]
+mod fuzz;
 pub mod kube;
 pub mod metrics;
 pub mod migrate;

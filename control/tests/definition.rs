@@ -52,7 +52,7 @@ fn every_field_of_the_filter_is_in_the_schema_at_both_levels() {
         let leaf = at(&spec, field.path).unwrap();
         let kind = match field.values {
             Values::Flag(_) => "boolean",
-            Values::Count(_) | Values::Bound(_) => "integer",
+            Values::Count(_) | Values::Bound(_) | Values::Numbers(_) => "integer",
             Values::Fraction(_) => "number",
             _ => "string",
         };

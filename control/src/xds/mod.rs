@@ -5,6 +5,8 @@
 
 mod answer;
 mod delta;
+#[cfg(test)]
+pub(crate) mod fuzz;
 mod interest;
 mod ledger;
 mod node;

@@ -17,7 +17,7 @@ use crate::fleet::{Api, Arrival, Change, Fleet, Seat};
 use crate::net::Share;
 
 /// Responses that may wait for the proxy to read them.
-const OUTBOX: usize = 2;
+pub(super) const OUTBOX: usize = 2;
 
 /// The responses of one stream.
 pub(super) type Responses<D> = ReceiverStream<Result<<D as Dialect>::Response, Status>>;
@@ -31,19 +31,13 @@ pub(super) fn carry<D: Dialect>(
 ) -> Responses<D> {
     let (outbox, responses) = mpsc::channel(OUTBOX);
     let tasks = context.tasks.clone();
-    let conversation = Conversation::<D> {
-        context,
-        arrival,
-        subscription: D::default(),
-        seat: None,
-        outbox,
-        _share: share,
-    };
+    let conversation = Conversation::<D>::new(context, arrival, share, outbox);
     tasks.spawn(conversation.run(inbound));
     ReceiverStream::new(responses)
 }
 
-struct Conversation<D: Dialect> {
+/// One stream; see the module.
+pub(super) struct Conversation<D: Dialect> {
     context: Context,
     arrival: Arrival,
     subscription: D,
@@ -54,6 +48,22 @@ struct Conversation<D: Dialect> {
 }
 
 impl<D: Dialect> Conversation<D> {
+    pub(super) fn new(
+        context: Context,
+        arrival: Arrival,
+        share: Share,
+        outbox: mpsc::Sender<Result<D::Response, Status>>,
+    ) -> Self {
+        Self {
+            context,
+            arrival,
+            subscription: D::default(),
+            seat: None,
+            outbox,
+            _share: share,
+        }
+    }
+
     async fn run(mut self, mut inbound: Streaming<D::Request>) {
         let closing = self.context.closing.clone();
         let mut silence = std::pin::pin!(tokio::time::sleep(self.context.patience));
@@ -87,7 +97,8 @@ impl<D: Dialect> Conversation<D> {
         }
     }
 
-    fn hear(&mut self, mut request: D::Request) -> Result<(), Status> {
+    /// Takes a request in. An error ends the stream.
+    pub(super) fn hear(&mut self, mut request: D::Request) -> Result<(), Status> {
         let type_url = D::type_url(&request);
         let is_ours = type_url == wire::resource_type()
             || (type_url.is_empty() && self.arrival.api == Api::Ecds);
@@ -123,7 +134,8 @@ impl<D: Dialect> Conversation<D> {
         Ok(())
     }
 
-    fn push(&mut self) -> Result<(), Status> {
+    /// Sends what the proxy is to have and has not, if anything. An error ends the stream.
+    pub(super) fn push(&mut self) -> Result<(), Status> {
         let Some(seat) = &mut self.seat else {
             return Ok(());
         };

@@ -34,6 +34,7 @@ mod world;
 mod apis;
 mod contests;
 mod deletion;
+mod egress;
 mod gateway;
 mod injection;
 mod kept;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
             gateway::a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway,
             gateway::a_changed_policy_is_soon_in_traffic,
             sidecar::one_policy_guards_both_directions_with_a_state_for_each_service,
+            egress::clusters_that_lead_to_several_destinations_are_passed_by,
             waypoint::services_behind_a_waypoint_are_shed_each_for_itself,
             mtls::a_module_from_a_registry_guards_a_service_behind_mtls,
             missing::without_its_module_a_proxy_lets_all_requests_pass_or_none,

@@ -202,6 +202,7 @@ fn outside(values: &Values) -> Vec<Value> {
             vec![json!(least - 0.001), json!(most + 0.001), json!("0.9")]
         }
         Values::Count(range) => beyond(range.min, range.max),
+        Values::Numbers(range) => beyond(range.min, range.max),
         Values::Bound(range) => beyond(range.min, range.max),
         // Too short and too long ones are cases of the rules.
         Values::Span(_) => vec![
