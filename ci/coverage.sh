@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 # Percent of the lines.
 LEAST=95
 
-cargo_tool cargo-llvm-cov "$CARGO_LLVM_COV_VERSION"
+cargo_tool cargo-llvm-cov "$CARGO_LLVM_COV_VERSION" "$CARGO_LLVM_COV_SHA256"
 rustup component add llvm-tools >&2 || fail "rustup could not add llvm-tools"
 mkdir -p out
 cargo llvm-cov --locked --package tidegate-core --lcov --output-path out/coverage.lcov \

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 . ci/versions.env
 . ci/cargo-tool.sh
 
-cargo_tool cargo-deny "$CARGO_DENY_VERSION"
+cargo_tool cargo-deny "$CARGO_DENY_VERSION" "$CARGO_DENY_SHA256"
 
 checks=("$@")
 [ $# -gt 0 ] || checks=(bans licenses sources)

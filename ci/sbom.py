@@ -1,25 +1,33 @@
 #!/usr/bin/env python3
-"""Writes what the module is made of, as CycloneDX 1.5 in JSON: ci/sbom.py MODULE OUT
+"""Writes what is in an image, as CycloneDX 1.5 in JSON.
 
-The crates are those that cargo compiles into the filter for its target, with their licences and the
-checksums of Cargo.lock. No time and no serial number stand in it, so that the same sources give the same
+    ci/sbom.py filter MODULE OUT     the module, whose checksum is in the list
+    ci/sbom.py control OUT           the control service's image
+
+The crates are those that cargo compiles into the program for its target, with their licences and the
+checksums of Cargo.lock; of an image also its base image, by the digest in its Dockerfile. What the base image is made of is not
+in the list, and the list says so. No time and no serial number stand in it, so that the same sources give the same
 bytes; `cosign attest --type cyclonedx` binds it to the image.
 """
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = "wasm32-wasip1"
-PACKAGE = "tidegate-filter"
+# What the image is built for, the package, and the name of what is in the image.
+PROGRAMS = {
+    "filter": ("wasm32-wasip1", "tidegate-filter", "tidegate.wasm"),
+    "control": ("x86_64-unknown-linux-gnu", "tidegate-control", "tidegate"),
+}
 
 
-def metadata():
-    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", TARGET]
+def metadata(target):
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
@@ -74,33 +82,60 @@ def component(package, sums):
     return entry
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit("sbom.py: error: usage: ci/sbom.py MODULE OUT")
-    module, graph, sums = Path(sys.argv[1]).read_bytes(), metadata(), checksums()
-    packages = {package["id"]: package for package in graph["packages"]}
-    start = next(one for one, package in packages.items() if package["name"] == PACKAGE)
+def base_image(program):
+    """The last base image of a Dockerfile as a component; none where it starts from nothing."""
+    text = (ROOT / f"docker/{program}.Dockerfile").read_text()
+    last = re.findall(r"^FROM (\S+)", text, re.MULTILINE)[-1]
+    if last == "scratch":
+        return None
+    name, digest = last.split("@sha256:")
+    name, _, tag = name.rpartition(":")
+    purl = f"pkg:oci/{name.rpartition('/')[2]}@sha256%3A{digest}?repository_url={name}&tag={tag}"
+    hashes = [{"alg": "SHA-256", "content": digest}]
+    return {"type": "container", "bom-ref": purl, "name": name, "version": tag, "purl": purl, "hashes": hashes}
+
+
+def bom(program, module):
+    """The list; `module` is the bytes of the program, where they are the same everywhere."""
+    target, package, name = PROGRAMS[program]
+    graph, sums = metadata(target), checksums()
+    packages = {one["id"]: one for one in graph["packages"]}
+    start = next(one for one, found in packages.items() if found["name"] == package)
     needs = compiled(graph, start)
-    root = component(packages[start], sums) | {
-        "type": "application",
-        "name": "tidegate.wasm",
-        "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(module).hexdigest()}],
-    }
+    root = component(packages[start], sums) | {"type": "application", "name": name}
+    if module is not None:
+        root["hashes"] = [{"alg": "SHA-256", "content": hashlib.sha256(module).hexdigest()}]
     others = sorted((packages[one] for one in needs if one != start), key=purl)
-    bom = {
+    found = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": {"component": root},
-        "components": [component(package, sums) for package in others],
+        "components": [component(one, sums) for one in others],
         "dependencies": [
             {"ref": purl(packages[one]), "dependsOn": [purl(packages[other]) for other in needs[one]]}
             for one in sorted(needs, key=lambda one: purl(packages[one]))
         ],
     }
-    Path(sys.argv[2]).write_text(json.dumps(bom, indent=2) + "\n")
-    print(f"sbom.py: {len(others)} crates in {sys.argv[2]}", file=sys.stderr)
+    base = base_image(program)
+    if base:
+        found["components"].append(base)
+        found["compositions"] = [{"aggregate": "incomplete", "assemblies": [base["bom-ref"]]}]
+    return found
+
+
+def main(words):
+    match words:
+        case ["filter", module, out]:
+            found = bom("filter", Path(module).read_bytes())
+        case ["control", out]:
+            found = bom("control", None)
+        case _:
+            sys.exit("sbom.py: error: usage: ci/sbom.py filter MODULE OUT | control OUT")
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    Path(out).write_text(json.dumps(found, indent=2) + "\n")
+    print(f"sbom.py: {len(found['components'])} components in {out}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -5,9 +5,9 @@
 # `make oci` packs the same module without Docker, and to the same digest on every machine; an image that is
 # built here has times in it. The module itself has the same bytes either way (ci/reproducible.sh).
 
-# By tag and not by digest, because this repository's checks reach no registry of images. To pin it for good:
-# crane digest rust:1.95.0-slim-bookworm. The tag is that of rust-toolchain.toml (make dockerfiles-check compares).
-FROM rust:1.95.0-slim-bookworm AS build
+# By digest, of the index for all platforms; the tag is for people, and that of rust-toolchain.toml. docker/README.md
+# says how to take another (make dockerfiles-check compares).
+FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS build
 WORKDIR /tidegate
 COPY . .
 RUN ci/rust.sh && ci/filter.sh release

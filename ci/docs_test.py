@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Tests of docs.py: which tests a page names, and whether they are there."""
+
+import unittest
+from pathlib import Path
+
+import docs
+
+PAGE = docs.ROOT / "SECURITY.md"
+
+
+class NamedTests(unittest.TestCase):
+    def named(self, text):
+        return list(docs.tests(text))
+
+    def test_names_after_a_file_are_its_tests(self):
+        text = "x\n| a | `a/b.rs`: `one_two_three`, `four_five_six` and\n`seven_eight_nine` |"
+        expected = [(2, "a/b.rs", "one_two_three"), (2, "a/b.rs", "four_five_six"), (3, "a/b.rs", "seven_eight_nine")]
+        self.assertEqual(self.named(text), expected)
+
+    def test_fields_and_prose_are_no_tests(self):
+        for text in ("`a/b.rs` (`open`, `learn_recovery`)", "`a/b.rs`: `usual_rate`", "`one_two_three` in `a/b.rs`"):
+            self.assertEqual(self.named(text), [], text)
+
+    def test_a_function_or_a_line_of_a_macro_is_a_test(self):
+        self.assertTrue(docs.has_test("async fn one_two_three() {", "one_two_three"))
+        self.assertTrue(docs.has_test('    one_two_three: "one",', "one_two_three"))
+        self.assertFalse(docs.has_test("fn one_two_three_four() {", "one_two_three"))
+        self.assertFalse(docs.has_test("// one_two_three", "one_two_three"))
+
+    def test_a_test_that_is_gone_is_told(self):
+        good = "`testbed/tests/e2e/exempt.rs`: `no_user_agent_passes_by_default`"
+        self.assertEqual(list(docs.absent(PAGE, good)), [])
+        told = list(docs.absent(PAGE, good.replace("by_default", "at_all")))
+        self.assertEqual(told, [(1, "`testbed/tests/e2e/exempt.rs` has no test `no_user_agent_passes_at_all`")])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[Path(__file__).name])
