@@ -10,6 +10,8 @@ MAKEFLAGS += --no-print-directory
 # SECONDS is a variable of bash itself, so that make must not export its own.
 unexport SECONDS
 override DEMO_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
+override FUZZ_SECONDS := $(DEMO_SECONDS)
+override CHAOS_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),120)
 SCENARIOS ?= all
 VARIANTS ?= all
 REPEAT ?= 1
@@ -30,7 +32,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
 
 ## See it work
-.PHONY: demo sim sim-compare sim-limits sim-sweep sim-sweep-accept sim-ablate sim-fleet bench bench-cost
+.PHONY: demo sim sim-compare sim-limits sim-sweep sim-sweep-accept sim-adversaries sim-chaos sim-ablate sim-fleet bench bench-cost
 demo: module tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
 	@$(RUN) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
 
@@ -53,6 +55,14 @@ sim-sweep: rust ## Check that Tidegate is ahead on 200 random services and stori
 
 sim-sweep-accept: rust ## Hold 400 random stories that nobody chose against sim/targets.toml (ARGS="--contenders tidegate,bbr")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --accept --out out/sim-sweep-accept $(ARGS)
+
+sim-adversaries: rust ## Play all scenarios with adversaries against three rivals, in some minutes (ARGS=--write: into the page as well)
+	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare --seeds 3 --out out/sim-adversaries \
+		--scenarios "$$(ci/adversaries.py scenarios)" --contenders "$$(ci/adversaries.py contenders)" >/dev/null
+	@ci/adversaries.py judge out/sim-adversaries/compare.json $(ARGS)
+
+sim-chaos: rust ## Play 1000 stories of faults in the simulator, each with them and without (ARGS="--seed 2 --stories 100")
+	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- chaos --out out/sim-chaos $(ARGS)
 
 sim-ablate: rust ## Measure what each mechanism of the laws is worth, in half an hour (ARGS="--mechanisms a,b --stories 40")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim --features ablation -- ablate \
@@ -110,7 +120,7 @@ tools-mesh: ## The same with Istio's, the controller-manager and a registry: wha
 	@ci/mesh.sh etcd kube-apiserver kube-controller-manager pilot-discovery pilot-agent istioctl
 	@ci/manifests-tools.sh crane
 
-.PHONY: manifests oci oci-push
+.PHONY: manifests oci oci-push sbom
 manifests: ## Render what is generated in manifests/ from the chart (needs Go, once)
 	@ci/manifests.sh write
 
@@ -120,6 +130,10 @@ oci: module ## Pack the module as OCI images in out/oci, the same bytes everywhe
 oci-push: module ## Push them: REPOSITORY=registry.example.com/tidegate/filter (needs Go, once)
 	@ci/oci.sh push $(REPOSITORY)
 
+sbom: module ## List what is in both images, as CycloneDX in out/sbom
+	@ci/sbom.py filter dist/tidegate.wasm out/sbom/filter.cdx.json
+	@ci/sbom.py control out/sbom/control.cdx.json
+
 rust: ## Install the pinned Rust toolchain and its targets, if missing
 	@ci/rust.sh
 
@@ -127,13 +141,17 @@ size: module ## Show what takes the room in dist/tidegate.wasm
 	@ci/size.sh
 
 ## Test
-.PHONY: test e2e test-kube
+.PHONY: test e2e chaos test-kube
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 	$(CARGO) test --locked --workspace
 	$(CARGO) test --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --lib --bins ablat
 
 e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
+
+chaos: tools filter ## Inject faults from a seed into real processes, and check what must hold (SEED=1 SECONDS=120 FAULTS=a,b)
+	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin chaos
+	@$(RUN) chaos -- --seed $(or $(SEED),1) --seconds $(CHAOS_SECONDS) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
 
 test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test kube -- $(TESTS)
@@ -143,6 +161,10 @@ conformance: tools tools-mesh module ## Prove it in a mesh: real istiod, API ser
 	$(CARGO) test --locked --workspace --config "target.'cfg(unix)'.runner = ['$(CURDIR)/ci/own-network.sh']" \
 		--test conformance -- $(TESTS)
 
+.PHONY: fuzz
+fuzz: rust ## Fuzz with libFuzzer for as long as asked, per target (SECONDS=600 TARGETS=a,b=60 ARGS=--list)
+	@ci/fuzz.py --seconds $(FUZZ_SECONDS) --targets $(or $(TARGETS),all) $(ARGS)
+
 .PHONY: test-page
 test-page: rust ## Test the service's page in a headless Chromium, which it fetches
 	@ci/chromium.sh
@@ -151,6 +173,13 @@ test-page: rust ## Test the service's page in a headless Chromium, which it fetc
 .PHONY: test-oci
 test-oci: module ## Push the module to a registry on loopback, pull it back, compare
 	@ci/oci-test.sh
+
+.PHONY: models miri
+models: rust ## Look at all states of the models of workers and breaker, also of the larger ones, in some minutes
+	@ci/models.sh
+
+miri: rust ## Run the filter's unsafe code under Miri (installs a nightly toolchain once)
+	@ci/miri.sh
 
 ## Check
 .PHONY: manifests-check dockerfiles-check
@@ -187,6 +216,8 @@ docs: rust ## Write the generated references in docs/, and the tables of the ben
 docs-check: rust ## Check that generated files are up to date, and paths, links and targets in *.md
 	@ci/generate.sh --check
 	@ci/bench-tables.py --check
+	@ci/adversaries.py check
+	@ci/docs_test.py
 	@ci/docs.py
 
 docs-run: module tools ## Run the commands that stand in documents
@@ -214,6 +245,10 @@ deny: rust ## Check licences, sources and banned crates (builds cargo-deny once)
 
 advisories: rust ## Check dependencies against the advisory database; needs the network
 	@ci/deny.sh advisories
+
+.PHONY: govulncheck
+govulncheck: ## Check the tools that are built with Go against its vulnerability database; needs the network
+	@ci/govulncheck.sh
 
 ## Tidy up
 .PHONY: clean
