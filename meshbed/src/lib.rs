@@ -43,4 +43,4 @@ pub use process::{Process, ProcessError};
 pub use proxy::{Node, Proxy, Role};
 pub use registry::{Image, Registry};
 pub use replica::{Replica, ReplicaBuilder};
-pub use wait::{BOUND, until};
+pub use wait::{BOUND, until, until_equal};

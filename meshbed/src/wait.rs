@@ -16,22 +16,56 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 /// # Panics
 /// When it is not so within [`BOUND`].
 #[track_caller]
-pub fn until<F: AsyncFnMut() -> bool>(what: &str, is_so: F) -> impl Future<Output = ()> + use<F> {
+pub fn until<F: AsyncFnMut() -> bool>(
+    what: &str,
+    mut is_so: F,
+) -> impl Future<Output = ()> + use<F> {
     let place = std::panic::Location::caller();
-    wait(what.to_owned(), place, is_so)
+    wait(what.to_owned(), place, async move || match is_so().await {
+        true => Ok(()),
+        false => Err(String::new()),
+    })
 }
 
+/// Waits until `read` gives `wanted`.
+///
+/// # Panics
+/// When it does not within [`BOUND`]; the message says what it gave last.
+#[track_caller]
+pub fn until_equal<F: AsyncFnMut() -> String>(
+    what: &str,
+    wanted: &str,
+    mut read: F,
+) -> impl Future<Output = ()> + use<F> {
+    let place = std::panic::Location::caller();
+    let wanted = wanted.to_owned();
+    wait(what.to_owned(), place, async move || {
+        let is = read().await;
+        match is == wanted {
+            true => Ok(()),
+            false => Err(format!(" is {wanted}; last: {is}")),
+        }
+    })
+}
+
+/// Looks until it gets `Ok`; an error says what was seen instead.
 async fn wait(
     what: String,
     place: &std::panic::Location<'_>,
-    mut is_so: impl AsyncFnMut() -> bool,
+    mut look: impl AsyncFnMut() -> Result<(), String>,
 ) {
     let deadline = Instant::now() + BOUND;
+    let mut seen = String::from("; no answer");
     // A look that gets no answer must not take longer either.
-    while timeout_at(deadline, is_so()).await != Ok(true) {
+    loop {
+        match timeout_at(deadline, look()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(other)) => seen = other,
+            Err(_) => {}
+        }
         assert!(
             Instant::now() < deadline,
-            "{place}: not within {BOUND:?}: {what}"
+            "{place}: not within {BOUND:?}: {what}{seen}"
         );
         sleep(POLL).await;
     }

@@ -9,7 +9,7 @@ use kube::Error;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::{Value, json};
 use tidegate_control::kube::flavour::Flavour;
-use tidegate_meshbed::until;
+use tidegate_meshbed::{User, until};
 
 use crate::policies::spec;
 use crate::service::{Rights, account, run};
@@ -24,8 +24,13 @@ const ACCOUNT: &str = "tidegate";
 const URL: &str = "oci://registry.example.com/tidegate/filter:0.1.0";
 const SHA256: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// An API server with the admission policy, in force.
-async fn guarded() -> World {
+/// A module that nobody installed.
+fn theirs() -> Value {
+    json!({"url": "https://evil.example/x.wasm", "sha256": "e".repeat(64)})
+}
+
+/// An API server with the admission policy, in force for the service's account.
+async fn guarded() -> (World, User) {
     let world = World::start().await.unwrap();
     world.namespace(NAMESPACE).await;
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(BASE);
@@ -45,7 +50,40 @@ async fn guarded() -> World {
             .await
             .unwrap();
     }
-    world
+    let user = account(&world, NAMESPACE, ACCOUNT, Rights::Cluster).await;
+    let client = world.cluster.client(&user).await.unwrap();
+    // The API server takes a moment to put a new admission policy in force. Nothing is written here.
+    let how = PatchParams::apply("nobody").force().dry_run();
+    for flavour in Flavour::ALL {
+        let spec = module(flavour, theirs());
+        until(&format!("{} is guarded", flavour.kind()), async || {
+            is_denied(&write(&client, flavour, "probe", &spec, &how).await)
+        })
+        .await;
+    }
+    (world, user)
+}
+
+/// Applies an object of Istio's with this in its spec.
+async fn write(
+    client: &kube::Client,
+    flavour: Flavour,
+    name: &str,
+    spec: &Value,
+    how: &PatchParams,
+) -> Result<DynamicObject, Error> {
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), NAMESPACE, &flavour.resource());
+    let object = object(flavour, name, spec);
+    api.patch(name, how, &Patch::Apply(&object)).await
+}
+
+/// Whether the admission policy refused it.
+fn is_denied(written: &Result<DynamicObject, Error>) -> bool {
+    match written {
+        Err(Error::Api(status)) => status.message.contains("ValidatingAdmissionPolicy"),
+        _ => false,
+    }
 }
 
 /// An object of Istio's with this in its spec.
@@ -65,30 +103,12 @@ fn module(flavour: Flavour, module: Value) -> Value {
 }
 
 pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<World>) {
-    let world = guarded().await;
-    let user = account(&world, NAMESPACE, ACCOUNT, Rights::Cluster).await;
+    let (world, user) = guarded().await;
     let thief = world.cluster.client(&user).await.unwrap();
-    let write = async |client: &kube::Client, flavour: Flavour, name: &str, spec: &Value| {
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(client.clone(), NAMESPACE, &flavour.resource());
-        let how = PatchParams::apply("thief").force();
-        let object = object(flavour, name, spec);
-        api.patch(name, &how, &Patch::Apply(&object)).await
-    };
-    let is_denied = |result: Result<DynamicObject, Error>| match result {
-        Err(Error::Api(status)) => status.message.contains("ValidatingAdmissionPolicy"),
-        _ => false,
-    };
-    let theirs = json!({"url": "https://evil.example/x.wasm", "sha256": "e".repeat(64)});
+    let how = PatchParams::apply("thief").force();
     for flavour in Flavour::ALL {
-        // A policy that was just made takes a moment to be in force.
-        let spec = module(flavour, theirs.clone());
-        until(&format!("{} is guarded", flavour.kind()), async || {
-            is_denied(write(&thief, flavour, "first", &spec).await)
-        })
-        .await;
         let ours = module(flavour, json!({"url": URL, "sha256": SHA256}));
-        write(&thief, flavour, "second", &ours).await.unwrap();
+        write(&thief, flavour, "second", &ours, &how).await.unwrap();
         for wrong in [
             json!({"url": URL, "sha256": "e".repeat(64)}),
             json!({"url": URL}),
@@ -96,21 +116,23 @@ pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<World>
         ] {
             let spec = module(flavour, wrong.clone());
             for name in ["first", "second"] {
-                let written = write(&thief, flavour, name, &spec).await;
-                assert!(is_denied(written), "{} {name}: {wrong}", flavour.kind());
+                let written = write(&thief, flavour, name, &spec, &how).await;
+                assert!(is_denied(&written), "{} {name}: {wrong}", flavour.kind());
             }
         }
         // It is about the service's account and nobody else's.
-        write(&world.admin, flavour, "third", &spec).await.unwrap();
+        let spec = module(flavour, theirs());
+        write(&world.admin, flavour, "third", &spec, &how)
+            .await
+            .unwrap();
     }
     let lua = json!({"lua": {"inlineCode": "function envoy_on_request() end"}});
-    let written = write(&thief, Flavour::TrafficExtension, "fourth", &lua).await;
-    assert!(is_denied(written), "Lua is code as well");
+    let written = write(&thief, Flavour::TrafficExtension, "fourth", &lua, &how).await;
+    assert!(is_denied(&written), "Lua is code as well");
 }
 
 pub(crate) async fn the_service_writes_the_module_that_is_installed_and_no_other(_: Arc<World>) {
-    let world = guarded().await;
-    let user = account(&world, NAMESPACE, ACCOUNT, Rights::Cluster).await;
+    let (world, user) = guarded().await;
     let options = ["--extension-url", URL, "--extension-sha256", SHA256];
     let replica = run(&world, &user, NAMESPACE, &options).await;
     world.apply(NAMESPACE, "shop", &spec(&json!({}))).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tidegate_control::kube::flavour::Flavour;
 use tidegate_control::resource::BreakerPolicy;
 use tidegate_meshbed::definitions::{Kinds, install};
-use tidegate_meshbed::{Cluster, until};
+use tidegate_meshbed::{Cluster, until, until_equal};
 
 /// The plugin's kinds of Istio; the rest of it is of no interest here.
 const PLUGIN_KINDS: [&str; 2] = [
@@ -110,9 +110,9 @@ impl World {
         kind: &str,
         is: &str,
     ) -> impl Future<Output = ()> {
-        let what = format!("{namespace}/{policy}: {kind} is {is}");
-        until(&what, async move || {
-            self.condition(namespace, policy, kind).await.0 == is
+        let what = format!("{namespace}/{policy}: {kind}");
+        until_equal(&what, is, async move || {
+            self.condition(namespace, policy, kind).await.0
         })
     }
 
