@@ -150,13 +150,19 @@ impl<D: Dialect> Proxy<D> {
         D::nonce(&push).clone_into(&mut self.nonce);
         let is_refused = D::resources(&push).iter().any(|r| is_bad(&r.version));
         if !is_refused {
-            D::version(&push).clone_into(&mut self.accepted);
             for resource in D::resources(&push) {
                 if self.wants(&resource.name) {
                     let entry = (resource.name.clone(), resource.version.clone());
                     self.holds.extend([entry]);
                 }
             }
+            // The push may have been made before the service heard what was dropped: its version would claim that, too.
+            let holds = self.holds.iter();
+            let held = Version::of_set(holds.map(|(name, version)| (&**name, version)));
+            self.accepted = held
+                .filter(|held| held.as_str() == D::version(&push))
+                .map(|held| held.to_string())
+                .unwrap_or_default();
         }
         let refusal = is_refused.then(|| Refusal::new(13, "bad"));
         let answer = D::answer(self, &push, refusal);
@@ -397,6 +403,17 @@ impl Dialect for DeltaSubscription {
             ..DeltaRequest::default()
         }
     }
+}
+
+/// Found by the property below, when a proxy went on to name a version that claimed what it had dropped.
+#[test]
+fn a_resource_that_is_dropped_and_wanted_again_while_the_stream_breaks_is_pushed_again() {
+    use Step::{Hear, Read, Reconnect, Update, Want};
+    let want = |names: &[usize]| Want(names.iter().copied().collect());
+    let mut steps = vec![want(&[0, 1]), Hear, Read, Hear, Hear, Read, Hear];
+    steps.extend([want(&[1]), want(&[0, 1]), Update(1), Read, Reconnect]);
+    play::<Subscription>(steps.clone());
+    play::<DeltaSubscription>(steps);
 }
 
 proptest! {
