@@ -395,9 +395,10 @@ def machinery():
         ),
         lines(
             "Corrections and overflow",
-            "In-flight counts taken off after a crash, and requests beyond `maxUpstreams`.",
+            "In-flight counts taken off after a crash, requests beyond `maxUpstreams`, and those beyond `maxDestinations`, which pass.",
             query(f"sum({rate('tidegate_in_flight_reconciled_total')})", "in-flight corrected"),
             query(f"sum(rate(tidegate_upstreams_overflow_total{{{proxy}}}[$__rate_interval]))", "requests beyond maxUpstreams"),
+            query(f"sum(rate(tidegate_destinations_overflow_total{{{proxy}}}[$__rate_interval]))", "requests beyond maxDestinations"),
             unit="ops",
             width=8,
         ),
