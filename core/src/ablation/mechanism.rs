@@ -214,6 +214,8 @@ mechanisms! {
     Relapse = "relapse",
     /// The upstream's Retry-After lengthens the open interval.
     RetryAfter = "retry-after",
+    /// Several probes decide where requests usually fail.
+    ProbeCount = "probe-count",
     /// A probe that hangs gets company.
     ProbeCompany = "probe-company",
     /// A probe that hangs counts as failed.

@@ -122,7 +122,10 @@ impl Gate {
     ) -> Option<TripReason> {
         let (purpose, load) = (permit.purpose, permit.load);
         match (self.state, outcome) {
-            (BreakerState::Open { .. }, Outcome::Failure(_)) if purpose == Purpose::Probe => {
+            // Where several probes decide, other workers may have sent the others: the leader counts.
+            (BreakerState::Open { .. }, Outcome::Failure(_))
+                if purpose == Purpose::Probe && thresholds.probes == 1 =>
+            {
                 Some(TripReason::ProbeFailed)
             }
             (BreakerState::Open { .. }, _) => None,

@@ -19,6 +19,11 @@ const MAX_USUAL_OF_TRIP_RATIO: f64 = 0.8;
 const SECONDS_PER_DAY: f64 = 86_400.0;
 /// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice. This is ln(50).
 const RAMP_TRIP: f32 = 3.912_023;
+/// Probes of an upstream that is back all fail by chance this often at most: requests of callers whose requests always fail
+/// may be the ones that probe.
+const PROBES_LIE: f64 = 0.05;
+/// The most probes of one half-open.
+const MOST_PROBES: u32 = 5;
 
 /// What one outcome weighs, and how much is enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +33,8 @@ pub(crate) struct Thresholds {
     pub(super) trip: f32,
     /// What an outcome weighs in the ramp. Worked out beforehand: a failure there is on the request path.
     ramp: Weights,
+    /// Probes that must fail before the upstream is taken to be still down, 1 at least.
+    pub(super) probes: u32,
 }
 
 /// What one outcome adds to the sum.
@@ -67,6 +74,7 @@ impl Thresholds {
             weights: Weights::against(usual),
             trip: libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32,
             ramp: Weights::against(highest),
+            probes: probes(failure_rate),
         }
     }
 
@@ -84,9 +92,38 @@ impl Thresholds {
     }
 }
 
+/// How many probes decide, where the upstream usually fails `failure_rate` (0..=1) of its outcomes.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "held between 1 and a few; of no number becomes 1"
+)]
+fn probes(failure_rate: f64) -> u32 {
+    if is_off(Mechanism::ProbeCount) {
+        return 1;
+    }
+    let enough = libm::log(PROBES_LIE) / libm::log(failure_rate.clamp(PROBES_LIE, 0.95));
+    (enough.ceil() as u32).clamp(1, MOST_PROBES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_more_requests_usually_fail_the_more_probes_decide() {
+        for (failure_rate, expected) in [
+            (0.0, 1),
+            (0.05, 1),
+            (0.06, 2),
+            (0.3, 3),
+            (0.5, 5),
+            (1.0, 5),
+            (f64::NAN, 1),
+        ] {
+            assert_eq!(probes(failure_rate), expected, "{failure_rate}");
+        }
+    }
 
     #[test]
     fn no_trip_ratio_makes_thresholds_useless() {

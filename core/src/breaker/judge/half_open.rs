@@ -3,6 +3,7 @@
 use super::{Findings, Judge, MIN_OVERDUE, Transition};
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{BreakerState, TripReason};
+use crate::config::BreakerConfig;
 use crate::limit::Learned;
 use crate::shed::ShedReason;
 use crate::tally::{Count, Tally};
@@ -17,13 +18,19 @@ impl Judge {
         findings: &Findings<'_>,
         until: Instant,
         probes: u64,
+        config: &BreakerConfig,
     ) -> Option<Transition> {
         let tally = &findings.sample.tally;
-        if tally.get(Count::ProbeFailures) > 0 {
-            return Some(Transition::Trip(TripReason::ProbeFailed));
-        }
-        if tally.get(Count::ProbeSuccesses) > 0 {
+        self.probe_failures += tally.get(Count::ProbeFailures);
+        let needed = self.rates.thresholds(config).probes;
+        // A probe that succeeds beside others that fail shows an upstream that is back where failures are usual.
+        let succeeded = tally.get(Count::ProbeSuccesses) > 0;
+        let is_sole_failed = needed == 1 && self.probe_failures > 0;
+        if succeeded && !is_sole_failed {
             return Some(Transition::Ramp);
+        }
+        if self.probe_failures >= u64::from(needed) {
+            return Some(Transition::Trip(TripReason::ProbeFailed));
         }
         // A probe may have been sent without a report of it: its worker is gone, or reported to another leader. Then
         // others are refused, or the ceiling is reached.
@@ -121,11 +128,21 @@ mod tests {
     }
 
     fn half_open() -> Judge {
+        half_open_of(0.0, 1)
+    }
+
+    /// Of an upstream that usually fails this share of its outcomes, with so many probes granted.
+    fn half_open_of(failure_rate: f32, probes: u64) -> Judge {
         let state = BreakerState::Open {
             until: at(1_000),
-            probes: 1,
+            probes,
         };
-        Judge::resume(state, 1, &Learned::default())
+        let learned = Learned {
+            failure_rate,
+            rate: 100.0,
+            ..Learned::default()
+        };
+        Judge::resume(state, 1, &learned)
     }
 
     /// One round that counted these, with `sent` probes in all.
@@ -159,6 +176,31 @@ mod tests {
         let failed = Transition::Trip(TripReason::ProbeFailed);
         assert_eq!(probe(Count::ProbeFailures), Some(failed));
         assert_eq!(probe(Count::ProbeSuccesses), Some(Transition::Ramp));
+    }
+
+    #[test]
+    fn where_requests_usually_fail_several_probes_decide() {
+        let failed = [Count::ProbesSent, Count::ProbeFailures];
+        let mut judge = half_open_of(0.3, 3);
+        assert_eq!(round(&mut judge, &failed, 1, at(1_100)), None);
+        assert_eq!(round(&mut judge, &failed, 2, at(1_200)), None);
+        let tripped = round(&mut judge, &failed, 3, at(1_300));
+        assert_eq!(tripped, Some(Transition::Trip(TripReason::ProbeFailed)));
+        let BreakerState::Open { probes, .. } = judge.state() else {
+            panic!("open again");
+        };
+        assert_eq!(probes, 3 + 3, "as many for the next time");
+
+        let mut judge = half_open_of(0.3, 3);
+        round(&mut judge, &failed, 1, at(1_100));
+        let both = [Count::ProbeFailures, Count::ProbeSuccesses];
+        let ramp = round(&mut judge, &both, 3, at(1_200));
+        assert_eq!(ramp, Some(Transition::Ramp), "one of them succeeds");
+
+        let both = [Count::ProbeFailures, Count::ProbeSuccesses];
+        let tripped = round(&mut half_open(), &both, 2, at(1_100));
+        let failed = Some(Transition::Trip(TripReason::ProbeFailed));
+        assert_eq!(tripped, failed, "one decides, and failed");
     }
 
     #[test]

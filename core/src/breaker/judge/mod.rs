@@ -77,6 +77,8 @@ pub(crate) struct Judge {
     probing_since: Option<Instant>,
     /// When the last probe beside it was granted.
     granted_at: Option<Instant>,
+    /// Probes that failed since the breaker opened.
+    probe_failures: u64,
     interval: Duration,
 }
 
@@ -165,7 +167,7 @@ impl Judge {
                 None
             }
             BreakerState::Open { until, probes } => {
-                reported.or_else(|| self.judge_probe(findings, until, probes))
+                reported.or_else(|| self.judge_probe(findings, until, probes, config))
             }
             BreakerState::Ramp { limit } => reported.or_else(|| self.judge_ramp(findings, limit)),
         }
@@ -194,6 +196,7 @@ impl Judge {
         self.window.clear();
         let probing_since = self.probing_since.take();
         self.granted_at = None;
+        self.probe_failures = 0;
         self.slow_since = None;
         self.low_since = None;
         self.successes.restart(now);
@@ -255,7 +258,9 @@ impl Judge {
         let until = (probing_since.unwrap_or(now) + self.interval).max(now);
         BreakerState::Open {
             until,
-            probes: findings.probes.saturating_add(1),
+            probes: findings
+                .probes
+                .saturating_add(u64::from(self.rates.thresholds(config).probes)),
         }
     }
 }
