@@ -141,10 +141,19 @@ size: module ## Show what takes the room in dist/tidegate.wasm
 	@ci/size.sh
 
 ## Test
-.PHONY: test e2e chaos test-kube
+# Property tests draw the same inputs each time: what chance finds must not fail somebody's change. `make properties` and
+# `make fuzz` look further.
+export PROPTEST_RNG_SEED ?= 1
+export BOLERO_RANDOM_SEED ?= 1
+PROPERTY_CASES ?= 100000
+
+.PHONY: test e2e chaos test-kube properties
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 	$(CARGO) test --locked --workspace
 	$(CARGO) test --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --lib --bins ablat
+
+properties: rust ## Run the property tests on inputs that no run has seen (PROPERTY_CASES=100000)
+	@ci/properties.sh $(PROPERTY_CASES)
 
 e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
