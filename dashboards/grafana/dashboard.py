@@ -284,7 +284,7 @@ def breakers():
         lines(
             "Trips, by reason",
             "Openings an hour. consecutive_failures: nothing but failures. low_success_rate: too many. hang: no answers. "
-            "slow_calls: only late ones. probe_failed: it was tried too early.",
+            "probe_failed: it was tried too early.",
             query(
                 f"sum by (tidegate_upstream, tidegate_reason) (increase(tidegate_breaker_trips_total{{{FILTER}}}[1h]))",
                 "{{tidegate_upstream}} {{tidegate_reason}}",

@@ -38,6 +38,8 @@ mechanisms! {
     FloorFaster = "floor-faster",
     /// A floor that may harm the objective is in doubt until a test.
     Proof = "proof",
+    /// A floor is not in doubt after a long time without a refusal.
+    QuietTrust = "quiet-trust",
     /// A floor that stays in doubt makes the limit hold.
     DoubtHold = "doubt-hold",
     /// A floor in doubt is believed only where it is harmless.
@@ -88,14 +90,10 @@ mechanisms! {
     // Whether a queue stands.
     /// A queue that costs less than half of the affordable wait is ignored.
     Costly = "costly",
-    /// A queue must last for three mean latencies.
-    StandingOfMean = "standing-of-mean",
     /// A queue stands only when requests were refused.
     StandingRefused = "standing-refused",
     /// Holding ends only after a fifth of a second of calm.
     ReliefAfter = "relief-after",
-    /// Calm means less in flight than nine tenths of the limit.
-    ReliefShare = "relief-share",
     /// An outage makes the limit hold what the upstream carried.
     Restart = "restart",
 
@@ -126,6 +124,8 @@ mechanisms! {
     Settling = "settling",
     /// A limit that is met for moments only makes no test, and rises when it refuses.
     AppLimited = "app-limited",
+    /// A trial at a limit of one is a step up.
+    TrialUp = "trial-up",
     /// On a beat of the common clock the limit is cut as a test, where its step was blocked or the floor is in doubt.
     Trial = "trial",
     /// A trial goes down to half where chance would hide a smaller step.
@@ -138,8 +138,6 @@ mechanisms! {
     Chance = "chance",
     /// The wait in use shrinks where less in flight carries more.
     Contended = "contended",
-    /// The wait of bursts shrinks there, too.
-    ContendedBurst = "contended-burst",
     /// A wait that shrank so grows back with each beat.
     Forgiven = "forgiven",
 
@@ -200,8 +198,6 @@ mechanisms! {
     HangFast = "hang-fast",
     /// Callers that gave up count as requests that hang.
     GivenUp = "given-up",
-    /// Calls that stay slow at the least limit open the breaker.
-    SlowCalls = "slow-calls",
 
     // The way back.
     /// The open interval grows with the age of the outage.

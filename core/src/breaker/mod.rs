@@ -90,19 +90,16 @@ pub enum TripReason {
     LowSuccessRate,
     /// Requests get old and nothing comes back.
     Hang,
-    /// Nearly all answers are far too slow, however few requests are let in.
-    SlowCalls,
     /// A probe, or the traffic after it, failed.
     ProbeFailed,
 }
 
 impl TripReason {
     /// Every reason.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 4] = [
         Self::ConsecutiveFailures,
         Self::LowSuccessRate,
         Self::Hang,
-        Self::SlowCalls,
         Self::ProbeFailed,
     ];
 
@@ -113,7 +110,6 @@ impl TripReason {
             Self::ConsecutiveFailures => "consecutive_failures",
             Self::LowSuccessRate => "low_success_rate",
             Self::Hang => "hang",
-            Self::SlowCalls => "slow_calls",
             Self::ProbeFailed => "probe_failed",
         }
     }

@@ -246,7 +246,6 @@ impl Controller {
             target: policy.slo().latency_target(),
             hang_after: learned.hang_after(policy.slo()),
             limit,
-            min_limit: policy.limit().min(),
             probes: around.probes,
             dice: around.dice,
             now,

@@ -14,10 +14,8 @@ use super::window::WindowStats;
 use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
-/// A queue that has not drained for so long stands ...
+/// A queue that has not drained for so long stands.
 pub(super) const STANDING_AFTER: Duration = Duration::from_millis(300);
-/// ... or for so many mean latencies, if that is longer.
-const STANDING_OF_MEAN: f64 = 3.0;
 /// Its wait is then this share of what the objective affords at the least.
 const COSTLY: f64 = 0.5;
 /// One that has refused nothing for so long is no queue.
@@ -30,8 +28,6 @@ const REMEMBERED: f64 = 0.9;
 /// What a window is held against.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usual {
-    /// The mean latency without a queue, seconds.
-    pub(super) mean: f64,
     /// What a request may wait within the objective, seconds.
     pub(super) affordable: f64,
     /// The limit in force; none where that is no limit for queues.
@@ -100,11 +96,7 @@ impl Cruise {
         // The window that shows it first is a part of the time.
         let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
         let since = *self.queue_since.get_or_insert(now - span);
-        let of_mean =
-            Duration::try_from_secs_f64(usual.mean * STANDING_OF_MEAN).unwrap_or_default();
-        let lasted = now.saturating_since(since);
-        lasted >= STANDING_AFTER
-            && (lasted >= of_mean || is_off(Mechanism::StandingOfMean))
+        now.saturating_since(since) >= STANDING_AFTER
             && (self.has_refused || is_off(Mechanism::StandingRefused))
     }
 }
@@ -128,23 +120,21 @@ mod tests {
         refused_share: 0.3,
         ..BUSY
     };
-    const MEAN: f64 = 0.05;
     const AFFORDABLE: f64 = 0.2;
 
-    fn usual(mean: f64, affordable: f64, in_force: Option<f64>) -> Usual {
+    fn usual(affordable: f64, in_force: Option<f64>) -> Usual {
         Usual {
-            mean,
             affordable,
             in_force,
         }
     }
 
     /// Milliseconds until a queue stands, where every tenth of a second looks like this.
-    fn stands_after(window: &WindowStats, mean: f64, affordable: f64) -> Option<u64> {
+    fn stands_after(window: &WindowStats, affordable: f64) -> Option<u64> {
         let mut cruise = Cruise::default();
         (1..50)
             .map(|tenth| tenth * 100)
-            .find(|ms| cruise.update(window, &usual(mean, affordable, Some(10.0)), at(*ms)))
+            .find(|ms| cruise.update(window, &usual(affordable, Some(10.0)), at(*ms)))
     }
 
     #[test]
@@ -153,24 +143,11 @@ mod tests {
             cost: AFFORDABLE * 0.49,
             ..REFUSING
         };
-        assert_eq!(stands_after(&REFUSING, MEAN, AFFORDABLE), Some(300));
-        assert_eq!(
-            stands_after(&REFUSING, 0.2, AFFORDABLE),
-            Some(600),
-            "by the mean"
-        );
-        assert_eq!(
-            stands_after(&BUSY, MEAN, AFFORDABLE),
-            None,
-            "nothing refused"
-        );
-        assert_eq!(stands_after(&cheap, MEAN, AFFORDABLE), None, "cheap");
-        assert_eq!(
-            stands_after(&cheap, MEAN, 0.0),
-            Some(300),
-            "any cost is too much"
-        );
-        assert_eq!(stands_after(&CALM, MEAN, AFFORDABLE), None, "no queue");
+        assert_eq!(stands_after(&REFUSING, AFFORDABLE), Some(300));
+        assert_eq!(stands_after(&BUSY, AFFORDABLE), None, "nothing refused");
+        assert_eq!(stands_after(&cheap, AFFORDABLE), None, "cheap");
+        assert_eq!(stands_after(&cheap, 0.0), Some(300), "any cost is too much");
+        assert_eq!(stands_after(&CALM, AFFORDABLE), None, "no queue");
     }
 
     #[test]
@@ -181,8 +158,7 @@ mod tests {
         ];
         for (name, pause) in pauses {
             let mut cruise = Cruise::default();
-            let mut update =
-                |window, ms| cruise.update(window, &usual(MEAN, AFFORDABLE, None), at(ms));
+            let mut update = |window, ms| cruise.update(window, &usual(AFFORDABLE, None), at(ms));
             assert!(!update(&REFUSING, 100), "{name}");
             assert!(!update(&REFUSING, 200), "{name}");
             assert!(!update(&pause, 300), "{name}");
@@ -195,7 +171,7 @@ mod tests {
     #[test]
     fn one_refusal_since_the_queue_began_is_enough() {
         let mut cruise = Cruise::default();
-        let mut update = |window, ms| cruise.update(window, &usual(MEAN, AFFORDABLE, None), at(ms));
+        let mut update = |window, ms| cruise.update(window, &usual(AFFORDABLE, None), at(ms));
         assert!(!update(&REFUSING, 100));
         assert!(!update(&BUSY, 200));
         assert!(update(&BUSY, 300));
@@ -206,9 +182,9 @@ mod tests {
         let mut quiet = Cruise::default();
         let mut refusing = Cruise::default();
         assert!(!quiet.is_slower(at(9_000)), "there was no queue");
-        quiet.update(&BUSY, &usual(MEAN, AFFORDABLE, None), at(1_000));
-        refusing.update(&BUSY, &usual(MEAN, AFFORDABLE, None), at(1_000));
-        refusing.update(&REFUSING, &usual(MEAN, AFFORDABLE, None), at(1_100));
+        quiet.update(&BUSY, &usual(AFFORDABLE, None), at(1_000));
+        refusing.update(&BUSY, &usual(AFFORDABLE, None), at(1_000));
+        refusing.update(&REFUSING, &usual(AFFORDABLE, None), at(1_100));
         assert!(!quiet.is_slower(at(2_999)));
         assert!(quiet.is_slower(at(3_000)));
         assert!(!refusing.is_slower(at(9_000)));
@@ -225,7 +201,7 @@ mod tests {
         };
         let grown = |window: &WindowStats, in_force| {
             let mut cruise = Cruise::default();
-            cruise.update(window, &usual(MEAN, AFFORDABLE, in_force), at(0));
+            cruise.update(window, &usual(AFFORDABLE, in_force), at(0));
             cruise.grown()
         };
         assert_close(grown(&calm, Some(100.0)), 125.0, "refusing");
@@ -241,10 +217,10 @@ mod tests {
             ..Cruise::default()
         };
         let mut calm = grown;
-        calm.update(&CALM, &usual(MEAN, AFFORDABLE, Some(100.0)), at(0));
+        calm.update(&CALM, &usual(AFFORDABLE, Some(100.0)), at(0));
         assert_close(calm.grown(), 90.0, "a second later");
         let mut busy = grown;
-        busy.update(&BUSY, &usual(MEAN, AFFORDABLE, Some(100.0)), at(0));
+        busy.update(&BUSY, &usual(AFFORDABLE, Some(100.0)), at(0));
         assert_close(busy.grown(), 0.0, "a queue");
         let mut scaled = grown;
         scaled.scale(0.5);

@@ -15,8 +15,6 @@ const CUT: f64 = 0.8;
 const MIN: f64 = 0.1;
 /// The wait in use before anything was judged.
 const FIRST: f64 = 1.0;
-/// What is left of it where more in flight was found to carry less.
-const CONTENDED: f64 = 0.5;
 
 /// How a wait is judged.
 #[derive(Clone, Copy, Debug)]
@@ -117,11 +115,6 @@ impl SloFeedback {
 
     pub(super) const fn gain(&self) -> f64 {
         self.gain
-    }
-
-    /// More in flight carries less: a shorter wait is better than the objective says.
-    pub(super) fn contend(&mut self) {
-        self.gain = (self.gain * CONTENDED).max(MIN);
     }
 
     /// One window, in which `refused` requests were shed; the whole `wait` is in seconds.

@@ -39,8 +39,8 @@ pub(super) struct Floor {
     /// ... and the exact sums of the same windows: answers, and their latencies in seconds.
     answers: f64,
     latencies: f64,
-    /// Tests have found no queue in it. The next test comes when the clock passes a multiple of so many seconds. 0: no test
-    /// was made.
+    /// It is taken to have no queue in it. The next test comes when the clock passes a multiple of so many seconds. 0: it is in
+    /// doubt where it may do harm.
     trusted: u32,
     /// What the mean was a while ago, seconds; 0 before enough is known.
     anchor: f64,
@@ -66,7 +66,7 @@ impl Floor {
     }
 
     /// Whether it may have a queue in it that does harm. A queue that stood from the first answer on looks like a slow
-    /// service, so only a test makes a mean above `harmless` seconds certain.
+    /// service, so only a test, or a long time without a refusal, makes a mean above `harmless` seconds certain.
     pub(super) fn is_in_doubt(&self, harmless: f64) -> bool {
         self.trusted == 0 && self.mean > harmless && !is_off(Mechanism::Proof)
     }
@@ -124,6 +124,13 @@ impl Floor {
             *self = Self::believed(0.0, 0.0, 0.0);
             self.learn(window, quantile);
             self.trusted = trusted;
+        }
+    }
+
+    /// There is no queue in it, as long as no test shows one.
+    pub(super) fn trust(&mut self) {
+        if self.trusted == 0 && self.is_known() {
+            self.trusted = TRUSTED;
         }
     }
 

@@ -12,7 +12,8 @@
 //! together well within the time that a cut takes to show.
 //!
 //! A latency without a queue that may harm the objective may have had a queue in it from the first answer on. While it is in
-//! doubt, only trials move the limit, one each second; once a trial has found a slower service they become rare.
+//! doubt, only trials move the limit, one each second; once a trial has found a slower service they become rare. At a limit
+//! of one a trial is a step up, or the doubt would have no end.
 //!
 //! ```text
 //!              delay > wait               queue: go on
@@ -59,8 +60,7 @@ const TOO_MUCH: f64 = 1.5;
 const STRETCHED: f64 = 1.5;
 /// With less than this share of the limit in flight, it is met for moments only: requests come in packs.
 const APP_LIMITED: f64 = 0.6;
-/// The queue is over when in-flight stays below this share of the limit for so long.
-const ROOM: f64 = 0.9;
+/// The queue is over when in-flight stays below the limit for so long.
 const OVER_AFTER: Duration = Duration::from_millis(200);
 /// What is left of the wait after a cut that has raised the throughput, the least that ever is, and how it grows back with
 /// each beat.
@@ -103,8 +103,6 @@ pub(super) enum Verdict {
     Nothing,
     /// There is a queue: what comes out is all that the upstream can do. This is left of it.
     Queue(Box<Sample>),
-    /// With less in flight more comes out.
-    Contended,
     /// There is none: the service is as slow as this.
     Slower(Box<Sample>),
 }
@@ -120,7 +118,7 @@ enum Phase {
     Trial(Step),
 }
 
-/// A step down.
+/// A step, down but for some trials.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     /// The limit before it.
@@ -177,9 +175,8 @@ impl Hold {
     /// One round. True when the queue is gone: the limit has had room for a while, and not for a moment's lull. Judged by
     /// rounds, as where traffic comes in packs a whole window is never calm.
     pub(super) fn is_over(&mut self, round: &Sample, now: Instant) -> bool {
-        let is_calm = round.tally.refused_for_load() == 0
-            && f64::from(round.in_flight) < self.limit
-            && (round.mean_in_flight() < self.limit * ROOM || is_off(Mechanism::ReliefShare));
+        let is_calm =
+            round.tally.refused_for_load() == 0 && f64::from(round.in_flight) < self.limit;
         if !is_calm {
             self.calm_since = None;
             return false;
@@ -262,10 +259,15 @@ impl Hold {
         }
     }
 
-    /// A step down whose end counts. One that tests a latency in doubt goes to the model, if that is not too deep.
+    /// A step down whose end counts. One that tests a latency in doubt goes to the model, if that is not too deep. Where the
+    /// limit is too small to fall, the step goes up: what two requests show in comparison with one is the same.
     fn try_out(&mut self, before: Point, target: &Target) {
         let from = self.limit;
         self.phase = Phase::Trial(Step { from, before });
+        if target.in_doubt && from < 2.0 * LEAST_STEP && !is_off(Mechanism::TrialUp) {
+            self.change(from + LEAST_STEP);
+            return;
+        }
         let is_deep = before.hides(STEP_DOWN) && !is_off(Mechanism::DeepDown);
         let step = from * if is_deep { DEEP_DOWN } else { STEP_DOWN };
         self.step_down(if target.in_doubt {
@@ -342,7 +344,7 @@ impl Hold {
                 self.settle(&measured);
                 self.follow(&measured, after, target, false);
                 if is_contended {
-                    Verdict::Contended
+                    Verdict::Nothing
                 } else {
                     Verdict::Queue(Box::new(measured))
                 }
@@ -372,7 +374,12 @@ impl Hold {
         after: Point,
         target: &Target,
     ) -> Verdict {
-        let finding = judge(&step.before, &after);
+        let is_up = self.limit > step.from;
+        let finding = if is_up {
+            judge(&after, &step.before)
+        } else {
+            judge(&step.before, &after)
+        };
         if finding == Finding::Undecided && measured.span < TEST_PATIENCE {
             self.measured = Some(measured);
             return Verdict::Nothing;
@@ -381,7 +388,11 @@ impl Hold {
         match finding {
             Finding::Queue => {
                 self.votes = self.votes.saturating_sub(1);
-                self.settle(&measured);
+                if is_up {
+                    self.change(step.from);
+                } else {
+                    self.settle(&measured);
+                }
                 Verdict::Queue(Box::new(measured))
             }
             Finding::Undecided => {
@@ -389,7 +400,7 @@ impl Hold {
                 Verdict::Nothing
             }
             Finding::Slower => {
-                self.change(step.from);
+                self.change(step.from.max(self.limit));
                 self.votes += 1;
                 let is_harmless = after.latency <= target.harmless && !is_off(Mechanism::Harmless);
                 let is_sure = is_harmless || target.in_doubt || self.votes >= VOTES;

@@ -1,11 +1,13 @@
 //! What one complete window says: of the latency without a queue, of capacity, of a queue, and of the limit that holds it.
 
+use core::time::Duration;
+
 use super::cruise::{STANDING_AFTER, Usual};
 use super::feedback::Lateness;
 use super::floor::LOW;
 use super::hold::{Hold, Target, Verdict};
 use super::wait::{HELD_SHARE, harmless};
-use super::window::WindowStats;
+use super::window::{BUSY_DELAY, WindowStats};
 use super::{Limiter, MIN_WINDOW_SAMPLES, State, Terms};
 use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
@@ -14,6 +16,8 @@ use crate::time::Instant;
 
 /// With less than this share of the limit in flight, there is room.
 const ROOM: f64 = 0.5;
+/// After so long without a refusal a floor is no longer in doubt.
+const QUIET: Duration = Duration::from_secs(5);
 /// A floor in doubt matters while more than this share of the requests is refused.
 const DOUBTFUL_SHARE: f64 = 0.2;
 
@@ -31,6 +35,7 @@ impl Limiter {
             return;
         };
         self.known_for = self.known_for.saturating_add(window.span);
+        self.trust_what_refuses_nothing(&stats, window.span);
         let latency = &window.tally.latency;
         self.sample_low = stats.low;
         self.sample_tail = latency.quantile(quantile).unwrap_or(stats.low);
@@ -57,7 +62,6 @@ impl Limiter {
         self.weigh_lateness(window, &stats, terms.slo);
         let doubt_lasts = self.doubt_lasts(&stats, terms.slo, now);
         let usual = Usual {
-            mean: self.floor.mean,
             // What the upstream itself refuses has cost enough.
             affordable: if self.ceiling.is_in_force() && !is_off(Mechanism::CeilingCostly) {
                 0.0
@@ -79,6 +83,19 @@ impl Limiter {
                 }
             }
             State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
+        }
+    }
+
+    /// A queue that stands fills the limit sooner or later, and requests are refused. Where none were for long there is no
+    /// queue that stood from the first answer on.
+    fn trust_what_refuses_nothing(&mut self, stats: &WindowStats, span: Duration) {
+        self.unrefused_for = if stats.is_refusing {
+            Duration::ZERO
+        } else {
+            self.unrefused_for.saturating_add(span)
+        };
+        if self.unrefused_for >= QUIET && !is_off(Mechanism::QuietTrust) {
+            self.floor.trust();
         }
     }
 
@@ -122,11 +139,11 @@ impl Limiter {
         self.has_held = true;
     }
 
-    fn move_hold(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) {
+    /// What the limit is held to.
+    fn target(&self, terms: Terms<'_>) -> Target {
         let slo = terms.slo;
-        let quantile = slo.latency_quantile().as_f64();
         let capacity = self.capacity.value();
-        let wanted = Target {
+        Target {
             capacity,
             latency: self.believed_floor(slo),
             in_doubt: self.is_in_doubt(slo),
@@ -138,7 +155,13 @@ impl Limiter {
                 harmless(slo)
             },
             most: self.cruise_limit(terms),
-        };
+        }
+    }
+
+    fn move_hold(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) {
+        let slo = terms.slo;
+        let quantile = slo.latency_quantile().as_f64();
+        let wanted = self.target(terms);
         let period = self.floor.test_period(harmless(slo));
         let State::Hold(hold) = &mut self.state else {
             return;
@@ -151,18 +174,20 @@ impl Limiter {
         match verdict {
             Verdict::Nothing => {}
             Verdict::Queue(measured) => self.unlearn_queue(&measured, slo),
-            Verdict::Contended if is_off(Mechanism::ContendedBurst) => {}
-            Verdict::Contended => self.burst_feedback.contend(),
             Verdict::Slower(measured) => {
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
             }
         }
     }
 
-    /// A queue was cut. What is seen with less of it is nearer to the truth than a floor in doubt.
+    /// A queue was cut. What is seen with less of it is nearer to the truth than a floor in doubt, and so it is if a floor that
+    /// may do harm was far from it.
     fn unlearn_queue(&mut self, measured: &Sample, slo: &Slo) {
         let mean = measured.mean_latency().unwrap_or(f64::INFINITY);
-        if self.is_in_doubt(slo) && mean < self.floor.mean && !is_off(Mechanism::Faster) {
+        let may_harm = self.floor.mean > harmless(slo);
+        let had_queue = self.is_in_doubt(slo) && mean < self.floor.mean
+            || may_harm && mean < self.floor.mean * (1.0 - BUSY_DELAY);
+        if had_queue && !is_off(Mechanism::Faster) {
             let quantile = slo.latency_quantile().as_f64();
             self.floor.relearn(measured, quantile);
         }

@@ -101,6 +101,8 @@ pub(crate) struct Limiter {
     known_for: Duration,
     /// Requests have been refused since, with a floor that may have a queue in it.
     doubtful_since: Option<Instant>,
+    /// How long nothing was refused.
+    unrefused_for: Duration,
     window: Option<Sample>,
     sample_low: f64,
     sample_tail: f64,
@@ -135,6 +137,7 @@ impl Limiter {
                 Duration::ZERO
             },
             doubtful_since: None,
+            unrefused_for: Duration::ZERO,
             window: None,
             sample_low: f64::from(learned.sample_low),
             sample_tail: f64::from(learned.sample_tail),

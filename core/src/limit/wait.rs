@@ -15,8 +15,9 @@ const OBJECTIVE_USED: f64 = 0.95;
 const HARMLESS: f64 = 0.7;
 /// The least wait, by the objective's latency, where serving leaves nothing.
 const MIN_WAIT: f64 = 0.1;
-/// The wait, by the objective's latency, where no answer can be in time: shedding is of no use there.
-const UNREACHABLE_WAIT: f64 = 0.5;
+/// The wait, by the mean latency, where no answer can be in time. Shedding only keeps queues from growing without end there, so
+/// a service may become so many times slower before it is mistaken for a queue.
+const UNREACHABLE_WAIT: f64 = 3.0;
 /// A queue is held at this share of the wait that the objective affords at most.
 pub(super) const HELD_SHARE: f64 = 0.35;
 
@@ -63,7 +64,7 @@ impl Limiter {
     fn wait_at(&self, slo: &Slo, gain: f64, tail: Option<f64>) -> f64 {
         let target = slo.latency_target().as_secs_f64();
         let Some(tail) = tail else {
-            return (target * UNREACHABLE_WAIT).max(self.floor.mean);
+            return self.floor.mean * UNREACHABLE_WAIT;
         };
         let left = (target * OBJECTIVE_USED - tail).max(target * MIN_WAIT);
         if gain < 0.5 {
@@ -143,8 +144,8 @@ mod tests {
             ("as the tail", 100.0, 200.0, 0.5, 85.0),
             ("less than the tail leaves", 100.0, 200.0, 0.25, 42.5),
             ("serving leaves nothing", 280.0, 280.0, 1.0, 30.0),
-            ("unreachable", 100.0, 400.0, 1.0, 150.0),
-            ("unreachable by far", 500.0, 600.0, 1.0, 500.0),
+            ("unreachable", 100.0, 400.0, 1.0, 300.0),
+            ("unreachable by far", 500.0, 600.0, 1.0, 1_500.0),
         ] {
             let rig = known(mean, tail, gain);
             let wait = rig.limiter.burst_wait(rig.policy.slo());

@@ -6,7 +6,7 @@ use crate::sample::Sample;
 use crate::tally::Count;
 
 /// The queue delay that counts as one, as a fraction of the mean latency without a queue.
-const BUSY_DELAY: f64 = 0.25;
+pub(super) const BUSY_DELAY: f64 = 0.25;
 /// The same of the mean latency, which counts too while requests are refused: answers that cost the upstream nothing,
 /// from a cache or another queue, are fast whatever the others wait. More than a mix of requests varies by.
 const BUSY_MEAN: f64 = 1.0;

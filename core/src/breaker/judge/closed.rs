@@ -1,4 +1,4 @@
-//! When a closed breaker opens: the sum of evidence, the window's success rate, a hang, or calls that stay too slow.
+//! When a closed breaker opens: the sum of evidence, the window's success rate, or a hang.
 
 use core::time::Duration;
 
@@ -15,10 +15,6 @@ use crate::time::Instant;
 const MIN_REQUESTS: u64 = 20;
 /// The last two buckets must agree with the window, so that an outage that is over does not trip.
 const FRESH_BUCKETS: usize = 2;
-/// Slow calls trip only when the limit has been at its floor for so long.
-const SLOW_PATIENCE: Duration = Duration::from_secs(3);
-/// The share of answers beyond the target that makes an upstream useless.
-const SLOW_SHARE: f64 = 0.9;
 /// A success rate too low must stay so for this long: failures that load causes stop when the limit has followed.
 const LOW_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -99,11 +95,10 @@ impl Judge {
             }
             return Some(TripReason::LowSuccessRate);
         }
-        if sample.overdue >= MIN_OVERDUE && self.is_unanswered(findings) && !is_off(Mechanism::Hang)
-        {
-            return Some(TripReason::Hang);
-        }
-        self.is_slow(findings).then_some(TripReason::SlowCalls)
+        let hangs = sample.overdue >= MIN_OVERDUE
+            && self.is_unanswered(findings)
+            && !is_off(Mechanism::Hang);
+        hangs.then_some(TripReason::Hang)
     }
 
     /// Whether at least `trip_ratio` of the latest outcomes failed.
@@ -111,24 +106,6 @@ impl Judge {
         self.window
             .recent(FRESH_BUCKETS, now)
             .fail_at_least(trip_ratio, MIN_REQUESTS / 2)
-    }
-
-    /// Whether answers stayed far too slow although hardly anything is let in.
-    fn is_slow(&mut self, findings: &Findings<'_>) -> bool {
-        let sample = findings.sample;
-        let judged = sample.count(Count::Slow).max(sample.successes());
-        let slow = judged > 0.0
-            && sample.count(Count::Slow) >= SLOW_SHARE * judged
-            && findings.limit <= findings.min_limit
-            && !is_off(Mechanism::SlowCalls);
-        if judged > 0.0 && !slow {
-            self.slow_since = None;
-        }
-        if !slow {
-            return false;
-        }
-        let since = *self.slow_since.get_or_insert(findings.now);
-        findings.now.saturating_since(since) >= SLOW_PATIENCE
     }
 }
 
@@ -167,7 +144,6 @@ mod tests {
                 target: Duration::from_millis(300),
                 hang_after: Duration::from_millis(500),
                 limit: 20,
-                min_limit: 1,
                 probes: 0,
                 dice: 0.0,
                 now,

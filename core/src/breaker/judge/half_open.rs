@@ -158,7 +158,6 @@ mod tests {
             target: Duration::from_millis(300),
             hang_after: HANG_AFTER,
             limit: 20,
-            min_limit: 1,
             probes: sent,
             dice: 0.0,
             now,

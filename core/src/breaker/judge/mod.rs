@@ -39,9 +39,8 @@ pub(crate) struct Findings<'a> {
     pub(crate) target: Duration,
     /// Waiting longer than this for response headers is a hang.
     pub(crate) hang_after: Duration,
-    /// The concurrency limit that would hold with a closed breaker, and its floor.
+    /// The concurrency limit that would hold with a closed breaker.
     pub(crate) limit: u32,
-    pub(crate) min_limit: u32,
     /// Probes ever sent.
     pub(crate) probes: u64,
     /// In 0..1.
@@ -71,7 +70,6 @@ pub(crate) struct Judge {
     outage_since: Option<Instant>,
     reset_at: Option<Instant>,
     usual_recovery: f64,
-    slow_since: Option<Instant>,
     low_since: Option<Instant>,
     /// A probe is under way since.
     probing_since: Option<Instant>,
@@ -197,7 +195,6 @@ impl Judge {
         let probing_since = self.probing_since.take();
         self.granted_at = None;
         self.probe_failures = 0;
-        self.slow_since = None;
         self.low_since = None;
         self.successes.restart(now);
         self.answers.restart(now);

@@ -96,14 +96,3 @@ fn a_gain_that_was_learned_is_taken_within_the_bounds() {
         assert_close(SloFeedback::of_bursts(learned).gain(), expected, "learned");
     }
 }
-
-#[test]
-fn contention_halves_the_wait_down_to_the_least() {
-    let mut feedback = SloFeedback::of_bursts(0.0);
-    feedback.contend();
-    assert_close(feedback.gain(), 0.5, "once");
-    for _ in 0..9 {
-        feedback.contend();
-    }
-    assert_close(feedback.gain(), 0.1, "often");
-}

@@ -276,7 +276,7 @@ fn a_cut_that_says_nothing_waits_and_then_goes_back() {
 #[test]
 fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
     let mut rig = Rig::cut();
-    assert!(matches!(rig.second(150, 100, WANTED), Verdict::Contended));
+    assert!(matches!(rig.second(150, 100, WANTED), Verdict::Nothing));
     assert_close(rig.hold.share, 0.5, "half");
     let mut forgiven = 0.5_f64;
     for _ in 0..20 {
@@ -291,7 +291,7 @@ fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
         from: 20.0,
         before: Point::of(&window(1_000, 100, 200)).unwrap(),
     });
-    assert!(matches!(rig.second(150, 100, WANTED), Verdict::Contended));
+    assert!(matches!(rig.second(150, 100, WANTED), Verdict::Nothing));
     assert_close(rig.hold.share, 0.05, "the least");
 }
 
@@ -431,6 +431,26 @@ fn a_trial_that_finds_a_queue_shows_what_is_left_of_it() {
     assert_close(measured.mean_latency().unwrap(), 0.15, "as fast as this");
 }
 
+/// With a floor in doubt and a limit of one: answers a second and their latency at a limit of two, and which of a slower
+/// service and a queue that shows.
+#[test]
+fn a_trial_at_a_limit_of_one_is_a_step_up() {
+    for (answers, ms, limit, slower, queue) in
+        [(100, 20, 2.0, true, false), (50, 40, 1.0, false, true)]
+    {
+        let mut rig = Rig::at(1.0);
+        rig.period = Some(1);
+        rig.second(50, 20, DOUBTED);
+        rig.beat(DOUBTED);
+        assert_close(rig.hold.limit, 2.0, "up");
+        rig.drain();
+        let verdict = rig.second(answers, ms, DOUBTED);
+        assert_eq!(matches!(verdict, Verdict::Slower(_)), slower, "{answers}");
+        assert_eq!(matches!(verdict, Verdict::Queue(_)), queue, "{answers}");
+        assert_close(rig.hold.limit, limit, "after it");
+    }
+}
+
 /// A trial finds a slower service: whether that is harmless or the floor in doubt, the votes before it, and whether it is
 /// believed.
 #[test]
@@ -483,19 +503,14 @@ fn what_was_measured_is_kept_for_a_beat() {
     }
 }
 
-/// A round: what is in flight of a limit of 20 on average and at the end, and what is refused.
+/// A round: what is in flight of a limit of 20 at the end, and what is refused.
 #[test]
 fn a_queue_is_over_when_nothing_is_refused_and_there_is_room_for_a_while() {
-    let round = |mean, end, refused| {
-        let mut round = window(100, 0, 0).holding(mean).refusing(refused);
-        round.in_flight = end;
-        round
-    };
+    let round = |end, refused| window(100, 0, 0).holding(end).refusing(refused);
     for (name, round, expected) in [
-        ("room", round(17, 19, 0), true),
-        ("refused", round(17, 19, 1), false),
-        ("full on average", round(18, 19, 0), false),
-        ("full at the end", round(17, 20, 0), false),
+        ("room", round(19, 0), true),
+        ("refused", round(19, 1), false),
+        ("full at the end", round(20, 0), false),
     ] {
         let mut hold = Hold::at(20.0);
         assert!(!hold.is_over(&round, at(1_000)), "{name}");

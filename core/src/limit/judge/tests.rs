@@ -84,13 +84,6 @@ fn a_trial_takes_the_queue_out_of_a_floor_in_doubt() {
 }
 
 #[test]
-fn where_more_in_flight_carries_less_bursts_wait_less() {
-    let mut rig = held_at_40();
-    saturate(&mut rig, 8, |limit| 4_000 / limit);
-    assert!(rig.limiter.burst_feedback.gain() <= 0.5);
-}
-
-#[test]
 fn nothing_is_learned_from_a_queue_and_the_floor_falls_with_faster_answers() {
     let mut rig = Rig::calm();
     rig.rounds(5, &queue());
@@ -137,7 +130,7 @@ fn a_hang_does_not_end_a_queue() {
 fn a_floor_in_doubt_is_held_while_many_are_refused_unless_there_is_room() {
     for (name, ms, refused, in_flight, doubted, held) in [
         ("nothing refused", 280, 0, 80, true, false),
-        ("many refused", 280, 5, 80, true, true),
+        ("many refused", 280, 5, 200, true, true),
         ("few refused", 280, 1, 80, true, false),
         ("many, with room", 280, 5, 10, true, false),
         ("many, far within the objective", 100, 5, 80, false, false),
@@ -150,6 +143,31 @@ fn a_floor_in_doubt_is_held_while_many_are_refused_unless_there_is_room() {
         rig.rounds(1, &sample);
         assert_eq!(rig.is_in_doubt(), doubted, "{name}");
         assert_eq!(rig.limiter.is_congested(), held, "{name}");
+    }
+}
+
+/// Whether the floor is in doubt after so many seconds, of which the first so many refused requests.
+#[test]
+fn what_refuses_nothing_for_long_is_no_queue() {
+    for (seconds, refusing, doubted) in [(4, 0, true), (5, 0, false), (6, 2, true), (7, 2, false)] {
+        let mut rig = Rig::new();
+        for second in 0..seconds {
+            let refused = if second < refusing { 1 } else { 0 };
+            rig.rounds(1, &window(1_000, 20, 280).refusing(refused));
+        }
+        assert_eq!(rig.is_in_doubt(), doubted, "{seconds} {refusing}");
+    }
+}
+
+#[test]
+fn a_test_that_finds_a_queue_corrects_a_floor_that_was_trusted() {
+    let mut rig = Rig::new();
+    rig.rounds(6, &window(1_000, 20, 280));
+    assert!(!rig.is_in_doubt());
+    let slo = rig.policy.slo().clone();
+    for (ms, expected) in [(250, 0.28), (100, 0.1)] {
+        rig.limiter.unlearn_queue(&window(1_000, 100, ms), &slo);
+        assert_close(rig.limiter.floor.mean, expected, "the floor");
     }
 }
 
