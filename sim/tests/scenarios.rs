@@ -44,6 +44,7 @@ scenarios! {
     adversary_crash: "adversary-crash",
     adversary_crash_1x: "adversary-crash-1x",
     adversary_crash_2x: "adversary-crash-2x",
+    adversary_crash_outage: "adversary-crash-outage",
     adversary_crash_steady: "adversary-crash-steady",
     adversary_criticality: "adversary-criticality",
     adversary_criticality_1x: "adversary-criticality-1x",

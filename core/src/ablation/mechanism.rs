@@ -94,6 +94,8 @@ mechanisms! {
     StandingRefused = "standing-refused",
     /// Holding ends only after a fifth of a second of calm.
     ReliefAfter = "relief-after",
+    /// Calm means less in flight than nine tenths of the limit.
+    ReliefShare = "relief-share",
     /// An outage makes the limit hold what the upstream carried.
     Restart = "restart",
 

@@ -60,7 +60,8 @@ const TOO_MUCH: f64 = 1.5;
 const STRETCHED: f64 = 1.5;
 /// With less than this share of the limit in flight, it is met for moments only: requests come in packs.
 const APP_LIMITED: f64 = 0.6;
-/// The queue is over when in-flight stays below the limit for so long.
+/// The queue is over when in-flight stays below this share of the limit for so long.
+const ROOM: f64 = 0.9;
 const OVER_AFTER: Duration = Duration::from_millis(200);
 /// What is left of the wait after a cut that has raised the throughput, the least that ever is, and how it grows back with
 /// each beat.
@@ -175,8 +176,9 @@ impl Hold {
     /// One round. True when the queue is gone: the limit has had room for a while, and not for a moment's lull. Judged by
     /// rounds, as where traffic comes in packs a whole window is never calm.
     pub(super) fn is_over(&mut self, round: &Sample, now: Instant) -> bool {
-        let is_calm =
-            round.tally.refused_for_load() == 0 && f64::from(round.in_flight) < self.limit;
+        let is_calm = round.tally.refused_for_load() == 0
+            && f64::from(round.in_flight) < self.limit
+            && (round.mean_in_flight() < self.limit * ROOM || is_off(Mechanism::ReliefShare));
         if !is_calm {
             self.calm_since = None;
             return false;

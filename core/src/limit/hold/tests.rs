@@ -503,14 +503,19 @@ fn what_was_measured_is_kept_for_a_beat() {
     }
 }
 
-/// A round: what is in flight of a limit of 20 at the end, and what is refused.
+/// A round: what is in flight of a limit of 20 on average and at the end, and what is refused.
 #[test]
 fn a_queue_is_over_when_nothing_is_refused_and_there_is_room_for_a_while() {
-    let round = |end, refused| window(100, 0, 0).holding(end).refusing(refused);
+    let round = |mean, end, refused| {
+        let mut round = window(100, 0, 0).holding(mean).refusing(refused);
+        round.in_flight = end;
+        round
+    };
     for (name, round, expected) in [
-        ("room", round(19, 0), true),
-        ("refused", round(19, 1), false),
-        ("full at the end", round(20, 0), false),
+        ("room", round(17, 19, 0), true),
+        ("refused", round(17, 19, 1), false),
+        ("full on average", round(18, 19, 0), false),
+        ("full at the end", round(17, 20, 0), false),
     ] {
         let mut hold = Hold::at(20.0);
         assert!(!hold.is_over(&round, at(1_000)), "{name}");
