@@ -8,11 +8,11 @@
 //! 2(2), 1982). They never count a cohort more often than it came.
 
 /// Cohorts that are counted at a time.
-const PLACES: usize = 8;
+const PLACES: usize = 16;
 /// A cohort with one in so many requests is heavy.
-const HEAVY: u32 = 8;
+const HEAVY: u32 = 16;
 /// Fewer requests tell nothing.
-const ENOUGH: u32 = 16;
+const ENOUGH: u32 = 32;
 /// After so many requests older ones lose half of their weight.
 const MEMORY: u32 = 256;
 /// The golden ratio of 2^32: its multiples are spread evenly.
