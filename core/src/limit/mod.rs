@@ -57,6 +57,9 @@ const COLD_FOR: Duration = Duration::from_secs(2);
 /// Weight of the newest round in the mean of uploads under way, and the least that matters.
 const UPLOADING_WEIGHT: f64 = 0.2;
 const MIN_UPLOADING: f64 = 0.05;
+/// Their number varies by so many standard deviations of a Poisson count. With many slow uploads beside few requests in flight,
+/// more of them than on average would take the places of all others.
+const UPLOADING_VARY: f64 = 3.0;
 
 /// What the limiter is told about the policy.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +239,8 @@ impl Limiter {
         if self.uploading < MIN_UPLOADING || is_off(Mechanism::Uploading) {
             return (limit, reserve);
         }
-        let uploading = in_force::count(self.uploading.ceil());
+        let vary = UPLOADING_VARY * self.uploading.sqrt();
+        let uploading = in_force::count((self.uploading + vary).ceil());
         (
             limit.saturating_add(uploading),
             reserve.saturating_add(uploading),

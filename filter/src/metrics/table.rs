@@ -83,8 +83,8 @@ const CLASSES: [&str; Criticality::ALL.len()] = {
     [a.name(), b.name(), c.name(), d.name()]
 };
 const TRIPS: [&str; TripReason::ALL.len()] = {
-    let [a, b, c, d, e] = TripReason::ALL;
-    [a.as_str(), b.as_str(), c.as_str(), d.as_str(), e.as_str()]
+    let [a, b, c, d] = TripReason::ALL;
+    [a.as_str(), b.as_str(), c.as_str(), d.as_str()]
 };
 const LAWS: [&str; LimitReason::ALL.len()] = {
     let [a, b, c, d, e, f] = LimitReason::ALL;
