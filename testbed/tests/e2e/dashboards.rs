@@ -22,18 +22,20 @@ use crate::turn;
 /// The service behind it answers nothing.
 const FULL: &str = "outbound|80||full.shop.svc.cluster.local";
 
-/// Rules under which one proxy shows everything: what is shed and what would be, a cap, a breaker, and one upstream
-/// more than there are states for.
+/// Rules under which one proxy shows everything: what is shed and what would be, a cap, a breaker, and one upstream and
+/// one destination more than there are states for.
 fn everything() -> Value {
     let full = json!({"min": 1, "max": 1});
     config(json!({
         "criticality": {"header": CRITICALITY_HEADER},
         "ignore": {"userAgents": ["kube-probe/"]},
         "maxUpstreams": 4,
+        "maxDestinations": 1,
         "upstreams": [
             {"match": {"cluster": "observed"}, "mode": "observe", "limit": full},
             {"match": {"cluster": "capped"}, "shed": {"maxShare": 0.0}, "limit": full},
             {"match": {"cluster": "dead"}, "breaker": {"minOpen": "50ms", "maxOpen": "100ms"}},
+            {"match": {"cluster": "many"}, "keyBy": "authority"},
             {"match": {"cluster": FULL}, "limit": full, "breaker": {"enabled": false}},
         ],
     }))
@@ -75,8 +77,15 @@ async fn busy(document: &Value) -> (Stage, Vec<Crowd>, [Upstream; 2]) {
             .cluster(Cluster::new(name, service.addr()))
             .route(Route::host(host).to(name));
     }
+    envoy = envoy.cluster(Cluster::new("many", dead.addr()));
+    for destination in ["one", "two"] {
+        envoy = envoy.route(Route::host(destination).to("many"));
+    }
     let stage = Stage::start(turn, envoy).await;
     let caller = stage.caller();
+    for destination in ["one", "two"] {
+        in_turn(&caller, &to(destination), 2).await;
+    }
     let mut crowds = Vec::new();
     for host in ["full.shop.svc.cluster.local", "observed", "capped", "dead"] {
         crowds.push(Crowd::send(&caller, &to(host), 2));

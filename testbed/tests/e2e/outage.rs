@@ -163,7 +163,8 @@ async fn probes_are_few_however_many_workers_ask() {
         (0, Call::get("/"))
     })
     .await;
-    // About 13 intervals with one probe each, and what it took to open, on each of four workers.
+    // About 13 intervals, and what it took to open, on each of four workers. Three probes each: nothing has ever succeeded here,
+    // so that requests may usually fail.
     let received = upstream.counts().received;
     ensure!(
         stage,
@@ -172,5 +173,5 @@ async fn probes_are_few_however_many_workers_ask() {
         tally.all()
     );
     let probes = stage.sum("probes_total", "main").await;
-    ensure!(stage, (3..=30).contains(&probes), "{probes} probes in 4 s");
+    ensure!(stage, (9..=60).contains(&probes), "{probes} probes in 4 s");
 }
