@@ -35,7 +35,7 @@ impl Limiter {
             return;
         };
         self.known_for = self.known_for.saturating_add(window.span);
-        self.trust_what_refuses_nothing(&stats, window.span);
+        self.trust_after_quiet(&stats, window.span);
         let latency = &window.tally.latency;
         self.sample_low = stats.low;
         self.sample_tail = latency.quantile(quantile).unwrap_or(stats.low);
@@ -88,7 +88,7 @@ impl Limiter {
 
     /// A queue that stands fills the limit sooner or later, and requests are refused. Where none were for long there is no
     /// queue that stood from the first answer on.
-    fn trust_what_refuses_nothing(&mut self, stats: &WindowStats, span: Duration) {
+    fn trust_after_quiet(&mut self, stats: &WindowStats, span: Duration) {
         self.unrefused_for = if stats.is_refusing {
             Duration::ZERO
         } else {

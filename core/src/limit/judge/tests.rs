@@ -146,9 +146,9 @@ fn a_floor_in_doubt_is_held_while_many_are_refused_unless_there_is_room() {
     }
 }
 
-/// Whether the floor is in doubt after so many seconds, of which the first so many refused requests.
+/// Seconds that are played, at how many of them (the first) a request is refused, and whether the floor is in doubt then.
 #[test]
-fn what_refuses_nothing_for_long_is_no_queue() {
+fn a_floor_is_trusted_after_five_seconds_without_a_refusal() {
     for (seconds, refusing, doubted) in [(4, 0, true), (5, 0, false), (6, 2, true), (7, 2, false)] {
         let mut rig = Rig::new();
         for second in 0..seconds {
