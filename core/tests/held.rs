@@ -183,3 +183,40 @@ fn health_checks_that_pass_a_full_limit_overtake_nobody() {
         worker.end(permit, Outcome::Cancelled);
     }
 }
+
+/// A request whose body is not complete.
+struct Upload;
+
+impl Request for Upload {
+    fn criticality(&mut self) -> Criticality {
+        Criticality::Critical
+    }
+
+    fn is_retry(&mut self) -> bool {
+        false
+    }
+
+    fn is_health_check(&mut self) -> bool {
+        false
+    }
+
+    fn has_body(&self) -> bool {
+        true
+    }
+
+    fn cohort(&mut self) -> Option<u32> {
+        None
+    }
+}
+
+#[test]
+fn slow_uploads_leave_their_places_before_the_next_tick() {
+    let mut worker = Worker::new();
+    let uploads: Vec<_> = std::iter::from_fn(|| worker.ask("here", &mut Upload)).collect();
+    assert!(worker.admit("here").is_none(), "they take all places");
+    worker.millis += 10_000;
+    let other = worker.admit("here").unwrap();
+    let seen = worker.seen(other.upstream());
+    assert_eq!((seen.in_flight, seen.uploading), (1, 0));
+    assert_eq!(usize::try_from(seen.open).unwrap(), uploads.len());
+}

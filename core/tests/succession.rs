@@ -61,6 +61,8 @@ impl Led {
             while due >= 1.0 {
                 due -= 1.0;
                 self.arrive();
+                // A refusal takes no time.
+                self.answer();
             }
             if self.now.is_multiple_of(ROUND) {
                 self.round();
@@ -81,7 +83,7 @@ impl Led {
         let service = &mut self.service;
         let (end, outcome) =
             if self.now >= service.dead_from || load >= service.slots.len() + service.line {
-                (self.now + 1, Outcome::Failure(Failure::Status))
+                (self.now, Outcome::Failure(Failure::Status))
             } else {
                 let slot = service.slots.iter_mut().min().unwrap();
                 *slot = self.now.max(*slot) + 10;

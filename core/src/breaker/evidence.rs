@@ -81,7 +81,7 @@ impl Loads {
         if self.n > 0.0 { self.sum / self.n } else { 0.0 }
     }
 
-    fn variance_of_mean(&self) -> f64 {
+    pub(crate) fn variance_of_mean(&self) -> f64 {
         if self.n > 1.0 {
             let mean = self.mean();
             ((self.squares / self.n - mean * mean).max(0.0) + 1.0 / 12.0) / self.n

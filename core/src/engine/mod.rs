@@ -162,6 +162,11 @@ impl Engine {
         let slot = self.registry.slot_mut(upstream);
         let policy = self.config.policy(slot.rule);
         slot.arrive(now);
+        // At a tick alone would be too late: between two of them many uploads would take the places of others.
+        let taken = slot.take_slow_uploads(now);
+        if taken > 0 && slot.shared {
+            counters.lower(upstream, Counter::InFlight, u64::from(taken));
+        }
         let answer = if self.config.enabled() {
             admission::ask(slot, upstream, request, counters, now)
         } else {

@@ -26,7 +26,7 @@ const CONFIRMATIONS: u32 = 3;
 const WINDOW: Duration = Duration::from_millis(300);
 /// A cut helps when failures become rarer by this factor, ...
 const HELPED: f64 = 0.7;
-/// ... and by more than so many standard deviations of a Poisson count, ...
+/// ... and by more than so many standard deviations of a Poisson count (and of a mean load), ...
 const CHANCE: f64 = 1.75;
 /// ... judged when so many failures would have been, had nothing changed.
 const ENOUGH: f64 = 20.0;
@@ -60,6 +60,9 @@ struct Evidence {
     since: Option<Instant>,
     successes: Loads,
     failures: Loads,
+    /// Request-seconds in flight, and seconds.
+    in_flight: f64,
+    span: f64,
 }
 
 impl Evidence {
@@ -68,6 +71,15 @@ impl Evidence {
             all: self.failures.n + self.successes.n,
             failed: self.failures.n,
         }
+    }
+
+    /// Whether failures come with load. While the load rises, what is answered at once was admitted at a higher one than
+    /// what took its time. So failures must also have met more than was in flight on average.
+    fn blames_load(&self) -> bool {
+        let usual = self.in_flight / self.span;
+        let error = self.failures.variance_of_mean().sqrt();
+        is_caused_by_load(&self.failures, &self.successes)
+            && self.failures.mean() - usual > CHANCE * error
     }
 }
 
@@ -134,6 +146,8 @@ impl Ceiling {
         let since = *evidence.since.get_or_insert(now);
         evidence.successes.merge(&sample.success_loads());
         evidence.failures.merge(&sample.failure_loads());
+        evidence.in_flight += sample.mean_in_flight() * sample.span.as_secs_f64();
+        evidence.span += sample.span.as_secs_f64();
         if now.saturating_since(since) >= WINDOW {
             let evidence = core::mem::take(&mut self.evidence);
             self.judge(&evidence, tolerated, now);
@@ -171,10 +185,7 @@ impl Ceiling {
         }
         let within_objective = outcomes.failure_share() <= tolerated
             && !(outcomes.failed > 0.0 && is_off(Mechanism::CeilingTolerance));
-        if now < self.doubted_until
-            || within_objective
-            || !is_caused_by_load(&evidence.failures, &evidence.successes)
-        {
+        if now < self.doubted_until || within_objective || !evidence.blames_load() {
             self.confirmations = 0;
             self.suspected = Outcomes::default();
             return;

@@ -104,7 +104,7 @@ pub(crate) struct Limiter {
     known_for: Duration,
     /// Requests have been refused since, with a floor that may have a queue in it.
     doubtful_since: Option<Instant>,
-    /// How long nothing was refused.
+    /// How long nothing was refused, less the time in which something was.
     unrefused_for: Duration,
     window: Option<Sample>,
     sample_low: f64,

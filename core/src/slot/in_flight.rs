@@ -203,9 +203,17 @@ impl Slot {
         if taken > 0 {
             self.count_in_flight(-i32::try_from(taken).unwrap_or(i32::MAX), now);
         }
-        let stalled = take_beyond(&mut self.uploads, now);
-        self.uploading = self.uploading.saturating_sub(stalled);
-        let taken = taken.saturating_add(stalled);
+        self.open = self.open.saturating_add(taken);
+        taken.saturating_add(self.take_slow_uploads(now))
+    }
+
+    /// Takes uploads out of the count in flight that take longer than answers may, and says how many.
+    pub(crate) fn take_slow_uploads(&mut self, now: Instant) -> u32 {
+        if self.uploading == 0 {
+            return 0;
+        }
+        let taken = take_beyond(&mut self.uploads, now);
+        self.uploading = self.uploading.saturating_sub(taken);
         self.open = self.open.saturating_add(taken);
         taken
     }

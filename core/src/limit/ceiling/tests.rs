@@ -57,12 +57,15 @@ impl Rig {
     }
 
     fn tolerating(&mut self, tolerated: f64, successes: Kind, failures: Kind) {
+        self.play(tolerated, &outcomes(successes, failures));
+    }
+
+    fn play(&mut self, tolerated: f64, sample: &Sample) {
         let nothing = Sample::empty(Duration::from_millis(1));
         self.ceiling
             .update(&nothing, WANTED, tolerated, at(self.ms));
         self.ms += MS;
-        let sample = outcomes(successes, failures);
-        self.ceiling.update(&sample, WANTED, tolerated, at(self.ms));
+        self.ceiling.update(sample, WANTED, tolerated, at(self.ms));
     }
 
     fn value(&self) -> Option<f64> {
@@ -93,6 +96,21 @@ fn failures_put_a_ceiling_only_if_they_come_with_load() {
         if let (Some(value), Some(expected)) = (rig.value(), expected) {
             assert_close(value, expected, name);
         }
+    }
+}
+
+/// Answers that come at once were admitted at the load of now, slow ones at that of a while ago.
+#[test]
+fn a_quota_puts_no_ceiling_while_the_load_rises() {
+    for (in_flight, expected) in [(41, false), (39, true)] {
+        let mut rig = Rig::new();
+        for _ in 0..3 {
+            let mut sample = outcomes((50, 20), (50, 40));
+            let micros = in_flight * MS * 1_000;
+            sample.tally.add(Count::InFlightMicros, micros);
+            rig.play(TOLERATED, &sample);
+        }
+        assert_eq!(rig.value().is_some(), expected, "{in_flight}");
     }
 }
 
