@@ -15,7 +15,7 @@ pub const FULL_EXAMPLE: &str = r#"{
   "slo": {"latency": {"quantile": 0.99, "target": "250ms"}, "successRate": 0.999},
   "mode": "enforce",
   "stance": "failFast",
-  "limit": {"min": 1, "max": 1000, "initial": 20},
+  "limit": {"min": 1, "max": 10000, "initial": 20},
   "breaker": {"tripRatio": 0.5, "minOpen": "1s", "maxOpen": "1m"},
   "shed": {"reply": "stop", "status": 503},
   "criticality": {

@@ -212,7 +212,7 @@ pub(super) const LATENCY_TARGET: Span = Span {
 pub(super) const LATENCY_UNTIL: (&str, Until) = ("until", Until::Headers);
 pub(super) const SUCCESS_RATE: Fraction = share("successRate", 0.5, 0.99999, Some(ratio(0.999)));
 pub(super) const LIMIT_MIN: Count = count("min", 1, MAX_PER_ENDPOINT, 1);
-pub(super) const LIMIT_MAX: Count = count("max", 1, MAX_PER_ENDPOINT, 1_000);
+pub(super) const LIMIT_MAX: Count = count("max", 1, MAX_PER_ENDPOINT, 10_000);
 pub(super) const LIMIT_INITIAL: Count = count("initial", 1, MAX_PER_ENDPOINT, 20);
 pub(super) const LIMIT_MAX_OPEN: Bound = Bound {
     key: "maxOpen",

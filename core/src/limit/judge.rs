@@ -19,7 +19,7 @@ const ROOM: f64 = 0.5;
 /// After so long without a refusal a floor is no longer in doubt. Time in which requests were refused counts against it, so
 /// many times: a queue that stands refuses requests in most windows.
 const QUIET: Duration = Duration::from_secs(5);
-const REFUSING_WEIGHT: u32 = 3;
+const REFUSING_WEIGHT: u32 = 2;
 /// A floor in doubt matters while more than this share of the requests is refused.
 const DOUBTFUL_SHARE: f64 = 0.2;
 
@@ -91,11 +91,11 @@ impl Limiter {
     /// A queue that stands fills the limit sooner or later, and requests are refused. Where few were for long there is no
     /// queue that stood from the first answer on.
     fn trust_after_quiet(&mut self, stats: &WindowStats, span: Duration) {
-        self.unrefused_for = if stats.is_refusing {
-            self.unrefused_for.saturating_sub(span * REFUSING_WEIGHT)
-        } else {
-            self.unrefused_for.saturating_add(span)
-        };
+        if stats.is_refusing {
+            self.unrefused_for = self.unrefused_for.saturating_sub(span * REFUSING_WEIGHT);
+        } else if !stats.is_busy {
+            self.unrefused_for = self.unrefused_for.saturating_add(span);
+        }
         if self.unrefused_for >= QUIET && !is_off(Mechanism::QuietTrust) {
             self.floor.trust();
         }

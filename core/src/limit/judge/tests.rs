@@ -154,10 +154,10 @@ fn a_floor_is_trusted_after_five_seconds_without_a_refusal() {
         (".....", false),
         ("xx....", true),
         ("xx.....", false),
-        ("....x...", true),
-        ("....x....", false),
-        ("...x...x...x...x...", true),
-        ("....x....x....x..", false),
+        ("...x...", true),
+        ("....x...", false),
+        ("..x..x..x..x..x..x", true),
+        ("...x...x...x...x..", false),
     ] {
         let mut rig = Rig::new();
         for second in seconds.chars() {
