@@ -228,7 +228,7 @@ fn the_examples_of_the_reference_are_sound_and_survive_the_api_server() {
 #[test]
 fn what_the_schema_lets_pass_is_told_in_words() {
     let text = format!(
-        "{KUBERNETES_EXAMPLE}  upstreams: [{{match: {{service: a.b}}, limit: {{min: 2000}}}}]\n"
+        "{KUBERNETES_EXAMPLE}  upstreams: [{{match: {{service: a.b}}, limit: {{min: 20000}}}}]\n"
     );
     let (found, _) = documents(text.as_bytes());
     let resource: BreakerPolicy = serde_json::from_value(value_of(found[0].root())).unwrap();
@@ -237,6 +237,6 @@ fn what_the_schema_lets_pass_is_told_in_words() {
 
     assert_eq!(
         errors.to_string(),
-        "spec.upstreams[0].limit.min: found 2000, expected at most limit.max (1000)"
+        "spec.upstreams[0].limit.min: found 20000, expected at most limit.max (10000)"
     );
 }

@@ -46,8 +46,8 @@ fn limit_max(topology: Topology, text: &str, cluster: &str) -> u32 {
     let (index, policy) = policy.config().policy_for(&name);
     assert_ne!(index, RuleIndex::TopLevel, "{cluster}");
     let (max, max_open) = (policy.limit().max(), policy.limit().max_open());
-    // 1000 is the default of one, the other has none.
-    assert_eq!(max_open.unwrap_or(1_000), max, "{cluster}");
+    // 10,000 is the default of one, the other has none.
+    assert_eq!(max_open.unwrap_or(10_000), max, "{cluster}");
     max
 }
 
@@ -79,7 +79,7 @@ fn the_bounds_hold_for_the_clusters_that_istio_names() {
         (SIDECARS, format!("outbound|9080||{HOST}"), 20),
         (SIDECARS, format!("outbound|9080|v1|{HOST}"), 20),
         (SIDECARS, format!("outbound|80|v2|{HOST}"), 8),
-        (SIDECARS, format!("outbound|9080|v2|{HOST}"), 1000),
+        (SIDECARS, format!("outbound|9080|v2|{HOST}"), 10_000),
         (WAYPOINT, format!("inbound-vip|9080|http|{HOST}"), 200),
         (WAYPOINT, format!("inbound-vip|80|http/v2|{HOST}"), 80),
         (
@@ -95,7 +95,7 @@ fn the_bounds_hold_for_the_clusters_that_istio_names() {
         (
             SIDECARS,
             "outbound|9080||ratings.shop.svc.cluster.local".to_owned(),
-            1000,
+            10_000,
         ),
     ] {
         assert_eq!(limit_max(topology, RULES, &cluster), max, "{cluster}");

@@ -50,7 +50,7 @@ fn everything_but_the_objective_has_a_default() {
     assert_eq!(policy.key_by(), KeyBy::Auto);
     assert_eq!(policy.overload(), &OverloadConfig::default());
     assert_eq!(policy.limit().min(), 1);
-    assert_eq!(policy.limit().max(), 1000);
+    assert_eq!(policy.limit().max(), 10_000);
     assert_eq!(policy.limit().initial(), 20);
     assert_eq!(policy.limit().max_open(), None);
     assert!(policy.breaker().enabled());

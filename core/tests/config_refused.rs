@@ -258,9 +258,9 @@ const MEMBERS: &[Case] = &[
     },
     Case {
         name: "min above the default max",
-        document: r#""limit":{"min":2000},"breaker":{"minOpen":"90s"}"#,
+        document: r#""limit":{"min":20000},"breaker":{"minOpen":"90s"}"#,
         errors: &[
-            "limit.min: found 2000, expected at most limit.max (1000)",
+            "limit.min: found 20000, expected at most limit.max (10000)",
             r#"breaker.minOpen: found "90s", expected at most breaker.maxOpen (1m)"#,
         ],
     },
@@ -327,10 +327,10 @@ const MEMBERS: &[Case] = &[
     },
     Case {
         name: "min above all other bounds",
-        document: r#""limit":{"min":2000,"initial":10,"maxOpen":1000},"upstreams":[{"match":{"cluster":"a"},"limit":{"min":20,"max":19,"maxOpen":18}}]"#,
+        document: r#""limit":{"min":20000,"initial":10,"maxOpen":1000},"upstreams":[{"match":{"cluster":"a"},"limit":{"min":20,"max":19,"maxOpen":18}}]"#,
         errors: &[
-            "limit.min: found 2000, expected at most limit.max (1000)",
-            "limit.maxOpen: found 1000, expected at least limit.min (2000)",
+            "limit.min: found 20000, expected at most limit.max (10000)",
+            "limit.maxOpen: found 1000, expected at least limit.min (20000)",
             "upstreams[0].limit.max: found 19, expected at least limit.min (20)",
             "upstreams[0].limit.maxOpen: found 18, expected at least limit.min (20)",
         ],
