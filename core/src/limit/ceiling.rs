@@ -146,7 +146,9 @@ impl Ceiling {
         let since = *evidence.since.get_or_insert(now);
         evidence.successes.merge(&sample.success_loads());
         evidence.failures.merge(&sample.failure_loads());
-        evidence.in_flight += sample.mean_in_flight() * sample.span.as_secs_f64();
+        // The load at admission counts uploads, too.
+        let in_flight = sample.mean_in_flight() + f64::from(sample.uploading);
+        evidence.in_flight += in_flight * sample.span.as_secs_f64();
         evidence.span += sample.span.as_secs_f64();
         if now.saturating_since(since) >= WINDOW {
             let evidence = core::mem::take(&mut self.evidence);
