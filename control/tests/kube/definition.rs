@@ -52,8 +52,8 @@ fn broken() -> Vec<Value> {
             json!([{"kind": "Service", "name": "web"}, {"kind": "Service", "name": "web", "group": "core"}]),
         ),
         // Against a bound that is not written but holds.
-        json!({"limit": {"min": 1_001}}),
-        json!({"limit": {"initial": 1_001}}),
+        json!({"limit": {"min": 10_001}}),
+        json!({"limit": {"initial": 10_001}}),
         json!({"breaker": {"minOpen": "61s"}}),
         json!({"breaker": {"maxOpen": "249ms"}}),
     ];
