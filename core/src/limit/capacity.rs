@@ -58,7 +58,7 @@ impl Capacity {
 
     /// Learns from one window; `mean` is the no-load latency in seconds.
     pub(super) fn learn(&mut self, window: &WindowStats, mean: f64) {
-        let full = window.in_flight_at_end > window.throughput * mean;
+        let full = window.ends_full(mean);
         let full_throughout = core::mem::replace(&mut self.full, full) && full;
         let believed = full_throughout || window.throughput > self.value;
         if window.is_busy && self.value > 0.0 && (believed || is_off(Mechanism::FullWindows)) {

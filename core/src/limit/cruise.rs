@@ -6,7 +6,7 @@
 //!
 //! A queue stands when requests are refused and the low quantile has been above the floor without a break for an interval
 //! (CoDel). Nothing less will do: a queue that refuses nothing is within the objective, and one that drains within the
-//! interval was a burst. Where nothing is refused there may be no queue at all, only a slower service.
+//! interval was a burst. Where answers are rare a window is longer than that: it must end with a queue, too. Where nothing is refused there may be no queue at all, only a slower service.
 
 use core::time::Duration;
 
@@ -30,6 +30,8 @@ const REMEMBERED: f64 = 0.9;
 pub(super) struct Usual {
     /// What a request may wait within the objective, seconds.
     pub(super) affordable: f64,
+    /// The mean latency without a queue, seconds.
+    pub(super) latency: f64,
     /// The limit in force; none where that is no limit for queues.
     pub(super) in_force: Option<f64>,
 }
@@ -93,6 +95,10 @@ impl Cruise {
             self.queue_since = None;
             return false;
         }
+        if !window.ends_full(usual.latency) {
+            self.queue_since = None;
+            return false;
+        }
         // The window that shows it first is a part of the time.
         let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
         let since = *self.queue_since.get_or_insert(now - span);
@@ -112,6 +118,7 @@ mod tests {
         delay: 0.2,
         cost: 0.2,
         is_busy: true,
+        in_flight_at_end: 30.0,
         ..CALM
     };
     const REFUSING: WindowStats = WindowStats {
@@ -125,8 +132,29 @@ mod tests {
     fn usual(affordable: f64, in_force: Option<f64>) -> Usual {
         Usual {
             affordable,
+            latency: 0.1,
             in_force,
         }
+    }
+
+    /// A window with a queue at its beginning, and no more in flight at its end than the upstream needs.
+    fn drained(span: f64) -> WindowStats {
+        WindowStats {
+            span,
+            in_flight_at_end: 10.0,
+            ..REFUSING
+        }
+    }
+
+    #[test]
+    fn a_long_window_with_a_burst_is_no_queue_that_stands() {
+        let usual = usual(AFFORDABLE, None);
+        assert!(!Cruise::default().update(&drained(0.9), &usual, at(900)));
+        let standing = WindowStats {
+            span: 0.9,
+            ..REFUSING
+        };
+        assert!(Cruise::default().update(&standing, &usual, at(900)));
     }
 
     /// Milliseconds until a queue stands, where every tenth of a second looks like this.
@@ -155,6 +183,7 @@ mod tests {
         let pauses = [
             ("no queue", WindowStats { span: 0.1, ..CALM }),
             ("a cheap one", WindowStats { cost: 0.01, ..BUSY }),
+            ("a drained one", drained(0.1)),
         ];
         for (name, pause) in pauses {
             let mut cruise = Cruise::default();

@@ -70,6 +70,7 @@ impl Limiter {
             } else {
                 self.affordable(terms.slo)
             },
+            latency: self.floor.mean,
             in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
         };
         match &mut self.state {

@@ -81,6 +81,12 @@ impl WindowStats {
         })
     }
 
+    /// Whether it ends with more in flight than the upstream needs for its throughput, where that has the mean latency
+    /// `without` a queue, seconds.
+    pub(super) fn ends_full(&self, without: f64) -> bool {
+        self.in_flight_at_end > self.throughput * without
+    }
+
     /// Whether all of them were, by so much that a floor in doubt had a queue in it.
     pub(super) fn is_faster_on_average(&self, floor: &Floor) -> bool {
         self.mean < floor.mean * (1.0 - BUSY_DELAY)
