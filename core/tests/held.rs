@@ -134,10 +134,23 @@ proptest! {
     }
 }
 
-/// A request of a health checker.
-struct HealthCheck;
+/// A request that is no plain one.
+struct Special {
+    is_health_check: bool,
+    /// Whether a body follows.
+    has_body: bool,
+}
 
-impl Request for HealthCheck {
+const HEALTH_CHECK: Special = Special {
+    is_health_check: true,
+    has_body: false,
+};
+const UPLOAD: Special = Special {
+    is_health_check: false,
+    has_body: true,
+};
+
+impl Request for Special {
     fn criticality(&mut self) -> Criticality {
         Criticality::Critical
     }
@@ -147,7 +160,11 @@ impl Request for HealthCheck {
     }
 
     fn is_health_check(&mut self) -> bool {
-        true
+        self.is_health_check
+    }
+
+    fn has_body(&self) -> bool {
+        self.has_body
     }
 
     fn cohort(&mut self) -> Option<u32> {
@@ -172,7 +189,7 @@ fn health_checks_that_pass_a_full_limit_overtake_nobody() {
     let upstream = held[0].upstream();
     let full = u32::try_from(held.len()).unwrap();
     for _ in 0..20 {
-        let check = worker.ask("here", &mut HealthCheck).unwrap();
+        let check = worker.ask("here", &mut { HEALTH_CHECK }).unwrap();
         worker.take(Step::Wait(5));
         worker.answer(check);
         worker.take(Step::Tick);
@@ -184,35 +201,10 @@ fn health_checks_that_pass_a_full_limit_overtake_nobody() {
     }
 }
 
-/// A request whose body is not complete.
-struct Upload;
-
-impl Request for Upload {
-    fn criticality(&mut self) -> Criticality {
-        Criticality::Critical
-    }
-
-    fn is_retry(&mut self) -> bool {
-        false
-    }
-
-    fn is_health_check(&mut self) -> bool {
-        false
-    }
-
-    fn has_body(&self) -> bool {
-        true
-    }
-
-    fn cohort(&mut self) -> Option<u32> {
-        None
-    }
-}
-
 #[test]
 fn slow_uploads_leave_their_places_before_the_next_tick() {
     let mut worker = Worker::new();
-    let uploads: Vec<_> = std::iter::from_fn(|| worker.ask("here", &mut Upload)).collect();
+    let uploads: Vec<_> = std::iter::from_fn(|| worker.ask("here", &mut { UPLOAD })).collect();
     assert!(worker.admit("here").is_none(), "they take all places");
     worker.millis += 10_000;
     let other = worker.admit("here").unwrap();
