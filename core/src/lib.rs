@@ -24,6 +24,7 @@ mod ladder;
 mod leader;
 mod level;
 mod limit;
+mod loads;
 mod mix;
 mod outcome;
 mod permit;

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::breaker::Loads;
+use crate::loads::Loads;
 use crate::tally::{Count, Tally};
 use crate::time::Instant;
 

@@ -75,7 +75,7 @@ fn any_float() -> impl Strategy<Value = f32> {
 }
 
 /// Every float of what is learned.
-fn floats(learned: &mut Learned) -> [&mut f32; 12] {
+fn floats(learned: &mut Learned) -> [&mut f32; 11] {
     [
         &mut learned.baseline_low,
         &mut learned.baseline_mean,
@@ -88,7 +88,6 @@ fn floats(learned: &mut Learned) -> [&mut f32; 12] {
         &mut learned.rate,
         &mut learned.ceiling,
         &mut learned.burst_gain,
-        &mut learned.recovery,
     ]
 }
 

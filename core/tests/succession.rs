@@ -195,8 +195,8 @@ fn the_ceiling_outlives_the_leader_in_an_outage() {
     );
     assert_eq!(other.limit, same.limit);
     assert_eq!(
-        other.learned.recovery.to_bits(),
-        same.learned.recovery.to_bits()
+        other.learned.failure_rate.to_bits(),
+        same.learned.failure_rate.to_bits()
     );
 }
 

@@ -52,8 +52,6 @@ mechanisms! {
     SmallQueue = "small-queue",
     /// A mean of twice the floor's is a queue that fast answers hide.
     BusyMean = "busy-mean",
-    /// The mean of the floor rises by half at most without a test.
-    Drift = "drift",
 
     // Capacity.
     /// A throughput that chance does not explain moves the capacity faster.
@@ -66,16 +64,12 @@ mechanisms! {
     EndpointsScale = "endpoints-scale",
 
     // While no queue stands.
-    /// Before anything is known the limit is twice the initial one.
-    ColdFactor = "cold-factor",
     /// For the first two seconds with answers the limit is the initial one at the least.
     ColdLeast = "cold-least",
     /// Until a queue has stood the limit is a fifth of the initial one at the least.
     SurgeLeast = "surge-least",
     /// Bursts may wait for what the objective leaves.
     BurstWait = "burst-wait",
-    /// The limit for bursts has the headroom of hold at the least.
-    BurstHeadroom = "burst-headroom",
     /// Late and refused requests move the wait that is allowed to bursts.
     BurstFeedback = "burst-feedback",
     /// The limit grows when it refuses requests without a queue.
@@ -130,8 +124,6 @@ mechanisms! {
     TrialUp = "trial-up",
     /// On a beat of the common clock the limit is cut as a test, where its step was blocked or the floor is in doubt.
     Trial = "trial",
-    /// A trial goes down to half where chance would hide a smaller step.
-    DeepDown = "deep-down",
     /// A slower service that may cost the objective needs three trials.
     Votes = "votes",
     /// A slower service is believed at once where it is harmless.
@@ -170,46 +162,30 @@ mechanisms! {
     UsualRate = "usual-rate",
     /// What an outage taught before the trip is forgotten.
     RatesSettle = "rates-settle",
-    /// A failure at a load that nobody survived weighs a quarter.
-    Unsurvived = "unsurvived",
-    /// Failures that load causes do not trip by the sum of evidence.
-    LoadCausedTrip = "load-caused-trip",
-    /// The sum of evidence trips only with hardly any success.
-    OutageShare = "outage-share",
     /// A low success rate opens the breaker.
     SuccessRate = "success-rate",
     /// A low success rate opens it only when successes are fewer than usual.
     LacksSuccesses = "lacks-successes",
     /// Few successes that opened the breaker once are the usual ones afterwards.
     AcceptSuccesses = "accept-successes",
-    /// While failures prevail the usual rate of successes follows more slowly.
-    FailingMemory = "failing-memory",
     /// Failures that load causes do not trip by the success rate.
     LoadCausedRate = "load-caused-rate",
     /// A low success rate must last for a second.
     LowPatience = "low-patience",
-    /// In a young window requests in flight count as successes.
-    YoungWindow = "young-window",
     /// The newest part of the window must agree with the success rate.
     FreshBuckets = "fresh-buckets",
     /// Requests that get old without any answer open the breaker.
     Hang = "hang",
     /// They do so only when answers are missing for longer than usual.
     HangSilence = "hang-silence",
-    /// A fast upstream hangs before twice its objective.
-    HangFast = "hang-fast",
     /// Callers that gave up count as requests that hang.
     GivenUp = "given-up",
 
     // The way back.
     /// The open interval grows with the age of the outage.
     IntervalAge = "interval-age",
-    /// The open interval follows what earlier recoveries took.
-    IntervalExperience = "interval-experience",
     /// The open interval is longer where traffic is rare.
     IntervalTraffic = "interval-traffic",
-    /// A trip soon after a reset continues the outage before it.
-    Relapse = "relapse",
     /// The upstream's Retry-After lengthens the open interval.
     RetryAfter = "retry-after",
     /// Several probes decide where requests usually fail.
@@ -222,8 +198,6 @@ mechanisms! {
     Ramp = "ramp",
     /// The ramp starts with the limit of hold where that is in force.
     RampFromKnee = "ramp-from-knee",
-    /// During the ramp less evidence opens the breaker again.
-    RampTrip = "ramp-trip",
     /// A worker with a good probe begins the ramp before the leader decides.
     LocalRamp = "local-ramp",
     /// Requests that hang since before the breaker opened leave the count in flight.

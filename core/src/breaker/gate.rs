@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use super::evidence::{Evidence, Finding};
+use super::evidence::Evidence;
 use super::silence::Silence;
 use super::{BreakerState, Thresholds, TripReason};
 use crate::ablation::{Mechanism, is_off};
@@ -120,33 +120,25 @@ impl Gate {
         thresholds: &Thresholds,
         now: Instant,
     ) -> Option<TripReason> {
-        let (purpose, load) = (permit.purpose, permit.load);
         match (self.state, outcome) {
             // Where several probes decide, other workers may have sent the others: the leader counts.
             (BreakerState::Open { .. }, Outcome::Failure(_))
-                if purpose == Purpose::Probe && thresholds.probes == 1 =>
+                if permit.purpose == Purpose::Probe && thresholds.probes == 1 =>
             {
                 Some(TripReason::ProbeFailed)
             }
             (BreakerState::Open { .. }, _) => None,
-            (BreakerState::Closed, Outcome::Success) => {
-                self.evidence.success(load, thresholds);
+            (BreakerState::Closed | BreakerState::Ramp { .. }, Outcome::Success) => {
+                self.evidence.success(thresholds);
                 None
             }
-            (BreakerState::Ramp { .. }, Outcome::Success) => {
-                self.evidence.success(load, &thresholds.in_ramp());
-                None
-            }
-            (BreakerState::Closed, Outcome::Failure(_)) => {
-                let finding = self.evidence.failure(load, thresholds, &self.silence, now);
-                (finding == Finding::Outage && !is_off(Mechanism::LocalTrip))
-                    .then_some(TripReason::ConsecutiveFailures)
-            }
-            (BreakerState::Ramp { .. }, Outcome::Failure(_)) => {
-                let thresholds = thresholds.in_ramp();
-                let finding = self.evidence.failure(load, &thresholds, &self.silence, now);
-                (finding == Finding::Outage && !is_off(Mechanism::LocalTrip))
-                    .then_some(TripReason::ProbeFailed)
+            (BreakerState::Closed | BreakerState::Ramp { .. }, Outcome::Failure(_)) => {
+                let is_outage = self.evidence.failure(thresholds, &self.silence, now);
+                let reason = match self.state {
+                    BreakerState::Ramp { .. } => TripReason::ProbeFailed,
+                    _ => TripReason::ConsecutiveFailures,
+                };
+                (is_outage && !is_off(Mechanism::LocalTrip)).then_some(reason)
             }
             (BreakerState::Closed | BreakerState::Ramp { .. }, _) => None,
         }
@@ -162,11 +154,9 @@ impl Gate {
     }
 
     /// A success that was heard turned out to be none.
-    pub(crate) fn retract(&mut self, load: u32, thresholds: &Thresholds) {
-        match self.state {
-            BreakerState::Closed => self.evidence.retract(load, thresholds),
-            BreakerState::Ramp { .. } => self.evidence.retract(load, &thresholds.in_ramp()),
-            BreakerState::Open { .. } => {}
+    pub(crate) fn retract(&mut self, thresholds: &Thresholds) {
+        if !matches!(self.state, BreakerState::Open { .. }) {
+            self.evidence.retract(thresholds);
         }
     }
 

@@ -3,8 +3,7 @@
 //! A fixed interval wastes probes on a long outage and wastes time after a short one. Doubling soon waits as
 //! long as the outage lasted. Here the interval is a fixed fraction of the time the outage has lasted already:
 //! recovery is noticed late by that fraction at most, and an outage of any length costs a number of probes that
-//! grows with its logarithm only. What earlier recoveries took shifts the first probes: while the outage is
-//! much younger than this upstream's usual one, probing is mostly wasted.
+//! grows with its logarithm only.
 //!
 //! What a late recovery costs grows with the traffic that waits for it, and so does what a dead upstream is used
 //! to: probes may be a small share of the usual traffic. So an upstream of hundreds of requests a second is probed
@@ -20,19 +19,11 @@ const LATENESS: f64 = 0.03;
 const REQUESTS_PER_PROBE: f64 = 100.0;
 /// ... however little that is, one after so many seconds.
 const RARE_TRAFFIC: f64 = 1.0;
-/// Before this fraction of the usual recovery time, probes are rare.
-const EARLY: f64 = 0.5;
-/// And this fraction of it apart, ...
-const EARLY_STEP: f64 = 0.25;
-/// ... but not more than so many seconds: this outage may be a short one after all.
-const MOST_EARLY: f64 = 1.0;
 /// The random part, so that many proxies do not probe at once. It only ever lengthens.
 const JITTER: f64 = 0.15;
 /// A Retry-After counts up to the least that it can ask for. One caller beyond its quota or one path that is closed is answered
 /// with it for itself; a longer one would keep the breaker open for all, long after the outage.
 const MOST_ASKED: Duration = Duration::from_secs(1);
-/// How much the newest recovery weighs in the usual one.
-const LEARNING: f64 = 0.3;
 
 /// What the policy allows.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +37,6 @@ pub(crate) struct Bounds {
 pub(crate) struct History {
     /// Since the outage began.
     pub(crate) outage: Duration,
-    /// Seconds, zero when no recovery was seen yet.
-    pub(crate) usual_recovery: f64,
     /// Requests a second before the outage, zero when unknown.
     pub(crate) usual_rate: f64,
     /// What the upstream asked for, zero when it did not.
@@ -58,7 +47,6 @@ pub(crate) struct History {
 pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Duration {
     let History {
         outage,
-        usual_recovery,
         usual_rate,
         retry_after,
     } = *history;
@@ -73,31 +61,12 @@ pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Dur
     } else {
         lasted * LATENESS
     };
-    let is_early = lasted < usual_recovery * EARLY;
-    let by_experience = if is_early && !is_off(Mechanism::IntervalExperience) {
-        (usual_recovery * EARLY_STEP).min(MOST_EARLY)
-    } else {
-        0.0
-    };
-    let wanted = by_age
-        .max(by_experience)
-        .max(by_traffic)
-        .max(bounds.min.as_secs_f64());
+    let wanted = by_age.max(by_traffic).max(bounds.min.as_secs_f64());
     let jittered = Duration::try_from_secs_f64(wanted * (1.0 + JITTER * dice.clamp(0.0, 1.0)))
         .unwrap_or(bounds.max);
     jittered
         .max(retry_after.min(MOST_ASKED))
         .clamp(bounds.min, bounds.max.max(bounds.min))
-}
-
-/// The usual recovery after one more that took `took`; geometric, as outages differ by factors. Seconds.
-pub(crate) fn learn_recovery(usual: f64, took: Duration) -> f64 {
-    let took = took.as_secs_f64().max(0.001);
-    if usual <= 0.0 {
-        took
-    } else {
-        libm::exp(libm::log(usual) * (1.0 - LEARNING) + libm::log(took) * LEARNING)
-    }
 }
 
 #[cfg(test)]
@@ -111,7 +80,6 @@ mod tests {
     /// An outage that has just begun, of an upstream with 300 requests a second.
     const FIRST: History = History {
         outage: Duration::ZERO,
-        usual_recovery: 0.0,
         usual_rate: 300.0,
         retry_after: Duration::ZERO,
     };
@@ -156,26 +124,6 @@ mod tests {
     }
 
     #[test]
-    fn experience_saves_probes() {
-        let experienced = History {
-            usual_recovery: 60.0,
-            ..FIRST
-        };
-        assert!(probes_in(60.0, experienced) < probes_in(60.0, FIRST));
-    }
-
-    #[test]
-    fn a_long_outage_does_not_make_the_next_short_one_long() {
-        // It did: after 40 s down, one second down was noticed as over after ten.
-        let experienced = History {
-            usual_recovery: 40.0,
-            ..FIRST
-        };
-        let interval = open_interval(BOUNDS, &experienced, 1.0);
-        assert!(interval <= Duration::from_millis(1_150), "{interval:?}");
-    }
-
-    #[test]
     fn retry_after_lengthens_an_interval_to_a_second_at_most() {
         let asked = |retry_after| {
             open_interval(
@@ -201,7 +149,6 @@ mod tests {
             for outage in [Duration::ZERO, Duration::MAX] {
                 let history = History {
                     outage,
-                    usual_recovery: usual,
                     usual_rate: usual,
                     retry_after: Duration::MAX,
                 };
@@ -209,13 +156,5 @@ mod tests {
                 assert!((BOUNDS.min..=BOUNDS.max).contains(&interval));
             }
         }
-    }
-
-    #[test]
-    fn the_usual_recovery_follows_what_was_seen() {
-        let usual = (0..20).fold(0.0, |usual, _| {
-            learn_recovery(usual, Duration::from_secs(20))
-        });
-        assert!((usual - 20.0).abs() < 0.1);
     }
 }

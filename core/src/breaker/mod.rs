@@ -29,7 +29,6 @@ mod silence;
 mod thresholds;
 mod window;
 
-pub(crate) use evidence::{Loads, is_caused_by_load};
 pub(crate) use gate::{Gate, Passage};
 pub(crate) use judge::{Findings, Judge, Transition, ramp_start};
 pub(crate) use thresholds::{FIRST_FAILURE_RATE, Thresholds};

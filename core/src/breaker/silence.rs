@@ -78,11 +78,12 @@ impl Silence {
         self.since = Some(now);
     }
 
-    /// Whether the gap up to `now` is longer than usual. Where no gap is known any is.
+    /// Whether the gap up to `now` is longer than usual. Where no gap is known yet, a moment is.
     pub(crate) fn is_unusual(&self, now: Instant) -> bool {
-        let (Some(since), Some(longest)) = (self.since, self.longest) else {
+        let Some(since) = self.since else {
             return true;
         };
+        let longest = self.longest.unwrap_or_default();
         let gap = now.saturating_since(since).as_secs_f32();
         let is_doubted = self
             .doubted_at
@@ -124,11 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_any_gap_is_silence() {
+    fn where_no_gap_is_known_a_moment_is_silence() {
         let mut silence = Silence::default();
-        assert!(silence.is_unusual(at(0)));
+        assert!(silence.is_unusual(at(0)), "no success ever");
         silence.end(at(1_000));
-        assert!(silence.is_unusual(at(1_000)), "one success is no gap");
+        assert!(!silence.is_unusual(at(1_040)));
+        assert!(silence.is_unusual(at(1_050)));
         silence.end(at(1_500));
         assert!(!silence.is_unusual(at(1_600)));
     }

@@ -17,8 +17,6 @@ const USUAL_MARGIN: f64 = 1.5;
 const MAX_USUAL_OF_TRIP_RATIO: f64 = 0.8;
 /// False alarms are counted per day.
 const SECONDS_PER_DAY: f64 = 86_400.0;
-/// After a trip the upstream is more likely dead than not: odds of 1 : 50 against tripping again suffice. This is ln(50).
-const RAMP_TRIP: f32 = 3.912_023;
 /// Probes of an upstream that is back all fail by chance this often at most: requests of callers whose requests always fail
 /// may be the ones that probe.
 const PROBES_LIE: f64 = 0.05;
@@ -31,8 +29,6 @@ pub(crate) struct Thresholds {
     pub(super) weights: Weights,
     /// The sum that trips.
     pub(super) trip: f32,
-    /// What an outcome weighs in the ramp. Worked out beforehand: a failure there is on the request path.
-    ramp: Weights,
     /// Probes that must fail before the upstream is taken to be still down, 1 at least.
     pub(super) probes: u32,
 }
@@ -73,21 +69,7 @@ impl Thresholds {
         Self {
             weights: Weights::against(usual),
             trip: libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32,
-            ramp: Weights::against(highest),
             probes: probes(failure_rate),
-        }
-    }
-
-    /// Evidence right after a trip. What was usual before says little about what came back: it may fail more often than
-    /// ever, and is not dead below the trip ratio.
-    pub(crate) fn in_ramp(self) -> Self {
-        if is_off(Mechanism::RampTrip) {
-            return self;
-        }
-        Self {
-            weights: self.ramp,
-            trip: RAMP_TRIP,
-            ..self
         }
     }
 }

@@ -8,6 +8,8 @@ use core::time::Duration;
 use crate::time::Instant;
 
 const BUCKETS: usize = 10;
+/// What is fresh.
+const FRESH: usize = 2;
 /// One bucket. Ten of them outlast a garbage collection or a rescheduled pod, and forget within a coffee's pouring.
 const WIDTH: Duration = Duration::from_secs(1);
 
@@ -22,14 +24,6 @@ impl Outcomes {
     /// How many.
     pub(crate) const fn total(self) -> u64 {
         self.successes.saturating_add(self.failures)
-    }
-
-    /// The same with so many more successes.
-    pub(crate) const fn and_successes(self, more: u64) -> Self {
-        Self {
-            successes: self.successes.saturating_add(more),
-            ..self
-        }
     }
 
     /// Whether failures make up at least `ratio` (0..=1) of at least `volume` outcomes.
@@ -58,8 +52,25 @@ impl Window {
         }
     }
 
+    /// The newest two buckets, the one under way included: an outage that is over is not in them for long.
+    pub(crate) fn fresh(&mut self, now: Instant) -> Outcomes {
+        self.recent(FRESH, now)
+    }
+
+    /// Successes a second in them.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of ten seconds stay below 2^53"
+    )]
+    pub(crate) fn success_rate(&mut self, now: Instant) -> f64 {
+        let successes = self.fresh(now).successes as f64;
+        let under_way = f64::from(now.saturating_since(Instant::ZERO).subsec_nanos()) / 1e9;
+        let whole = (FRESH - 1) as f64 * WIDTH.as_secs_f64();
+        successes / (whole + under_way)
+    }
+
     /// The newest `count` buckets, the one under way included.
-    pub(crate) fn recent(&mut self, count: usize, now: Instant) -> Outcomes {
+    fn recent(&mut self, count: usize, now: Instant) -> Outcomes {
         self.roll(now);
         (0..count.min(BUCKETS) as u64)
             .filter_map(|back| self.newest.checked_sub(back))
@@ -70,25 +81,8 @@ impl Window {
             })
     }
 
-    /// Successes a second in the newest `count` buckets, the one under way included.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of ten seconds stay below 2^53"
-    )]
-    pub(crate) fn success_rate(&mut self, count: usize, now: Instant) -> f64 {
-        let successes = self.recent(count, now).successes as f64;
-        let under_way = f64::from(now.saturating_since(Instant::ZERO).subsec_nanos()) / 1e9;
-        let whole = count.saturating_sub(1) as f64 * WIDTH.as_secs_f64();
-        successes / (whole + under_way).max(f64::EPSILON)
-    }
-
     pub(crate) fn whole(&mut self, now: Instant) -> Outcomes {
         self.recent(BUCKETS, now)
-    }
-
-    /// Whether all outcomes there are came lately, in the newer half of the window.
-    pub(crate) fn is_young(&mut self, now: Instant) -> bool {
-        self.recent(BUCKETS / 2, now) == self.whole(now)
     }
 
     pub(crate) fn clear(&mut self) {

@@ -73,7 +73,7 @@ pub(super) fn check(directive: &Directive) -> Result<(), WireError> {
 }
 
 /// Every float, with its name and its range.
-fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 12] {
+fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 11] {
     [
         ("learned.baseline_low", learned.baseline_low, SECONDS),
         ("learned.baseline_mean", learned.baseline_mean, SECONDS),
@@ -84,7 +84,6 @@ fn numbers(learned: &Learned) -> [(&'static str, f32, Range); 12] {
         ("learned.hold", learned.hold, PLACES),
         ("learned.failure_rate", learned.failure_rate, SHARE),
         ("learned.rate", learned.rate, PER_SECOND),
-        ("learned.recovery", learned.recovery, SECONDS),
         ("learned.ceiling", learned.ceiling, PLACES),
         ("learned.burst_gain", learned.burst_gain, GAIN),
     ]

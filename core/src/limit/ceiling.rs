@@ -12,9 +12,9 @@
 use core::time::Duration;
 
 use crate::ablation::{Mechanism, is_off};
-use crate::breaker::{Loads, is_caused_by_load};
 use crate::exchange::plausible::PLACES;
 use crate::limit::Learned;
+use crate::loads::{Loads, is_caused_by_load};
 use crate::sample::Sample;
 use crate::time::Instant;
 

@@ -19,10 +19,6 @@ pub(crate) const LOW: f64 = 0.1;
 const MEMORY: f64 = 2_000.0;
 /// Below this many, what was believed before still counts.
 const ENOUGH: f64 = 200.0;
-/// The mean may rise to so many times what it was ...
-const DRIFT: f64 = 1.5;
-/// ... of which this share a second becomes what it was.
-const DRIFT_RATE: f64 = 0.01;
 /// Seconds for which the first test is trusted, doubled by each one that agrees, and the most. They are powers of two, so
 /// that a proxy that tests rarely does so at the same time as one that tests often.
 const TRUSTED: u32 = 4;
@@ -42,8 +38,6 @@ pub(super) struct Floor {
     /// It is taken to have no queue in it. The next test comes when the clock passes a multiple of so many seconds. 0: it is in
     /// doubt where it may do harm.
     trusted: u32,
-    /// What the mean was a while ago, seconds; 0 before enough is known.
-    anchor: f64,
 }
 
 impl Floor {
@@ -57,7 +51,6 @@ impl Floor {
             answers: 0.0,
             latencies: 0.0,
             trusted: 0,
-            anchor: mean,
         }
     }
 
@@ -93,24 +86,6 @@ impl Floor {
             *weight = *weight * keep + more;
         }
         self.derive(quantile);
-        self.bind(window.span.as_secs_f64());
-    }
-
-    /// Learns from a window that has been like this for long: the service is slower.
-    pub(super) fn learn_slower(&mut self, window: &Sample, quantile: f64) {
-        self.anchor = 0.0;
-        self.learn(window, quantile);
-    }
-
-    /// Keeps the mean near what it was. A queue that fast answers hide leaves the low quantile where it is and raises the
-    /// mean from window to window; what is far above goes through a test, or shows for long.
-    fn bind(&mut self, span: f64) {
-        if self.anchor > 0.0 && !is_off(Mechanism::Drift) {
-            self.mean = self.mean.min(self.anchor * DRIFT);
-            self.anchor = self.mean.min(self.anchor * (1.0 + DRIFT_RATE * span));
-        } else if self.answers >= ENOUGH {
-            self.anchor = self.mean;
-        }
     }
 
     /// Takes this window for what is normal now, and forgets what was. A test has shown that no queue is in it.
@@ -242,30 +217,5 @@ mod tests {
         assert!(floor.tail_within(0.3, 0.99).unwrap() < 0.06);
         assert!(floor.tail_within(1.0, 0.99).unwrap() > 0.4);
         assert_eq!(floor.tail_within(0.02, 0.99), None, "most are late");
-    }
-
-    #[test]
-    fn a_mean_that_rises_from_window_to_window_is_bound() {
-        let mut floor = Floor::believed(0.0, 0.0, 0.0);
-        let fast_and = |ms| window(vec![1; 25].into_iter().chain(vec![ms; 75]));
-        for _ in 0..10 {
-            floor.learn(&fast_and(40), 0.99);
-        }
-        let before = floor.mean;
-        for second in 0..20 {
-            floor.learn(&fast_and(60 + second * 20), 0.99);
-        }
-        assert!(
-            floor.mean > 1.4 * before,
-            "it may be slower: {}",
-            floor.mean
-        );
-        assert!(floor.mean < 2.0 * before, "a hidden queue: {}", floor.mean);
-        floor.learn_slower(&fast_and(400), 0.99);
-        assert!(
-            floor.mean > 3.0 * before,
-            "it has shown for long: {}",
-            floor.mean
-        );
     }
 }

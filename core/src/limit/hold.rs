@@ -47,7 +47,7 @@ const BEAT: Duration = Duration::from_secs(4);
 /// Most that one step changes the limit by.
 const STEP_DOWN: f64 = 0.75;
 const STEP_UP: f64 = 1.5;
-/// Where chance would hide the effect of such a step, a trial goes further down.
+/// The most that a trial of a latency in doubt goes down by.
 const DEEP_DOWN: f64 = 0.5;
 /// The least step down that is a test, and the least limit, requests.
 const LEAST_STEP: f64 = 1.0;
@@ -270,8 +270,7 @@ impl Hold {
             self.change(from + LEAST_STEP);
             return;
         }
-        let is_deep = before.hides(STEP_DOWN) && !is_off(Mechanism::DeepDown);
-        let step = from * if is_deep { DEEP_DOWN } else { STEP_DOWN };
+        let step = from * STEP_DOWN;
         self.step_down(if target.in_doubt {
             step.min(target.model(self.share)).max(from * DEEP_DOWN)
         } else {

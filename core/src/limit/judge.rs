@@ -82,7 +82,7 @@ impl Limiter {
                     && cruise.is_slower(now)
                     && !is_off(Mechanism::SlowerInCruise)
                 {
-                    self.floor.learn_slower(window, quantile);
+                    self.floor.learn(window, quantile);
                 }
             }
             State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),

@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::time::Instant;
 
@@ -13,8 +12,6 @@ const USUAL_OF_MEAN: u32 = 2;
 /// Silence for so many mean latencies, and so many targets, is more than a bad moment.
 const HANG_OF_MEAN: u32 = 5;
 const HANG_OF_TARGET: u32 = 2;
-/// Nor is it usual that an answer takes so many mean latencies.
-const LONG_OF_MEAN: u32 = 15;
 /// Garbage collectors and schedulers pause for longer than a tight target.
 const MIN_HANG: Duration = Duration::from_millis(500);
 
@@ -43,8 +40,6 @@ pub struct Learned {
     pub failure_rate: f32,
     /// Outcomes a second.
     pub rate: f32,
-    /// How long recoveries usually take, seconds; 0 when none was seen.
-    pub recovery: f32,
     /// When the outage under way began.
     pub outage_since: Instant,
     /// The open interval in force, milliseconds; 0 when closed.
@@ -115,34 +110,13 @@ impl Learned {
         }
     }
 
-    /// How long a request may wait for its headers before it counts as hanging.
+    /// How long a request may wait for its headers before it counts as hanging: longer than any queue within the objective,
+    /// and than an upstream that is slow by nature usually takes.
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
-        let [hang_after, _] = self.patience(slo);
-        hang_after
-    }
-
-    /// How long a request may wait for its headers: before it counts as hanging, and, where later ones are answered, before
-    /// it is taken to stand in no queue. The latter is longer than any queue within the objective.
-    pub(crate) fn patience(&self, slo: &Slo) -> [Duration; 2] {
-        let mean = self.usual_latency();
-        // An upstream that is slow by nature is not a hanging one.
-        let target = slo.latency_target();
-        let far_beyond = target
+        slo.latency_target()
             .saturating_mul(HANG_OF_TARGET)
-            .max(mean.saturating_mul(HANG_OF_MEAN))
-            .max(MIN_HANG);
-        // One that is fast hangs before twice an objective that leaves it much time, but who is not late yet may be waiting
-        // for a pause to end. What hangs meanwhile is bounded by the limit.
-        let hang_after = match mean {
-            Duration::ZERO => far_beyond,
-            mean => {
-                let long = mean.saturating_mul(LONG_OF_MEAN);
-                let early = long.max(target).min(far_beyond).max(MIN_HANG);
-                let is_early = early < far_beyond && !is_off(Mechanism::HangFast);
-                if is_early { early } else { far_beyond }
-            }
-        };
-        [hang_after, far_beyond]
+            .max(self.usual_latency().saturating_mul(HANG_OF_MEAN))
+            .max(MIN_HANG)
     }
 
     /// The mean no-load latency; zero while unknown.
@@ -156,37 +130,30 @@ mod tests {
     use super::*;
     use crate::config::{Config, RuleIndex};
 
-    /// How long a request may wait where answers take so many seconds on average and the objective is so many
-    /// milliseconds: till it hangs, and till it is far beyond any queue.
-    fn waits(mean: f32, target_ms: u32) -> (Duration, Duration) {
-        let text =
-            format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"{target_ms}ms"}}}}}}"#);
-        let config = Config::from_json(text.as_bytes()).unwrap();
-        let slo = config.policy(RuleIndex::TopLevel).slo();
-        let learned = Learned {
-            baseline_mean: mean,
-            ..Learned::default()
-        };
-        learned.patience(slo).into()
-    }
-
+    /// Mean latency in seconds, objective in milliseconds, and how long a request may wait in milliseconds.
     #[test]
-    fn a_hang_is_known_by_what_answers_usually_take() {
-        let seconds = |seconds: f64| Duration::from_secs_f64(seconds);
-        assert_eq!(waits(0.0, 300), (seconds(0.6), seconds(0.6)), "unknown");
-        assert_eq!(waits(0.0625, 300), (seconds(0.6), seconds(0.6)));
-        assert_eq!(
-            waits(0.5, 7_000),
-            (seconds(7.5), seconds(14.0)),
-            "a patient objective"
-        );
-        assert_eq!(waits(0.015_625, 7_000).0, seconds(7.0), "it may be a pause");
-        assert_eq!(waits(0.015_625, 200).0, seconds(0.5));
-        assert_eq!(
-            waits(0.5, 100),
-            (seconds(2.5), seconds(2.5)),
-            "a slow service"
-        );
+    fn a_hang_is_known_by_the_objective_and_by_what_answers_usually_take() {
+        for (mean, target_ms, expected) in [
+            (0.0, 300, 600),
+            (0.0625, 300, 600),
+            (0.5, 7_000, 14_000),
+            (0.015_625, 200, 500),
+            (0.5, 100, 2_500),
+        ] {
+            let text =
+                format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"{target_ms}ms"}}}}}}"#);
+            let config = Config::from_json(text.as_bytes()).unwrap();
+            let learned = Learned {
+                baseline_mean: mean,
+                ..Learned::default()
+            };
+            let hang_after = learned.hang_after(config.policy(RuleIndex::TopLevel).slo());
+            assert_eq!(
+                hang_after,
+                Duration::from_millis(expected),
+                "{mean} {target_ms}"
+            );
+        }
     }
 
     #[test]

@@ -48,8 +48,6 @@ pub use learned::{Learned, LimitReason};
 /// A window is complete with this many latencies, or after [`MAX_WINDOW`].
 const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
-/// Before anything is known, this many times the initial limit.
-const COLD_FACTOR: f64 = 2.0;
 /// Once the latency is known, at least this share of the initial limit: traffic that was rare may come in a surge.
 const SURGE: f64 = 0.2;
 /// And before answers have come for so long all of it: the slow ones are missing among the first.
@@ -251,16 +249,11 @@ impl Limiter {
     fn cruise_limit(&self, terms: Terms<'_>) -> f64 {
         let initial = self.initial(terms);
         if !self.floor.is_known() {
-            let is_certain = is_off(Mechanism::ColdFactor);
-            return initial * if is_certain { 1.0 } else { COLD_FACTOR };
+            return initial;
         }
         let capacity = self.capacity.value();
         let carried = capacity * self.floor.mean;
-        // What keeps the upstream busy between arrivals waits as well.
-        let wait = self.burst_wait(terms.slo);
-        let busy = headroom(carried, self.endpoints);
-        let is_short = capacity * wait < busy && !is_off(Mechanism::BurstHeadroom);
-        let queue = if is_short { busy } else { capacity * wait };
+        let queue = capacity * self.burst_wait(terms.slo);
         let grown = match &self.state {
             State::Cruise(cruise) => cruise.grown(),
             State::Hold(_) => 0.0,

@@ -47,11 +47,6 @@ impl Point {
 }
 
 impl Point {
-    /// Whether chance may hide what a step to this share of the limit does, where as many answers follow.
-    pub(super) fn hides(&self, step: f64) -> bool {
-        error(self, self) > mark(step)
-    }
-
     /// Whether more was carried than at another point, by more than chance.
     pub(super) fn carries_more_than(&self, other: &Self) -> bool {
         let gain = libm::log(self.throughput / other.throughput);

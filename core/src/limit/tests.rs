@@ -9,8 +9,8 @@ fn calm() -> Sample {
 }
 
 #[test]
-fn before_anything_is_known_the_limit_is_twice_the_initial_one_of_each_endpoint() {
-    for (endpoints, expected) in [(0, 40), (1, 40), (3, 120)] {
+fn before_anything_is_known_the_limit_is_the_initial_one_of_each_endpoint() {
+    for (endpoints, expected) in [(0, 20), (1, 20), (3, 60)] {
         let mut rig = Rig::new();
         let mut sample = window(100, 0, 0);
         sample.endpoints = endpoints;

@@ -223,7 +223,7 @@ impl Slot {
     fn overtaken(&self, now: Instant) -> Option<Duration> {
         // A clock that jumped back knows of no request that was let in later.
         let answered = self.answered_up_to.filter(|at| *at <= now)?;
-        let age = now.saturating_since(answered).max(self.overtaken_after);
+        let age = now.saturating_since(answered).max(self.hang_after);
         // The ledger does not tell those apart that are older than its horizon.
         (age <= self.waiting.horizon() && !is_off(Mechanism::Overtaken)).then_some(age)
     }

@@ -73,9 +73,8 @@ pub(crate) struct Slot {
     pub(crate) shared: bool,
     /// The last request was shed for want of room.
     pub(crate) full: bool,
+    /// A request that waits for longer hangs; where later ones are answered, it stands in no queue.
     pub(crate) hang_after: Duration,
-    /// The same, where later ones are answered.
-    overtaken_after: Duration,
     /// An upload that takes longer may never end: it is no load before it does.
     upload_horizon: Duration,
     pub(crate) last_response: Instant,
@@ -144,7 +143,7 @@ impl Slot {
             shared: false,
             full: false,
             hang_after,
-            overtaken_after: hang_after,
+
             upload_horizon: hang_after,
             last_response: now,
             answered_up_to: None,
@@ -214,9 +213,9 @@ impl Slot {
             policy.limit().max().saturating_mul(endpoints),
         );
         self.max_open = policy.limit().max_open();
-        [self.hang_after, self.overtaken_after] = learned.patience(policy.slo());
+        self.hang_after = learned.hang_after(policy.slo());
         self.waiting
-            .set_horizon(self.overtaken_after.saturating_mul(AGE_HORIZON), now);
+            .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
         self.upload_horizon = policy.slo().latency_target();
         if let Some(uploads) = &mut self.uploads {
             uploads.set_horizon(self.upload_horizon, now);
@@ -229,7 +228,7 @@ impl Slot {
 
     /// How long a body may go on before it is a stream.
     fn answering_horizon(&self) -> Duration {
-        ANSWERING_FOR.max(self.overtaken_after)
+        ANSWERING_FOR.max(self.hang_after)
     }
 
     /// Whether the proxy has as many requests that have not ended as the policy allows.

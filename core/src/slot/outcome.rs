@@ -113,7 +113,7 @@ impl Slot {
         if says_otherwise && permit.answer == Some(Answer::Success) {
             // A gRPC status in the trailers, or a response that broke off.
             self.tally.add(Count::Retracted, 1);
-            self.gate.retract(permit.load, &self.thresholds);
+            self.gate.retract(&self.thresholds);
         }
         match outcome {
             // Its headers said so.

@@ -79,7 +79,6 @@ pub(crate) fn check_numbers(learned: &Learned) {
         learned.hold,
         learned.failure_rate,
         learned.rate,
-        learned.recovery,
         learned.ceiling,
         learned.burst_gain,
     ];

@@ -5,16 +5,14 @@ use core::time::Duration;
 use super::{Findings, Judge, MIN_OVERDUE};
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::TripReason;
-use crate::breaker::evidence::{Finding, Loads, WindowLoads, is_caused_by_load};
 use crate::breaker::window::Outcomes;
 use crate::config::BreakerConfig;
+use crate::loads::is_caused_by_load;
 use crate::tally::Count;
 use crate::time::Instant;
 
 /// A success rate of fewer outcomes means nothing (Hystrix: 20 requests; Linkerd: 5 of one endpoint).
 const MIN_REQUESTS: u64 = 20;
-/// The last two buckets must agree with the window, so that an outage that is over does not trip.
-const FRESH_BUCKETS: usize = 2;
 /// A success rate too low must stay so for this long: failures that load causes stop when the limit has followed.
 const LOW_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -27,73 +25,56 @@ impl Judge {
         let sample = findings.sample;
         let (now, trip_ratio) = (findings.now, config.trip_ratio().as_f64());
         let thresholds = self.rates.thresholds(config);
-        let (successes, failures) = (sample.success_loads(), sample.failure_loads());
-        self.window.add(
-            Outcomes {
-                successes: sample
-                    .tally
-                    .get(Count::Successes)
-                    .saturating_sub(sample.tally.get(Count::Retracted)),
-                failures: sample.tally.get(Count::Failures),
-            },
-            findings.now,
-        );
-        if sample.tally.get(Count::Failures) > 0 || successes.n > 0.0 {
-            let judged = if sample.tally.get(Count::Overloads) == 0 {
-                failures
-            } else {
-                Loads::default()
-            };
+        let outcomes = Outcomes {
+            successes: sample
+                .tally
+                .get(Count::Successes)
+                .saturating_sub(sample.tally.get(Count::Retracted)),
+            failures: sample.tally.get(Count::Failures),
+        };
+        self.window.add(outcomes, now);
+        if outcomes.total() > 0 {
             let sent_since = findings.learned.usual_wait(findings.target) + sample.span;
             let waiting = self.evidence.waiting_since();
-            if successes.n > 0.0 && waiting.is_some_and(|since| now > since + sent_since) {
+            if outcomes.successes > 0 && waiting.is_some_and(|since| now > since + sent_since) {
                 self.successes.doubt(now);
             }
-            let loads = WindowLoads {
-                successes,
-                failures: judged,
+            // An upstream that says it is too busy is alive.
+            let is_busy = sample.tally.get(Count::Overloads) > 0;
+            let evidence = Outcomes {
+                failures: if is_busy { 0 } else { outcomes.failures },
+                ..outcomes
             };
-            let finding = self
+            if self
                 .evidence
-                .window(loads, &thresholds, &self.successes, now);
-            if finding == Finding::Outage {
+                .window(evidence, &thresholds, &self.successes, now)
+            {
                 return Some(TripReason::ConsecutiveFailures);
             }
         }
-        // Failures are often quick. Where there is no past yet, the good answers may still be under way.
-        let is_young = self.window.is_young(findings.now);
-        let benefit = if is_young && !is_off(Mechanism::YoungWindow) {
-            u64::from(sample.in_flight)
-        } else {
-            0
-        };
-        let outcomes = self.window.whole(findings.now);
-        let whole = outcomes.total() >= MIN_REQUESTS
-            && outcomes
-                .and_successes(benefit)
-                .fail_at_least(trip_ratio, MIN_REQUESTS);
-        let fresh = self.is_failing(now, trip_ratio) || whole && is_off(Mechanism::FreshBuckets);
         // Failures beside as many successes as ever are of other requests: one path, or one caller.
-        let success_rate = self.window.success_rate(FRESH_BUCKETS, now);
-        let is_low = whole
-            && fresh
+        let success_rate = self.window.success_rate(now);
+        let is_low = self
+            .window
+            .whole(now)
+            .fail_at_least(trip_ratio, MIN_REQUESTS)
+            && (self.is_failing(now, trip_ratio) || is_off(Mechanism::FreshBuckets))
             && (self.rates.lacks_successes(success_rate, trip_ratio)
                 || is_off(Mechanism::LacksSuccesses));
+        // Failures that load causes stop when the limit has followed.
         let is_load = is_low
-            && is_caused_by_load(&failures, &successes)
+            && is_caused_by_load(&sample.failure_loads(), &sample.success_loads())
             && !is_off(Mechanism::LoadCausedRate);
         if !is_low || is_load || is_off(Mechanism::SuccessRate) {
             self.low_since = None;
-        } else if findings
-            .now
-            .saturating_since(*self.low_since.get_or_insert(findings.now))
-            >= LOW_PATIENCE
-            || is_off(Mechanism::LowPatience)
-        {
-            if !is_off(Mechanism::AcceptSuccesses) {
-                self.rates.accept_successes(success_rate);
+        } else {
+            let since = *self.low_since.get_or_insert(now);
+            if now.saturating_since(since) >= LOW_PATIENCE || is_off(Mechanism::LowPatience) {
+                if !is_off(Mechanism::AcceptSuccesses) {
+                    self.rates.accept_successes(success_rate);
+                }
+                return Some(TripReason::LowSuccessRate);
             }
-            return Some(TripReason::LowSuccessRate);
         }
         let hangs = sample.overdue >= MIN_OVERDUE
             && self.is_unanswered(findings)
@@ -101,10 +82,10 @@ impl Judge {
         hangs.then_some(TripReason::Hang)
     }
 
-    /// Whether at least `trip_ratio` of the latest outcomes failed.
+    /// Whether at least `trip_ratio` (0..=1) of the newest outcomes failed.
     pub(super) fn is_failing(&mut self, now: Instant, trip_ratio: f64) -> bool {
         self.window
-            .recent(FRESH_BUCKETS, now)
+            .fresh(now)
             .fail_at_least(trip_ratio, MIN_REQUESTS / 2)
     }
 }
@@ -124,7 +105,6 @@ mod tests {
     struct Round {
         successes: u64,
         failures: u64,
-        in_flight: u32,
     }
 
     /// Plays the same round again and again. Answers when and why the breaker opened, if it did.
@@ -135,7 +115,6 @@ mod tests {
             let mut sample = Sample::empty(TICK);
             sample.tally.add(Count::Successes, round.successes);
             sample.tally.add(Count::Failures, round.failures);
-            sample.in_flight = round.in_flight;
             sample.last_response = now;
             let findings = Findings {
                 sample: &sample,
@@ -153,28 +132,6 @@ mod tests {
                 _ => None,
             }
         })
-    }
-
-    #[test]
-    fn good_answers_that_take_longer_than_failures_are_waited_for() {
-        let mostly_failures = Round {
-            successes: 2,
-            failures: 3,
-            in_flight: 20,
-        };
-        let low = |tripped: Option<(u32, TripReason)>| {
-            tripped.map(|(rounds, reason)| (rounds < 25, reason))
-        };
-        let answered = Round {
-            in_flight: 0,
-            ..mostly_failures
-        };
-        let at_once = play(&mut Judge::default(), 0, 100, answered);
-        assert_eq!(low(at_once), Some((true, TripReason::LowSuccessRate)));
-        let mut judge = Judge::default();
-        assert_eq!(play(&mut judge, 0, 18, mostly_failures), None);
-        let later = play(&mut judge, 18, 100, mostly_failures);
-        assert_eq!(low(later), Some((true, TripReason::LowSuccessRate)));
     }
 
     #[test]
@@ -201,7 +158,6 @@ mod tests {
     const GOOD: Round = Round {
         successes: 10,
         failures: 0,
-        in_flight: 0,
     };
 
     #[test]
@@ -213,7 +169,6 @@ mod tests {
         let instead = Round {
             successes: 2,
             failures: 8,
-            ..GOOD
         };
         let mut judge = Judge::default();
         assert_eq!(play(&mut judge, 0, 100, GOOD), None);
@@ -227,7 +182,6 @@ mod tests {
         let failing = Round {
             successes: 4,
             failures: 6,
-            ..GOOD
         };
         let mut judge = Judge::default();
         assert!(play(&mut judge, 0, 200, failing).is_some());

@@ -8,14 +8,13 @@ mod rates;
 use core::time::Duration;
 
 use super::evidence::Evidence;
-use super::interval::{Bounds, History, learn_recovery, open_interval};
+use super::interval::{Bounds, History, open_interval};
 use super::silence::Silence;
 use super::window::Window;
 use super::{BreakerState, TripReason};
 use crate::ablation::{Mechanism, is_off};
 use crate::config::BreakerConfig;
 use crate::exchange::LocalTrip;
-use crate::exchange::plausible::SECONDS;
 use crate::limit::Learned;
 use crate::sample::Sample;
 use crate::time::Instant;
@@ -25,8 +24,6 @@ pub(crate) use half_open::ramp_start;
 
 /// One request that hangs may be a slow query; this many, and no answer to anyone, is a hang.
 const MIN_OVERDUE: u32 = 5;
-/// A trip this soon after a reset continues the outage before it.
-const RELAPSE: Duration = Duration::from_secs(10);
 
 /// What the judge is told about one interval.
 pub(crate) struct Findings<'a> {
@@ -68,8 +65,6 @@ pub(crate) struct Judge {
     window: Window,
     rates: Rates,
     outage_since: Option<Instant>,
-    reset_at: Option<Instant>,
-    usual_recovery: f64,
     low_since: Option<Instant>,
     /// A probe is under way since.
     probing_since: Option<Instant>,
@@ -88,7 +83,6 @@ impl Judge {
             state,
             epoch,
             rates: Rates::resume(learned),
-            usual_recovery: f64::from(learned.recovery),
             outage_since: open.then_some(learned.outage_since),
             interval: Duration::from_millis(u64::from(learned.open_interval_ms)),
             ..Self::default()
@@ -98,7 +92,6 @@ impl Judge {
     /// Writes down what a successor needs.
     pub(crate) fn teach(&self, learned: &mut Learned) {
         self.rates.teach(learned);
-        learned.recovery = SECONDS.hold(self.usual_recovery);
         learned.outage_since = self.outage_since.unwrap_or_default();
         learned.open_interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
     }
@@ -151,8 +144,8 @@ impl Judge {
         let reported = self.reported(findings.trips).map(Transition::Trip);
         match self.state {
             BreakerState::Closed => {
-                let failing = self.is_failing(findings.now, config.trip_ratio().as_f64());
-                self.rates.learn(findings.sample, failing, findings.now);
+                let is_failing = self.is_failing(findings.now, config.trip_ratio().as_f64());
+                self.rates.learn(findings.sample, is_failing, findings.now);
                 reported.or_else(|| self.judge_closed(findings, config).map(Transition::Trip))
             }
             BreakerState::Open { until, probes } if findings.now < until => {
@@ -204,11 +197,6 @@ impl Judge {
                 limit: ramp_start(findings.limit, findings.learned),
             },
             Transition::Reset => {
-                if let Some(since) = self.outage_since {
-                    self.usual_recovery =
-                        learn_recovery(self.usual_recovery, now.saturating_since(since));
-                }
-                self.reset_at = Some(now);
                 self.interval = Duration::ZERO;
                 BreakerState::Closed
             }
@@ -222,16 +210,11 @@ impl Judge {
         probing_since: Option<Instant>,
     ) -> BreakerState {
         let now = findings.now;
-        let relapse = self
-            .reset_at
-            .is_some_and(|reset| now.saturating_since(reset) < RELAPSE);
         if self.state == BreakerState::Closed {
             if !is_off(Mechanism::RatesSettle) {
                 self.rates.settle();
             }
-            if !relapse || is_off(Mechanism::Relapse) {
-                self.outage_since = None;
-            }
+            self.outage_since = None;
         }
         let since = *self.outage_since.get_or_insert(now);
         self.interval = open_interval(
@@ -241,7 +224,6 @@ impl Judge {
             },
             &History {
                 outage: now.saturating_since(since),
-                usual_recovery: self.usual_recovery,
                 usual_rate: self.rates.outcomes(),
                 retry_after: if is_off(Mechanism::RetryAfter) {
                     Duration::ZERO

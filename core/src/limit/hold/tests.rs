@@ -369,10 +369,10 @@ fn the_beat_does_not_end_a_cut() {
 
 /// The answers before a trial, and the capacity that the model has: 100 ms and a wait of 20 ms.
 #[test]
-fn a_trial_goes_down_to_the_model_and_deep_enough_to_be_judged() {
+fn a_trial_goes_down_to_the_model_by_half_at_most() {
     for (name, answers, capacity, expected) in [
         ("many answers", 400, 160.0, 15.0),
-        ("few, so that chance hides a small step", 4, 160.0, 10.0),
+        ("few answers", 4, 160.0, 15.0),
         ("the model is lower", 400, 100.0, 12.0),
         ("the model is far lower", 400, 50.0, 10.0),
     ] {

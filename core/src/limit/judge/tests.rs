@@ -59,10 +59,10 @@ fn a_queue_is_cut_to_what_keeps_the_upstream_busy_and_never_becomes_normal() {
 #[test]
 fn a_queue_from_the_first_answer_on_is_cut_until_the_objective_is_met() {
     let mut rig = Rig::new();
-    // 100 a second of 50 ms each, behind 40 that wait from the start.
-    saturate(&mut rig, 2, |_| 100);
+    // 50 a second of 100 ms each, with the initial limit of 20 full from the start.
+    saturate(&mut rig, 2, |_| 50);
     assert!(rig.limiter.floor.mean > 0.35 && rig.is_in_doubt());
-    saturate(&mut rig, 30, |limit| (limit * 20).min(100));
+    saturate(&mut rig, 30, |limit| (limit * 10).min(50));
     let tail = rig.limiter.sample_tail;
     assert!(tail < 0.285, "{tail}");
 }
