@@ -59,9 +59,9 @@ impl Display for Violation {
 }
 
 /// Where a state was first met.
-struct Met {
-    from: Option<usize>,
-    by: String,
+struct Met<A> {
+    /// The state before, and what happened in it. Nothing for the first.
+    from: Option<(usize, A)>,
     depth: usize,
 }
 
@@ -71,7 +71,6 @@ pub(crate) fn explore<M: Model>(model: &M, most: usize) -> Result<Visited, Viola
     let mut known = HashMap::from([(model.key(&first), 0_usize)]);
     let mut met = vec![Met {
         from: None,
-        by: "begin".to_owned(),
         depth: 0,
     }];
     let mut waiting = VecDeque::from([(0_usize, first)]);
@@ -89,8 +88,7 @@ pub(crate) fn explore<M: Model>(model: &M, most: usize) -> Result<Visited, Viola
                 continue;
             }
             met.push(Met {
-                from: Some(number),
-                by: format!("{action:?}"),
+                from: Some((number, action)),
                 depth: met[number].depth + 1,
             });
             assert!(met.len() <= most, "more than {most} states");
@@ -104,12 +102,13 @@ pub(crate) fn explore<M: Model>(model: &M, most: usize) -> Result<Visited, Viola
     })
 }
 
-fn way_to(met: &[Met], mut number: usize) -> Vec<String> {
-    let mut way = vec![met[number].by.clone()];
-    while let Some(from) = met[number].from {
-        way.push(met[from].by.clone());
-        number = from;
+fn way_to<A: Debug>(met: &[Met<A>], mut number: usize) -> Vec<String> {
+    let mut way = Vec::new();
+    while let Some((from, action)) = &met[number].from {
+        way.push(format!("{action:?}"));
+        number = *from;
     }
+    way.push("begin".to_owned());
     way.reverse();
     way
 }

@@ -11,18 +11,25 @@
 
 mod breaker;
 mod explore;
+mod lives;
+mod outside;
 mod process;
+mod rest;
 mod vm;
+mod watch;
+mod way;
 mod workers;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use breaker::{Breaker, Tenth};
 use explore::explore;
+use lives::Lives;
 use process::Broken;
+use rest::Rest;
 use tidegate_core::WIRE_VERSION;
 use vm::Ask;
-use workers::{Bounds, Rest, Workers};
+use workers::{Bounds, Workers};
 
 /// Each invariant holds in all states of these; the deep ones take minutes.
 struct Bound {
@@ -54,6 +61,8 @@ fn workers(versions: &[u8], before: &[(u64, usize, Ask)], bounds: Bounds, rounds
         versions: versions.to_vec(),
         before: before.to_vec(),
         bounds,
+        merges: true,
+        lives: RefCell::new(Lives::new(versions, Broken::Nothing, true)),
         rest: Rest {
             rounds,
             reconciled: 70,
@@ -223,6 +232,27 @@ fn two_versions_leave_each_others_requests_alone() {
     holds("versions", &versions(&QUICK));
     let what = found(Broken::Versions, versions(&QUICK));
     assert!(what.contains("are in flight, and the count says"), "{what}");
+}
+
+/// A field that decides what a VM does, and that is not compared, would hide states: it would show here.
+#[test]
+fn lives_that_are_taken_for_one_do_the_same() {
+    let models: [fn() -> Workers; 6] = [
+        || lease(&QUICK),
+        || births(2),
+        || places(&QUICK),
+        || requests(&QUICK),
+        || outage(&QUICK),
+        || versions(&QUICK),
+    ];
+    let mut taken = 0;
+    for model in models {
+        let (merged, fewer) = outside::seen(model(), true, MOST);
+        let (single, more) = outside::seen(model(), false, MOST);
+        assert!(merged == single, "{} and {}", merged.len(), single.len());
+        taken += more - fewer;
+    }
+    assert!(taken > 0, "none were taken for one");
 }
 
 /// The breaker after so many tenths of a second of good answers, and then of failures.

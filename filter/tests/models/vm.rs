@@ -1,4 +1,4 @@
-//! One VM of the filter: what was asked of it since its birth, and what it was answered.
+//! One VM of the filter at work: its callbacks are played again from its birth, with the answers that it got.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,7 +13,8 @@ use tidegate_core::config::Config;
 use tidegate_filter::plugin::Plugin;
 use tidegate_filter::stream::{Next, Stream};
 
-use crate::process::{Answer, Process, Seat, Stop, Way};
+use crate::process::{Answer, Call, Process};
+use crate::way::{Mode, Seat, Stop, Way};
 
 /// Quick to open and to try again.
 static CONFIG: LazyLock<Config> = LazyLock::new(|| {
@@ -47,27 +48,10 @@ pub(crate) enum Ask {
 
 /// A callback, and what the process answered in it.
 #[derive(Clone, Debug)]
-struct Call {
-    ask: Ask,
-    at: u64,
-    answers: Vec<Answer>,
-}
-
-/// One VM.
-#[derive(Clone, Debug)]
-pub(crate) struct Vm {
-    pub(crate) number: usize,
-    pub(crate) version: u8,
-    calls: Vec<Rc<Call>>,
-    /// Of all calls and answers.
-    hash: u64,
-    /// Whether the last callback returned.
-    pub(crate) is_idle: bool,
-    pub(crate) is_dead: bool,
-    /// Requests that it let in and that have not ended.
-    pub(crate) held: usize,
-    /// Requests that it shed.
-    pub(crate) shed: usize,
+pub(crate) struct Callback {
+    pub(crate) ask: Ask,
+    pub(crate) at: u64,
+    pub(crate) answers: Vec<Answer>,
 }
 
 /// The VM at work.
@@ -79,86 +63,10 @@ pub(crate) struct Replica {
     root: u32,
 }
 
-impl Vm {
-    /// Nothing was asked of it yet.
-    pub(crate) const fn new(number: usize, version: u8) -> Self {
-        Self {
-            number,
-            version,
-            calls: Vec::new(),
-            hash: 0,
-            is_idle: true,
-            is_dead: false,
-            held: 0,
-            shed: 0,
-        }
-    }
-
-    /// A number that differs for VMs that differ.
-    pub(crate) fn key(&self, hasher: &mut DefaultHasher) {
-        (self.number, self.hash, self.is_idle, self.is_dead).hash(hasher);
-    }
-
-    /// What its callback under way is, or its last.
-    pub(crate) fn ask(&self) -> Option<Ask> {
-        self.calls.last().map(|call| call.ask)
-    }
-
-    /// When that began.
-    pub(crate) fn began(&self) -> u64 {
-        self.calls.last().map_or(0, |call| call.at)
-    }
-
-    /// Begins a callback, and goes on with it for as many calls of the process.
-    pub(crate) fn begin(&mut self, ask: Ask, at: u64, calls: usize, process: &mut Process) {
-        assert!(self.is_idle && !self.is_dead, "one callback at a time");
-        self.calls.push(Rc::new(Call {
-            ask,
-            at,
-            answers: Vec::new(),
-        }));
-        self.hash = hash_of(&(self.hash, ask, at));
-        self.go_on(calls, process);
-    }
-
-    /// Goes on with the callback under way.
-    pub(crate) fn go_on(&mut self, calls: usize, process: &mut Process) {
-        let shared = Rc::new(RefCell::new(std::mem::replace(
-            process,
-            Process::new(process.broken),
-        )));
-        let mut replica = Replica::new(self, Rc::clone(&shared));
-        let Some((last, before)) = self.calls.split_last() else {
-            return;
-        };
-        before.iter().for_each(|call| replica.replay(call));
-        self.is_idle = replica.play(last, calls);
-        let new: Vec<Answer> = replica.way.0.borrow_mut().answers.drain(..).collect();
-        self.hash = hash_of(&(self.hash, &new));
-        (self.held, self.shed) = (replica.streams.len(), replica.shed);
-        let mut call = Call::clone(last);
-        call.answers.extend(new);
-        if let Some(place) = self.calls.last_mut() {
-            *place = Rc::new(call);
-        }
-        replica.stop();
-        *process = shared.replace(Process::new(process.broken));
-    }
-
-    /// The VM at work, idle, with all further calls live.
-    pub(crate) fn wake(&self, process: Rc<RefCell<Process>>) -> Replica {
-        let mut replica = Replica::new(self, process);
-        self.calls.iter().for_each(|call| replica.replay(call));
-        let mut seat = replica.way.0.borrow_mut();
-        (seat.calls, seat.is_live) = (usize::MAX, true);
-        drop(seat);
-        replica
-    }
-}
-
 impl Replica {
-    fn new(vm: &Vm, process: Rc<RefCell<Process>>) -> Self {
-        let seat = Seat::new(vm.number, vm.version, process);
+    /// Nothing was asked of it yet.
+    pub(crate) fn new(vm: usize, version: u8, process: Rc<RefCell<Process>>) -> Self {
+        let seat = Seat::new(vm, version, process);
         Self {
             way: Way(Rc::new(RefCell::new(seat))),
             plugin: None,
@@ -169,30 +77,43 @@ impl Replica {
     }
 
     /// Plays a callback that returned.
-    fn replay(&mut self, call: &Call) {
-        {
-            let mut seat = self.way.0.borrow_mut();
-            seat.script = call.answers.iter().cloned().collect();
-            seat.is_live = false;
-        }
-        self.ask(call.ask, call.at);
+    pub(crate) fn replay(&mut self, callback: &Callback) {
+        self.way.0.borrow_mut().script = callback.answers.iter().cloned().collect();
+        self.ask(callback.ask, callback.at);
         assert!(self.way.0.borrow().script.is_empty(), "not the same again");
     }
 
-    /// Plays what was done of a callback, and so many calls more. Answers whether it has returned then.
-    fn play(&mut self, call: &Call, calls: usize) -> bool {
+    /// Plays a callback up to the call that was not answered yet. Answers that call; nothing when the callback returns.
+    pub(crate) fn play(&mut self, callback: &Callback) -> Option<Call> {
         {
             let mut seat = self.way.0.borrow_mut();
-            seat.script = call.answers.iter().cloned().collect();
-            seat.is_live = call.answers.is_empty();
-            seat.calls = calls;
+            seat.script = callback.answers.iter().cloned().collect();
+            seat.mode = Mode::Stops;
         }
-        let (ask, at) = (call.ask, call.at);
+        let (ask, at) = (callback.ask, callback.at);
         match catch_unwind(AssertUnwindSafe(|| self.ask(ask, at))) {
-            Ok(()) => true,
-            Err(stop) if stop.is::<Stop>() => false,
+            Ok(()) => None,
+            Err(stop) if stop.is::<Stop>() => self.way.0.borrow_mut().call.take(),
             Err(panic) => resume_unwind(panic),
         }
+    }
+
+    /// From now on the process answers all calls.
+    pub(crate) fn live(&mut self) {
+        self.way.0.borrow_mut().mode = Mode::Live;
+    }
+
+    /// Everything that decides what it does, between two callbacks: equal for replicas that do the same from then on.
+    /// Requests that it shed are left out, as only how their number grows is looked at.
+    pub(crate) fn shows(&self) -> String {
+        let Self {
+            way,
+            plugin,
+            streams,
+            shed: _,
+            root,
+        } = self;
+        format!("{:?}", (way, plugin, streams, root))
     }
 
     /// Does what is asked.
@@ -242,7 +163,7 @@ impl Replica {
 
     /// Lets nothing of it be seen from now on: a VM that is gone ends no request.
     pub(crate) fn stop(self) {
-        self.way.0.borrow_mut().is_stopped = true;
+        self.way.0.borrow_mut().mode = Mode::Gone;
     }
 }
 

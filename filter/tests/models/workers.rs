@@ -1,20 +1,16 @@
 //! Workers of one proxy: any order of their calls of the process, with crashes, new VMs, pushes, and time.
 
 use std::cell::RefCell;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use tidegate_core::{Slice, WIRE_VERSION};
-
 use crate::explore::Model;
-use crate::process::{Broken, Event, Process};
-use crate::vm::{Ask, Replica, Vm, hash_of};
+use crate::lives::{Life, Lives, Turn};
+use crate::process::{Broken, Process};
+use crate::rest::Rest;
+use crate::vm::{Ask, hash_of};
+use crate::watch::Watch;
 
-const MILLI: u64 = 1_000_000;
-/// So long does a lease last after each tick of its holder.
-const LEASE: u64 = 500 * MILLI;
-const TICK: u64 = 100 * MILLI;
+pub(crate) const MILLI: u64 = 1_000_000;
 
 /// How much of everything may happen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,25 +33,32 @@ pub(crate) struct Workers {
     pub(crate) bounds: Bounds,
     /// What is asked of a state in which no callback is under way.
     pub(crate) rest: Rest,
-}
-
-/// What must come of a state when nothing more goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rest {
-    /// Rounds until there is one leader, each worker is heard, and no gate is closed without a reason.
-    pub(crate) rounds: u32,
-    /// Rounds until a gauge is right that a dead VM left wrong.
-    pub(crate) reconciled: u32,
+    /// Whether lives that are the same are taken for one.
+    pub(crate) merges: bool,
+    /// What the VMs can come to.
+    pub(crate) lives: RefCell<Lives>,
 }
 
 /// A moment of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
-    now: u64,
-    vms: Vec<Vm>,
-    process: Process,
-    left: Bounds,
+    pub(crate) now: u64,
+    pub(crate) vms: Vec<Vm>,
+    /// Shared by the states between which nobody wrote.
+    pub(crate) process: Rc<Process>,
+    /// Of the process.
+    hash: u64,
+    left: Rc<Bounds>,
     watch: Watch,
+}
+
+/// A VM in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Vm {
+    /// What it has come to, by its number among the lives.
+    Alive(usize),
+    /// What it had come to plays no part any more.
+    Dead,
 }
 
 /// What can happen.
@@ -70,219 +73,71 @@ pub(crate) enum Action {
     Pass(u64),
 }
 
-/// What the invariants need to remember.
-#[derive(Clone, Debug, Default, Hash)]
-struct Watch {
-    /// The holder of the lease of each version, by VM.
-    holders: Vec<(u8, usize)>,
-    /// By VM: decisions since it lost the lease; one that never had it has made all it may.
-    late: Vec<u8>,
-    arrived: i64,
-    wrong: Option<String>,
-}
-
-impl Watch {
-    fn see(&mut self, event: &Event, vm: &Vm, began: u64) {
-        match event {
-            Event::Lease {
-                vm: number,
-                before,
-                after,
-            } => {
-                let [holder, _] = *after;
-                if let Some([other, until]) = before
-                    && *other != holder
-                    && began < *until
-                    && until - began <= LEASE
-                {
-                    self.wrong = Some(format!("vm {number} took a lease that another held"));
-                }
-                let held = self
-                    .holders
-                    .iter_mut()
-                    .find(|(version, _)| *version == vm.version);
-                match held {
-                    Some(held) => held.1 = *number,
-                    None => self.holders.push((vm.version, *number)),
-                }
-                self.late[*number] = 0;
-            }
-            Event::Decided { vm: number } => {
-                if !self.holders.contains(&(vm.version, *number)) {
-                    self.late[*number] += 1;
-                }
-                if self.late[*number] > 1 {
-                    self.wrong = Some(format!("vm {number} decides again although another leads"));
-                }
-            }
+impl Moment {
+    /// What the process keeps of a VM's turn. Answers the life that the VM has then.
+    fn take(&mut self, turn: Turn) -> usize {
+        for (name, by) in turn.metrics {
+            *Rc::make_mut(&mut self.process)
+                .metrics
+                .entry(name)
+                .or_default() += by;
+            self.hash = hash_of(&self.process);
         }
+        turn.life
     }
 }
 
 impl Workers {
+    /// Begins a callback, or goes on with the one under way, for as many calls of the process.
     fn perform(&self, moment: &mut Moment, number: usize, ask: Option<Ask>, calls: usize) {
-        let Moment {
-            now,
-            vms,
-            process,
-            watch,
-            ..
-        } = moment;
-        let vm = &mut vms[number];
-        match ask {
-            Some(ask) => {
-                watch.arrived += i64::from(ask == Ask::Arrive);
-                vm.begin(ask, *now, calls, process);
-            }
-            None => vm.go_on(calls, process),
-        }
-        let began = vm.began();
-        for event in std::mem::take(&mut process.events) {
-            watch.see(&event, vm, began);
-        }
-    }
-
-    /// The VMs at work on one process.
-    fn wake(&self, moment: &Moment) -> (Rc<RefCell<Process>>, Vec<(usize, Replica)>) {
-        let process = Rc::new(RefCell::new(moment.process.clone()));
-        let live = moment
-            .vms
-            .iter()
-            .filter(|vm| !vm.is_dead && vm.ask().is_some());
-        let awake = live.map(|vm| (vm.number, vm.wake(Rc::clone(&process))));
-        let awake = awake.collect();
-        (process, awake)
-    }
-
-    /// One tick of all, and, if asked for, a good request each. Answers who decided, and who shed.
-    fn round(
-        &self,
-        awake: &mut [(usize, Replica)],
-        process: &Rc<RefCell<Process>>,
-        now: u64,
-        has_traffic: bool,
-    ) -> (Vec<usize>, Vec<usize>) {
-        let mut shedding = Vec::new();
-        for (number, replica) in awake.iter_mut() {
-            if has_traffic {
-                let shed = replica.shed;
-                let held = replica.held();
-                replica.ask(Ask::Arrive, now);
-                while replica.held() > held {
-                    replica.ask(Ask::Answer("200"), now + MILLI);
-                }
-                shedding.extend((replica.shed > shed).then_some(*number));
-            }
-            replica.ask(Ask::Tick, now + 2 * MILLI);
-        }
-        let events = std::mem::take(&mut process.borrow_mut().events);
-        let deciding = events.iter().filter_map(|event| match event {
-            Event::Decided { vm } => Some(*vm),
-            _ => None,
-        });
-        (deciding.collect(), shedding)
-    }
-
-    fn check_rest(&self, moment: &Moment) -> Result<(), String> {
-        let (process, mut awake) = self.wake(moment);
-        if awake.is_empty() {
-            return Ok(());
-        }
-        let mut now = moment.now;
-        let mut last = (Vec::new(), Vec::new());
-        let mut decisions = 0;
-        for round in 0..self.rest.rounds {
-            now += TICK;
-            last = self.round(&mut awake, &process, now, true);
-            let is_settled = round + 5 >= self.rest.rounds;
-            decisions += usize::from(is_settled) * last.0.len();
-            let versions = self.versions_awake(&awake);
-            if is_settled && last.0.len() > versions {
-                return Err(format!("vms {:?} decide in one round", last.0));
-            }
-        }
-        if decisions == 0 {
-            return Err(format!("nobody decides after {} rounds", self.rest.rounds));
-        }
-        if !last.1.is_empty() {
-            let rounds = self.rest.rounds;
-            return Err(format!(
-                "vms {:?} shed a good upstream's requests after {rounds} rounds",
-                last.1
-            ));
-        }
-        self.check_places(&process.borrow(), awake.len())?;
-        let is_right = |held: usize| {
-            let count = process.borrow().metric("tidegate_in_flight");
-            if i64::try_from(held) == Ok(count) {
-                return Ok(());
-            }
-            Err(format!(
-                "{held} requests are in flight, and the count says {count}"
-            ))
+        let Vm::Alive(mut life) = moment.vms[number] else {
+            return;
         };
-        let held = awake.iter().map(|(_, replica)| replica.held()).sum();
-        if moment.vms.iter().any(|vm| vm.is_dead) {
-            for _ in 0..self.rest.reconciled {
-                if is_right(held).is_ok() {
-                    break;
-                }
-                now += TICK;
-                self.round(&mut awake, &process, now, false);
-            }
+        let mut lives = self.lives.borrow_mut();
+        if let Some(ask) = ask {
+            moment.watch.arrived += i64::from(ask == Ask::Arrive);
+            let turn = lives.ask(life, ask, moment.now);
+            life = moment.take(turn);
         }
-        is_right(held)?;
-        for (_, replica) in &mut awake {
-            while replica.held() > 0 {
-                replica.ask(Ask::Leave, now + 3 * MILLI);
-            }
-        }
-        is_right(0)?;
-        for (_, replica) in awake {
-            replica.stop();
-        }
-        Ok(())
-    }
-
-    fn versions_awake(&self, awake: &[(usize, Replica)]) -> usize {
-        let mut versions: Vec<u8> = awake.iter().map(|(vm, _)| self.versions[*vm]).collect();
-        versions.sort_unstable();
-        versions.dedup();
-        versions.len()
-    }
-
-    /// Every worker has a place, and one only; where it is, its slice is.
-    fn check_places(&self, process: &Process, workers: usize) -> Result<(), String> {
-        let mut placed = 0;
-        for version in [WIRE_VERSION, WIRE_VERSION + 1] {
-            let prefix = format!("tidegate/{version}/");
-            let own = |ending: &str| {
-                let mut shared = process.shared.iter();
-                let found =
-                    shared.find(|(key, _)| key.starts_with(&prefix) && key.ends_with(ending));
-                found.map(|(_, (bytes, _))| Rc::clone(bytes))
+        for _ in 0..calls {
+            let Life { call, began, .. } = lives.get(life);
+            let Some(call) = call else {
+                break;
             };
-            let table = own("/workers").unwrap_or_default();
-            let (places, _) = table.as_chunks::<8>();
-            let mut seen = Vec::new();
-            for (place, worker) in places.iter().enumerate() {
-                let worker = u64::from_le_bytes(*worker);
-                let slice = own(&format!("/slice/{place}")).unwrap_or_default();
-                let Ok(slice) = Slice::decode(&*slice) else {
-                    continue;
-                };
-                if worker == slice.worker && !seen.contains(&worker) {
-                    seen.push(worker);
+            let answer = moment.process.look(call).unwrap_or_else(|| {
+                let process = Rc::make_mut(&mut moment.process);
+                let answer = process.answer(number, call);
+                for event in std::mem::take(&mut process.events) {
+                    moment.watch.see(&event, self.versions[number], *began);
                 }
-            }
-            placed += seen.len();
+                moment.hash = hash_of(&moment.process);
+                answer
+            });
+            life = moment.take(lives.answer(life, answer));
         }
-        if placed < workers {
-            return Err(format!(
-                "{placed} of {workers} workers have a place of their own"
-            ));
-        }
-        Ok(())
+        moment.vms[number] = Vm::Alive(life);
+    }
+
+    /// A number that is equal for states in which the same can be seen from outside of the VMs: what they share, which call
+    /// each waits for, and what it holds.
+    pub(crate) fn outside(&self, moment: &Moment) -> u64 {
+        let lives = self.lives.borrow();
+        let vms = Self::alive(moment).map(|(number, life)| {
+            let life = lives.get(life);
+            (number, format!("{:?}", life.call), life.held)
+        });
+        let vms: Vec<_> = vms.collect();
+        let shared = (moment.now, moment.hash, &moment.left, &moment.watch);
+        hash_of(&(shared, vms))
+    }
+
+    /// The numbers of the VMs that did not crash, and their lives.
+    pub(crate) fn alive(moment: &Moment) -> impl Iterator<Item = (usize, usize)> {
+        let vms = moment.vms.iter().enumerate();
+        vms.filter_map(|(number, vm)| match vm {
+            Vm::Alive(life) => Some((number, *life)),
+            Vm::Dead => None,
+        })
     }
 }
 
@@ -291,21 +146,15 @@ impl Model for Workers {
     type Action = Action;
 
     fn first(&self) -> Moment {
-        let vms: Vec<Vm> = self
-            .versions
-            .iter()
-            .enumerate()
-            .map(|(number, version)| Vm::new(number, *version))
-            .collect();
+        *self.lives.borrow_mut() = Lives::new(&self.versions, self.broken, self.merges);
+        let process = Rc::new(Process::new(self.broken));
         let mut moment = Moment {
             now: 0,
-            process: Process::new(self.broken),
-            left: self.bounds.clone(),
-            watch: Watch {
-                late: vec![1; vms.len()],
-                ..Watch::default()
-            },
-            vms,
+            hash: hash_of(&process),
+            process,
+            left: Rc::new(self.bounds.clone()),
+            watch: Watch::new(self.versions.len()),
+            vms: (0..self.versions.len()).map(Vm::Alive).collect(),
         };
         for (millis, number, ask) in &self.before {
             moment.now = millis * MILLI;
@@ -316,22 +165,23 @@ impl Model for Workers {
 
     fn actions(&self, moment: &Moment) -> Vec<Action> {
         let mut actions = Vec::new();
-        for vm in moment.vms.iter().filter(|vm| !vm.is_dead) {
-            let number = vm.number;
-            if !vm.is_idle {
-                actions.push(Action::GoOn(number));
-            } else {
+        let lives = self.lives.borrow();
+        for (number, life) in Self::alive(moment) {
+            let life = lives.get(life);
+            if life.is_idle() {
                 let asks = moment.left.asks[number]
                     .iter()
                     .filter(|(_, left)| *left > 0);
                 let asks = asks.map(|(ask, _)| *ask).filter(|ask| match ask {
-                    Ask::Start => vm.ask().is_none(),
-                    Ask::Answer(_) | Ask::Leave => vm.held > 0,
-                    Ask::Tick | Ask::Arrive | Ask::Push => vm.ask().is_some(),
+                    Ask::Start => !life.is_started(),
+                    Ask::Answer(_) | Ask::Leave => life.held > 0,
+                    Ask::Tick | Ask::Arrive | Ask::Push => life.is_started(),
                 });
                 actions.extend(asks.map(|ask| Action::Begin(number, ask)));
+            } else {
+                actions.push(Action::GoOn(number));
             }
-            if moment.left.crashes > 0 && vm.ask().is_some() {
+            if moment.left.crashes > 0 && life.is_started() {
                 actions.push(Action::Crash(number));
             }
         }
@@ -344,7 +194,7 @@ impl Model for Workers {
         let mut next = moment.clone();
         match *action {
             Action::Begin(number, ask) => {
-                let asks = &mut next.left.asks[number];
+                let asks = &mut Rc::make_mut(&mut next.left).asks[number];
                 if let Some((_, left)) = asks.iter_mut().find(|(other, _)| *other == ask) {
                     *left -= 1;
                 }
@@ -352,12 +202,18 @@ impl Model for Workers {
             }
             Action::GoOn(number) => self.perform(&mut next, number, None, 1),
             Action::Crash(number) => {
-                next.left.crashes -= 1;
-                next.vms[number].is_dead = true;
+                let left = Rc::make_mut(&mut next.left);
+                left.crashes -= 1;
+                // What can no longer happen, and what nobody looks at any more, tells no states apart.
+                left.asks[number].clear();
+                next.vms[number] = Vm::Dead;
+                next.watch.late[number] = 0;
+                Rc::make_mut(&mut next.process).counted.remove(&number);
+                next.hash = hash_of(&next.process);
             }
             Action::Pass(millis) => {
                 next.now += millis * MILLI;
-                let times = &mut next.left.times;
+                let times = &mut Rc::make_mut(&mut next.left).times;
                 if let Some((_, left)) = times.iter_mut().find(|(other, _)| *other == millis) {
                     *left -= 1;
                 }
@@ -367,16 +223,15 @@ impl Model for Workers {
     }
 
     fn key(&self, moment: &Moment) -> u64 {
-        let mut hasher = DefaultHasher::new();
         let Moment {
             now,
             vms,
-            process,
+            process: _,
+            hash,
             left,
             watch,
         } = moment;
-        vms.iter().for_each(|vm| vm.key(&mut hasher));
-        hash_of(&(now, process, left, watch, hasher.finish()))
+        hash_of(&(now, vms, hash, left, watch))
     }
 
     fn check(&self, moment: &Moment) -> Result<(), String> {
@@ -391,19 +246,25 @@ impl Model for Workers {
                 watch.arrived
             ));
         }
-        let live = || moment.vms.iter().filter(|vm| !vm.is_dead);
-        for vm in live().filter(|vm| vm.is_idle) {
-            let counted = moment.process.counted.get(&vm.number);
+        let lives = self.lives.borrow();
+        let mut is_still = true;
+        for (number, life) in Self::alive(moment) {
+            let life = lives.get(life);
+            if !life.is_idle() {
+                is_still = false;
+                continue;
+            }
+            let counted = moment.process.counted.get(&number);
             let counted = counted.copied().unwrap_or_default();
-            if counted != i64::try_from(vm.held).unwrap_or(i64::MAX) {
-                let held = vm.held;
+            if counted != i64::try_from(life.held).unwrap_or(i64::MAX) {
+                let held = life.held;
                 return Err(format!(
-                    "vm {} has {held} requests and counts {counted}",
-                    vm.number
+                    "vm {number} has {held} requests and counts {counted}"
                 ));
             }
         }
-        if live().all(|vm| vm.is_idle) {
+        drop(lives);
+        if is_still {
             self.check_rest(moment)?;
         }
         Ok(())
