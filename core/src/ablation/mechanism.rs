@@ -168,6 +168,8 @@ mechanisms! {
     LacksSuccesses = "lacks-successes",
     /// Few successes that opened the breaker once are the usual ones afterwards.
     AcceptSuccesses = "accept-successes",
+    /// While failures prevail the usual rate of successes follows more slowly.
+    FailingMemory = "failing-memory",
     /// Failures that load causes do not trip by the success rate.
     LoadCausedRate = "load-caused-rate",
     /// A low success rate must last for a second.

@@ -65,7 +65,9 @@ impl Thresholds {
     )]
     pub(crate) fn new(failure_rate: f64, rate: f64, trip_ratio: f64) -> Self {
         let highest = (trip_ratio * MAX_USUAL_OF_TRIP_RATIO).max(MIN_USUAL_FAILURE_RATE);
-        let usual = (failure_rate * USUAL_MARGIN).clamp(MIN_USUAL_FAILURE_RATE, highest);
+        let usual = (failure_rate * USUAL_MARGIN)
+            .max(MIN_USUAL_FAILURE_RATE)
+            .min(highest);
         Self {
             weights: Weights::against(usual),
             trip: libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32,

@@ -18,12 +18,22 @@ const WIDTH: Duration = Duration::from_secs(1);
 pub(crate) struct Outcomes {
     pub(crate) successes: u64,
     pub(crate) failures: u64,
+    /// The time in which they came.
+    pub(crate) span: Duration,
 }
 
 impl Outcomes {
     /// How many.
     pub(crate) const fn total(self) -> u64 {
         self.successes.saturating_add(self.failures)
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        Self {
+            successes: self.successes.saturating_add(other.successes),
+            failures: self.failures.saturating_add(other.failures),
+            span: self.span.saturating_add(other.span),
+        }
     }
 
     /// Whether failures make up at least `ratio` (0..=1) of at least `volume` outcomes.
@@ -47,8 +57,7 @@ impl Window {
     pub(crate) fn add(&mut self, outcomes: Outcomes, now: Instant) {
         self.roll(now);
         if let Some(bucket) = self.buckets.get_mut(slot(self.newest)) {
-            bucket.successes = bucket.successes.saturating_add(outcomes.successes);
-            bucket.failures = bucket.failures.saturating_add(outcomes.failures);
+            *bucket = bucket.and(&outcomes);
         }
     }
 
@@ -63,10 +72,10 @@ impl Window {
         reason = "counts of ten seconds stay below 2^53"
     )]
     pub(crate) fn success_rate(&mut self, now: Instant) -> f64 {
-        let successes = self.fresh(now).successes as f64;
-        let under_way = f64::from(now.saturating_since(Instant::ZERO).subsec_nanos()) / 1e9;
-        let whole = (FRESH - 1) as f64 * WIDTH.as_secs_f64();
-        successes / (whole + under_way)
+        let Outcomes {
+            successes, span, ..
+        } = self.fresh(now);
+        successes as f64 / span.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// The newest `count` buckets, the one under way included.
@@ -75,10 +84,7 @@ impl Window {
         (0..count.min(BUCKETS) as u64)
             .filter_map(|back| self.newest.checked_sub(back))
             .filter_map(|index| self.buckets.get(slot(index)))
-            .fold(Outcomes::default(), |sum, bucket| Outcomes {
-                successes: sum.successes.saturating_add(bucket.successes),
-                failures: sum.failures.saturating_add(bucket.failures),
-            })
+            .fold(Outcomes::default(), |sum, bucket| sum.and(bucket))
     }
 
     pub(crate) fn whole(&mut self, now: Instant) -> Outcomes {
@@ -116,6 +122,7 @@ mod tests {
     const ONE_EACH: Outcomes = Outcomes {
         successes: 1,
         failures: 1,
+        span: Duration::from_millis(500),
     };
 
     #[test]
@@ -128,10 +135,12 @@ mod tests {
             window.whole(at(19)),
             Outcomes {
                 successes: 10,
-                failures: 10
+                failures: 10,
+                span: Duration::from_secs(5),
             }
         );
-        assert_eq!(window.recent(2, at(19)).total(), 4);
+        assert_eq!(window.fresh(at(19)).total(), 4);
+        assert!((window.success_rate(at(19)) - 2.0).abs() < 1e-9);
         assert_eq!(window.whole(at(24)).total(), 10);
         assert_eq!(window.whole(at(1_000)).total(), 0);
     }

@@ -25,7 +25,7 @@ pub use slice::Slice;
 pub(crate) use slice::{Entries, Told};
 
 /// Version of both wire formats; a change to any type that is sent is a new one.
-pub const WIRE_VERSION: u8 = 6;
+pub const WIRE_VERSION: u8 = 7;
 
 /// A payload that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

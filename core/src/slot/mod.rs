@@ -143,7 +143,6 @@ impl Slot {
             shared: false,
             full: false,
             hang_after,
-
             upload_horizon: hang_after,
             last_response: now,
             answered_up_to: None,

@@ -31,6 +31,7 @@ impl Judge {
                 .get(Count::Successes)
                 .saturating_sub(sample.tally.get(Count::Retracted)),
             failures: sample.tally.get(Count::Failures),
+            span: sample.span,
         };
         self.window.add(outcomes, now);
         if outcomes.total() > 0 {
@@ -175,6 +176,25 @@ mod tests {
         assert_eq!(play(&mut judge, 100, 300, beside), None, "one caller");
         let (_, reason) = play(&mut judge, 400, 300, instead).unwrap();
         assert_eq!(reason, TripReason::LowSuccessRate, "in place of successes");
+    }
+
+    /// The rate of successes must not be learned from the failures that take their place before the window shows them.
+    #[test]
+    fn a_sudden_share_of_failures_opens_the_breaker_before_it_is_usual() {
+        for failures in [55, 60, 70, 80, 90] {
+            let mut judge = Judge::default();
+            let good = Round {
+                successes: 100,
+                ..GOOD
+            };
+            let failing = Round {
+                successes: 100 - failures,
+                failures,
+            };
+            assert_eq!(play(&mut judge, 0, 300, good), None);
+            let (rounds, _) = play(&mut judge, 300, 150, failing).unwrap();
+            assert!(rounds < 120, "{failures} % after {rounds} rounds");
+        }
     }
 
     #[test]

@@ -22,6 +22,9 @@ const RATE_MEMORY: f64 = 200.0;
 const FIRST_WEIGHT: f64 = 20.0;
 /// Time constant of the learned outcome rate, seconds; shorter at first, so that the beginning is no rate of zero.
 const RATE_SECONDS: f64 = 10.0;
+/// Time constant of the usual rate of successes while failures prevail, seconds: many times the ten that the window needs to
+/// show them, or they teach what is usual before. And no longer, as the others' traffic may fall meanwhile.
+const FAILING_SECONDS: f64 = 300.0;
 /// A rate of successes that stands on less is not known, seconds.
 const KNOWN_SECONDS: f64 = 2.0;
 /// What a failure rate was this long ago is free of the outage that begins now.
@@ -117,8 +120,13 @@ impl Rates {
         let outcomes = failures + successes;
         let span = sample.span.as_secs_f64();
         self.outcomes += (outcomes / span - self.outcomes) * span / (span + self.span);
+        let memory = if failing && !is_off(Mechanism::FailingMemory) {
+            FAILING_SECONDS
+        } else {
+            self.good_span
+        };
         if !failing || self.good_span >= KNOWN_SECONDS {
-            self.successes += (successes / span - self.successes) * span / (span + self.good_span);
+            self.successes += (successes / span - self.successes) * span / (span + memory);
         }
         if !failing {
             self.good_span = (self.good_span + span).min(RATE_SECONDS);
