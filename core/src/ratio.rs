@@ -87,10 +87,23 @@ impl From<Ratio> for f64 {
     }
 }
 
+/// As JSON has it, so that the module holds one way to print floats and not two (14 KB).
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        f.pad(&decimal(self.0))
     }
+}
+
+/// The shortest decimal number that is read as `value`, without a point where it is whole; nothing where it is not finite.
+pub(crate) fn decimal(value: f64) -> String {
+    let Some(number) = serde_json::Number::from_f64(value) else {
+        return String::new();
+    };
+    let mut text = number.to_string();
+    if text.ends_with(".0") {
+        text.truncate(text.len() - 2);
+    }
+    text
 }
 
 #[cfg(test)]

@@ -341,7 +341,7 @@ const MEMBERS: &[Case] = &[
         errors: &[
             "limit.min: found -1, expected a whole number from 1 to 100000",
             "limit.max: found 4294967297, expected a whole number from 1 to 100000",
-            "limit.initial: found 100000000000000000000000000000000000000000000000000000000..., expected a whole number from 1 to 100000",
+            "limit.initial: found 1e+300, expected a whole number from 1 to 100000",
             "maxUpstreams: found 18446744073709551615, expected a whole number from 1 to 10000",
         ],
     },

@@ -84,7 +84,7 @@ impl Names {
             let written = host.set_shared(&self.key, &bytes, expect);
             match faults.check(host, Fault::SharedData, written) {
                 Some(Stored::Done) => {
-                    self.add(hash);
+                    add(&mut self.known, hash);
                     return Permission::Own;
                 }
                 Some(Stored::Beaten) => {}
@@ -104,27 +104,28 @@ impl Names {
         if self.known.len() >= cap {
             return Permission::Shared;
         }
-        self.add(hash);
+        add(&mut self.known, hash);
         Permission::Own
     }
 
     fn knows(&self, hash: u64) -> bool {
         self.known.binary_search(&hash).is_ok()
     }
+}
 
-    fn add(&mut self, hash: u64) {
-        if let Err(place) = self.known.binary_search(&hash) {
-            self.known.insert(place, hash);
-        }
+/// Inserts into a sorted list what is not there yet. A sort would take 3 KB of the module.
+fn add(known: &mut Vec<u64>, hash: u64) {
+    if let Err(place) = known.binary_search(&hash) {
+        known.insert(place, hash);
     }
 }
 
 /// The set as it is shared, in the order in which names came; sorted.
 fn decode(bytes: &[u8]) -> Vec<u64> {
-    let chunks = bytes.as_chunks::<8>().0.iter();
-    let mut known: Vec<u64> = chunks.map(|chunk| u64::from_le_bytes(*chunk)).collect();
-    known.sort_unstable();
-    known.dedup();
+    let mut known = Vec::new();
+    for chunk in bytes.as_chunks::<8>().0 {
+        add(&mut known, u64::from_le_bytes(*chunk));
+    }
     known
 }
 

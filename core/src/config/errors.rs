@@ -8,6 +8,7 @@
 use std::fmt::{self, Write as _};
 
 use super::document::Node;
+use crate::ratio::decimal;
 
 /// Longest text, in characters, that an error repeats from the document.
 const MAX_FOUND_CHARS: usize = 60;
@@ -124,7 +125,7 @@ pub(super) fn found(node: &Node) -> String {
         Node::Bool(true) => "true".to_owned(),
         Node::Bool(false) => "false".to_owned(),
         Node::Whole(value) => value.to_string(),
-        Node::Number(value) => shortened(&value.to_string()),
+        Node::Number(value) => shortened(&decimal(*value)),
         Node::Text(text) => quoted(text),
         Node::List(_) => "a list".to_owned(),
         Node::Object(_) => "an object".to_owned(),

@@ -39,7 +39,7 @@ impl InForce {
         max: f64,
     ) -> (u32, u32) {
         let held = ceiling.hold(wanted.limit);
-        let limit = held.clamp(min, max);
+        let limit = held.max(min).min(max);
         let reason = if held < wanted.limit {
             LimitReason::LoadFailures
         } else if (limit - held).abs() > 0.5 {
@@ -49,7 +49,7 @@ impl InForce {
         };
         *self = Self { limit, reason };
         let reserve = ceiling.hold(wanted.burst.max(limit + RESERVE_DEVIATIONS * limit.sqrt()));
-        (count(limit), count(reserve.clamp(limit, max.max(limit))))
+        (count(limit), count(reserve.min(max).max(limit)))
     }
 
     /// Held by something else than the laws for queues: what is refused then says nothing about queues.
