@@ -135,6 +135,11 @@ impl<H: Host> Plugin<H> {
         self.ticks.now(self.proxy.now())
     }
 
+    /// The time that was read last.
+    pub(crate) const fn latest(&self) -> Instant {
+        self.ticks.latest()
+    }
+
     /// What is kept for the request under way, with its counts ready to be used; `None` where it is to pass by.
     pub(crate) fn find(
         &mut self,

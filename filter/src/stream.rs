@@ -221,7 +221,13 @@ impl<H: Host> Stream<H> {
             return;
         };
         if let Some(permit) = self.permit.take() {
-            let now = guard.now();
+            // Where all is measured the end needs no time of its own: that of the last callback, a tick ago at most, will do.
+            let is_measured = outcome == Outcome::Success && permit.latency().is_some();
+            let now = if is_measured {
+                guard.latest()
+            } else {
+                guard.now()
+            };
             let mut parts = guard.parts(self.kind);
             let counters = &mut parts.counters;
             parts.engine.complete(permit, outcome, counters, now);

@@ -39,6 +39,12 @@ impl Ticks {
         self.now
     }
 
+    /// The time that was read last.
+    #[must_use]
+    pub const fn latest(&self) -> Instant {
+        self.now
+    }
+
     /// Whether a tick of this root context counts; if so it is taken for the last one.
     pub fn take(&mut self, root: u32, now: Instant) -> bool {
         let counts = root == self.root || now.saturating_since(self.last) >= SILENCE;
