@@ -6,6 +6,7 @@ against the tree: back-ticked paths, relative links with their anchors, `make` t
 names against docs/metrics.md and docs/control-metrics.md. Where the text above a table links to a committed run or
 to docs/bench.md, each of its figures has to stand there; below a heading on load tests there has to be such a link.
 Tests that are named after a back-ticked Rust file (`a/b.rs`: `one_name`, `other_name`) have to be functions of that file.
+Prose has one word for each idea (docs/glossary.md): see WORDS.
 What only a build creates (dist/, out/, .tools/) is taken as given.
 """
 
@@ -27,6 +28,20 @@ METRIC = re.compile(r"\btidegate_[a-z0-9_]+[a-z0-9]\b")
 TESTS = re.compile(r"`([\w./-]+\.rs)`:? +(`[a-z0-9]+(?:_[a-z0-9]+){2,}`(?:(?:,| and|, and) +`[a-z0-9]+(?:_[a-z0-9]+){2,}`)*)")
 # Words of the same shape that are no metrics: crates, and the details of a local reply.
 NO_METRIC = re.compile(r"^tidegate_(core|control|filter|testbed|loadtests|pack|shed_.*)$")
+
+# What was once written is left as it was.
+HISTORY = "docs/decisions/"
+# What prose must not say, and what to say instead.
+CONFIGURATION = r"(?:configurations?|polic(?:y|ies)|documents?|settings)"
+REFUSED = r"refus(?:e[sd]?|als?)"
+WORDS = (
+    (rf"\b{CONFIGURATION}\b[^.;:|]{{0,40}}\b{REFUSED}\b", "a configuration is rejected"),
+    (rf"\b{REFUSED}\b[^.;:|]{{0,30}}\b{CONFIGURATION}\b", "a configuration is rejected"),
+    (r"\bwhat was learned\b", "learned state"),
+    (r"\bgo(?:es)? on with what\b", "a proxy keeps its configuration"),
+    (r"\bwhoever\b", "name the caller, request or program"),
+    (r"\b(?:behaviours?|licences?|defences?|favours?|cancelled|modelled|utilisation)\b", "American spelling"),
+)
 
 
 def listed(*patterns):
@@ -164,9 +179,19 @@ def absent(page, text):
             yield number, f"`{name}` has no test `{test}`"
 
 
+def worded(prose):
+    """What prose says that WORDS forbid; each line on its own."""
+    for number, line in prose:
+        for words, instead in WORDS:
+            for found in re.finditer(words, line, re.IGNORECASE):
+                yield number, f"\"{found[0]}\": say it otherwise ({instead})"
+
+
 def check(page, top, make, known):
     text = page.read_text()
     prose, inline, fenced = parts(text)
+    if not str(page.relative_to(ROOT)).startswith(HISTORY):
+        yield from worded(prose)
     for number, code in inline:
         if is_path(code, top) and not exists(code, page):
             yield number, f"`{code}` is not there"

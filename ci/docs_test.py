@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of docs.py: which tests a page names, and whether they are there."""
+"""Tests of docs.py: which tests a page names and whether they are there, and which words prose may use."""
 
 import unittest
 from pathlib import Path
@@ -33,6 +33,30 @@ class NamedTests(unittest.TestCase):
         self.assertEqual(list(docs.absent(PAGE, good)), [])
         told = list(docs.absent(PAGE, good.replace("by_default", "at_all")))
         self.assertEqual(told, [(1, "`testbed/tests/e2e/exempt.rs` has no test `no_user_agent_passes_at_all`")])
+
+
+class Words(unittest.TestCase):
+    def told(self, text):
+        return [number for number, _ in docs.worded(docs.parts(text)[0])]
+
+    def test_configurations_are_rejected_and_never_refused(self):
+        for text in ("A bad configuration is refused.", "The filter refuses a policy.", "refusal of the document"):
+            self.assertEqual(self.told(text), [1], text)
+        for text in ("A bad configuration is rejected.", "A refused connection is a failure.", "Policies apply. A port refuses."):
+            self.assertEqual(self.told(text), [], text)
+
+    def test_private_phrases_and_british_spelling_are_told_with_their_line(self):
+        lines = ("Plain.", "It keeps what was learned.", "Envoy goes on with what it has.", "Whoever asks", "its behaviour")
+        self.assertEqual(self.told("\n".join(lines)), [2, 3, 4, 5])
+
+    def test_code_is_not_prose(self):
+        self.assertEqual(self.told("`what was learned`\n```text\nbehaviour\n```"), [])
+
+    def test_history_is_left_as_it_was_written(self):
+        pages = [page for page in docs.listed(docs.HISTORY) if self.told(page.read_text())]
+        self.assertTrue(pages, "a page of history has words that are forbidden now")
+        told = [message for page in pages for _, message in docs.check(page, set(), set(), set())]
+        self.assertEqual([message for message in told if "say it otherwise" in message], [])
 
 
 if __name__ == "__main__":
