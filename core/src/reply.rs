@@ -73,7 +73,7 @@ pub const fn details(reason: ShedReason) -> &'static str {
     }
 }
 
-/// Rounded up: who comes back a moment too early is refused again. At least 1, because 0 means "at once".
+/// Rounded up, so that a caller does not return too early. At least 1, because 0 means "at once".
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs()
         .saturating_add(u64::from(wait.subsec_nanos() > 0))

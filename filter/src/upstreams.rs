@@ -177,7 +177,7 @@ impl Upstreams {
         count
     }
 
-    /// The same as [`Upstreams::introduce`], but for what stands for all beyond the cap while nothing ever was.
+    /// Like [`Upstreams::introduce`], but skips the state shared by all beyond the cap until it is used.
     fn introduce_used<H: Host>(
         &mut self,
         engine: &Engine,

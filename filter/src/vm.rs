@@ -60,7 +60,7 @@ impl<H: Host + Clone> Vm<H> {
             Ok(config) => config,
             Err(lines) => {
                 for line in lines {
-                    let line = format!("tidegate: configuration refused: {line}");
+                    let line = format!("tidegate: configuration rejected: {line}");
                     // Nothing is left to do about a log that fails.
                     let _ = host.log(LogLevel::Error, &line);
                 }

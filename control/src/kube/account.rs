@@ -52,11 +52,11 @@ fn programmed(held: &Held, outlook: &Outlook) -> Verdict {
     let Some(policy) = &held.sound else {
         return Verdict::no(
             Reason::Invalid,
-            "nothing is in force: the policy is not sound",
+            "no version is in force: the policy is invalid",
         );
     };
     if held.errors.is_some() {
-        let message = "what was sound of the policy before stays in force";
+        let message = "the last valid version of the policy stays in force";
         return Verdict::no(Reason::Invalid, message);
     }
     if outlook.barred.is_some() {
@@ -67,7 +67,7 @@ fn programmed(held: &Held, outlook: &Outlook) -> Verdict {
         return Verdict::yes(Reason::Served, message);
     }
     if outlook.flavour.is_none() {
-        let message = "the API server has neither TrafficExtension nor WasmPlugin that may be written: is Istio installed?";
+        let message = "the API server has neither TrafficExtension nor WasmPlugin, or not the configured one: is Istio installed?";
         return Verdict::no(Reason::NoExtensionApi, message);
     }
     if outlook.objects.is_empty() {
@@ -113,7 +113,7 @@ fn conflicted(outlook: &Outlook) -> Verdict {
         let (reason, message) = match standing {
             Standing::Foreign => (
                 Reason::NameTaken,
-                format!("{key} is there and is not this policy's; it is left alone"),
+                format!("{key} exists and is not owned by this policy; it is not modified"),
             ),
             Standing::Refused(Cause::FieldsTaken(words)) => {
                 (Reason::FieldsTaken, format!("{key}: {words}"))

@@ -105,7 +105,7 @@ impl Contact {
         };
         match news {
             Some(News::Gone) => {
-                warn!(%error, "the API server cannot be reached; what is known stays in force");
+                warn!(%error, "the API server cannot be reached; the known policies stay in force");
             }
             Some(News::Back { after }) => {
                 let seconds = after.as_secs();

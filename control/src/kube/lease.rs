@@ -80,9 +80,9 @@ impl Candidate {
         if let Some(claim) = returned {
             let back = self.write(&claim, &mut acquired);
             match tokio::time::timeout(timing.pause(), back).await {
-                Ok(Ok(_)) => info!("the lease was given back"),
-                Ok(Err(error)) => warn!(%error, "the lease was not given back; it runs out"),
-                Err(late) => warn!(%late, "the lease was not given back; it runs out"),
+                Ok(Ok(_)) => info!("the lease was released"),
+                Ok(Err(error)) => warn!(%error, "the lease could not be released; it will expire"),
+                Err(late) => warn!(%late, "the lease could not be released; it will expire"),
             }
         }
     }

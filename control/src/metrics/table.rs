@@ -58,7 +58,7 @@ pub(crate) const KUBE_RECONCILES: Meaning = Meaning {
     name: "kube_reconciles",
     kind: Kind::Counter,
     labels: &[("result", "`unchanged`, `written`, `failed`")],
-    help: "Looks at everything that is to be in Kubernetes",
+    help: "Comparisons of the cluster with its desired state",
 };
 pub(crate) const KUBE_WRITES: Meaning = Meaning {
     name: "kube_writes",
@@ -134,7 +134,7 @@ pub(super) const ANSWERS: Meaning = Meaning {
     name: "answers",
     kind: Kind::Counter,
     labels: &[("verdict", "`accepted` (ACK), `refused` (NACK), `stale`")],
-    help: "What proxies said to pushes; stale is an answer to a push that is not the last",
+    help: "Answers of proxies to pushes; `stale` answers an earlier push",
 };
 pub(super) const PUSH_SECONDS: Meaning = Meaning {
     name: "push_seconds",
@@ -174,13 +174,13 @@ pub(super) const RELOADS: Meaning = Meaning {
     name: "reloads",
     kind: Kind::Counter,
     labels: &[FILE, ("result", "`taken`, `refused`")],
-    help: "New contents of files that are read again; those that cannot be used are refused, once each",
+    help: "New contents of watched files; invalid content is counted once",
 };
 pub(super) const OUTDATED: Meaning = Meaning {
     name: "file_outdated",
     kind: Kind::Gauge,
     labels: &[FILE],
-    help: "1 while what stands in the file cannot be used, so that what was last good in it is in force",
+    help: "1 while the file is invalid and its last valid content is in force",
 };
 pub(super) const TURNED: Meaning = Meaning {
     name: "connections_turned_away",

@@ -102,7 +102,7 @@ impl<T> Followed<T> {
                 Look::Taken
             }
             Err(reason) => {
-                error!(%file, reason, "cannot be used; what was last good in it stays in force");
+                error!(%file, reason, "the file is invalid; its last valid content stays in force");
                 Look::Refused
             }
         };

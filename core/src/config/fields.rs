@@ -34,7 +34,7 @@ pub static FIELDS: &[Field] = &[
             default: Some(schema::LATENCY_UNTIL.1.name()),
         },
         is_per_upstream: true,
-        doc: "What the latency is measured to, and until when a request counts against the limit: the response's `headers`, the `firstByte` of its body, or its `end`.",
+        doc: "Moment to which latency is measured and until which a request counts against the limit: the response's `headers`, the `firstByte` of its body, or its `end`.",
     },
     Field {
         path: "slo.successRate",
@@ -73,7 +73,7 @@ pub static FIELDS: &[Field] = &[
             default: Some(schema::KEY_BY.1.name()),
         },
         is_per_upstream: true,
-        doc: "What a state is kept for: the `cluster`; each `authority` that requests name, for a cluster that leads to several destinations; or nothing (`none`), so that requests pass by. `auto` is `cluster`, but `none` for those of Istio's clusters that lead to several destinations.",
+        doc: "What a state is kept for: the `cluster`; each `authority` that requests name, for a cluster that leads to several destinations; or nothing (`none`): requests pass. `auto` is `cluster`, but `none` for those of Istio's clusters that lead to several destinations.",
     },
     Field {
         path: "limit.min",
@@ -91,7 +91,7 @@ pub static FIELDS: &[Field] = &[
         path: "limit.initial",
         values: Values::Count(schema::LIMIT_INITIAL),
         is_per_upstream: true,
-        doc: "Limit before anything was learned, per endpoint. Within `limit.min` and `limit.max`; where it is not set, it is moved into these bounds.",
+        doc: "Limit before anything is learned, per endpoint. Within `limit.min` and `limit.max`; if not set, it is clamped to these bounds.",
     },
     Field {
         path: "limit.maxOpen",
@@ -109,7 +109,7 @@ pub static FIELDS: &[Field] = &[
         path: "breaker.tripRatio",
         values: Values::Fraction(schema::TRIP_RATIO),
         is_per_upstream: true,
-        doc: "Share of failures from which requests are better refused than sent.",
+        doc: "Share of failures at which the breaker opens.",
     },
     Field {
         path: "breaker.minOpen",
@@ -187,7 +187,7 @@ pub static FIELDS: &[Field] = &[
             default: Some(schema::DEFAULT_CRITICALITY.1.name()),
         },
         is_per_upstream: false,
-        doc: "Class of requests that neither header nor rule tells about.",
+        doc: "Class of requests that match no header and no rule.",
     },
     Field {
         path: "criticality.cohortHeader",
@@ -259,7 +259,7 @@ pub static FIELDS: &[Field] = &[
             default: &[],
         },
         is_per_upstream: false,
-        doc: "Starts of the user-agents of health checkers. Two requests of theirs at a time in each worker are let in where others are shed. Any caller can send such a header; each shed request costs a host call more.",
+        doc: "Prefixes of the user-agents of health checkers. One such request at a time in each worker is admitted where others are shed. Any caller can send such a header; each shed request then costs one more host call.",
     },
     Field {
         path: "maxUpstreams",

@@ -92,7 +92,7 @@ impl Engine {
         now: Instant,
     ) -> Option<Events> {
         let mut walk = leader.begin(slices, now)?;
-        // Those for which there is no place in the registry are led all the same.
+        // Upstreams beyond the cap of the registry still get decisions.
         let mut nameless = BTreeSet::new();
         for (hash, name) in walk.introductions() {
             let (config, registry) = (&self.config, &mut self.registry);
@@ -174,7 +174,7 @@ impl Engine {
     }
 }
 
-/// Writing plain data to a growing vector cannot fail; were it to, nothing is told.
+/// Writing plain data to a growing vector cannot fail; if it fails, nothing is published.
 fn append(value: &impl Serialize, bytes: &mut Vec<u8>) {
     if let Ok(longer) = postcard::to_extend(value, core::mem::take(bytes)) {
         *bytes = longer;

@@ -107,7 +107,7 @@ impl Exchange {
 
     /// Takes, renews or gives up the lease.
     pub fn lead(&mut self, host: &impl Host, faults: &Faults, duty: Duty, now: Instant) -> Role {
-        // Who is alone has nobody to hand over to.
+        // A single VM has no other to hand over to.
         let duty = if self.places.taken() > 1 {
             duty
         } else {

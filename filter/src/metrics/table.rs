@@ -128,7 +128,7 @@ pub const SHED: Metric = labelled(
 pub const WOULD_SHED: Metric = labelled(
     counter(
         "requests_would_shed_total",
-        "Requests let in although they would have been shed: in mode `observe`, and beyond `enforcement`.",
+        "Requests that the laws would have shed and that were admitted: in mode `observe`, and beyond `enforcement`.",
     ),
     "reason",
     &REASONS,
@@ -137,7 +137,7 @@ pub const WOULD_SHED: Metric = labelled(
 pub const RANKED: Metric = labelled(
     counter(
         "requests_ranked_total",
-        "Requests that came under pressure, when their class was asked for, by class.",
+        "Requests whose class was read because the upstream was near its limit, by class.",
     ),
     "criticality",
     &CLASSES,
@@ -146,7 +146,7 @@ pub const RANKED: Metric = labelled(
 pub const CLASS_SHED: Metric = labelled(
     counter(
         "class_shed_total",
-        "Those of them that were shed (reasons `limit`, `criticality`, `retry`), by class; a breaker refuses all alike and asks for no class.",
+        "Ranked requests that were shed (reasons `limit`, `criticality`, `retry`), by class. The breaker does not read the class, so its sheds are not among them.",
     ),
     "criticality",
     &CLASSES,
@@ -155,7 +155,7 @@ pub const CLASS_SHED: Metric = labelled(
 pub const CLASS_WOULD_SHED: Metric = labelled(
     counter(
         "class_would_shed_total",
-        "Those of them that were let in although they would have been shed, by class.",
+        "Ranked requests that the laws would have shed and that were admitted, by class.",
     ),
     "criticality",
     &CLASSES,
@@ -174,7 +174,7 @@ pub const EXEMPT: Metric = counter(
 pub const OUTCOMES_TOTAL: Metric = labelled(
     counter(
         "outcomes_total",
-        "Requests by what they say about the upstream. A success is heard with its headers: a response that breaks off later counts as a `failure` too. `stale` began before the breaker's last transition.",
+        "Requests by outcome. A success is counted with its headers; if the response breaks off later, a `failure` is counted too. `stale` requests began before the breaker's last transition.",
     ),
     "outcome",
     &[
@@ -252,7 +252,7 @@ pub const TRIP_REASONS: Metric = labelled(
 pub const LIMIT_REASONS: Metric = labelled(
     counter(
         "limit_changes_total",
-        "How often another law began to rule the concurrency limit: `burst` (no queue stands), `knee` (one does), `load_failures` (failures that load causes), `bounds` (the policy's), `objective_unreachable` (no shedding makes most answers be in time, so none is shed for it), `warm_up`.",
+        "Changes of the law that sets the concurrency limit, by the new one: `burst` (no queue stands), `knee` (a queue stands), `load_failures` (failures that load causes), `bounds` (those of the policy), `objective_unreachable` (no limit can make most answers meet the objective, so nothing is shed for it), `warm_up`.",
     ),
     "reason",
     &LAWS,
@@ -267,7 +267,7 @@ pub const OVERFLOW: Metric = of_plugin(counter(
 /// Requests beyond the cap on destinations.
 pub const DESTINATIONS_OVERFLOW: Metric = of_plugin(counter(
     "destinations_overflow_total",
-    "Requests that passed by, because they named a destination beyond `maxDestinations`.",
+    "Requests that the filter did not handle because their destination is beyond `maxDestinations`.",
 ));
 /// Workers alive.
 pub const WORKERS: Metric = of_plugin(gauge(

@@ -106,7 +106,7 @@ fn finish(options: &Options, told: &Told) -> Result<bool> {
     let faults = phases::faults(&with, &without);
     faults
         .iter()
-        .for_each(|fault| println!("not as promised: {fault}"));
+        .for_each(|fault| println!("check failed: {fault}"));
     // What was printed must be out before an exit code says the end.
     let _ = std::io::stdout().flush();
     Ok(faults.is_empty() || !options.check)

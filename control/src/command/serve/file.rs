@@ -52,7 +52,7 @@ pub(super) fn defaults(command: &Command, path: &Path) -> Result<Vec<Setting>, F
     read(command, &source, &text).map_err(|mut problems| {
         problems.sort_by_key(|problem| problem.place);
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure(format!("the settings cannot be used\n{}", lines.join("\n")))
+        Failure(format!("invalid settings\n{}", lines.join("\n")))
     })
 }
 

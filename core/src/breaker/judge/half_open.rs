@@ -81,7 +81,7 @@ impl Judge {
         {
             return Some(Transition::Trip(TripReason::Hang));
         }
-        // A client's error is an answer all the same: whoever can refuse is alive.
+        // Any answer shows that the upstream is alive, also one to a client's error.
         if sample.tally.get(Count::Successes) + sample.tally.get(Count::Ignored) == 0 {
             return None;
         }
