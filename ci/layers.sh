@@ -68,6 +68,10 @@ for crate in $(comm -23 <(echo "$allowed") <(echo "$found")); do
     complain "tidegate-core no longer contains $crate: remove it from ci/core-dependencies.allow"
 done
 
+# Inside core the exchange depends on the laws, never the other way round.
+! grep -rn 'crate::exchange' core/src/{breaker,limit,ladder.rs,learned.rs,units.rs} >&2 ||
+    complain "a law of core depends on core/src/exchange/"
+
 # What ships must not be able to turn a mechanism of the laws off.
 for room in tidegate-filter tidegate-control; do
     features=$(cargo tree --locked --offline --quiet --prefix none --format '{p} {f}' -p "$room" -e normal --target all --all-features)

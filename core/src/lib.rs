@@ -22,6 +22,7 @@ mod heavy;
 mod histogram;
 mod ladder;
 mod leader;
+mod learned;
 mod level;
 mod limit;
 mod loads;
@@ -38,21 +39,23 @@ mod slot;
 mod snapshot;
 mod tally;
 mod time;
+pub mod units;
 mod upstream;
 
-pub use breaker::{BreakerState, Phase, TripReason};
+pub use breaker::{
+    BreakerCheckpoint, BreakerState, LocalTrip, Outage, Phase, RatesCheckpoint, TripReason,
+};
 pub use counters::{Counter, Counters, Unshared};
 pub use criticality::Criticality;
 pub use engine::{Decision, Engine, Found};
 pub use event::{Event, Events};
-pub use exchange::{
-    Directive, Directives, Introduction, LocalTrip, Report, Slice, WIRE_VERSION, WireError,
-};
+pub use exchange::{Directive, Directives, Introduction, Report, Slice, WIRE_VERSION, WireError};
 pub use histogram::{GrowingHistogram, Histogram};
 pub use ladder::Margin;
 pub use leader::UnderWay;
+pub use learned::Learned;
 pub use level::Level;
-pub use limit::{Learned, LimitReason};
+pub use limit::{CeilingCheckpoint, FloorCheckpoint, LimitCheckpoint, LimitReason, Quantiles};
 pub use mix::mix;
 pub use outcome::{Failure, Outcome};
 pub use permit::Permit;

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use crate::breaker::Phase;
-use crate::limit::{Learned, LimitReason};
+use crate::learned::Learned;
+use crate::limit::LimitReason;
 use crate::tally::Counted;
 use crate::upstream::{UpstreamId, UpstreamKey};
 

@@ -2,30 +2,36 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that panics fails"
 )]
 
 mod counters;
+mod envelope;
 mod proxy;
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_core::config::Until;
+use tidegate_core::units::{Gain, PerSecond, Requests, Seconds, Share};
 use tidegate_core::{
-    BreakerState, Counter, Criticality, Decision, Directive, Directives, Engine, Failure, Instant,
-    Known, Learned, Margin, Outcome, Permit, Phase, Request, ShedReason, Slice, Unshared,
-    WireError,
+    BreakerCheckpoint, BreakerState, CeilingCheckpoint, Counter, Criticality, Decision, Directive,
+    Directives, Engine, Failure, FloorCheckpoint, Instant, Known, Learned, LimitCheckpoint, Margin,
+    Outcome, Permit, Phase, Quantiles, RatesCheckpoint, Request, ShedReason, Slice, Unshared,
 };
 
 use counters::Shared;
+use envelope::{PREFIX, seal};
 use proxy::{
     Alone, CONFIGS, OBSERVING, OFF, Proxy, STRICT, Traffic, any_steps, check_numbers, config,
 };
 
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLI;
+/// Numbers with a fraction in what is learned of an upstream.
+const NUMBERS: usize = 11;
 
 fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
@@ -74,21 +80,55 @@ fn any_float() -> impl Strategy<Value = f32> {
     ]
 }
 
-/// Every float of what is learned.
-fn floats(learned: &mut Learned) -> [&mut f32; 11] {
-    [
-        &mut learned.baseline_low,
-        &mut learned.baseline_mean,
-        &mut learned.baseline_tail,
-        &mut learned.sample_low,
-        &mut learned.sample_tail,
-        &mut learned.capacity,
-        &mut learned.hold,
-        &mut learned.failure_rate,
-        &mut learned.rate,
-        &mut learned.ceiling,
-        &mut learned.burst_gain,
-    ]
+/// What is learned, each number another one, and these as they are written.
+fn numbered() -> (Learned, [f32; NUMBERS]) {
+    let numbers = core::array::from_fn(|index| {
+        // Bytes that stand nowhere else in a payload.
+        f32::from_bits(0x3f12_3450 + u32::try_from(index).unwrap())
+    });
+    let mut rest = numbers.iter().map(|number| f64::from(*number));
+    let mut next = || rest.next().unwrap();
+    let learned = Learned {
+        limit: LimitCheckpoint {
+            floor: FloorCheckpoint {
+                low: Seconds::new(next()),
+                mean: Seconds::new(next()),
+                tail: Seconds::new(next()),
+            },
+            latest: Quantiles {
+                low: Seconds::new(next()),
+                tail: Seconds::new(next()),
+            },
+            capacity: PerSecond::new(next()),
+            hold: Some(Requests::new(next())),
+            ceiling: Some(CeilingCheckpoint {
+                limit: Requests::new(next()),
+                is_proven: true,
+            }),
+            burst_gain: Gain::new(next()),
+            endpoints: 1,
+        },
+        breaker: BreakerCheckpoint {
+            rates: RatesCheckpoint {
+                failures: Share::new(next()),
+                outcomes: PerSecond::new(next()),
+            },
+            outage: None,
+        },
+    };
+    (learned, numbers)
+}
+
+/// The payload with other bits where this number stands, under a true checksum.
+fn replaced(payload: &[u8], number: f32, bits: f32) -> Vec<u8> {
+    let mut content = payload[PREFIX..].to_vec();
+    let is_it = |place: &usize| content[*place..].starts_with(&number.to_le_bytes());
+    let places: Vec<usize> = (0..content.len()).filter(is_it).collect();
+    let [place] = places[..] else {
+        panic!("{number} stands at {places:?}");
+    };
+    content[place..place + 4].copy_from_slice(&bits.to_le_bytes());
+    seal(&content)
 }
 
 /// A payload cut off at every place, one byte longer, and with every byte changed, one at a time.
@@ -191,32 +231,35 @@ proptest! {
     /// Whatever bits a neighbour leaves where floats were: a directive is adopted with plausible numbers only, or not at all.
     #[test]
     fn no_directive_with_an_implausible_number_is_adopted(
-        bits in prop::collection::vec(any_float(), 15),
-        (limit, more, workers) in (0_u32..9, -1_i32..3, 0_u16..3),
+        bits in prop::collection::vec(any_float(), NUMBERS),
+        (share, limit, more, workers) in (any_float(), 0_u32..9, -1_i32..3, 0_u16..3),
     ) {
         let mut alone = Alone::new(CONFIGS[0]);
         let ordinary = alone.directive();
-        let mut learned = ordinary.learned;
-        for (field, value) in floats(&mut learned).into_iter().zip(&bits) {
-            *field = *value;
-        }
-        let margin = Margin { share: bits[14], ..Margin::NONE };
+        let (learned, numbers) = numbered();
+        let margin = Margin { share, ..Margin::NONE };
         let reserve = limit.saturating_add_signed(more);
         let odd = Directive { limit, reserve, margin, workers, learned, ..ordinary };
         let now = alone.now();
-        let sent = Directives::new(9, now, [ordinary, odd]).encode();
-        let plausible = bits.iter().all(|value| (0.0..=1.0).contains(value));
-        match Directives::decode(sent) {
+        let mut sent = Directives::new(9, now, [ordinary, odd]).encode();
+        for (number, bits) in numbers.into_iter().zip(&bits) {
+            sent = replaced(&sent, number, *bits);
+        }
+        let are_counts = limit >= 1 && reserve >= limit && workers >= 1;
+        match Directives::decode(sent.clone()) {
             Ok(read) => {
-                prop_assert_eq!(read.entries().collect::<Vec<_>>(), vec![ordinary, odd]);
-                prop_assert!(limit >= 1 && reserve >= limit && workers >= 1);
+                prop_assert_eq!(read.clone().encode(), sent);
+                let read_odd = read.entries().last().unwrap();
+                check_numbers(&read_odd.learned);
+                prop_assert!(are_counts && (0.0..=1.0).contains(&read_odd.margin.share));
                 alone.engine.adopt(&read, now);
                 check_numbers(&alone.snapshot().learned);
+                prop_assert_eq!(alone.snapshot().learned, read_odd.learned);
             }
             Err(error) => {
-                let is_range = matches!(error, WireError::OutOfRange { .. });
-                prop_assert!(is_range, "{}", error);
-                prop_assert!(!plausible || limit == 0 || more < 0 || workers == 0, "{}", error);
+                let mut all = bits.iter().chain([&share]);
+                let are_shares = all.all(|value| (0.0..=1.0).contains(value));
+                prop_assert!(!are_shares || !are_counts, "{}", error);
             }
         }
     }
@@ -368,8 +411,9 @@ proptest! {
         prop_assert_eq!(events, []);
         let after = successor.snapshot(later).upstreams[upstream.index()].clone();
         prop_assert_eq!(after.breaker, before.breaker);
-        prop_assert_eq!(after.learned.baseline_mean.to_bits(), before.learned.baseline_mean.to_bits());
-        prop_assert_eq!(after.learned.capacity.to_bits(), before.learned.capacity.to_bits());
+        let (after_limit, before_limit) = (after.learned.limit, before.learned.limit);
+        prop_assert_eq!(after_limit.floor.mean, before_limit.floor.mean);
+        prop_assert_eq!(after_limit.capacity, before_limit.capacity);
         prop_assert_eq!(after.open_interval, before.open_interval);
         // What was learned is written with six digits, and a limit may lie between two whole numbers.
         prop_assert!(after.limit.abs_diff(before.limit) <= 1, "{} after {}", after.limit, before.limit);
@@ -548,7 +592,7 @@ fn requests_that_later_ones_overtook_take_nobodys_place() {
     });
     assert_eq!((alone.snapshot().in_flight, alone.snapshot().open), (0, 3));
 
-    let low = alone.directive().learned.sample_tail;
+    let before = alone.directive().learned.limit.latest.tail;
     for permit in &mut late {
         alone.respond(permit);
     }
@@ -557,9 +601,9 @@ fn requests_that_later_ones_overtook_take_nobodys_place() {
     }
     alone.tick();
     assert_eq!((alone.snapshot().in_flight, alone.snapshot().open), (0, 0));
-    let learned = alone.directive().learned;
+    let after = alone.directive().learned.limit.latest.tail;
     assert!(
-        learned.sample_tail <= low * 2.0,
+        after.get() <= before.get() * 2.0,
         "what they waited says nothing about a queue"
     );
 }

@@ -135,8 +135,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-fn are_alike(one: f32, other: f32) -> bool {
-    let (one, other) = (f64::from(one), f64::from(other));
+fn are_alike(one: f64, other: f64) -> bool {
     (one - other).abs() <= ALIKE * one.max(other)
 }
 
@@ -167,12 +166,13 @@ fn the_ceiling_of_failures_that_load_causes_outlives_the_leader() {
         },
         || Led::new(OBJECTIVE, 12),
     );
-    assert!(same.learned.ceiling > 0.0 && same.learned.ceiling_proven);
+    let [ceiling, others] = [&same, &other].map(|led| led.learned.limit.ceiling.unwrap());
+    assert!(ceiling.limit.get() > 0.0 && ceiling.is_proven);
     assert!(
-        are_alike(same.learned.ceiling, other.learned.ceiling),
+        are_alike(ceiling.limit.get(), others.limit.get()),
         "{same:?} {other:?}"
     );
-    assert_eq!(other.learned.ceiling_proven, same.learned.ceiling_proven);
+    assert_eq!(others.is_proven, ceiling.is_proven);
     assert!(same.limit.abs_diff(other.limit) <= 2, "{same:?} {other:?}");
 }
 
@@ -188,15 +188,13 @@ fn the_ceiling_outlives_the_leader_in_an_outage() {
         },
         || Led::new(OBJECTIVE, 12),
     );
-    assert!(same.learned.ceiling > 0.0);
-    assert_eq!(
-        other.learned.ceiling.to_bits(),
-        same.learned.ceiling.to_bits()
-    );
+    let ceiling = same.learned.limit.ceiling;
+    assert!(ceiling.unwrap().limit.get() > 0.0);
+    assert_eq!(other.learned.limit.ceiling, ceiling);
     assert_eq!(other.limit, same.limit);
     assert_eq!(
-        other.learned.failure_rate.to_bits(),
-        same.learned.failure_rate.to_bits()
+        other.learned.breaker.rates.failures,
+        same.learned.breaker.rates.failures
     );
 }
 
@@ -209,9 +207,7 @@ fn what_bursts_have_taught_outlives_the_leader() {
         },
         || Led::new(TOO_MUCH, usize::MAX / 2),
     );
-    assert!((same.learned.burst_gain - 1.0).abs() > 0.05, "{same:?}");
-    assert!(
-        are_alike(same.learned.burst_gain, other.learned.burst_gain),
-        "{same:?} {other:?}"
-    );
+    let [gain, others] = [&same, &other].map(|led| led.learned.limit.burst_gain.get());
+    assert!((gain - 1.0).abs() > 0.05, "{same:?}");
+    assert!(are_alike(gain, others), "{same:?} {other:?}");
 }

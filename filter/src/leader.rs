@@ -97,7 +97,8 @@ impl<H: Host> Leader<'_, H> {
         let facts = views.find(|view| view.id == upstream).map(|view| {
             format!(
                 " limit={} open_interval_ms={}",
-                view.limit, view.learned.open_interval_ms
+                view.limit,
+                view.learned.breaker.open_interval_ms()
             )
         });
         let facts = facts.unwrap_or_default();

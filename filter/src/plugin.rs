@@ -508,7 +508,7 @@ mod tests {
         tick(&host, &[&one]);
         tick(&host, &[&one]);
         let mut learned = web(&one).unwrap();
-        learned.learned.baseline_mean = f32::NAN;
+        learned.margin.share = f32::NAN;
         let bytes = Directives::new(9, Instant::ZERO, [learned]).encode();
         let key = Keys::new("tidegate").learned();
         host.set_shared(&key, &bytes, crate::api::Expect::Anything)

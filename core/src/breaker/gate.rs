@@ -8,9 +8,8 @@ use core::time::Duration;
 
 use super::evidence::Evidence;
 use super::silence::Silence;
-use super::{BreakerState, Thresholds, TripReason};
+use super::{BreakerState, LocalTrip, Thresholds, TripReason};
 use crate::ablation::{Mechanism, is_off};
-use crate::exchange::LocalTrip;
 use crate::outcome::Outcome;
 use crate::permit::{Permit, Purpose};
 use crate::time::Instant;

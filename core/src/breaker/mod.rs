@@ -30,6 +30,7 @@ mod thresholds;
 mod window;
 
 pub(crate) use gate::{Gate, Passage};
+pub use judge::{BreakerCheckpoint, Outage, RatesCheckpoint};
 pub(crate) use judge::{Findings, Judge, Transition, ramp_start};
 pub(crate) use thresholds::{FIRST_FAILURE_RATE, Thresholds};
 
@@ -112,4 +113,15 @@ impl TripReason {
             Self::ProbeFailed => "probe_failed",
         }
     }
+}
+
+/// A worker tripped before the leader could tell it to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalTrip {
+    /// Counts the worker's trips of this upstream, so that each is heard once.
+    pub sequence: u32,
+    /// The epoch whose evidence it judged.
+    pub epoch: u32,
+    /// Why.
+    pub reason: TripReason,
 }

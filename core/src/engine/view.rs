@@ -61,7 +61,7 @@ impl Engine {
                 .as_ref()
                 .and_then(|leader| leader.limit_reason(slot.hash)),
             breaker: slot.gate.state().phase(now),
-            open_interval: Duration::from_millis(u64::from(slot.learned.open_interval_ms)),
+            open_interval: Duration::from_millis(slot.learned.breaker.open_interval_ms().into()),
             learned: slot.learned,
             tally: slot.tally.clone(),
         });

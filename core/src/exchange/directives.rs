@@ -18,7 +18,7 @@ use super::envelope::{open, seal};
 use super::{WireError, plausible};
 use crate::breaker::BreakerState;
 use crate::ladder::Margin;
-use crate::limit::Learned;
+use crate::learned::Learned;
 use crate::time::Instant;
 
 /// Bytes in front of a directive: the length of what follows, and the stamp.

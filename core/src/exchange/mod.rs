@@ -6,13 +6,14 @@
 //! and checksum. Another version is refused, so that two versions of the module side by side ignore each other instead of
 //! misreading; so is what was cut off or damaged on the way. A directive carries all that was learned, so it is also what a fresh VM starts from.
 //!
-//! Others may write on the table where the bytes lie: directives are checked when they come, before any is followed, and
-//! refused as a whole if one cannot be read or has a number that is not plausible ([`plausible`]).
+//! Others may write on the table where the bytes lie. So directives are checked when they come, before any is followed.
+//! All are refused if one cannot be read, has a number outside the range of its unit ([`units`](crate::units)), or is not
+//! plausible as a whole ([`plausible`]).
 
 mod counts;
 mod directives;
 mod envelope;
-pub(crate) mod plausible;
+mod plausible;
 mod report;
 mod slice;
 mod varint;
@@ -20,7 +21,7 @@ mod varint;
 pub use directives::{Directive, Directives};
 pub(crate) use directives::{Entry, UNSTAMPED};
 pub(crate) use envelope::ENVELOPE_BYTES;
-pub use report::{Introduction, LocalTrip, Report};
+pub use report::{Introduction, Report};
 pub use slice::Slice;
 pub(crate) use slice::{Entries, Told};
 
@@ -36,7 +37,7 @@ pub enum WireError {
         /// The version byte.
         found: u8,
     },
-    /// It is not what it says it is.
+    /// It is not what it says it is, or has a number outside the range of its unit.
     #[error("malformed payload")]
     Malformed,
     /// It is written well, but no leader of ours can have meant it.

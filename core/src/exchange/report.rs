@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{counts, varint};
-use crate::breaker::TripReason;
+use crate::breaker::LocalTrip;
 use crate::tally::{Counted, Tally};
 use crate::time::Instant;
 
@@ -37,17 +37,6 @@ pub struct Report<'a> {
     pub trip: Option<LocalTrip>,
     /// All it counted since it began.
     pub(crate) counts: &'a [u8],
-}
-
-/// A worker tripped before the leader could tell it to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LocalTrip {
-    /// Counts the worker's trips of this upstream, so that each is heard once.
-    pub sequence: u32,
-    /// The epoch whose evidence it judged.
-    pub epoch: u32,
-    /// Why.
-    pub reason: TripReason,
 }
 
 /// An upstream by its name: what a leader must be told once.
@@ -190,6 +179,7 @@ fn unzigzag(number: u64) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::breaker::TripReason;
 
     #[test]
     fn what_is_written_is_read_and_nothing_behind_it() {

@@ -3,11 +3,12 @@
 use core::time::Duration;
 
 use crate::ablation::{Mechanism, is_off};
-use crate::breaker::{BreakerState, Findings, Judge, Transition};
+use crate::breaker::{BreakerState, Findings, Judge, LocalTrip, Transition};
 use crate::config::Policy;
-use crate::exchange::{Directive, LocalTrip, Report};
+use crate::exchange::{Directive, Report};
 use crate::ladder::{Demand, Margin};
-use crate::limit::{Learned, LimitReason, Limiter, Terms};
+use crate::learned::Learned;
+use crate::limit::{LimitReason, Limiter, Terms};
 use crate::sample::Sample;
 use crate::tally::Count;
 use crate::time::Instant;
@@ -117,8 +118,12 @@ impl Controller {
     pub(super) fn new(hash: u64, known: Option<Directive>, now: Instant) -> Self {
         let directive = known.unwrap_or_else(|| Directive::unknown(hash));
         Self {
-            limiter: Limiter::resume(&directive.learned),
-            judge: Judge::resume(directive.breaker, directive.epoch, &directive.learned),
+            limiter: Limiter::resume(&directive.learned.limit),
+            judge: Judge::resume(
+                directive.breaker,
+                directive.epoch,
+                &directive.learned.breaker,
+            ),
             demand: Demand::default(),
             seen: Vec::new(),
             active_at: now,
@@ -237,14 +242,13 @@ impl Controller {
         }
         self.demand.update(sample);
         let (limit, reserve) = self.limiter.limits(terms);
-        let mut learned = Learned::default();
-        self.limiter.teach(&mut learned);
+        let known = self.limiter.checkpoint();
         let findings = Findings {
             sample,
             trips: &round.trips,
-            learned: &learned,
+            known: &known,
             target: policy.slo().latency_target(),
-            hang_after: learned.hang_after(policy.slo()),
+            hang_after: known.floor.hang_after(policy.slo()),
             limit,
             probes: around.probes,
             dice: around.dice,
@@ -268,7 +272,6 @@ impl Controller {
         } else {
             reserve
         };
-        self.judge.teach(&mut learned);
         self.directive = Directive {
             upstream: self.directive.upstream,
             epoch: self.judge.epoch(),
@@ -278,7 +281,10 @@ impl Controller {
             margin,
             workers: sample.workers.max(1),
             unended: round.under_way.unended(),
-            learned,
+            learned: Learned {
+                limit: known,
+                breaker: self.judge.checkpoint(),
+            },
         };
         let reason = self.limiter.reason();
         let before = self.limit_reason.replace(reason).unwrap_or(reason);

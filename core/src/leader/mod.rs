@@ -230,7 +230,8 @@ impl Leader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{LocalTrip, Report};
+    use crate::breaker::LocalTrip;
+    use crate::exchange::Report;
     use crate::tally::{Count, Counted};
 
     const TICK: Duration = Duration::from_millis(100);

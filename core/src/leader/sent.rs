@@ -85,6 +85,7 @@ impl Sent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::PerSecond;
 
     const BACKEND: u64 = 7;
 
@@ -92,9 +93,9 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    fn learned(rate: f32) -> Directive {
+    fn learned(rate: f64) -> Directive {
         let mut directive = Directive::unknown(BACKEND);
-        directive.learned.rate = rate;
+        directive.learned.breaker.rates.outcomes = PerSecond::new(rate);
         directive
     }
 
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_is_learned_of_an_upstream_in_use_is_published_at_once_and_at_rest_once_a_second() {
-        let decaying: Vec<Directive> = (0..25_u8).map(|it| learned(f32::from(it))).collect();
+        let decaying: Vec<Directive> = (0..25_u8).map(|it| learned(f64::from(it))).collect();
         assert!(published(Demand::InUse, &decaying).iter().all(|new| *new));
         let at_rest = published(Demand::AtRest, &decaying);
         let rounds = at_rest.iter().enumerate().filter(|(_, new)| **new);

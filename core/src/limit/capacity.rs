@@ -6,6 +6,7 @@
 
 use super::window::WindowStats;
 use crate::ablation::{Mechanism, is_off};
+use crate::units::PerSecond;
 
 /// Weight of the newest window of a busy upstream, when it says something else than the ones before ...
 const SURPRISE_WEIGHT: f64 = 0.5;
@@ -27,13 +28,23 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    pub(super) const fn of(value: f64) -> Self {
+    const fn of(value: f64) -> Self {
         Self {
             value,
             calm: value,
             throughput: 0.0,
             full: false,
         }
+    }
+
+    /// Goes on from what a leader knew; 0 is nothing.
+    pub(super) const fn resume(known: PerSecond) -> Self {
+        Self::of(known.get())
+    }
+
+    /// What a successor needs.
+    pub(super) const fn checkpoint(&self) -> PerSecond {
+        PerSecond::new(self.value)
     }
 
     pub(super) const fn value(&self) -> f64 {

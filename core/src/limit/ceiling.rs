@@ -11,12 +11,13 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ablation::{Mechanism, is_off};
-use crate::exchange::plausible::PLACES;
-use crate::limit::Learned;
 use crate::loads::{Loads, is_caused_by_load};
 use crate::sample::Sample;
 use crate::time::Instant;
+use crate::units::Requests;
 
 /// Just below the load at which requests failed.
 const BELOW_FAILURES: f64 = 0.9;
@@ -37,6 +38,15 @@ const RISE: f64 = 0.1;
 /// How long a refuted suspicion keeps the next one away, at first and at most.
 const FIRST_DOUBT: Duration = Duration::from_secs(5);
 const LONGEST_DOUBT: Duration = Duration::from_secs(60);
+
+/// What a successor is told of a ceiling.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CeilingCheckpoint {
+    /// The most in flight; 0 is none.
+    pub limit: Requests,
+    /// Whether failures became rarer under it.
+    pub is_proven: bool,
+}
 
 /// The ceiling, while there is one, and the evidence of the window under way.
 #[derive(Clone, Debug, Default)]
@@ -123,20 +133,22 @@ impl Trial {
 }
 
 impl Ceiling {
-    /// Goes on from what was learned. What was on trial is so again at the next window that shows it.
-    pub(crate) fn resume(learned: &Learned) -> Self {
-        let value = f64::from(learned.ceiling);
+    /// Goes on from what a leader knew. What was on trial is so again at the next window that shows it.
+    pub(super) fn resume(known: Option<CeilingCheckpoint>) -> Self {
+        let known = known.filter(|ceiling| ceiling.limit.get() > 0.0);
         Self {
-            value: (value > 0.0).then_some(value),
-            proven: value > 0.0 && learned.ceiling_proven,
+            value: known.map(|ceiling| ceiling.limit.get()),
+            proven: known.is_some_and(|ceiling| ceiling.is_proven),
             ..Self::default()
         }
     }
 
-    /// Writes down what a successor needs.
-    pub(crate) fn teach(&self, learned: &mut Learned) {
-        learned.ceiling = PLACES.hold(self.value.unwrap_or_default());
-        learned.ceiling_proven = self.proven;
+    /// What a successor needs.
+    pub(super) fn checkpoint(&self) -> Option<CeilingCheckpoint> {
+        self.value.map(|value| CeilingCheckpoint {
+            limit: Requests::new(value),
+            is_proven: self.proven,
+        })
     }
 
     /// One round. `wanted` is the limit without a ceiling; a share of failures up to `tolerated` is within the

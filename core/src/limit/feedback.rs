@@ -7,6 +7,7 @@
 use core::time::Duration;
 
 use crate::histogram::Histogram;
+use crate::units::Gain;
 
 /// Share of the answers that a queue may make late: what a limit without headroom loses in throughput at the least.
 const LATE: f64 = 0.05;
@@ -92,10 +93,19 @@ impl<'a> Lateness<'a> {
 }
 
 impl SloFeedback {
-    /// Of the wait of bursts, from a gain that was learned; 0 where none was.
-    pub(super) fn of_bursts(learned: f64) -> Self {
-        let gain = if learned > 0.0 { learned } else { FIRST };
+    /// Of the wait of bursts: goes on from what a leader knew; 0 is nothing.
+    pub(super) fn resume(known: Gain) -> Self {
+        let gain = if known.get() > 0.0 {
+            known.get()
+        } else {
+            FIRST
+        };
         Self::at(OF_BURSTS, gain.clamp(MIN, OF_BURSTS.most))
+    }
+
+    /// What a successor needs.
+    pub(super) const fn checkpoint(&self) -> Gain {
+        Gain::new(self.gain)
     }
 
     /// Of the wait while a queue stands.

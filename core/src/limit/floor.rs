@@ -8,10 +8,13 @@
 //! CoDel judges by the minimum (Nichols and Jacobson, "Controlling Queue Delay", 2012); slow routes, a brownout
 //! of a fifth of the requests, and long tails leave it where it was. The mean is exact: Little's law is about it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ablation::{Mechanism, is_off};
 use crate::histogram::{BUCKETS, above_of, quantile_of};
 use crate::sample::Sample;
 use crate::tally::Count;
+use crate::units::Seconds;
 
 /// The quantile that shows a queue: low enough to be of the fast ones, not so low that one cached reply decides.
 pub(crate) const LOW: f64 = 0.1;
@@ -23,6 +26,17 @@ const ENOUGH: f64 = 200.0;
 /// that a proxy that tests rarely does so at the same time as one that tests often.
 const TRUSTED: u32 = 4;
 const MOST_TRUSTED: u32 = 64;
+
+/// What a successor is told of the latencies without a queue; all zero while unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FloorCheckpoint {
+    /// The low quantile that shows a queue.
+    pub low: Seconds,
+    /// The mean.
+    pub mean: Seconds,
+    /// The objective's quantile.
+    pub tail: Seconds,
+}
 
 /// Latencies without a queue, seconds; all zero while unknown.
 #[derive(Clone, Debug)]
@@ -41,7 +55,21 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// What another leader believed; zeros when nothing.
+    /// Goes on from what a leader knew.
+    pub(super) const fn resume(known: FloorCheckpoint) -> Self {
+        Self::believed(known.low.get(), known.mean.get(), known.tail.get())
+    }
+
+    /// What a successor needs.
+    pub(super) const fn checkpoint(&self) -> FloorCheckpoint {
+        FloorCheckpoint {
+            low: Seconds::new(self.low),
+            mean: Seconds::new(self.mean),
+            tail: Seconds::new(self.tail),
+        }
+    }
+
+    /// What is believed, seconds; zeros when nothing is.
     pub(super) const fn believed(low: f64, mean: f64, tail: f64) -> Self {
         Self {
             low,

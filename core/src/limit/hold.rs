@@ -36,6 +36,7 @@ use super::queue_test::{Finding, Point, judge};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::time::Instant;
+use crate::units::Requests;
 
 /// Answers that make one measurement; after [`PATIENCE`] fewer must do.
 const MEASURED: u64 = 40;
@@ -160,6 +161,16 @@ impl Hold {
             calm_since: None,
             share: 1.0,
         }
+    }
+
+    /// Goes on from what a leader knew.
+    pub(super) const fn resume(known: Requests) -> Self {
+        Self::at(known.get())
+    }
+
+    /// What a successor needs.
+    pub(super) const fn checkpoint(&self) -> Requests {
+        Requests::new(self.limit)
     }
 
     pub(super) const fn limit(&self) -> f64 {

@@ -1,7 +1,7 @@
 //! The limit in force, and why it is what it is.
 
 use super::ceiling::Ceiling;
-use super::learned::LimitReason;
+use super::reason::LimitReason;
 
 /// The reserve above the limit, in standard deviations of a Poisson in-flight.
 const RESERVE_DEVIATIONS: f64 = 2.0;
@@ -72,14 +72,15 @@ pub(super) fn count(limit: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::Learned;
+    use crate::limit::CeilingCheckpoint;
     use crate::limit::testing::assert_close;
+    use crate::units::Requests;
 
-    fn ceiling(value: f32) -> Ceiling {
-        Ceiling::resume(&Learned {
-            ceiling: value,
-            ..Learned::default()
-        })
+    fn ceiling(value: f64) -> Ceiling {
+        Ceiling::resume(Some(CeilingCheckpoint {
+            limit: Requests::new(value),
+            is_proven: false,
+        }))
     }
 
     /// What is in force where the laws want 100, or for more important requests a burst: limit, reserve and reason.

@@ -8,11 +8,12 @@ use super::floor::LOW;
 use super::hold::{Hold, Target, Verdict};
 use super::wait::{HELD_SHARE, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
-use super::{Limiter, MIN_WINDOW_SAMPLES, State, Terms};
+use super::{Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
 use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::sample::Sample;
 use crate::time::Instant;
+use crate::units::Seconds;
 
 /// With less than this share of the limit in flight, there is room.
 const ROOM: f64 = 0.5;
@@ -39,8 +40,10 @@ impl Limiter {
         self.known_for = self.known_for.saturating_add(window.span);
         self.trust_after_quiet(&stats, window.span);
         let latency = &window.tally.latency;
-        self.sample_low = stats.low;
-        self.sample_tail = latency.quantile(quantile).unwrap_or(stats.low);
+        self.latest = Quantiles {
+            low: Seconds::new(stats.low),
+            tail: Seconds::new(latency.quantile(quantile).unwrap_or(stats.low)),
+        };
         let is_faster = stats.is_faster(&self.floor)
             && latency.len() >= MIN_WINDOW_SAMPLES
             && !is_off(Mechanism::FloorFaster);

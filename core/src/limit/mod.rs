@@ -9,10 +9,11 @@
 //! queue is one is found out by the cuts that hold makes anyway ([`queue_test`]); how much of the wait turns out well by
 //! [`feedback`]. What a window teaches each of them stands in [`judge`].
 //!
-//! Failures that grow with load put a [`ceiling`] on both states.
+//! Failures that grow with load put a [`ceiling`] on both states. What a successor is told of all this is the [`checkpoint`].
 
 mod capacity;
 mod ceiling;
+mod checkpoint;
 mod cruise;
 mod feedback;
 mod floor;
@@ -20,8 +21,9 @@ mod headroom;
 mod hold;
 mod in_force;
 mod judge;
-mod learned;
+mod patience;
 mod queue_test;
+mod reason;
 #[cfg(test)]
 mod testing;
 mod wait;
@@ -31,7 +33,6 @@ use core::time::Duration;
 
 use crate::ablation::{Mechanism, is_off};
 use crate::config::{LimitConfig, Slo, Stance};
-use crate::exchange::plausible::{GAIN, PER_SECOND, PLACES, SECONDS};
 use crate::sample::Sample;
 use crate::time::Instant;
 use capacity::Capacity;
@@ -43,7 +44,10 @@ use headroom::headroom;
 use hold::Hold;
 use in_force::{InForce, Wanted};
 
-pub use learned::{Learned, LimitReason};
+pub use ceiling::CeilingCheckpoint;
+pub use checkpoint::{LimitCheckpoint, Quantiles};
+pub use floor::FloorCheckpoint;
+pub use reason::LimitReason;
 
 /// A window is complete with this many latencies, or after [`MAX_WINDOW`].
 const MIN_WINDOW_SAMPLES: u64 = 10;
@@ -105,8 +109,7 @@ pub(crate) struct Limiter {
     /// How long nothing was refused, less the time in which something was.
     unrefused_for: Duration,
     window: Option<Sample>,
-    sample_low: f64,
-    sample_tail: f64,
+    latest: Quantiles,
     endpoints: u32,
     /// Mean uploads under way: they are counted with what is in flight, and are none of the upstream's time.
     uploading: f64,
@@ -114,57 +117,6 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    /// Goes on from what was learned (all zero: from nothing).
-    pub(crate) fn resume(learned: &Learned) -> Self {
-        Self {
-            floor: Floor::believed(
-                f64::from(learned.baseline_low),
-                f64::from(learned.baseline_mean),
-                f64::from(learned.baseline_tail),
-            ),
-            capacity: Capacity::of(f64::from(learned.capacity)),
-            state: if learned.congested {
-                State::Hold(Box::new(Hold::at(f64::from(learned.hold))))
-            } else {
-                State::Cruise(Cruise::default())
-            },
-            ceiling: Ceiling::resume(learned),
-            burst_feedback: SloFeedback::of_bursts(f64::from(learned.burst_gain)),
-            hold_feedback: SloFeedback::of_hold(),
-            has_held: learned.hold > 0.0,
-            known_for: if learned.baseline_mean > 0.0 {
-                COLD_FOR
-            } else {
-                Duration::ZERO
-            },
-            doubtful_since: None,
-            unrefused_for: Duration::ZERO,
-            window: None,
-            sample_low: f64::from(learned.sample_low),
-            sample_tail: f64::from(learned.sample_tail),
-            endpoints: learned.endpoints,
-            uploading: 0.0,
-            in_force: InForce::NONE,
-        }
-    }
-
-    /// Writes down what a successor needs.
-    pub(crate) fn teach(&self, learned: &mut Learned) {
-        learned.baseline_low = SECONDS.hold(self.floor.low);
-        learned.baseline_mean = SECONDS.hold(self.floor.mean);
-        learned.baseline_tail = SECONDS.hold(self.floor.tail);
-        learned.sample_low = SECONDS.hold(self.sample_low);
-        learned.sample_tail = SECONDS.hold(self.sample_tail);
-        learned.capacity = PER_SECOND.hold(self.capacity.value());
-        if let State::Hold(hold) = &self.state {
-            learned.hold = PLACES.hold(hold.limit());
-        }
-        learned.burst_gain = GAIN.hold(self.burst_feedback.gain());
-        self.ceiling.teach(learned);
-        learned.congested = self.is_congested();
-        learned.endpoints = self.endpoints;
-    }
-
     pub(crate) const fn reason(&self) -> LimitReason {
         self.in_force.reason
     }

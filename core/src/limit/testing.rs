@@ -3,12 +3,13 @@
 use core::time::Duration;
 
 use super::window::WindowStats;
-use super::{Learned, Limiter, Terms};
+use super::{FloorCheckpoint, LimitCheckpoint, Limiter, Terms};
 use crate::config::{Config, Policy, RuleIndex};
 use crate::sample::Sample;
 use crate::shed::ShedReason;
 use crate::tally::Count;
 use crate::time::Instant;
+use crate::units::Seconds;
 
 /// A window without a queue: 100 answers a second of 100 ms.
 pub(super) const CALM: WindowStats = WindowStats {
@@ -59,6 +60,15 @@ pub(super) fn terms(policy: &Policy) -> Terms<'_> {
     }
 }
 
+/// A latency without a queue of so many seconds, and this tail.
+pub(super) const fn floor(mean: f64, tail: f64) -> FloorCheckpoint {
+    FloorCheckpoint {
+        low: Seconds::new(mean),
+        mean: Seconds::new(mean),
+        tail: Seconds::new(tail),
+    }
+}
+
 /// `answers` of `ms` milliseconds each within `span_ms`, with as many in flight as Little's law says.
 pub(super) fn window(span_ms: u64, answers: u64, ms: u64) -> Sample {
     let mut sample = Sample::empty(Duration::from_millis(span_ms));
@@ -100,12 +110,12 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new() -> Self {
-        Self::resume(&Learned::default())
+        Self::resume(&LimitCheckpoint::default())
     }
 
-    pub(super) fn resume(learned: &Learned) -> Self {
+    pub(super) fn resume(known: &LimitCheckpoint) -> Self {
         Self {
-            limiter: Limiter::resume(learned),
+            limiter: Limiter::resume(known),
             policy: policy(),
             now: at(0),
         }

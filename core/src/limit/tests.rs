@@ -1,7 +1,8 @@
 //! The limit as a whole, by what rounds show it.
 
-use super::testing::{Rig, assert_close, queue, terms, window};
+use super::testing::{Rig, assert_close, floor, queue, terms, window};
 use super::*;
+use crate::units::{Gain, PerSecond, Requests};
 
 /// What a tenth of a second of the calm upstream looks like.
 fn calm() -> Sample {
@@ -196,15 +197,12 @@ fn the_first_number_of_endpoints_changes_nothing() {
 
 #[test]
 fn the_greatest_limit_is_of_each_endpoint_and_the_least_of_the_proxy() {
-    let learned = Learned {
-        baseline_low: 0.1,
-        baseline_mean: 0.1,
-        baseline_tail: 0.1,
-        capacity: 1e6,
+    let mut rig = Rig::resume(&LimitCheckpoint {
+        floor: floor(0.1, 0.1),
+        capacity: PerSecond::new(1e6),
         endpoints: 3,
-        ..Learned::default()
-    };
-    let mut rig = Rig::resume(&learned);
+        ..LimitCheckpoint::default()
+    });
     assert_eq!(rig.limit(), 3_000);
     assert_eq!(rig.limiter.reason(), LimitReason::Bounds);
 }
@@ -212,9 +210,8 @@ fn the_greatest_limit_is_of_each_endpoint_and_the_least_of_the_proxy() {
 #[test]
 fn a_successor_goes_on_from_what_was_learned() {
     for (name, mut rig) in [("cruise", Rig::calm()), ("hold", Rig::held())] {
-        let mut learned = Learned::default();
-        rig.limiter.teach(&mut learned);
-        let mut successor = Rig::resume(&learned);
+        let known = rig.limiter.checkpoint();
+        let mut successor = Rig::resume(&known);
         assert_eq!(successor.limits(), rig.limits(), "{name}");
         assert_eq!(successor.limiter.reason(), rig.limiter.reason(), "{name}");
         assert_eq!(
@@ -222,34 +219,30 @@ fn a_successor_goes_on_from_what_was_learned() {
             rig.limiter.is_congested(),
             "{name}"
         );
-        let mut taught = Learned::default();
-        successor.limiter.teach(&mut taught);
-        assert_eq!(taught, learned, "{name}");
+        assert_eq!(successor.limiter.checkpoint(), known, "{name}");
     }
 }
 
 #[test]
 fn from_nothing_nothing_is_learned() {
-    let mut learned = Learned::default();
-    Rig::new().limiter.teach(&mut learned);
-    let expected = Learned {
-        burst_gain: 1.0,
-        ..Learned::default()
+    let expected = LimitCheckpoint {
+        burst_gain: Gain::new(1.0),
+        ..LimitCheckpoint::default()
     };
-    assert_eq!(learned, expected);
+    assert_eq!(Rig::new().limiter.checkpoint(), expected);
 }
 
 #[test]
 fn failures_that_load_causes_hold_the_limit() {
-    let learned = Learned {
-        ceiling: 7.0,
-        baseline_low: 0.1,
-        baseline_mean: 0.1,
-        baseline_tail: 0.1,
-        capacity: 100.0,
-        ..Learned::default()
-    };
-    let mut rig = Rig::resume(&learned);
+    let mut rig = Rig::resume(&LimitCheckpoint {
+        floor: floor(0.1, 0.1),
+        capacity: PerSecond::new(100.0),
+        ceiling: Some(CeilingCheckpoint {
+            limit: Requests::new(7.0),
+            is_proven: false,
+        }),
+        ..LimitCheckpoint::default()
+    });
     assert_eq!(rig.limits(), (7, 7));
     assert_eq!(rig.limiter.reason(), LimitReason::LoadFailures);
 }

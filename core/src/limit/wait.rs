@@ -119,18 +119,17 @@ impl Limiter {
 
 #[cfg(test)]
 mod tests {
-    use crate::limit::Learned;
-    use crate::limit::testing::{Rig, assert_close};
+    use crate::limit::LimitCheckpoint;
+    use crate::limit::testing::{Rig, assert_close, floor};
+    use crate::units::{Gain, PerSecond};
 
     /// 100 a second, with this mean and tail in milliseconds, and bursts that use so much of the wait.
-    fn known(mean: f32, tail: f32, gain: f32) -> Rig {
-        Rig::resume(&Learned {
-            baseline_low: mean / 1e3,
-            baseline_mean: mean / 1e3,
-            baseline_tail: tail / 1e3,
-            capacity: 100.0,
-            burst_gain: gain,
-            ..Learned::default()
+    fn known(mean: f64, tail: f64, gain: f64) -> Rig {
+        Rig::resume(&LimitCheckpoint {
+            floor: floor(mean / 1e3, tail / 1e3),
+            capacity: PerSecond::new(100.0),
+            burst_gain: Gain::new(gain),
+            ..LimitCheckpoint::default()
         })
     }
 
@@ -210,7 +209,7 @@ mod tests {
             assert_close(rig.limiter.affordable_held(slo), wait, "in doubt");
             rig.limiter.floor = rig.limiter.floor.clone().tested();
             let tested = rig.limiter.believed_floor(slo);
-            assert_close(tested, f64::from(mean) / 1e3, "tested");
+            assert_close(tested, mean / 1e3, "tested");
             let affordable = rig.limiter.affordable(slo);
             assert_close(rig.limiter.affordable_held(slo), affordable, "tested");
         }

@@ -17,7 +17,7 @@ use crate::config::{Policy, RuleIndex};
 use crate::exchange::Directive;
 use crate::heavy::HeavyCohorts;
 use crate::ladder::{Ladder, Margin};
-use crate::limit::Learned;
+use crate::learned::Learned;
 use crate::tally::{Count, Counted};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
@@ -199,20 +199,20 @@ impl Slot {
 
     /// What follows from the policy and from what was learned.
     pub(crate) fn follow_policy(&mut self, policy: &Policy, now: Instant) {
-        let learned = &self.learned;
+        let Learned { limit, breaker } = &self.learned;
         self.thresholds = Thresholds::new(
-            learned.usual_failure_rate().unwrap_or(FIRST_FAILURE_RATE),
-            f64::from(learned.rate),
+            breaker.rates.usual_failures().unwrap_or(FIRST_FAILURE_RATE),
+            breaker.rates.outcomes.get(),
             policy.breaker().trip_ratio().as_f64(),
         );
         // Another policy's bounds hold at once, also where nobody asks the leader.
-        let endpoints = learned.endpoints.max(1);
+        let endpoints = limit.endpoints.max(1);
         self.ladder = self.ladder.within(
             policy.limit().min(),
             policy.limit().max().saturating_mul(endpoints),
         );
         self.max_open = policy.limit().max_open();
-        self.hang_after = learned.hang_after(policy.slo());
+        self.hang_after = limit.floor.hang_after(policy.slo());
         self.waiting
             .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
         self.upload_horizon = policy.slo().latency_target();
@@ -233,7 +233,7 @@ impl Slot {
     /// Whether the proxy has as many requests that have not ended as the policy allows.
     pub(crate) fn is_full_of_open(&self) -> bool {
         self.max_open.is_some_and(|per_endpoint| {
-            let endpoints = self.endpoints.max(self.learned.endpoints).max(1);
+            let endpoints = self.endpoints.max(self.learned.limit.endpoints).max(1);
             let most = per_endpoint.saturating_mul(endpoints);
             self.unended_elsewhere.saturating_add(self.unended()) >= most
         })

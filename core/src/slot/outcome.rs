@@ -37,7 +37,7 @@ impl Slot {
                 // The leader hears of it a tick or two later, and will say the same.
                 self.write_off = true;
                 self.gate
-                    .ramp_locally(ramp_start(self.ladder.limit(), &self.learned), now);
+                    .ramp_locally(ramp_start(self.ladder.limit(), &self.learned.limit), now);
                 return;
             }
         }
@@ -143,7 +143,7 @@ impl Slot {
 
     /// Whether a request has waited for less than answers take on average.
     fn is_too_soon(&self, permit: &Permit, now: Instant) -> bool {
-        let usual = self.learned.usual_latency();
+        let usual = self.learned.limit.floor.usual_latency();
         now.saturating_since(permit.started_at) < usual
     }
 
@@ -158,7 +158,7 @@ impl Slot {
         let target = policy.slo().latency_target();
         self.tally.add(Count::Slow, u64::from(age > target));
         // Worked out only for callers that left: most do not.
-        if permit.stage == Stage::Waiting && age >= self.learned.usual_wait(target) {
+        if permit.stage == Stage::Waiting && age >= self.learned.limit.floor.usual_wait(target) {
             self.given_up.see(now);
         }
     }
@@ -173,7 +173,8 @@ impl Slot {
             Outcome::Overload { .. } => Count::ProbeSuccesses,
             Outcome::Failure(_) => Count::ProbeFailures,
             Outcome::Cancelled
-                if permit.stage == Stage::Waiting && age >= self.learned.usual_wait(target) =>
+                if permit.stage == Stage::Waiting
+                    && age >= self.learned.limit.floor.usual_wait(target) =>
             {
                 Count::ProbeFailures
             }

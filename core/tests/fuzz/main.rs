@@ -10,6 +10,8 @@
 
 mod configuration;
 mod durations;
+#[path = "../envelope/mod.rs"]
+mod envelope;
 mod headers;
 mod names;
 mod pieces;

@@ -279,7 +279,7 @@ impl Proxy {
                 );
                 *in_flight.entry(upstream.id).or_default() += i64::from(load);
                 let bounds = engine.policy(upstream.id).limit();
-                let endpoints = upstream.learned.endpoints.max(1);
+                let endpoints = upstream.learned.limit.endpoints.max(1);
                 let most = bounds.max().saturating_mul(endpoints);
                 assert!(
                     (bounds.min()..=most).contains(&upstream.limit),

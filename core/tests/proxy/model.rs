@@ -69,18 +69,19 @@ impl Diagram {
 
 /// Everything learned is a number, and none is negative.
 pub(crate) fn check_numbers(learned: &Learned) {
+    let Learned { limit, breaker } = learned;
     let numbers = [
-        learned.baseline_low,
-        learned.baseline_mean,
-        learned.baseline_tail,
-        learned.sample_low,
-        learned.sample_tail,
-        learned.capacity,
-        learned.hold,
-        learned.failure_rate,
-        learned.rate,
-        learned.ceiling,
-        learned.burst_gain,
+        limit.floor.low.get(),
+        limit.floor.mean.get(),
+        limit.floor.tail.get(),
+        limit.latest.low.get(),
+        limit.latest.tail.get(),
+        limit.capacity.get(),
+        limit.hold.unwrap_or_default().get(),
+        limit.ceiling.map_or(0.0, |ceiling| ceiling.limit.get()),
+        limit.burst_gain.get(),
+        breaker.rates.failures.get(),
+        breaker.rates.outcomes.get(),
     ];
     assert!(
         numbers
@@ -88,5 +89,6 @@ pub(crate) fn check_numbers(learned: &Learned) {
             .all(|number| number.is_finite() && *number >= 0.0),
         "{learned:?}"
     );
-    assert!(learned.failure_rate <= 1.0, "{learned:?}");
+    assert!(breaker.rates.failures.get() <= 1.0, "{learned:?}");
+    assert!(limit.burst_gain.get() <= 2.0, "{learned:?}");
 }

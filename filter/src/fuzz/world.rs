@@ -4,9 +4,10 @@ use core::time::Duration;
 
 use tidegate_core::classify::Length;
 use tidegate_core::config::Config;
+use tidegate_core::units::{PerSecond, Seconds};
 use tidegate_core::{
-    BreakerState, Count, Directive, Directives, Instant, Learned, Margin, ShedReason, UpstreamKey,
-    UpstreamSnapshot,
+    BreakerState, Count, Directive, Directives, FloorCheckpoint, Instant, Learned, LimitCheckpoint,
+    Margin, ShedReason, UpstreamKey, UpstreamSnapshot,
 };
 
 use super::script::{Callback, Find, Hostile, STREAMS, Step, Stream, VMS};
@@ -333,8 +334,14 @@ impl World {
             workers: number.max(1),
             unended: u32::MAX - u32::from(number),
             learned: Learned {
-                baseline_mean: f32::from(number),
-                capacity: f32::from(kind),
+                limit: LimitCheckpoint {
+                    floor: FloorCheckpoint {
+                        mean: Seconds::new(number.into()),
+                        ..FloorCheckpoint::default()
+                    },
+                    capacity: PerSecond::new(kind.into()),
+                    ..LimitCheckpoint::default()
+                },
                 ..Learned::default()
             },
         };

@@ -2,6 +2,7 @@
 //!
 //! Counters take what the workers counted ([`SOURCES`]), gauges what the leader decided ([`READINGS`]).
 
+use tidegate_core::units::Seconds;
 use tidegate_core::{Count, Counted, Criticality, Phase, ShedReason, UpstreamView};
 
 use super::table::{
@@ -174,11 +175,11 @@ pub static READINGS: [Reading; READING_COUNT] = [
     },
     Reading {
         metric: BASELINE_RTT,
-        read: |view, _| micros(view.learned.baseline_mean),
+        read: |view, _| micros(view.learned.limit.floor.mean),
     },
     Reading {
         metric: SAMPLE_RTT,
-        read: |view, _| micros(view.learned.sample_tail),
+        read: |view, _| micros(view.learned.limit.latest.tail),
     },
     Reading {
         metric: BREAKER_STATE,
@@ -190,7 +191,7 @@ pub static READINGS: [Reading; READING_COUNT] = [
     },
     Reading {
         metric: OPEN_INTERVAL,
-        read: |view, _| u64::from(view.learned.open_interval_ms),
+        read: |view, _| u64::from(view.learned.breaker.open_interval_ms()),
     },
     Reading {
         metric: STREAMS,
@@ -203,8 +204,8 @@ pub static READINGS: [Reading; READING_COUNT] = [
     clippy::cast_sign_loss,
     reason = "the cast saturates, and NaN becomes 0"
 )]
-fn micros(seconds: f32) -> u64 {
-    (f64::from(seconds) * 1e6) as u64
+fn micros(time: Seconds) -> u64 {
+    (time.get() * 1e6) as u64
 }
 
 #[cfg(test)]

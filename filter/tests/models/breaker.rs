@@ -207,7 +207,8 @@ impl Breaker {
         let now = Instant::from_nanos(play.now);
         let snapshot = play.engine.snapshot(now);
         let upstream = &snapshot.upstreams[play.upstream.index()];
-        let outage = now.saturating_since(upstream.learned.outage_since);
+        let outage = upstream.learned.breaker.outage;
+        let lasted = now.saturating_since(outage.unwrap_or_default().since);
         let since = tenths
             .iter()
             .rev()
@@ -220,7 +221,7 @@ impl Breaker {
                 upstream.open,
             ),
             (upstream.limit, play.hung.len(), play.counters.in_flight),
-            (upstream.breaker != Phase::Closed).then_some(outage),
+            (upstream.breaker != Phase::Closed).then_some(lasted),
             (since.count(), &tenths[tenths.len().saturating_sub(LAST)..]),
         );
         let shows = hash_of(&format!("{shows:?}"));

@@ -35,7 +35,7 @@ impl Judge {
         };
         self.window.add(outcomes, now);
         if outcomes.total() > 0 {
-            let sent_since = findings.learned.usual_wait(findings.target) + sample.span;
+            let sent_since = findings.known.floor.usual_wait(findings.target) + sample.span;
             let waiting = self.evidence.waiting_since();
             if outcomes.successes > 0 && waiting.is_some_and(|since| now > since + sent_since) {
                 self.successes.doubt(now);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::breaker::judge::Transition;
     use crate::config::{Config, MINIMAL_EXAMPLE};
-    use crate::limit::Learned;
+    use crate::limit::LimitCheckpoint;
     use crate::sample::Sample;
 
     const TICK: Duration = Duration::from_millis(100);
@@ -120,7 +120,7 @@ mod tests {
             let findings = Findings {
                 sample: &sample,
                 trips: &[],
-                learned: &Learned::default(),
+                known: &LimitCheckpoint::default(),
                 target: Duration::from_millis(300),
                 hang_after: Duration::from_millis(500),
                 limit: 20,

@@ -4,7 +4,7 @@ use super::{Findings, Judge, MIN_OVERDUE, Transition};
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{BreakerState, TripReason};
 use crate::config::BreakerConfig;
-use crate::limit::Learned;
+use crate::limit::LimitCheckpoint;
 use crate::shed::ShedReason;
 use crate::tally::{Count, Tally};
 use crate::time::Instant;
@@ -95,8 +95,8 @@ impl Judge {
 }
 
 /// The first limit of the ramp: the knee, which makes no queue. Where that is not known, a part of what is.
-pub(crate) fn ramp_start(limit: u32, learned: &Learned) -> u32 {
-    if is_off(Mechanism::Ramp) || learned.congested && !is_off(Mechanism::RampFromKnee) {
+pub(crate) fn ramp_start(limit: u32, known: &LimitCheckpoint) -> u32 {
+    if is_off(Mechanism::Ramp) || known.is_congested() && !is_off(Mechanism::RampFromKnee) {
         limit
     } else {
         (limit / FIRST_RAMP_STEP).max(1)
@@ -115,8 +115,10 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
+    use crate::breaker::{BreakerCheckpoint, RatesCheckpoint};
     use crate::config::{Config, MINIMAL_EXAMPLE};
     use crate::sample::Sample;
+    use crate::units::{PerSecond, Share};
 
     const HANG_AFTER: Duration = Duration::from_millis(500);
 
@@ -129,17 +131,19 @@ mod tests {
     }
 
     /// Of an upstream that usually fails this share of its outcomes, with so many probes granted.
-    fn half_open_of(failure_rate: f32, probes: u64) -> Judge {
+    fn half_open_of(failure_rate: f64, probes: u64) -> Judge {
         let state = BreakerState::Open {
             until: at(1_000),
             probes,
         };
-        let learned = Learned {
-            failure_rate,
-            rate: 100.0,
-            ..Learned::default()
+        let known = BreakerCheckpoint {
+            rates: RatesCheckpoint {
+                failures: Share::new(failure_rate),
+                outcomes: PerSecond::new(100.0),
+            },
+            ..BreakerCheckpoint::default()
         };
-        Judge::resume(state, 1, &learned)
+        Judge::resume(state, 1, &known)
     }
 
     /// One round that counted these, with `sent` probes in all.
@@ -151,7 +155,7 @@ mod tests {
         let findings = Findings {
             sample: &sample,
             trips: &[],
-            learned: &Learned::default(),
+            known: &LimitCheckpoint::default(),
             target: Duration::from_millis(300),
             hang_after: HANG_AFTER,
             limit: 20,
@@ -228,7 +232,7 @@ mod tests {
             until: at(3_600_000),
             probes: 1,
         };
-        let mut judge = Judge::resume(state, 1, &Learned::default());
+        let mut judge = Judge::resume(state, 1, &BreakerCheckpoint::default());
         assert_eq!(round(&mut judge, &[], 0, at(1_000)), None);
         let BreakerState::Open { until, .. } = judge.state() else {
             panic!("still open");

@@ -1,6 +1,7 @@
 //! The leader's side of the breaker: one state for the whole proxy, and what moves it: [`closed`], [`half_open`]. What is
-//! usual for the upstream is in [`rates`].
+//! usual for the upstream is in [`rates`], what a successor is told of all this in [`checkpoint`].
 
+mod checkpoint;
 mod closed;
 mod half_open;
 mod rates;
@@ -11,16 +12,17 @@ use super::evidence::Evidence;
 use super::interval::{Bounds, History, open_interval};
 use super::silence::Silence;
 use super::window::Window;
-use super::{BreakerState, TripReason};
+use super::{BreakerState, LocalTrip, TripReason};
 use crate::ablation::{Mechanism, is_off};
 use crate::config::BreakerConfig;
-use crate::exchange::LocalTrip;
-use crate::limit::Learned;
+use crate::limit::LimitCheckpoint;
 use crate::sample::Sample;
 use crate::time::Instant;
 use rates::Rates;
 
+pub use checkpoint::{BreakerCheckpoint, Outage};
 pub(crate) use half_open::ramp_start;
+pub use rates::RatesCheckpoint;
 
 /// One request that hangs may be a slow query; this many, and no answer to anyone, is a hang.
 const MIN_OVERDUE: u32 = 5;
@@ -30,8 +32,8 @@ pub(crate) struct Findings<'a> {
     pub(crate) sample: &'a Sample,
     /// Trips that workers reported and that were not heard before.
     pub(crate) trips: &'a [LocalTrip],
-    /// What the limiter has learned.
-    pub(crate) learned: &'a Learned,
+    /// What is known of the limit.
+    pub(crate) known: &'a LimitCheckpoint,
     /// The objective's latency target.
     pub(crate) target: Duration,
     /// Waiting longer than this for response headers is a hang.
@@ -76,26 +78,6 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Goes on where another leader stopped.
-    pub(crate) fn resume(state: BreakerState, epoch: u32, learned: &Learned) -> Self {
-        let open = !matches!(state, BreakerState::Closed);
-        Self {
-            state,
-            epoch,
-            rates: Rates::resume(learned),
-            outage_since: open.then_some(learned.outage_since),
-            interval: Duration::from_millis(u64::from(learned.open_interval_ms)),
-            ..Self::default()
-        }
-    }
-
-    /// Writes down what a successor needs.
-    pub(crate) fn teach(&self, learned: &mut Learned) {
-        self.rates.teach(learned);
-        learned.outage_since = self.outage_since.unwrap_or_default();
-        learned.open_interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
-    }
-
     pub(crate) const fn state(&self) -> BreakerState {
         self.state
     }
@@ -194,7 +176,7 @@ impl Judge {
         self.state = match transition {
             Transition::Trip(_) => self.open(findings, config, probing_since),
             Transition::Ramp => BreakerState::Ramp {
-                limit: ramp_start(findings.limit, findings.learned),
+                limit: ramp_start(findings.limit, findings.known),
             },
             Transition::Reset => {
                 self.interval = Duration::ZERO;

@@ -7,14 +7,15 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{FIRST_FAILURE_RATE, Thresholds};
 use crate::config::BreakerConfig;
-use crate::exchange::plausible::{PER_SECOND, SHARE};
-use crate::limit::Learned;
 use crate::sample::Sample;
 use crate::tally::Count;
 use crate::time::Instant;
+use crate::units::{PerSecond, Share};
 
 /// Outcomes in which the learned failure rate moves halfway and a bit.
 const RATE_MEMORY: f64 = 200.0;
@@ -29,6 +30,22 @@ const FAILING_SECONDS: f64 = 300.0;
 const KNOWN_SECONDS: f64 = 2.0;
 /// What a failure rate was this long ago is free of the outage that begins now.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+/// What a successor is told of the rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RatesCheckpoint {
+    /// The share of outcomes that usually fail; it says nothing where `outcomes` is 0.
+    pub failures: Share,
+    /// Outcomes a second; 0 while nothing is known.
+    pub outcomes: PerSecond,
+}
+
+impl RatesCheckpoint {
+    /// The share of outcomes that usually fail, 0..=1; `None` while nothing is known.
+    pub(crate) fn usual_failures(&self) -> Option<f64> {
+        (self.outcomes.get() > 0.0).then(|| self.failures.get())
+    }
+}
 
 /// The rates, as learned.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,37 +92,34 @@ impl Usual {
 }
 
 impl Rates {
-    pub(super) fn resume(learned: &Learned) -> Self {
-        let usual = match learned.usual_failure_rate() {
-            Some(failures) => Usual {
-                failures,
-                weight: RATE_MEMORY,
-            },
-            None => Usual::default(),
+    /// Goes on from what a leader knew.
+    pub(super) fn resume(known: RatesCheckpoint) -> Self {
+        let (usual, span) = match known.usual_failures() {
+            Some(failures) => {
+                let weight = RATE_MEMORY;
+                (Usual { failures, weight }, RATE_SECONDS)
+            }
+            None => (Usual::default(), 0.0),
         };
+        let outcomes = known.outcomes.get();
         Self {
             usual,
             settled: usual,
             settling: usual,
             settled_at: Instant::default(),
-            outcomes: f64::from(learned.rate),
-            successes: f64::from(learned.rate) * (1.0 - usual.failures),
-            good_span: if learned.rate > 0.0 {
-                RATE_SECONDS
-            } else {
-                0.0
-            },
-            span: if learned.rate > 0.0 {
-                RATE_SECONDS
-            } else {
-                0.0
-            },
+            outcomes,
+            span,
+            successes: outcomes * (1.0 - usual.failures),
+            good_span: span,
         }
     }
 
-    pub(super) fn teach(&self, learned: &mut Learned) {
-        learned.failure_rate = SHARE.hold(self.usual.failures);
-        learned.rate = PER_SECOND.hold(self.outcomes);
+    /// What a successor needs.
+    pub(super) const fn checkpoint(&self) -> RatesCheckpoint {
+        RatesCheckpoint {
+            failures: Share::new(self.usual.failures),
+            outcomes: PerSecond::new(self.outcomes),
+        }
     }
 
     /// Outcomes a second.

@@ -27,6 +27,13 @@ fn outcomes((successes, survived): Kind, (failures, met): Kind) -> Sample {
     sample
 }
 
+fn known(limit: f64, is_proven: bool) -> CeilingCheckpoint {
+    CeilingCheckpoint {
+        limit: Requests::new(limit),
+        is_proven,
+    }
+}
+
 /// A ceiling and the time.
 struct Rig {
     ceiling: Ceiling,
@@ -257,10 +264,7 @@ fn a_ceiling_rises_when_it_is_quiet_and_goes_when_it_holds_nothing() {
 
 #[test]
 fn a_low_ceiling_rises_by_one_a_second() {
-    let mut ceiling = Ceiling::resume(&Learned {
-        ceiling: 2.0,
-        ..Learned::default()
-    });
+    let mut ceiling = Ceiling::resume(Some(known(2.0, false)));
     let second = Sample::empty(Duration::from_secs(1));
     ceiling.update(&second, WANTED, TOLERATED, at(5_000));
     assert_close(ceiling.value.unwrap(), 3.0, "by one");
@@ -268,21 +272,12 @@ fn a_low_ceiling_rises_by_one_a_second() {
 
 #[test]
 fn what_was_learned_goes_on() {
-    for (value, proven) in [(0.0, false), (36.0, false), (36.0, true)] {
-        let learned = Learned {
-            ceiling: value,
-            ceiling_proven: proven,
-            ..Learned::default()
-        };
-        let mut taught = Learned::default();
-        Ceiling::resume(&learned).teach(&mut taught);
-        assert_eq!(taught, learned);
+    for checkpoint in [None, Some(known(36.0, false)), Some(known(36.0, true))] {
+        assert_eq!(Ceiling::resume(checkpoint).checkpoint(), checkpoint);
     }
-    let unsound = Learned {
-        ceiling_proven: true,
-        ..Learned::default()
-    };
-    assert!(!Ceiling::resume(&unsound).proven, "there is none to prove");
+    let ceiling = Ceiling::resume(Some(known(0.0, true)));
+    assert!(!ceiling.is_in_force(), "zero never limits");
+    assert!(!ceiling.proven, "there is none to prove");
 }
 
 #[test]

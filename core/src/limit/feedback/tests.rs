@@ -46,7 +46,7 @@ fn the_wait_shrinks_while_a_queue_makes_more_late_than_were_shed_and_grows_while
         ("too few to say", &[(499, 400)], 0.2, 0.0, 1.0),
     ];
     for (name, groups, delay, refused, expected) in table {
-        let mut feedback = SloFeedback::of_bursts(0.0);
+        let mut feedback = SloFeedback::resume(Gain::default());
         weigh(&mut feedback, groups, delay, refused);
         assert_close(feedback.gain(), expected, name);
     }
@@ -54,7 +54,7 @@ fn the_wait_shrinks_while_a_queue_makes_more_late_than_were_shed_and_grows_while
 
 #[test]
 fn windows_add_up_to_a_judgement_and_then_begin_anew() {
-    let mut feedback = SloFeedback::of_bursts(0.0);
+    let mut feedback = SloFeedback::resume(Gain::default());
     for _ in 0..4 {
         weigh(&mut feedback, &[(100, 400)], 0.2, 0.0);
         assert_close(feedback.gain(), 1.0, "too few");
@@ -75,9 +75,17 @@ fn the_gain_stays_within_its_bounds() {
         }
         feedback.gain()
     };
-    assert_close(after(SloFeedback::of_bursts(0.0), in_time), 1.5, "bursts");
+    assert_close(
+        after(SloFeedback::resume(Gain::default()), in_time),
+        1.5,
+        "bursts",
+    );
     assert_close(after(SloFeedback::of_hold(), in_time), 1.0, "hold");
-    assert_close(after(SloFeedback::of_bursts(0.0), late), 0.1, "bursts");
+    assert_close(
+        after(SloFeedback::resume(Gain::default()), late),
+        0.1,
+        "bursts",
+    );
     assert_close(after(SloFeedback::of_hold(), late), 0.1, "hold");
 }
 
@@ -93,6 +101,10 @@ fn a_queue_that_stands_is_judged_sooner_and_given_back_slower() {
 #[test]
 fn a_gain_that_was_learned_is_taken_within_the_bounds() {
     for (learned, expected) in [(0.0, 1.0), (0.01, 0.1), (0.7, 0.7), (9.0, 1.5)] {
-        assert_close(SloFeedback::of_bursts(learned).gain(), expected, "learned");
+        assert_close(
+            SloFeedback::resume(Gain::new(learned)).gain(),
+            expected,
+            "learned",
+        );
     }
 }

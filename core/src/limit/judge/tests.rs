@@ -1,18 +1,16 @@
 //! What windows teach: of the floor, of a queue, and of what looks like one.
 
-use crate::limit::Learned;
-use crate::limit::testing::{Rig, assert_close, queue, window};
+use crate::limit::LimitCheckpoint;
+use crate::limit::testing::{Rig, assert_close, floor, queue, window};
+use crate::units::{PerSecond, Requests};
 
 /// A queue of 40 stands before an upstream that was seen to give 200 a second, 50 ms each.
 fn held_at_40() -> Rig {
-    Rig::resume(&Learned {
-        baseline_low: 0.05,
-        baseline_mean: 0.05,
-        baseline_tail: 0.05,
-        capacity: 200.0,
-        hold: 40.0,
-        congested: true,
-        ..Learned::default()
+    Rig::resume(&LimitCheckpoint {
+        floor: floor(0.05, 0.05),
+        capacity: PerSecond::new(200.0),
+        hold: Some(Requests::new(40.0)),
+        ..LimitCheckpoint::default()
     })
 }
 
@@ -63,7 +61,7 @@ fn a_queue_from_the_first_answer_on_is_cut_until_the_objective_is_met() {
     saturate(&mut rig, 2, |_| 50);
     assert!(rig.limiter.floor.mean > 0.35 && rig.is_in_doubt());
     saturate(&mut rig, 30, |limit| (limit * 10).min(50));
-    let tail = rig.limiter.sample_tail;
+    let tail = rig.limiter.latest.tail.get();
     assert!(tail < 0.285, "{tail}");
 }
 
@@ -207,6 +205,7 @@ fn late_answers_take_the_wait_from_bursts_and_not_where_the_objective_is_unreach
 fn what_is_shown_is_the_latency_now() {
     let mut rig = Rig::calm();
     rig.rounds(1, &queue());
-    assert!(rig.limiter.sample_low > 0.3 && rig.limiter.sample_tail > 0.3);
+    let latest = rig.limiter.latest;
+    assert!(latest.low.get() > 0.3 && latest.tail.get() > 0.3);
     assert!(rig.limiter.floor.tail < 0.15);
 }

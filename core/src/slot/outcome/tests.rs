@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::*;
 use crate::config::Until;
 use crate::slot::testing::{TARGET, at, policy, slot};
+use crate::units::Seconds;
 
 const SUCCESS: Outcome = Outcome::Success;
 const NEUTRAL: Outcome = Outcome::Ignored;
@@ -419,7 +420,7 @@ fn a_deadline_shorter_than_answers_usually_take_is_the_callers_own() {
         (0.0, 20, Count::Failures),
     ] {
         let mut slot = slot();
-        slot.learned.baseline_mean = usual;
+        slot.learned.limit.floor.mean = Seconds::new(usual);
         let permit = slot.admit(Purpose::Normal, false, at(0));
         end(&mut slot, &permit, LATE, at(age_ms));
         assert_eq!(counted(&slot), [(expected, 1)], "{usual} {age_ms}");

@@ -1,0 +1,96 @@
+//! What a successor is told of the breaker, beside its state.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::rates::Rates;
+use super::{Judge, RatesCheckpoint};
+use crate::breaker::BreakerState;
+use crate::time::Instant;
+
+/// What is known of an upstream's outcomes. By default nothing is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BreakerCheckpoint {
+    /// What is usual while the breaker is closed.
+    pub rates: RatesCheckpoint,
+    /// The outage under way; none while the breaker is closed.
+    pub outage: Option<Outage>,
+}
+
+/// An outage under way: the breaker is open, or not closed again yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// When it began.
+    pub since: Instant,
+    /// The open interval in force, milliseconds.
+    pub open_interval_ms: u32,
+}
+
+impl BreakerCheckpoint {
+    /// The open interval in force, milliseconds; 0 while the breaker is closed.
+    #[must_use]
+    pub fn open_interval_ms(&self) -> u32 {
+        self.outage.map_or(0, |outage| outage.open_interval_ms)
+    }
+}
+
+impl Judge {
+    /// Goes on where another leader stopped.
+    pub(crate) fn resume(state: BreakerState, epoch: u32, known: &BreakerCheckpoint) -> Self {
+        let outage = known.outage.filter(|_| state != BreakerState::Closed);
+        Self {
+            state,
+            epoch,
+            rates: Rates::resume(known.rates),
+            outage_since: outage.map(|outage| outage.since),
+            interval: outage.map_or(Duration::ZERO, |outage| {
+                Duration::from_millis(outage.open_interval_ms.into())
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// What a successor needs beside [`Judge::state`] and [`Judge::epoch`].
+    pub(crate) fn checkpoint(&self) -> BreakerCheckpoint {
+        let outage = self
+            .outage_since
+            .filter(|_| self.state != BreakerState::Closed);
+        BreakerCheckpoint {
+            rates: self.rates.checkpoint(),
+            outage: outage.map(|since| Outage {
+                since,
+                open_interval_ms: u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{PerSecond, Share};
+
+    #[test]
+    fn an_outage_is_told_until_the_breaker_is_closed() {
+        let known = BreakerCheckpoint {
+            rates: RatesCheckpoint {
+                failures: Share::new(0.25),
+                outcomes: PerSecond::new(100.0),
+            },
+            outage: Some(Outage {
+                since: Instant::from_nanos(7),
+                open_interval_ms: 250,
+            }),
+        };
+        let until = Instant::from_nanos(9);
+        for (state, outage) in [
+            (BreakerState::Closed, None),
+            (BreakerState::Open { until, probes: 1 }, known.outage),
+            (BreakerState::Ramp { limit: 4 }, known.outage),
+        ] {
+            let told = Judge::resume(state, 1, &known).checkpoint();
+            assert_eq!(told, BreakerCheckpoint { outage, ..known });
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a successor is told of the limit, made of what each law tells.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::capacity::Capacity;
+use super::ceiling::Ceiling;
+use super::cruise::Cruise;
+use super::feedback::SloFeedback;
+use super::floor::Floor;
+use super::hold::Hold;
+use super::in_force::InForce;
+use super::{COLD_FOR, CeilingCheckpoint, FloorCheckpoint, Limiter, State};
+use crate::units::{Gain, PerSecond, Requests, Seconds};
+
+/// What is known of an upstream's limit. By default nothing is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LimitCheckpoint {
+    /// The latency without a queue.
+    pub floor: FloorCheckpoint,
+    /// The latency now.
+    pub latest: Quantiles,
+    /// Answers a second that the upstream can give, as far as seen; 0 while unknown.
+    pub capacity: PerSecond,
+    /// The limit while a queue stands; none while none does.
+    pub hold: Option<Requests>,
+    /// The bound that failures showed; none where load causes none.
+    pub ceiling: Option<CeilingCheckpoint>,
+    /// How much of what the objective leaves bursts may wait for; 0 while unknown.
+    pub burst_gain: Gain,
+    /// Endpoints that all this was learned with; 0 while unknown.
+    pub endpoints: u32,
+}
+
+/// Latencies of the last window, queue and all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// The low quantile that shows a queue.
+    pub low: Seconds,
+    /// The objective's quantile.
+    pub tail: Seconds,
+}
+
+impl LimitCheckpoint {
+    /// Whether a queue stands.
+    #[must_use]
+    pub const fn is_congested(&self) -> bool {
+        self.hold.is_some()
+    }
+}
+
+impl Limiter {
+    /// Goes on from what a leader knew.
+    pub(crate) fn resume(known: &LimitCheckpoint) -> Self {
+        let floor = Floor::resume(known.floor);
+        Self {
+            known_for: if floor.is_known() {
+                COLD_FOR
+            } else {
+                Duration::ZERO
+            },
+            floor,
+            capacity: Capacity::resume(known.capacity),
+            state: match known.hold {
+                Some(limit) => State::Hold(Box::new(Hold::resume(limit))),
+                None => State::Cruise(Cruise::default()),
+            },
+            ceiling: Ceiling::resume(known.ceiling),
+            burst_feedback: SloFeedback::resume(known.burst_gain),
+            hold_feedback: SloFeedback::of_hold(),
+            has_held: known.hold.is_some_and(|limit| limit.get() > 0.0),
+            doubtful_since: None,
+            unrefused_for: Duration::ZERO,
+            window: None,
+            latest: known.latest,
+            endpoints: known.endpoints,
+            uploading: 0.0,
+            in_force: InForce::NONE,
+        }
+    }
+
+    /// What a successor needs.
+    pub(crate) fn checkpoint(&self) -> LimitCheckpoint {
+        LimitCheckpoint {
+            floor: self.floor.checkpoint(),
+            latest: self.latest,
+            capacity: self.capacity.checkpoint(),
+            hold: match &self.state {
+                State::Hold(hold) => Some(hold.checkpoint()),
+                State::Cruise(_) => None,
+            },
+            ceiling: self.ceiling.checkpoint(),
+            burst_gain: self.burst_feedback.checkpoint(),
+            endpoints: self.endpoints,
+        }
+    }
+}

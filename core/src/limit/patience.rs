@@ -1,0 +1,85 @@
+//! How long is too long for an answer, by what answers usually take.
+
+use core::time::Duration;
+
+use super::FloorCheckpoint;
+use crate::config::Slo;
+
+/// Most answers come within so many mean latencies.
+const USUAL_OF_MEAN: u32 = 2;
+/// Silence for so many mean latencies, and so many targets, is more than a bad moment.
+const HANG_OF_MEAN: u32 = 5;
+const HANG_OF_TARGET: u32 = 2;
+/// Garbage collectors and schedulers pause for longer than a tight target.
+const MIN_HANG: Duration = Duration::from_millis(500);
+
+impl FloorCheckpoint {
+    /// How long a request must have waited for its caller's leaving to say something: longer than most answers take, or,
+    /// where that is not known, the objective's `target`.
+    pub(crate) fn usual_wait(&self, target: Duration) -> Duration {
+        match self.usual_latency() {
+            Duration::ZERO => target,
+            mean => mean.saturating_mul(USUAL_OF_MEAN).min(target),
+        }
+    }
+
+    /// How long a request may wait for its headers before it counts as hanging: longer than any queue within the objective,
+    /// and than an upstream that is slow by nature usually takes.
+    pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
+        slo.latency_target()
+            .saturating_mul(HANG_OF_TARGET)
+            .max(self.usual_latency().saturating_mul(HANG_OF_MEAN))
+            .max(MIN_HANG)
+    }
+
+    /// The mean no-load latency; zero while unknown.
+    pub(crate) fn usual_latency(&self) -> Duration {
+        Duration::try_from_secs_f32(self.mean.into()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, RuleIndex};
+    use crate::units::Seconds;
+
+    fn of_mean(seconds: f64) -> FloorCheckpoint {
+        FloorCheckpoint {
+            mean: Seconds::new(seconds),
+            ..FloorCheckpoint::default()
+        }
+    }
+
+    /// Mean latency in seconds, objective in milliseconds, and how long a request may wait in milliseconds.
+    #[test]
+    fn a_hang_is_known_by_the_objective_and_by_what_answers_usually_take() {
+        for (mean, target_ms, expected) in [
+            (0.0, 300, 600),
+            (0.0625, 300, 600),
+            (0.5, 7_000, 14_000),
+            (0.015_625, 200, 500),
+            (0.5, 100, 2_500),
+        ] {
+            let text =
+                format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"{target_ms}ms"}}}}}}"#);
+            let config = Config::from_json(text.as_bytes()).unwrap();
+            let slo = config.policy(RuleIndex::TopLevel).slo();
+            let hang_after = of_mean(mean).hang_after(slo);
+            assert_eq!(
+                hang_after,
+                Duration::from_millis(expected),
+                "{mean} {target_ms}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_leaves_sooner_than_answers_usually_come_says_nothing() {
+        let target = Duration::from_millis(300);
+        let wait = |mean| of_mean(mean).usual_wait(target);
+        assert_eq!(wait(0.0), target);
+        assert_eq!(wait(0.0625), Duration::from_millis(125));
+        assert_eq!(wait(1.0), target);
+    }
+}

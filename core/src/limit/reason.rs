@@ -1,0 +1,44 @@
+//! The names of what holds the limit.
+
+/// Why the limit is what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitReason {
+    /// Nothing is known yet.
+    #[default]
+    WarmUp,
+    /// No queue stands: as much as the SLO's latency affords.
+    Burst,
+    /// A queue stands: the knee.
+    Knee,
+    /// Load-caused failures put a ceiling.
+    LoadFailures,
+    /// The policy's bounds.
+    Bounds,
+    /// No queue stands, and no shedding makes most answers be in time.
+    Unreachable,
+}
+
+impl LimitReason {
+    /// Every reason.
+    pub const ALL: [Self; 6] = [
+        Self::WarmUp,
+        Self::Burst,
+        Self::Knee,
+        Self::LoadFailures,
+        Self::Bounds,
+        Self::Unreachable,
+    ];
+
+    /// The reason's name in metrics and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WarmUp => "warm_up",
+            Self::Burst => "burst",
+            Self::Knee => "knee",
+            Self::LoadFailures => "load_failures",
+            Self::Bounds => "bounds",
+            Self::Unreachable => "objective_unreachable",
+        }
+    }
+}
