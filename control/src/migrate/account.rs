@@ -62,7 +62,7 @@ impl Account {
         }
         if let Some(pending) = pool.max_pending {
             self.on_limit.push(format!(
-                "http.http1MaxPendingRequests: {pending}, not converted: the limit prevents standing queues and admits bursts that can be answered within the objective."
+                "http.http1MaxPendingRequests: {pending}, not carried over: a queue that stands is what the limit avoids; bursts are let through as far as the objective affords."
             ));
         }
         if let Some(retries) = pool.max_retries {
