@@ -53,9 +53,16 @@ impl Stage {
         stage
     }
 
-    /// Starts the service again, on the same ports.
+    /// Starts the service again, on the same ports. Another test's connection may have been given one of them meanwhile.
     pub(crate) async fn resume(&mut self) {
-        let service = Service::start(self.settings.clone()).await.unwrap();
+        let started = Instant::now();
+        let service = loop {
+            match Service::start(self.settings.clone()).await {
+                Ok(service) => break service,
+                Err(error) => assert!(started.elapsed() < BOUND, "{error}"),
+            }
+            sleep(POLL).await;
+        };
         self.settings.xds = service.xds();
         self.settings.http = service.http();
         self.settings.health = service.health();
