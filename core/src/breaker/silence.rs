@@ -8,7 +8,6 @@
 //! usual    = longest gap between successes lately, forgotten over MEMORY
 //! silent   when  no success for  USUAL_TIMES x usual,  at least MIN_SILENCE, at most MAX_SILENCE
 //!                (DOUBTED_TIMES x usual while it was wrong lately: the failures were enough to trip, and then a success came)
-//!                FIRST_SILENCE, until successes have been watched for FIRST_WATCH
 //! ```
 //!
 //! Of successes at random moments, n a second, the longest gap in ten seconds is about ln(10 n) / n. That is about as
