@@ -166,11 +166,12 @@ fn a_shed_request_allocates_nothing() {
 fn an_open_breaker_allocates_nothing() {
     let (mut engine, upstreams) = engine();
     let opening = |engine: &mut Engine, upstream: UpstreamId| {
-        for _ in 0..100 {
-            match engine.admit(upstream, &mut Known::default(), &mut Unshared, at(10)) {
+        // No success has ever come: that takes a second.
+        for time in (0..100).map(|turn| at(10 + turn * 20)) {
+            match engine.admit(upstream, &mut Known::default(), &mut Unshared, time) {
                 Decision::Admit(permit) => {
                     let outcome = Outcome::Failure(Failure::Connection);
-                    engine.complete(permit, outcome, &mut Unshared, at(11));
+                    engine.complete(permit, outcome, &mut Unshared, time);
                 }
                 Decision::Shed(shed) => {
                     assert_eq!(shed.reason, ShedReason::BreakerOpen);

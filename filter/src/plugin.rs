@@ -294,6 +294,14 @@ mod tests {
         }
     }
 
+    /// Failures through one VM for so long that the breaker opens, although no success has ever come.
+    fn fail_until_open(host: &FakeHost, through: &SharedPlugin, vms: &[&SharedPlugin]) {
+        for _ in 0..15 {
+            fail(host, through, 3);
+            tick(host, vms);
+        }
+    }
+
     fn web(vm: &SharedPlugin) -> Option<tidegate_core::Directive> {
         let vm = vm.borrow();
         let learned = vm.engine.learned(vm.proxy.host.now().unwrap());
@@ -321,10 +329,7 @@ mod tests {
             [role(&main), role(&one), role(&other)],
             [Role::Leader, Role::Follower, Role::Follower]
         );
-        fail(&host, &one, 30);
-        for _ in 0..3 {
-            tick(&host, &[&main, &one, &other]);
-        }
+        fail_until_open(&host, &one, &[&main, &one, &other]);
         assert!(matches!(
             web(&main).map(|directive| directive.breaker),
             Some(BreakerState::Open { .. })
@@ -372,13 +377,10 @@ mod tests {
         let host = process();
         let one = vm(&host);
         tick(&host, &[&one]);
-        fail(&host, &one, 30);
-        for _ in 0..12 {
-            tick(&host, &[&one]);
-        }
-        let opened = is_open(&one, &host);
+        fail_until_open(&host, &one, &[&one]);
+        assert!(is_open(&one, &host));
         let fresh = vm(&host);
-        assert_eq!(is_open(&fresh, &host), opened);
+        assert!(is_open(&fresh, &host));
         assert!(fresh.borrow().engine.views(Instant::ZERO).count() > 1);
     }
 
@@ -387,8 +389,7 @@ mod tests {
         let host = process();
         let one = vm(&host);
         tick(&host, &[&one]);
-        fail(&host, &one, 30);
-        tick(&host, &[&one]);
+        fail_until_open(&host, &one, &[&one]);
         assert!(is_open(&one, &host));
         one.borrow_mut()
             .reconfigure(config(r#","stance":"throughput""#), 2);
@@ -479,8 +480,7 @@ mod tests {
         let one = vm(&host);
         tick(&host, &[&one]);
         assert_eq!(one.borrow().coordination.role(), Role::Alone);
-        fail(&host, &one, 30);
-        tick(&host, &[&one]);
+        fail_until_open(&host, &one, &[&one]);
         assert!(is_open(&one, &host));
     }
 

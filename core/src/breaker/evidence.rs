@@ -92,12 +92,12 @@ impl Evidence {
         if self.score < thresholds.trip {
             return false;
         }
-        if silence.is_unusual(now) || is_off(Mechanism::Silence) {
+        let waiting_since = *self.waiting_since.get_or_insert(now);
+        if silence.is_unusual(waiting_since, now) || is_off(Mechanism::Silence) {
             self.forget();
             return !is_off(Mechanism::TripTest);
         }
         self.score = thresholds.trip;
-        self.waiting_since.get_or_insert(now);
         false
     }
 
@@ -113,10 +113,21 @@ mod tests {
 
     use super::*;
 
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Successes for three seconds, and none since.
+    fn silent() -> Silence {
+        let mut silence = Silence::default();
+        (0..30).for_each(|tenth| silence.end(at(tenth * 100)));
+        silence
+    }
+
     fn failures_to_trip(thresholds: &Thresholds) -> usize {
         let mut evidence = Evidence::default();
         (1..100)
-            .find(|_| evidence.failure(thresholds, &Silence::default(), Instant::ZERO))
+            .find(|_| evidence.failure(thresholds, &silent(), at(60_000)))
             .unwrap()
     }
 
@@ -142,7 +153,7 @@ mod tests {
             let mut evidence = Evidence::default();
             (0..30).any(|_| {
                 if rng.f64() < 0.3 {
-                    evidence.failure(&usually_none, &Silence::default(), Instant::ZERO)
+                    evidence.failure(&usually_none, &silent(), at(60_000))
                 } else {
                     evidence.success(&usually_none);
                     false
@@ -160,7 +171,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..8 * 3600 * 24 {
             if rng.f64() < 0.1 {
-                assert!(!evidence.failure(&thresholds, &Silence::default(), Instant::ZERO));
+                assert!(!evidence.failure(&thresholds, &silent(), at(60_000)));
             } else {
                 evidence.success(&thresholds);
             }
@@ -171,7 +182,6 @@ mod tests {
     fn failures_beside_successes_that_come_as_usual_wait_for_silence() {
         let thresholds = Thresholds::new(0.0, 1200.0, 0.5);
         let (mut evidence, mut silence) = (Evidence::default(), Silence::default());
-        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         for ms in 0..10_000 {
             if ms % 3 == 0 {
                 silence.end(at(ms));

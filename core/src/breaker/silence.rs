@@ -8,6 +8,7 @@
 //! usual    = longest gap between successes lately, forgotten over MEMORY
 //! silent   when  no success for  USUAL_TIMES x usual,  at least MIN_SILENCE, at most MAX_SILENCE
 //!                (DOUBTED_TIMES x usual while it was wrong lately: the failures were enough to trip, and then a success came)
+//!                FIRST_SILENCE, until successes have been watched for FIRST_WATCH
 //! ```
 //!
 //! Of successes at random moments, n a second, the longest gap in ten seconds is about ln(10 n) / n. That is about as
@@ -28,6 +29,9 @@ const USUAL_TIMES: f32 = 1.25;
 const DOUBTED_TIMES: f32 = 2.5;
 /// No success for less than this is a moment, however often they come. Seconds.
 const MIN_SILENCE: f32 = 0.05;
+/// For so long after the first success the usual gap is not known, and silence takes as long as [`FIRST_SILENCE`]. Seconds.
+const FIRST_WATCH: f32 = 2.0;
+const FIRST_SILENCE: f32 = 1.0;
 /// After a night without requests the longest gap says nothing: so long without a success is silence anyway. Seconds.
 const MAX_SILENCE: f32 = 5.0;
 
@@ -38,6 +42,8 @@ pub(crate) struct Silence {
     since: Option<Instant>,
     /// The longest gap lately, seconds; `None` while none is known.
     longest: Option<f32>,
+    /// When the first came.
+    first: Option<Instant>,
     /// When a success came although failures were enough to trip.
     doubted_at: Option<Instant>,
 }
@@ -59,6 +65,7 @@ impl Silence {
             self.longest = Some(before.max(gap));
         }
         self.since = Some(now);
+        self.first.get_or_insert(now);
     }
 
     /// The latest came at `at`, which may be known already.
@@ -78,16 +85,21 @@ impl Silence {
         self.since = Some(now);
     }
 
-    /// Whether the gap up to `now` is longer than usual. Where no gap is known yet, a moment is.
-    pub(crate) fn is_unusual(&self, now: Instant) -> bool {
-        let Some(since) = self.since else {
-            return true;
-        };
-        let longest = self.longest.unwrap_or_default();
+    /// Whether the gap up to `now` is longer than usual. Where no success has ever come, it began at `asked_since`.
+    ///
+    /// Failures are often quicker than successes: a service that has just started to answer may have shown only the failures
+    /// of one caller. So silence takes a second until successes have been watched for a while.
+    pub(crate) fn is_unusual(&self, asked_since: Instant, now: Instant) -> bool {
+        let since = self.since.unwrap_or(asked_since);
         let gap = now.saturating_since(since).as_secs_f32();
         let is_doubted = self
             .doubted_at
             .is_some_and(|at| now.saturating_since(at).as_secs_f32() < MEMORY);
+        let watched = self.first.map(|first| now.saturating_since(first));
+        if watched.is_none_or(|watched| watched.as_secs_f32() < FIRST_WATCH) {
+            return gap >= FIRST_SILENCE;
+        }
+        let longest = self.longest.unwrap_or_default();
         let times = if is_doubted && !is_off(Mechanism::DoubtedSilence) {
             DOUBTED_TIMES
         } else {
@@ -115,7 +127,7 @@ mod tests {
         for (gap, expected) in [(1, 50), (100, 125), (1_000, 1_250), (4_500, 5_000)] {
             let mut silence = Silence::default();
             successes(&mut silence, 0, 36_000, gap);
-            let found = (1..).find(|wait| silence.is_unusual(at(36_000 + wait)));
+            let found = (1..).find(|wait| silence.is_unusual(at(0), at(36_000 + wait)));
             let found = found.unwrap();
             assert!(
                 found.abs_diff(expected) < 3,
@@ -125,26 +137,32 @@ mod tests {
     }
 
     #[test]
-    fn where_no_gap_is_known_a_moment_is_silence() {
+    fn while_little_is_known_silence_takes_a_second() {
         let mut silence = Silence::default();
-        assert!(silence.is_unusual(at(0)), "no success ever");
-        silence.end(at(1_000));
-        assert!(!silence.is_unusual(at(1_040)));
-        assert!(silence.is_unusual(at(1_050)));
+        let is_unusual = |silence: &Silence, now| silence.is_unusual(at(500), at(now));
+        assert!(!is_unusual(&silence, 1_490), "no success ever");
+        assert!(is_unusual(&silence, 1_500));
+        successes(&mut silence, 1_000, 2_900, 10);
+        assert!(!is_unusual(&silence, 2_990));
+        successes(&mut silence, 2_910, 3_000, 10);
+        assert!(
+            is_unusual(&silence, 3_050),
+            "they have been watched for long"
+        );
         silence.end(at(1_500));
-        assert!(!silence.is_unusual(at(1_600)));
+        assert!(!silence.is_unusual(at(0), at(1_600)));
     }
 
     #[test]
     fn after_a_false_alarm_more_is_asked_for() {
         let mut silence = Silence::default();
         successes(&mut silence, 0, 1_900, 100);
-        assert!(silence.is_unusual(at(2_050)));
+        assert!(silence.is_unusual(at(0), at(2_050)));
         silence.doubt(at(1_900));
-        assert!(!silence.is_unusual(at(2_100)));
-        assert!(silence.is_unusual(at(2_160)));
+        assert!(!silence.is_unusual(at(0), at(2_100)));
+        assert!(silence.is_unusual(at(0), at(2_160)));
         successes(&mut silence, 2_000, 14_900, 100);
-        assert!(silence.is_unusual(at(15_050)), "long ago");
+        assert!(silence.is_unusual(at(0), at(15_050)), "long ago");
     }
 
     #[test]
@@ -152,10 +170,13 @@ mod tests {
         let mut silence = Silence::default();
         silence.end(at(0));
         successes(&mut silence, 3_000, 43_000, 100);
-        assert!(silence.is_unusual(at(43_300)));
+        assert!(silence.is_unusual(at(0), at(43_300)));
         silence.restart(at(103_000));
         silence.end(at(103_100));
-        assert!(silence.is_unusual(at(103_400)), "the minute is no gap");
+        assert!(
+            silence.is_unusual(at(0), at(103_400)),
+            "the minute is no gap"
+        );
     }
 
     #[test]
@@ -165,9 +186,12 @@ mod tests {
         for tenth in 1..50 {
             silence.end_before(round, at(tenth * 100));
         }
-        assert!(silence.is_unusual(at(5_000)), "a round without any");
+        assert!(silence.is_unusual(at(0), at(5_000)), "a round without any");
         silence.end_before(round, at(5_200));
-        assert!(!silence.is_unusual(at(5_300)), "there has been one before");
+        assert!(
+            !silence.is_unusual(at(0), at(5_300)),
+            "there has been one before"
+        );
     }
 
     #[test]
@@ -176,7 +200,7 @@ mod tests {
         for round in 0..20 {
             successes(&mut silence, round * 500, round * 500 + 50, 1);
         }
-        assert!(!silence.is_unusual(at(10_000)));
+        assert!(!silence.is_unusual(at(0), at(10_000)));
     }
 
     #[test]
@@ -184,8 +208,8 @@ mod tests {
         let mut silence = Silence::default();
         silence.end(at(100_000));
         silence.end(at(100_500));
-        assert!(!silence.is_unusual(at(3_000)));
+        assert!(!silence.is_unusual(at(0), at(3_000)));
         silence.end(at(3_000));
-        assert!(!silence.is_unusual(at(3_100)));
+        assert!(!silence.is_unusual(at(0), at(3_100)));
     }
 }

@@ -119,7 +119,10 @@ impl Judge {
     fn is_unanswered(&self, findings: &Findings<'_>) -> bool {
         let silent_for = findings.now.saturating_since(findings.sample.last_response);
         silent_for >= findings.hang_after
-            && (self.answers.is_unusual(findings.now) || is_off(Mechanism::HangSilence))
+            && (self
+                .answers
+                .is_unusual(findings.sample.last_response, findings.now)
+                || is_off(Mechanism::HangSilence))
     }
 
     fn decide(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> Option<Transition> {

@@ -157,9 +157,10 @@ impl Rates {
     }
 
     /// Whether `rate` successes a second are so few, against what is usual, that failures took their place: by at least
-    /// `trip_ratio`, 0..=1. True where nothing is known.
+    /// `trip_ratio`, 0..=1. False where nothing is known: a service that has failed as often since it was first asked serves
+    /// the others, and to open the breaker would lose these.
     pub(super) fn lacks_successes(&self, rate: f64, trip_ratio: f64) -> bool {
-        self.good_span < KNOWN_SECONDS || rate <= (1.0 - trip_ratio) * self.successes
+        self.good_span >= KNOWN_SECONDS && rate <= (1.0 - trip_ratio) * self.successes
     }
 
     /// So many successes a second are few, and the breaker opens for it. If it finds as many when it closes, they are
