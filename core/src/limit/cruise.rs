@@ -2,7 +2,8 @@
 //!
 //! A queue that drains in time costs nothing, so a burst may fill `C (T + w)`, where `w` is what the objective leaves after
 //! serving. Traffic that stands in no queue may need more than was ever seen: a limit that refuses requests although the
-//! fast ones are as fast as ever grows.
+//! fast ones are as fast as ever grows. Where a queue has shown before what the upstream can do, it grows only after answers
+//! to requests of the full limit have come: the answers of a surge come one latency after its requests.
 //!
 //! A queue stands when requests are refused and the low quantile has been above the floor without a break for an interval
 //! (CoDel). Nothing less will do: a queue that refuses nothing is within the objective, and one that drains within the
@@ -20,8 +21,10 @@ pub(super) const STANDING_AFTER: Duration = Duration::from_millis(300);
 const COSTLY: f64 = 0.5;
 /// One that has refused nothing for so long is no queue.
 const SLOWER_AFTER: Duration = Duration::from_secs(2);
-/// Growth in one window that refused requests without a queue.
+/// Growth of a limit that refused requests, as soon as answers show that it makes no queue.
 const GROWTH: f64 = 1.25;
+/// The part of a window's answers that may have been admitted before the limit was full.
+const ADMITTED_BEFORE: f64 = 0.5;
 /// What is left of such growth after a second in which it was not needed.
 const REMEMBERED: f64 = 0.9;
 
@@ -32,6 +35,8 @@ pub(super) struct Usual {
     pub(super) affordable: f64,
     /// The mean latency without a queue, seconds.
     pub(super) latency: f64,
+    /// Whether a queue has shown how much the upstream can do.
+    pub(super) is_capacity_known: bool,
     /// The limit in force; none where that is no limit for queues.
     pub(super) in_force: Option<f64>,
 }
@@ -41,6 +46,8 @@ pub(super) struct Usual {
 pub(super) struct Cruise {
     /// The limit that use has shown to be right; 0 where the model was enough.
     grown: f64,
+    /// Requests were refused then, and no answer has shown a queue.
+    full_since: Option<Instant>,
     /// There has been a queue since.
     queue_since: Option<Instant>,
     /// And the fast requests have been slower than without one since.
@@ -73,22 +80,39 @@ impl Cruise {
                 .is_some_and(|since| now.saturating_since(since) >= SLOWER_AFTER)
     }
 
+    /// One window without a queue, which began at `began`. A limit that refuses requests grows. With a known capacity it first
+    /// waits for the answers that can show a queue: those that come at first were admitted before the limit was full.
+    fn grow(&mut self, window: &WindowStats, usual: &Usual, began: Instant) {
+        let Some(in_force) = usual.in_force else {
+            self.full_since = None;
+            return;
+        };
+        if window.is_refusing {
+            self.full_since.get_or_insert(began);
+        }
+        let evident = usual.latency - window.span * ADMITTED_BEFORE;
+        let is_evident = self.full_since.is_some_and(|since| {
+            !usual.is_capacity_known || began.saturating_since(since).as_secs_f64() >= evident
+        });
+        if is_evident && !is_off(Mechanism::Growth) {
+            self.grown = self.grown.max(in_force * GROWTH);
+            self.full_since = None;
+        }
+    }
+
     /// One window. True when a queue stands.
     pub(super) fn update(&mut self, window: &WindowStats, usual: &Usual, now: Instant) -> bool {
+        let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
         if self.grown > 0.0 {
             self.grown *= libm::pow(REMEMBERED, window.span);
         }
         if !window.is_busy {
             self.run_empty();
-            if let Some(in_force) = usual.in_force
-                && window.is_refusing
-                && !is_off(Mechanism::Growth)
-            {
-                self.grown = self.grown.max(in_force * GROWTH);
-            }
+            self.grow(window, usual, now - span);
             return false;
         }
         self.grown = 0.0;
+        self.full_since = None;
         let _ = self.busy_since.get_or_insert(now);
         self.has_refused |= window.is_refusing;
         if window.cost < usual.affordable * COSTLY && !is_off(Mechanism::Costly) {
@@ -100,7 +124,6 @@ impl Cruise {
             return false;
         }
         // The window that shows it first is a part of the time.
-        let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
         let since = *self.queue_since.get_or_insert(now - span);
         now.saturating_since(since) >= STANDING_AFTER
             && (self.has_refused || is_off(Mechanism::StandingRefused))
@@ -133,6 +156,7 @@ mod tests {
         Usual {
             affordable,
             latency: 0.1,
+            is_capacity_known: false,
             in_force,
         }
     }
@@ -237,6 +261,64 @@ mod tests {
         assert_close(grown(&calm, None), 0.0, "held by a bound");
         assert_close(grown(&CALM, Some(100.0)), 0.0, "nothing refused");
         assert_close(grown(&REFUSING, Some(100.0)), 0.0, "a queue");
+    }
+
+    /// Milliseconds until a limit grows that refuses requests in each window of a tenth of a second, where a request takes
+    /// `latency` seconds.
+    fn grows_after(latency: f64, is_capacity_known: bool) -> Option<u64> {
+        let usual = Usual {
+            latency,
+            is_capacity_known,
+            ..usual(AFFORDABLE, Some(100.0))
+        };
+        let calm = WindowStats {
+            is_refusing: true,
+            span: 0.1,
+            ..CALM
+        };
+        let mut cruise = Cruise::default();
+        (1..50).map(|tenth| tenth * 100).find(|ms| {
+            cruise.update(&calm, &usual, at(*ms));
+            cruise.grown() > 0.0
+        })
+    }
+
+    #[test]
+    fn where_the_capacity_is_known_a_limit_grows_after_answers_can_show_a_queue() {
+        for (latency, is_capacity_known, expected) in [
+            (0.01, true, 100),
+            (0.1, true, 200),
+            (0.35, true, 400),
+            (1.0, true, 1_100),
+            (1.0, false, 100),
+        ] {
+            assert_eq!(
+                grows_after(latency, is_capacity_known),
+                Some(expected),
+                "{latency} {is_capacity_known}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_queue_ends_the_wait_for_growth() {
+        let usual = Usual {
+            latency: 0.3,
+            is_capacity_known: true,
+            ..usual(AFFORDABLE, Some(100.0))
+        };
+        let calm = WindowStats {
+            is_refusing: true,
+            span: 0.1,
+            ..CALM
+        };
+        let mut cruise = Cruise::default();
+        cruise.update(&calm, &usual, at(100));
+        cruise.update(&REFUSING, &usual, at(200));
+        for tenth in 3..=5 {
+            cruise.update(&calm, &usual, at(tenth * 100));
+            assert_close(cruise.grown(), 0.0, "counted from the queue on");
+        }
     }
 
     #[test]

@@ -74,6 +74,7 @@ impl Limiter {
                 self.affordable(terms.slo)
             },
             latency: self.floor.mean,
+            is_capacity_known: self.has_held,
             in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
         };
         match &mut self.state {
