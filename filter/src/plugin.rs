@@ -296,10 +296,14 @@ mod tests {
 
     /// Failures through one VM for so long that the breaker opens, although no success has ever come.
     fn fail_until_open(host: &FakeHost, through: &SharedPlugin, vms: &[&SharedPlugin]) {
-        for _ in 0..15 {
-            fail(host, through, 3);
+        for _ in 0..30 {
+            fail(host, through, 10);
             tick(host, vms);
+            if is_open(through, host) {
+                return;
+            }
         }
+        panic!("it is closed after three seconds of failures");
     }
 
     fn web(vm: &SharedPlugin) -> Option<tidegate_core::Directive> {
@@ -330,6 +334,10 @@ mod tests {
             [Role::Leader, Role::Follower, Role::Follower]
         );
         fail_until_open(&host, &one, &[&main, &one, &other]);
+        // A worker that sees the failures does not wait for the leader.
+        for _ in 0..2 {
+            tick(&host, &[&main, &one, &other]);
+        }
         assert!(matches!(
             web(&main).map(|directive| directive.breaker),
             Some(BreakerState::Open { .. })

@@ -131,7 +131,7 @@ fn requests(bound: &Bound) -> Workers {
 /// A worker has seen an outage and has closed its gate; the other, which leads, has not heard of it yet.
 fn outage(bound: &Bound) -> Workers {
     let mut before = STARTED.to_vec();
-    for tick in 1..=10 {
+    for tick in 1..=20 {
         before.extend((0..2).map(|vm| (tick * 100, vm, Ask::Tick)));
         for _ in 0..4 {
             before.extend([
