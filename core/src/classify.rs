@@ -16,9 +16,6 @@ use core::time::Duration;
 use crate::config::OverloadConfig;
 use crate::outcome::{Failure, Outcome};
 
-/// gRPC's `RESOURCE_EXHAUSTED`.
-pub const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
-
 /// gRPC's `DEADLINE_EXCEEDED`: the server knows the caller's deadline, and gave up.
 const GRPC_DEADLINE_EXCEEDED: u32 = 4;
 /// gRPC codes that blame the server: UNKNOWN, INTERNAL, UNAVAILABLE, DATA_LOSS.

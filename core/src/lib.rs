@@ -47,7 +47,7 @@ pub use breaker::{
 };
 pub use counters::{Counter, Counters, Unshared};
 pub use criticality::Criticality;
-pub use engine::{Decision, Engine, Found};
+pub use engine::{Decision, Engine};
 pub use event::{Event, Events};
 pub use exchange::{Directive, Directives, Introduction, Report, Slice, WIRE_VERSION, WireError};
 pub use histogram::{GrowingHistogram, Histogram};
@@ -60,7 +60,7 @@ pub use mix::mix;
 pub use outcome::{Failure, Outcome};
 pub use permit::Permit;
 pub use ratio::{NotARatio, Ratio};
-pub use registry::OVERFLOW;
+pub use registry::{Lookup, OVERFLOW};
 pub use request::{Known, Request};
 pub use shed::{Shed, ShedReason};
 pub use slot::ANSWERING_FOR;

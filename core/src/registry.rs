@@ -12,15 +12,12 @@ use core::time::Duration;
 
 use crate::breaker::BreakerState;
 use crate::config::{Config, KeyBy, RuleIndex, UpstreamName};
-use crate::engine::Found;
 use crate::exchange::{Directive, Directives, Entry, UNSTAMPED};
 use crate::slot::Slot;
 use crate::tally::Count;
 use crate::time::Instant;
-use crate::upstream::{ServiceName, UpstreamId, UpstreamKey};
+use crate::upstream::{EVICTABLE_AFTER, ServiceName, UpstreamId, UpstreamKey};
 
-/// An upstream may make room for another one when it was idle for so long.
-pub(crate) const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
 /// Ticks after the last request after which an upstream with nothing under way is at rest. Its last report is published
 /// so often: a leader that misses all of them has missed a second.
 const TICKS_TO_SLEEP: u8 = 10;
@@ -28,6 +25,17 @@ const TICKS_TO_SLEEP: u8 = 10;
 const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// The name of the state that all upstreams beyond the cap share.
 pub const OVERFLOW: &str = "_overflow";
+
+/// What is kept for the requests of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// One state for all of them.
+    Upstream(UpstreamId),
+    /// One state for each destination that they name, in [an engine of destinations](crate::Engine::for_destinations).
+    ByAuthority,
+    /// No state: they pass without a decision.
+    Nothing,
+}
 
 /// All slots of one worker.
 #[derive(Debug)]
@@ -343,13 +351,13 @@ impl Registry {
         cluster: &str,
         route: Option<&str>,
         now: Instant,
-    ) -> Found {
+    ) -> Lookup {
         let hash = UpstreamKey::hash(cluster, route);
         let other = self.other(hash).ok();
         let other = other.and_then(|place| self.others.get(place));
         let key_by = match (other, self.by_hash.get(&hash)) {
             (Some((_, other)), _) => *other,
-            (None, Some(id)) => return Found::Upstream(*id),
+            (None, Some(id)) => return Lookup::Upstream(*id),
             (None, None) => {
                 let key_by = key_by(config, cluster, route);
                 self.remember(config, hash, key_by);
@@ -357,10 +365,10 @@ impl Registry {
             }
         };
         match key_by {
-            KeyBy::Nothing => Found::Nothing,
-            KeyBy::Authority => Found::ByAuthority,
+            KeyBy::Nothing => Lookup::Nothing,
+            KeyBy::Authority => Lookup::ByAuthority,
             KeyBy::Auto | KeyBy::Cluster => {
-                Found::Upstream(self.upstream(config, cluster, route, now))
+                Lookup::Upstream(self.upstream(config, cluster, route, now))
             }
         }
     }
@@ -692,14 +700,14 @@ mod tests {
         let mut registry = Registry::new(&config, at(0));
         let mut found = |cluster| registry.look_up(&config, cluster, None, at(0));
         for _ in 0..2 {
-            assert_eq!(found("forward"), Found::ByAuthority);
-            assert_eq!(found("out"), Found::Nothing);
-            assert_eq!(found("PassthroughCluster"), Found::Nothing);
-            assert_eq!(found("outbound|80||*.example"), Found::Nothing);
-            assert_eq!(found("web"), Found::Upstream(UpstreamId(1)));
+            assert_eq!(found("forward"), Lookup::ByAuthority);
+            assert_eq!(found("out"), Lookup::Nothing);
+            assert_eq!(found("PassthroughCluster"), Lookup::Nothing);
+            assert_eq!(found("outbound|80||*.example"), Lookup::Nothing);
+            assert_eq!(found("web"), Lookup::Upstream(UpstreamId(1)));
             assert_eq!(
                 found("outbound|80||*.one.example"),
-                Found::Upstream(UpstreamId(2))
+                Lookup::Upstream(UpstreamId(2))
             );
         }
         assert_eq!(registry.slots.len(), 2);
@@ -710,13 +718,13 @@ mod tests {
     fn what_a_cluster_has_follows_the_configuration() {
         let (plain, by_authority) = (keyed(""), keyed(FORWARDED));
         let mut registry = Registry::new(&plain, at(0));
-        let whole = Found::Upstream(UpstreamId(1));
+        let whole = Lookup::Upstream(UpstreamId(1));
         let look = |registry: &mut Registry, config: &Config| {
             registry.look_up(config, "forward", None, at(0))
         };
         assert_eq!(look(&mut registry, &plain), whole);
         registry.follow_config(&by_authority, at(1));
-        assert_eq!(look(&mut registry, &by_authority), Found::ByAuthority);
+        assert_eq!(look(&mut registry, &by_authority), Lookup::ByAuthority);
         registry.follow_config(&plain, at(2));
         assert_eq!(look(&mut registry, &plain), whole);
     }
@@ -728,7 +736,7 @@ mod tests {
         registry.introduce(&config, "forward", None, at(0));
         assert_eq!(
             registry.look_up(&config, "forward", None, at(0)),
-            Found::ByAuthority
+            Lookup::ByAuthority
         );
     }
 
@@ -740,7 +748,7 @@ mod tests {
             let cluster = format!("outbound|{number}||*.example.com");
             assert_eq!(
                 registry.look_up(&config, &cluster, None, at(0)),
-                Found::Nothing
+                Lookup::Nothing
             );
         }
         assert_eq!(registry.others.len(), 2);

@@ -12,8 +12,8 @@ use serde_json::Value;
 use tidegate_core::Criticality;
 use tidegate_core::config::schema::{FIELDS, Values};
 use tidegate_core::config::{
-    Config, CriticalityInputs, KeyBy, MINIMAL_EXAMPLE, Mode, OverloadConfig, Readable, Reply,
-    RuleIndex, Stance, Until, UpstreamName, reference,
+    Config, CriticalityInputs, FULL_EXAMPLE, KeyBy, MINIMAL_EXAMPLE, Mode, OverloadConfig,
+    Readable, Reply, RuleIndex, Stance, Until, UpstreamName,
 };
 
 /// A configuration of `members` behind the minimal objective.
@@ -458,7 +458,7 @@ fn health_checks_are_recognised_by_agent_or_path() {
 
 #[test]
 fn the_examples_of_the_reference_are_configurations() {
-    for example in [MINIMAL_EXAMPLE, reference::FULL_EXAMPLE] {
+    for example in [MINIMAL_EXAMPLE, FULL_EXAMPLE] {
         if let Err(errors) = Config::from_json(example.as_bytes()) {
             panic!("{errors}\n{example}");
         }

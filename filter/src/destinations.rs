@@ -10,6 +10,7 @@
 use tidegate_core::{Engine, Instant, UpstreamId};
 
 use crate::api::{Headers, Host};
+use crate::counters::HostCounters;
 use crate::faults::Fault;
 use crate::leader::count_event;
 use crate::metrics::exporter::Exporter;
@@ -55,7 +56,7 @@ impl Destinations {
         exporter: &mut Exporter,
         now: Instant,
     ) {
-        let mut counters = self.upstreams.counters(proxy);
+        let mut counters = HostCounters::new(&mut self.upstreams, proxy);
         for event in &self.engine.tick(&mut counters, now) {
             count_event(event, &self.engine, &mut self.upstreams, proxy, exporter);
         }

@@ -5,6 +5,7 @@ use tidegate_core::{
 };
 
 use crate::api::{Host, LogLevel};
+use crate::counters::HostCounters;
 use crate::exchange::Exchange;
 use crate::faults::Fault;
 use crate::metrics::exporter::{Exporter, labels};
@@ -40,7 +41,7 @@ impl<H: Host> Leader<'_, H> {
         if let Some(clock) = clock {
             self.engine.align(clock.saturating_since(now));
         }
-        let mut counters = self.upstreams.counters(self.proxy);
+        let mut counters = HostCounters::new(self.upstreams, self.proxy);
         let Some((directives, events)) = self.engine.decide(&slices, &mut counters, now) else {
             return false;
         };
@@ -120,7 +121,7 @@ impl<H: Host> Leader<'_, H> {
         for (id, hash, under_way) in self.watched(now) {
             let sum = i64::try_from(under_way.in_flight).unwrap_or(i64::MAX);
             let others = under_way.others.map(i64::from);
-            let mut counters = self.upstreams.counters(self.proxy);
+            let mut counters = HostCounters::new(self.upstreams, self.proxy);
             let Some(gauge) = counters.in_flight(id) else {
                 continue;
             };

@@ -7,16 +7,16 @@
 use core::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Engine, Found, Instant, UpstreamId};
+use tidegate_core::{Engine, Instant, Lookup, UpstreamId};
 
 use crate::api::{Host, attribute};
 use crate::cohorts::Cohorts;
 use crate::coordination::{Change, Coordination};
+use crate::counters::HostCounters;
 use crate::destinations::Destinations;
 use crate::exchange::Role;
 use crate::exchange::keys::Keys;
 use crate::faults::Fault;
-use crate::gauges::HostCounters;
 use crate::identity;
 use crate::leader::Leader;
 use crate::metrics::exporter::Exporter;
@@ -107,7 +107,7 @@ impl<H: Host> Plugin<H> {
             return;
         }
         self.requests.tick(&self.proxy);
-        let mut counters = self.upstreams.counters(&self.proxy);
+        let mut counters = HostCounters::new(&mut self.upstreams, &self.proxy);
         self.engine.tick(&mut counters, now);
         let slice = self.engine.slice(now).encode();
         match self.coordination.take_part(&self.proxy, &slice, now) {
@@ -148,19 +148,19 @@ impl<H: Host> Plugin<H> {
         now: Instant,
     ) -> Option<(Kind, UpstreamId)> {
         match self.engine.look_up(cluster, route, now) {
-            Found::Upstream(id) => {
+            Lookup::Upstream(id) => {
                 self.upstreams.introduce(&self.engine, id, &self.proxy);
                 self.read_endpoints(id, now);
                 Some((Kind::Upstream, id))
             }
-            Found::ByAuthority => {
+            Lookup::ByAuthority => {
                 let (engine, upstreams) = (&self.engine, &self.upstreams);
                 let new = || Box::new(Destinations::beside(engine, upstreams, now));
                 let destinations = self.destinations.get_or_insert_with(new);
                 let id = destinations.find((cluster, route), &self.proxy, now)?;
                 Some((Kind::Destination, id))
             }
-            Found::Nothing => None,
+            Lookup::Nothing => None,
         }
     }
 
@@ -174,7 +174,7 @@ impl<H: Host> Plugin<H> {
         };
         Parts {
             engine,
-            counters: upstreams.counters(&self.proxy),
+            counters: HostCounters::new(upstreams, &self.proxy),
             requests: &mut self.requests,
             proxy: &self.proxy,
         }

@@ -22,8 +22,8 @@ use tidegate_core::reply::LocalReply;
 use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
 
 use crate::api::{Headers, Host, attribute};
+use crate::counters::HostCounters;
 use crate::faults::Fault;
-use crate::gauges::HostCounters;
 use crate::plugin::{Parts, Plugin};
 use crate::proxy::Proxy;
 use crate::request::HeaderFetch;

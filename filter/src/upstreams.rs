@@ -14,7 +14,7 @@ use core::time::Duration;
 use tidegate_core::{Engine, Instant, UpstreamId, UpstreamKey};
 
 use crate::api::Host;
-use crate::gauges::{Gauges, HostCounters};
+use crate::gauges::Gauges;
 use crate::metrics::series::Series;
 use crate::names::{Names, Permission};
 use crate::proxy::Proxy;
@@ -143,11 +143,6 @@ impl Upstreams {
         true
     }
 
-    /// The counts that workers share, to be given to the engine for one call.
-    pub const fn counters<'a, H: Host>(&'a mut self, proxy: &'a Proxy<H>) -> HostCounters<'a, H> {
-        HostCounters::new(self, proxy)
-    }
-
     /// Publishes what the counts of every upstream in use grew by.
     pub fn publish_counts<H: Host>(&mut self, engine: &Engine, proxy: &Proxy<H>, now: Instant) {
         for view in engine.views_in_use(now) {
@@ -220,6 +215,7 @@ impl Upstreams {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::counters::HostCounters;
     use crate::exchange::keys::Keys;
     use crate::fake::FakeHost;
     use tidegate_core::config::Config;
@@ -252,7 +248,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn counters(&mut self) -> HostCounters<'_, FakeHost> {
-            self.upstreams.counters(&self.proxy)
+            HostCounters::new(&mut self.upstreams, &self.proxy)
         }
     }
 

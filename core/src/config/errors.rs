@@ -7,9 +7,6 @@
 
 use std::fmt::{self, Write as _};
 
-use super::document::Node;
-use crate::ratio::decimal;
-
 /// Longest text, in characters, that an error repeats from the document.
 const MAX_FOUND_CHARS: usize = 60;
 
@@ -115,20 +112,6 @@ impl fmt::Display for ConfigErrors {
             write!(f, "\nand {} more", self.omitted)?;
         }
         Ok(())
-    }
-}
-
-/// A value as an error shows it.
-pub(super) fn found(node: &Node) -> String {
-    match node {
-        Node::Null => "null".to_owned(),
-        Node::Bool(true) => "true".to_owned(),
-        Node::Bool(false) => "false".to_owned(),
-        Node::Whole(value) => value.to_string(),
-        Node::Number(value) => shortened(&decimal(*value)),
-        Node::Text(text) => quoted(text),
-        Node::List(_) => "a list".to_owned(),
-        Node::Object(_) => "an object".to_owned(),
     }
 }
 

@@ -13,7 +13,7 @@
 use std::fmt::{self, Write as _};
 
 use super::document::Node;
-use super::errors::{ConfigError, ConfigErrors, found};
+use super::errors::{ConfigError, ConfigErrors};
 use super::path::{Path, Step};
 use super::typo::closest;
 
@@ -65,7 +65,7 @@ impl<'a> Section<'a> {
                 };
                 errors.push(ConfigError::new(
                     shown,
-                    found(other),
+                    other.shown(),
                     "an object".to_owned(),
                 ));
                 (&[], true)
@@ -154,7 +154,7 @@ impl<'a> Section<'a> {
             if !take(item) {
                 self.errors.push(ConfigError::new(
                     path.child(Step::Index(index)).to_string(),
-                    found(item),
+                    item.shown(),
                     expected.to_string(),
                 ));
             }
@@ -173,7 +173,7 @@ impl<'a> Section<'a> {
             other => {
                 self.report(
                     key,
-                    found(other),
+                    other.shown(),
                     format!("a list of at most {max_items} entries"),
                 );
                 None
@@ -192,7 +192,7 @@ impl<'a> Section<'a> {
         let node = self.take(key)?;
         let value = parse(node);
         if value.is_none() {
-            self.report(key, found(node), expected.to_string());
+            self.report(key, node.shown(), expected.to_string());
         }
         value
     }
@@ -231,7 +231,7 @@ impl<'a> Section<'a> {
     /// Reports the value at `key` though it was readable: it contradicts another.
     pub fn refuse(&mut self, key: &'static str, expected: String) {
         let node = self.entries.iter().find(|(entry, _)| entry == key);
-        let found = node.map_or_else(|| "nothing".to_owned(), |(_, node)| found(node));
+        let found = node.map_or_else(|| "nothing".to_owned(), |(_, node)| node.shown());
         self.report(key, found, expected);
     }
 
@@ -267,7 +267,7 @@ impl<'a> Section<'a> {
             .map(|(_, node)| node);
         let first = nodes.next()?;
         for again in nodes {
-            let found = format!("the key again, with {}", found(again));
+            let found = format!("the key again, with {}", again.shown());
             self.report(key, found, "each key once".to_owned());
         }
         Some(first)

@@ -20,7 +20,7 @@ use crate::event::Events;
 use crate::leader::Leader;
 use crate::outcome::Outcome;
 use crate::permit::{Permit, Purpose};
-use crate::registry::Registry;
+use crate::registry::{Lookup, Registry};
 use crate::request::Request;
 use crate::shed::Shed;
 use crate::slot::Slot;
@@ -38,17 +38,6 @@ pub enum Decision {
     Admit(Permit),
     /// Refuse it, and say why.
     Shed(Shed),
-}
-
-/// What is kept for the requests of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// A state for all of them.
-    Upstream(UpstreamId),
-    /// One for each destination that they name, in [an engine of destinations](Engine::for_destinations).
-    ByAuthority,
-    /// Nothing: they pass by.
-    Nothing,
 }
 
 /// All state of one worker. See the module's documentation.
@@ -126,7 +115,7 @@ impl Engine {
     /// What is kept for requests to `cluster` (by `route`, where the configuration matches on routes). It is the same as
     /// [`Engine::upstream`], unless the configuration, or the cluster's name, says that the cluster leads to several
     /// destinations.
-    pub fn look_up(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> Found {
+    pub fn look_up(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> Lookup {
         let registry = &mut self.registry;
         registry.look_up(&self.config, cluster, route, now)
     }

@@ -12,13 +12,8 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
-
-use super::envelope::{open, seal};
-use super::{WireError, plausible};
-use crate::breaker::BreakerState;
-use crate::ladder::Margin;
-use crate::learned::Learned;
+use super::directive::Directive;
+use super::envelope::{WireError, open, seal};
 use crate::time::Instant;
 
 /// Bytes in front of a directive: the length of what follows, and the stamp.
@@ -34,30 +29,6 @@ pub struct Directives<'a> {
     /// When.
     pub at: Instant,
     payload: Cow<'a, [u8]>,
-}
-
-/// What holds for one upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Directive {
-    /// [`crate::UpstreamKey::hash`].
-    #[serde(with = "postcard::fixint::le")]
-    pub upstream: u64,
-    /// Counts the breaker's transitions.
-    pub epoch: u32,
-    /// The breaker's state.
-    pub breaker: BreakerState,
-    /// Most requests in flight for the marginal level.
-    pub limit: u32,
-    /// Most requests in flight for levels above it.
-    pub reserve: u32,
-    /// Where demand crosses what the upstream can carry.
-    pub margin: Margin,
-    /// Workers that serve this upstream, at least 1: who cannot see the shared count keeps to this share.
-    pub workers: u16,
-    /// Requests of the whole proxy that have not ended.
-    pub unended: u32,
-    /// All that the laws learned.
-    pub learned: Learned,
 }
 
 impl<'a> Directives<'a> {
@@ -126,7 +97,7 @@ impl<'a> Directives<'a> {
         while !rest.is_empty() {
             let entry = Entry::take(&mut rest).ok_or(WireError::Malformed)?;
             if !is_known(leader, &entry) {
-                plausible::check(&entry.directive().ok_or(WireError::Malformed)?)?;
+                entry.directive().ok_or(WireError::Malformed)?.check()?;
             }
         }
         Ok(Self {
@@ -185,22 +156,5 @@ impl<'a> Entry<'a> {
     pub(crate) fn directive(&self) -> Option<Directive> {
         let (directive, rest) = postcard::take_from_bytes(self.bytes).ok()?;
         rest.is_empty().then_some(directive)
-    }
-}
-
-impl Directive {
-    /// What holds while nothing is known.
-    pub(crate) fn unknown(upstream: u64) -> Self {
-        Self {
-            upstream,
-            epoch: 0,
-            breaker: BreakerState::Closed,
-            limit: 1,
-            reserve: 1,
-            margin: Margin::NONE,
-            workers: 1,
-            unended: 0,
-            learned: Learned::default(),
-        }
     }
 }

@@ -11,14 +11,35 @@
 //! make 100 KiB of directives, which every worker checks ten times a second. Each step maps the sum before it, and the
 //! word, one to one, and no bit of the result is dropped: a change within one word is always found, any other one but
 //! for 1 in 2^64. A CRC-32 is dearer without an instruction for it, which Wasm does not have, and its tables take 16 KiB
-//! of the module. It is no defense against those who mean harm: what a directive may say is checked apart
-//! ([`super::plausible`]).
+//! of the module. It is no defense against an attacker: what a directive may say is checked apart
+//! ([`super::directive`]).
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{WIRE_VERSION, WireError};
+/// Version of both wire formats; a change to any type that is sent is a new one.
+pub const WIRE_VERSION: u8 = 7;
+
+/// A payload that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Another version of the module wrote it.
+    #[error("payload version {found}, expected {WIRE_VERSION}")]
+    Version {
+        /// The version byte.
+        found: u8,
+    },
+    /// It is not what it says it is, or has a number outside the range of its unit.
+    #[error("malformed payload")]
+    Malformed,
+    /// It is written well, but no leader of ours can have meant it.
+    #[error("payload with {field} out of range")]
+    OutOfRange {
+        /// The field of a [`super::Directive`].
+        field: &'static str,
+    },
+}
 
 /// Bytes in front of the head.
 const PREFIX: usize = 1 + 4 + 8;
