@@ -12,7 +12,7 @@ use crate::level::Level;
 use crate::permit::Purpose;
 use crate::request::Request;
 use crate::shed::ShedReason;
-use crate::slot::{Share, Slot};
+use crate::slot::{PartOfWhole, Slot};
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -28,7 +28,7 @@ const EXEMPT_BUDGET: u32 = 1;
 
 /// What the laws say, whatever the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum LawDecision {
     Admit {
         /// The proxy's in-flight with this request, which is counted.
         load: u32,
@@ -37,7 +37,7 @@ pub(crate) enum Answer {
     Refuse {
         reason: ShedReason,
         wait: Duration,
-        load: Load,
+        load: LoadCheck,
         /// What the request was found to be, where that was asked.
         level: Option<Level>,
     },
@@ -45,7 +45,7 @@ pub(crate) enum Answer {
 
 /// What is known of the proxy's in-flight when a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
+pub(crate) enum LoadCheck {
     /// Nobody asked.
     Unasked,
     /// It was too high, and the request is not counted.
@@ -61,8 +61,8 @@ pub(crate) fn ask(
     request: &mut impl Request,
     counters: &mut impl Counters,
     now: Instant,
-) -> Answer {
-    let refuse = |reason, wait, load, level| Answer::Refuse {
+) -> LawDecision {
+    let refuse = |reason, wait, load, level| LawDecision::Refuse {
         reason,
         wait,
         load,
@@ -71,9 +71,11 @@ pub(crate) fn ask(
     let ramp = match slot.gate.passage(now) {
         Passage::Free => u32::MAX,
         Passage::Ramp(limit) => limit,
-        Passage::Refuse(wait) => return refuse(ShedReason::BreakerOpen, wait, Load::Unasked, None),
+        Passage::Refuse(wait) => {
+            return refuse(ShedReason::BreakerOpen, wait, LoadCheck::Unasked, None);
+        }
         Passage::Probe(ceiling) if take_probe(slot, upstream, counters, ceiling) => {
-            return Answer::Admit {
+            return LawDecision::Admit {
                 load: raise(slot, upstream, counters),
                 purpose: Purpose::Probe,
             };
@@ -82,14 +84,14 @@ pub(crate) fn ask(
             return refuse(
                 ShedReason::BreakerHalfOpen,
                 RETRY_AFTER_LOAD,
-                Load::Unasked,
+                LoadCheck::Unasked,
                 None,
             );
         }
     };
     if slot.is_full_of_open() {
         let reason = ShedReason::MaxOpen;
-        return refuse(reason, RETRY_AFTER_LOAD, Load::Unasked, None);
+        return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Unasked, None);
     }
     let mut level = None;
     // Where the last request found no room, a look at the count costs the host less than counting this one and
@@ -97,12 +99,12 @@ pub(crate) fn ask(
     if let Some(load) = slot.full.then(|| look(upstream, counters)).flatten()
         && let Some(reason) = no_room(slot, load, ramp, &mut level, request)
     {
-        return refuse(reason, RETRY_AFTER_LOAD, Load::Seen, level);
+        return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Seen, level);
     }
     let load = raise(slot, upstream, counters);
     match no_room(slot, load, ramp, &mut level, request) {
-        Some(reason) => refuse(reason, RETRY_AFTER_LOAD, Load::Counted(load), level),
-        None => Answer::Admit {
+        Some(reason) => refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Counted(load), level),
+        None => LawDecision::Admit {
             load,
             purpose: Purpose::Normal,
         },
@@ -191,7 +193,7 @@ pub(crate) fn enforce(
     Enforcement::Shed
 }
 
-fn is_capped(share: Share, max_share: f64) -> bool {
+fn is_capped(share: PartOfWhole, max_share: f64) -> bool {
     max_share < 1.0
         && (max_share <= 0.0
             || share.whole >= MIN_SHARE_ARRIVALS
@@ -252,7 +254,7 @@ fn take_probe(
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::{Criticality, Decision, Engine, Known, Outcome, Permit};
+    use crate::{Criticality, Decision, Engine, GivenRequest, Outcome, Permit};
 
     /// One shared count, and how often it was changed.
     #[derive(Default)]
@@ -294,7 +296,7 @@ mod tests {
         let mut gauge = Gauge::default();
         let ask = |engine: &mut Engine, gauge: &mut Gauge| {
             let before = gauge.changes;
-            let decision = engine.admit(web, &mut Known::default(), gauge, Instant::ZERO);
+            let decision = engine.admit(web, &mut GivenRequest::default(), gauge, Instant::ZERO);
             (decision, gauge.changes - before)
         };
         let (Decision::Admit(permit), 1) = ask(&mut engine, &mut gauge) else {
@@ -321,7 +323,8 @@ mod tests {
         let (mut engine, web) = engine(r#","mode":"observe""#);
         let mut gauge = Gauge::default();
         for expected in 1..=3 {
-            let decision = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+            let decision =
+                engine.admit(web, &mut GivenRequest::default(), &mut gauge, Instant::ZERO);
             assert!(matches!(decision, Decision::Admit(_)));
             assert_eq!(gauge.value, expected);
         }
@@ -344,9 +347,9 @@ mod tests {
         for (mode, counted) in [("enforce", (1, 1, 0)), ("observe", (1, 0, 1))] {
             let (mut engine, web) = engine(&format!(r#","mode":"{mode}""#));
             let mut gauge = Gauge::default();
-            let held = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+            let held = engine.admit(web, &mut GivenRequest::default(), &mut gauge, Instant::ZERO);
             assert!(matches!(held, Decision::Admit(_)));
-            let mut sheddable = Known {
+            let mut sheddable = GivenRequest {
                 criticality: Criticality::Sheddable,
                 retry: true,
             };
@@ -377,7 +380,7 @@ mod tests {
         web: UpstreamId,
         gauge: &mut Gauge,
     ) -> Result<Permit, ShedReason> {
-        match engine.admit(web, &mut Known::default(), gauge, Instant::ZERO) {
+        match engine.admit(web, &mut GivenRequest::default(), gauge, Instant::ZERO) {
             Decision::Admit(mut permit) => {
                 engine.respond(&mut permit, Outcome::Success, gauge, Instant::ZERO);
                 Ok(permit)
@@ -410,7 +413,7 @@ mod tests {
         let (mut engine, web) = bounded(1, "");
         let mut gauge = Gauge::default();
         let _open = stream(&mut engine, web, &mut gauge).unwrap();
-        let waiting = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+        let waiting = engine.admit(web, &mut GivenRequest::default(), &mut gauge, Instant::ZERO);
         assert!(matches!(waiting, Decision::Admit(_)));
         let third = stream(&mut engine, web, &mut gauge);
         assert_eq!(third, Err(ShedReason::MaxOpen));

@@ -15,7 +15,7 @@
 
 use core::time::Duration;
 
-use crate::permit::Place;
+use crate::permit::LedgerPlace;
 use crate::time::Instant;
 
 /// A horizon that moved by less than one part in so many is the same: the ring has room for it.
@@ -88,7 +88,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
     }
 
     /// Counts one that enters now.
-    pub(crate) fn enter(&mut self, now: Instant) -> Place {
+    pub(crate) fn enter(&mut self, now: Instant) -> LedgerPlace {
         self.roll(now);
         // After a jump backwards the newest bucket serves: ages read as zero, and nothing is lost.
         let begin = self.newest.saturating_mul(self.width_ns);
@@ -96,11 +96,11 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         self.latest = self.latest.max(entered);
         let count = self.count_of(self.newest);
         *count = count.saturating_add(1);
-        Place { entered }
+        LedgerPlace { entered }
     }
 
     /// Takes one out. False when it was not in the ledger any more (see [`Ages::take_at_least`]).
-    pub(crate) fn leave(&mut self, place: Place) -> bool {
+    pub(crate) fn leave(&mut self, place: LedgerPlace) -> bool {
         if place.entered < self.taken_before {
             return false;
         }
@@ -364,7 +364,7 @@ mod tests {
 
     /// One that entered: its place, when that was, and whether it was taken out.
     struct Held {
-        place: Place,
+        place: LedgerPlace,
         since: u64,
         taken: bool,
     }

@@ -28,9 +28,9 @@ const LEFTOVER: f64 = 0.6;
 
 /// Demand by level, requests a second.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Demand([f64; Level::COUNT]);
+pub(crate) struct LevelDemand([f64; Level::COUNT]);
 
-impl Demand {
+impl LevelDemand {
     /// One round.
     #[expect(
         clippy::cast_precision_loss,
@@ -185,8 +185,8 @@ mod tests {
     const CRITICAL: Level = Level::new(Criticality::Critical, false);
     const SHEDDABLE: Level = Level::new(Criticality::Sheddable, false);
 
-    fn demand(counts: &[(Level, u32)]) -> Demand {
-        let mut demand = Demand::default();
+    fn demand(counts: &[(Level, u32)]) -> LevelDemand {
+        let mut demand = LevelDemand::default();
         for _ in 0..100 {
             let mut sample = Sample::empty(Duration::from_millis(100));
             for (level, count) in counts {

@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use crate::breaker::BreakerState;
 use crate::config::{Config, KeyBy, RuleIndex, UpstreamName};
-use crate::exchange::{Directive, Directives, Entry, UNSTAMPED};
+use crate::exchange::{Directive, Directives, PackedDirective, UNSTAMPED};
 use crate::slot::Slot;
 use crate::tally::Count;
 use crate::time::Instant;
@@ -123,7 +123,7 @@ impl Place {
 
     /// Whether this directive of the same leader would change nothing. With something under way it may mean something else
     /// than before.
-    fn follows(&self, entry: &Entry<'_>) -> bool {
+    fn follows(&self, entry: &PackedDirective<'_>) -> bool {
         is_same(self.followed, entry) && (!self.is_awake() || self.is_settled())
     }
 
@@ -154,11 +154,11 @@ impl Rest {
     const AWAKE: Self = Self::Awake { ticks: 0 };
 }
 
-fn is_same(followed: u32, entry: &Entry<'_>) -> bool {
+fn is_same(followed: u32, entry: &PackedDirective<'_>) -> bool {
     entry.stamp != UNSTAMPED && entry.stamp == followed
 }
 
-fn has_learned(learned: &BTreeMap<u64, Learned>, entry: &Entry<'_>) -> bool {
+fn has_learned(learned: &BTreeMap<u64, Learned>, entry: &PackedDirective<'_>) -> bool {
     let learned = learned.get(&entry.upstream);
     learned.is_some_and(|learned| is_same(learned.followed, entry))
 }
@@ -448,7 +448,7 @@ impl Registry {
     }
 
     /// Answers whether a directive of a leader is followed already. Asked in the order of hashes, it need not search.
-    pub(crate) fn following(&self) -> impl FnMut(u64, &Entry<'_>) -> bool {
+    pub(crate) fn following(&self) -> impl FnMut(u64, &PackedDirective<'_>) -> bool {
         let mut ids = Ids::new(&self.by_hash);
         move |leader, entry| {
             leader == self.leader

@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Criticality, Decision, Engine, Instant, Known, Outcome, Permit, Request, Unshared, UpstreamId,
-    UpstreamSnapshot,
+    Criticality, Decision, Engine, GivenRequest, Instant, Outcome, Permit, Request, Unshared,
+    UpstreamId, UpstreamSnapshot,
 };
 
 /// What passes while it is held.
@@ -50,7 +50,7 @@ impl Worker {
     }
 
     fn admit(&mut self, name: &str) -> Option<Permit> {
-        self.ask(name, &mut Known::default())
+        self.ask(name, &mut GivenRequest::default())
     }
 
     fn ask(&mut self, name: &str, request: &mut impl Request) -> Option<Permit> {

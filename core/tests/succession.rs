@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Decision, Directive, Directives, Engine, Failure, Instant, Known, Outcome, Permit, Phase,
-    Unshared,
+    Decision, Directive, Directives, Engine, Failure, GivenRequest, Instant, Outcome, Permit,
+    Phase, Unshared,
 };
 
 /// Milliseconds between two rounds, and to the change of leaders.
@@ -73,7 +73,7 @@ impl Led {
     fn arrive(&mut self) {
         let (now, load) = (at(self.now), self.under_way.len());
         let upstream = self.worker.upstream("backend", None, now);
-        let mut request = Known::default();
+        let mut request = GivenRequest::default();
         let Decision::Admit(permit) = self
             .worker
             .admit(upstream, &mut request, &mut Unshared, now)

@@ -20,7 +20,7 @@ pub struct Coordination {
 
 /// What a tick changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum RoleChange {
     /// Nothing.
     None,
     /// It decides from now on.
@@ -53,7 +53,12 @@ impl Coordination {
     }
 
     /// Publishes this worker's slice, and finds out who leads.
-    pub fn take_part<H: Host>(&mut self, proxy: &Proxy<H>, slice: &[u8], now: Instant) -> Change {
+    pub fn take_part<H: Host>(
+        &mut self,
+        proxy: &Proxy<H>,
+        slice: &[u8],
+        now: Instant,
+    ) -> RoleChange {
         let Proxy { host, faults, .. } = proxy;
         self.exchange.publish(host, faults, slice);
         let role = self.exchange.lead(host, faults, self.duty, now);
@@ -61,10 +66,10 @@ impl Coordination {
         match (before, role) {
             (Role::Follower, Role::Leader | Role::Alone) => {
                 self.reconciler = Reconciler::new(now);
-                Change::TookOver
+                RoleChange::TookOver
             }
-            (Role::Leader | Role::Alone, Role::Follower) => Change::Resigned,
-            _ => Change::None,
+            (Role::Leader | Role::Alone, Role::Follower) => RoleChange::Resigned,
+            _ => RoleChange::None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a leader does on every tick: it gathers, decides, tells the others, and puts gauges right.
 
 use tidegate_core::{
-    Engine, Event, Instant, LimitReason, Slice, UnderWay, UpstreamId, UpstreamKey,
+    Engine, Event, Instant, LimitReason, RequestsUnderWay, Slice, UpstreamId, UpstreamKey,
 };
 
 use crate::api::{Host, LogLevel};
@@ -12,12 +12,12 @@ use crate::metrics::exporter::{Exporter, labels};
 use crate::metrics::name::upstream_labels;
 use crate::names::Permission;
 use crate::proxy::Proxy;
-use crate::reconcile::{Look, Reconciler};
+use crate::reconcile::{GaugeReading, Reconciler};
 use crate::upstreams::Upstreams;
 
 /// What a leader works with.
 #[derive(Debug)]
-pub(crate) struct Leader<'a, H> {
+pub(crate) struct LeaderTasks<'a, H> {
     pub(crate) proxy: &'a Proxy<H>,
     pub(crate) engine: &'a mut Engine,
     pub(crate) upstreams: &'a mut Upstreams,
@@ -26,7 +26,7 @@ pub(crate) struct Leader<'a, H> {
     pub(crate) reconciler: &'a mut Reconciler,
 }
 
-impl<H: Host> Leader<'_, H> {
+impl<H: Host> LeaderTasks<'_, H> {
     /// Leads. `own` is this worker's slice as it was published. Answers whether all workers had reported, so that
     /// something was decided.
     pub(crate) fn lead(&mut self, own: &[u8], now: Instant) -> bool {
@@ -125,7 +125,7 @@ impl<H: Host> Leader<'_, H> {
             let Some(gauge) = counters.in_flight(id) else {
                 continue;
             };
-            let look = Look { gauge, sum, others };
+            let look = GaugeReading { gauge, sum, others };
             let correction = self.reconciler.observe(hash, look, now);
             if correction == 0 {
                 continue;
@@ -145,7 +145,7 @@ impl<H: Host> Leader<'_, H> {
     }
 
     /// Upstreams whose gauge is to be looked at, with their hashes and what workers have under way with them.
-    fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, UnderWay)> {
+    fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, RequestsUnderWay)> {
         let views = self.engine.views(now);
         let watched = views.filter_map(|view| {
             let under_way = self.engine.under_way(view.hash);

@@ -5,7 +5,7 @@
 //! `_overflow` and, having no gauge, each worker's part of the limit. An upstream keeps its place for good: giving
 //! it to another would not take the old name back.
 
-use crate::api::{Expect, Host, Stored};
+use crate::api::{Expect, Host, WriteResult};
 use crate::exchange::keys::Keys;
 use crate::faults::{Fault, Faults};
 
@@ -14,7 +14,7 @@ const ATTEMPTS: usize = 4;
 
 /// The upstreams, by hash, that may have names, as this VM knows them.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct NamedUpstreams {
     /// Where the set is shared.
     key: String,
     /// Sorted; there is one for each of a thousand upstreams in every VM.
@@ -33,7 +33,7 @@ pub enum Permission {
     Undecided,
 }
 
-impl Names {
+impl NamedUpstreams {
     /// The set that these keys lead to.
     #[must_use]
     pub fn new(keys: &Keys) -> Self {
@@ -83,11 +83,11 @@ impl Names {
             bytes.extend_from_slice(&hash.to_le_bytes());
             let written = host.set_shared(&self.key, &bytes, expect);
             match faults.check(host, Fault::SharedData, written) {
-                Some(Stored::Done) => {
+                Some(WriteResult::Done) => {
                     add(&mut self.known, hash);
                     return Permission::Own;
                 }
-                Some(Stored::Beaten) => {}
+                Some(WriteResult::Beaten) => {}
                 None => return self.permit_alone(hash, cap),
             }
         }
@@ -138,8 +138,8 @@ mod tests {
     fn the_cap_holds_over_all_vms_together() {
         let host = FakeHost::default();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
-        let (mut one, mut other) = (Names::new(&keys), Names::new(&keys));
-        let ask = |names: &mut Names, hash| names.permit(&host, &faults, hash, 3);
+        let (mut one, mut other) = (NamedUpstreams::new(&keys), NamedUpstreams::new(&keys));
+        let ask = |names: &mut NamedUpstreams, hash| names.permit(&host, &faults, hash, 3);
 
         assert_eq!(ask(&mut one, 1), Permission::Own);
         assert_eq!(ask(&mut other, 2), Permission::Own);
@@ -155,7 +155,7 @@ mod tests {
         let host = FakeHost::default();
         host.break_shared_data();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
-        let mut names = Names::new(&keys);
+        let mut names = NamedUpstreams::new(&keys);
         let granted = (0..10)
             .filter(|hash| names.permit(&host, &faults, *hash, 3) == Permission::Own)
             .count();

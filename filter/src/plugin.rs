@@ -11,20 +11,20 @@ use tidegate_core::{Engine, Instant, Lookup, UpstreamId};
 
 use crate::api::{Host, attribute};
 use crate::cohorts::Cohorts;
-use crate::coordination::{Change, Coordination};
+use crate::coordination::{Coordination, RoleChange};
 use crate::counters::HostCounters;
 use crate::destinations::Destinations;
 use crate::exchange::Role;
 use crate::exchange::keys::Keys;
 use crate::faults::Fault;
 use crate::identity;
-use crate::leader::Leader;
+use crate::leader::LeaderTasks;
 use crate::metrics::exporter::Exporter;
-use crate::names::Names;
+use crate::names::NamedUpstreams;
 use crate::proxy::Proxy;
 use crate::request::Requests;
 use crate::ticks::Ticks;
-use crate::upstreams::{Kind, Upstreams};
+use crate::upstreams::{StateKind, Upstreams};
 
 /// How often windows roll and workers exchange.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -65,7 +65,7 @@ impl<H: Host> Plugin<H> {
         cohorts.follow(&config, &proxy);
         let engine = Engine::of_many(config, now, worker);
         let mut plugin = Self {
-            upstreams: Upstreams::new(Names::new(&keys)),
+            upstreams: Upstreams::new(NamedUpstreams::new(&keys)),
             destinations: None,
             requests: Requests::of(engine.config(), cohorts),
             coordination: Coordination::new(keys, worker, now),
@@ -111,9 +111,9 @@ impl<H: Host> Plugin<H> {
         self.engine.tick(&mut counters, now);
         let slice = self.engine.slice(now).encode();
         match self.coordination.take_part(&self.proxy, &slice, now) {
-            Change::None => {}
-            Change::TookOver => self.upstreams.take_over(),
-            Change::Resigned => self.engine.resign(),
+            RoleChange::None => {}
+            RoleChange::TookOver => self.upstreams.take_over(),
+            RoleChange::Resigned => self.engine.resign(),
         }
         let decided = match self.coordination.role() {
             Role::Leader | Role::Alone => self.leader().lead(&slice, now),
@@ -146,28 +146,28 @@ impl<H: Host> Plugin<H> {
         cluster: &str,
         route: Option<&str>,
         now: Instant,
-    ) -> Option<(Kind, UpstreamId)> {
+    ) -> Option<(StateKind, UpstreamId)> {
         match self.engine.look_up(cluster, route, now) {
             Lookup::Upstream(id) => {
                 self.upstreams.introduce(&self.engine, id, &self.proxy);
                 self.read_endpoints(id, now);
-                Some((Kind::Upstream, id))
+                Some((StateKind::Upstream, id))
             }
             Lookup::ByAuthority => {
                 let (engine, upstreams) = (&self.engine, &self.upstreams);
                 let new = || Box::new(Destinations::beside(engine, upstreams, now));
                 let destinations = self.destinations.get_or_insert_with(new);
                 let id = destinations.find((cluster, route), &self.proxy, now)?;
-                Some((Kind::Destination, id))
+                Some((StateKind::Destination, id))
             }
             Lookup::Nothing => None,
         }
     }
 
     /// What takes part in the decision about a request.
-    pub(crate) fn parts(&mut self, kind: Kind) -> Parts<'_, H> {
+    pub(crate) fn parts(&mut self, kind: StateKind) -> Parts<'_, H> {
         let (engine, upstreams) = match (kind, &mut self.destinations) {
-            (Kind::Destination, Some(destinations)) => {
+            (StateKind::Destination, Some(destinations)) => {
                 (&mut destinations.engine, &mut destinations.upstreams)
             }
             _ => (&mut self.engine, &mut self.upstreams),
@@ -220,8 +220,8 @@ impl<H: Host> Plugin<H> {
         }
     }
 
-    fn leader(&mut self) -> Leader<'_, H> {
-        Leader {
+    fn leader(&mut self) -> LeaderTasks<'_, H> {
+        LeaderTasks {
             proxy: &self.proxy,
             engine: &mut self.engine,
             upstreams: &mut self.upstreams,

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use tidegate_core::{Instant, UnderWay};
+use tidegate_core::{Instant, RequestsUnderWay};
 
 /// Numbers of looks after which there is a judgement; the last one starts anew.
 const JUDGEMENTS: [u32; 4] = [20, 50, 100, 200];
@@ -50,7 +50,7 @@ pub struct Reconciler {
 
 /// One look: the gauge, and what live workers reported before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct GaugeReading {
     /// The gauge; below zero when it was lowered too often.
     pub gauge: i64,
     /// The sum of what they have in flight.
@@ -64,7 +64,7 @@ pub struct Look {
 /// (Welford's algorithm); with the fewest others that an arrival met since.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    last: Look,
+    last: GaugeReading,
     /// The last look is from before a worker was lost, and not to be judged.
     is_of_old: bool,
     looks: u32,
@@ -96,7 +96,7 @@ impl Reconciler {
     }
 
     /// One round of one upstream. Answers what to add to the gauge.
-    pub fn observe(&mut self, upstream: u64, look: Look, now: Instant) -> i64 {
+    pub fn observe(&mut self, upstream: u64, look: GaugeReading, now: Instant) -> i64 {
         let is_suspicious = now < self.suspicious_until;
         let Some(watch) = self.watches.get_mut(&upstream) else {
             self.watches.insert(upstream, Watch::new(look));
@@ -109,7 +109,7 @@ impl Reconciler {
             watch.judge(is_suspicious)
         };
         if correction != 0 {
-            *watch = Watch::new(Look {
+            *watch = Watch::new(GaugeReading {
                 gauge: look.gauge.saturating_add(correction),
                 ..look
             });
@@ -120,7 +120,7 @@ impl Reconciler {
     /// Whether to look at an upstream of which workers report this, or nothing: then only if its gauge was not zero at the
     /// last look.
     #[must_use]
-    pub fn needs_look(&self, upstream: u64, under_way: Option<&UnderWay>) -> bool {
+    pub fn needs_look(&self, upstream: u64, under_way: Option<&RequestsUnderWay>) -> bool {
         let watch = self.watches.get(&upstream);
         match under_way {
             None => watch.is_some_and(|watch| watch.last.gauge != 0),
@@ -145,7 +145,7 @@ impl Reconciler {
 }
 
 impl Watch {
-    const fn new(last: Look) -> Self {
+    const fn new(last: GaugeReading) -> Self {
         Self {
             last,
             is_of_old: false,
@@ -160,7 +160,7 @@ impl Watch {
         clippy::cast_precision_loss,
         reason = "requests in flight stay far below 2^53"
     )]
-    fn note(&mut self, look: Look) {
+    fn note(&mut self, look: GaugeReading) {
         if std::mem::take(&mut self.is_of_old) {
             self.last = look;
             return;
@@ -226,8 +226,8 @@ mod tests {
     }
 
     /// A look while nobody comes.
-    fn look(gauge: i64, sum: i64) -> Look {
-        Look {
+    fn look(gauge: i64, sum: i64) -> GaugeReading {
+        GaugeReading {
             gauge,
             sum,
             others: None,
@@ -308,14 +308,14 @@ mod tests {
         let mut reconciler = fresh();
         let others = Some(0);
         for _ in 0..10 {
-            let before = Look {
+            let before = GaugeReading {
                 others,
                 ..look(5, 5)
             };
             assert_eq!(reconciler.observe(WEB, before, Instant::ZERO), 0);
         }
         reconciler.suspect(Instant::ZERO);
-        let after = Look {
+        let after = GaugeReading {
             others: Some(7),
             ..look(12, 5)
         };
@@ -331,7 +331,7 @@ mod tests {
     fn traffic_in_step_with_the_ticks_is_no_leak() {
         for (gauge, sum) in [(50, 0), (0, 50)] {
             let mut reconciler = fresh();
-            let in_step = Look {
+            let in_step = GaugeReading {
                 gauge,
                 sum,
                 others: Some(0),
@@ -346,7 +346,7 @@ mod tests {
     fn no_more_is_corrected_than_arrivals_bear_out() {
         for (gauge, others, expected) in [(50, 7, -7), (50, -7, 0), (5, -7, 7), (5, 7, 0)] {
             let mut reconciler = fresh();
-            let met = Look {
+            let met = GaugeReading {
                 gauge,
                 sum: 20,
                 others: Some(others),
@@ -372,7 +372,7 @@ mod tests {
     fn a_gauge_below_zero_is_raised_at_once() {
         let mut reconciler = fresh();
         assert_eq!(reconciler.observe(WEB, look(4, 4), Instant::ZERO), 0);
-        let busy = Look {
+        let busy = GaugeReading {
             others: Some(9),
             ..look(-3, 40)
         };
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn upstreams_at_rest_are_looked_at_now_and_then_and_others_in_every_round() {
-        let rounds = |under_way: UnderWay| {
+        let rounds = |under_way: RequestsUnderWay| {
             let mut reconciler = fresh();
             let looks = (0..100).filter(|_| {
                 let looks = reconciler.needs_look(WEB, Some(&under_way));
@@ -400,12 +400,12 @@ mod tests {
             });
             looks.count()
         };
-        let at_rest = UnderWay::default();
-        let busy = UnderWay {
+        let at_rest = RequestsUnderWay::default();
+        let busy = RequestsUnderWay {
             in_flight: 1,
             ..at_rest
         };
-        let met = UnderWay {
+        let met = RequestsUnderWay {
             others: Some(0),
             ..at_rest
         };
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn a_leak_of_an_upstream_at_rest_is_watched_from_the_first_look_on() {
         let mut reconciler = fresh();
-        let at_rest = UnderWay::default();
+        let at_rest = RequestsUnderWay::default();
         reconciler.observe(WEB, look(4, 0), Instant::ZERO);
         let looks = (0..30).filter(|_| {
             reconciler.settle();

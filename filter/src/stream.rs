@@ -27,7 +27,7 @@ use crate::faults::Fault;
 use crate::plugin::{Parts, Plugin};
 use crate::proxy::Proxy;
 use crate::request::HeaderFetch;
-use crate::upstreams::Kind;
+use crate::upstreams::StateKind;
 
 /// What Envoy is to do with the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Stream<H: Host> {
     plugin: Rc<RefCell<Plugin<H>>>,
     permit: Option<Permit>,
     /// Whose permit it is.
-    kind: Kind,
+    kind: StateKind,
     /// What the response headers said.
     verdict: Option<Outcome>,
     /// Whether a part of the response's body has come.
@@ -58,7 +58,7 @@ impl<H: Host> Stream<H> {
         Self {
             plugin,
             permit: None,
-            kind: Kind::Upstream,
+            kind: StateKind::Upstream,
             verdict: None,
             has_body: false,
         }

@@ -4,7 +4,7 @@
 //! is made when the handle is first met for that upstream, and with it goes all that the upstream before had here, its
 //! metrics' handles as well as the time of the last read. Nothing else is kept by handle.
 //!
-//! An entry waits until it is decided whether the upstream may have names of its own ([`Names`], which outlive an
+//! An entry waits until it is decided whether the upstream may have names of its own ([`NamedUpstreams`], which outlive an
 //! upstream as Envoy's metrics do).
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tidegate_core::{Engine, Instant, UpstreamId, UpstreamKey};
 use crate::api::Host;
 use crate::gauges::Gauges;
 use crate::metrics::series::Series;
-use crate::names::{Names, Permission};
+use crate::names::{NamedUpstreams, Permission};
 use crate::proxy::Proxy;
 
 /// How often the number of an upstream's endpoints is read: it changes with deployments, and the read is dear.
@@ -25,14 +25,14 @@ const ENDPOINTS_EVERY: Duration = Duration::from_secs(1);
 /// All upstreams, by handle.
 #[derive(Debug)]
 pub struct Upstreams {
-    entries: Vec<Option<Box<Entry>>>,
-    names: Names,
-    kind: Kind,
+    entries: Vec<Option<Box<UpstreamEntry>>>,
+    names: NamedUpstreams,
+    kind: StateKind,
 }
 
 /// Whose state it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum StateKind {
     /// An upstream's, which all workers share.
     #[default]
     Upstream,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 
 /// One upstream.
 #[derive(Debug)]
-pub struct Entry {
+pub struct UpstreamEntry {
     hash: u64,
     /// Its name, which the engine holds as well.
     pub(crate) key: Arc<UpstreamKey>,
@@ -56,11 +56,11 @@ pub struct Entry {
 impl Upstreams {
     /// None yet; which may have names stands where `names` says.
     #[must_use]
-    pub const fn new(names: Names) -> Self {
+    pub const fn new(names: NamedUpstreams) -> Self {
         Self {
             entries: Vec::new(),
             names,
-            kind: Kind::Upstream,
+            kind: StateKind::Upstream,
         }
     }
 
@@ -69,7 +69,7 @@ impl Upstreams {
         Self {
             entries: Vec::new(),
             names: self.names.clone(),
-            kind: Kind::Destination,
+            kind: StateKind::Destination,
         }
     }
 
@@ -85,7 +85,7 @@ impl Upstreams {
         engine: &Engine,
         id: UpstreamId,
         proxy: &Proxy<H>,
-    ) -> Option<&mut Entry> {
+    ) -> Option<&mut UpstreamEntry> {
         let hash = engine.hash(id);
         if !self.knows(id, hash) {
             let cap = usize::try_from(engine.config().max_upstreams()).unwrap_or(usize::MAX);
@@ -93,19 +93,19 @@ impl Upstreams {
             let cap = cap.saturating_add(1);
             let key = engine.key(id);
             let name = match self.kind {
-                Kind::Upstream => hash,
-                Kind::Destination => UpstreamKey::hash(&key.cluster, key.route.as_deref()),
+                StateKind::Upstream => hash,
+                StateKind::Destination => UpstreamKey::hash(&key.cluster, key.route.as_deref()),
             };
             let names = self.names.permit(&proxy.host, &proxy.faults, name, cap);
             if names == Permission::Undecided {
                 return None;
             }
             let gauges = match self.kind {
-                Kind::Upstream => names,
+                StateKind::Upstream => names,
                 // A gauge that several had in common would tell of none.
-                Kind::Destination => Permission::Shared,
+                StateKind::Destination => Permission::Shared,
             };
-            let entry = Entry {
+            let entry = UpstreamEntry {
                 hash,
                 key: Arc::clone(key),
                 names,
@@ -119,7 +119,7 @@ impl Upstreams {
     }
 
     /// The entry of a handle.
-    pub(crate) fn entry(&mut self, id: UpstreamId) -> Option<&mut Entry> {
+    pub(crate) fn entry(&mut self, id: UpstreamId) -> Option<&mut UpstreamEntry> {
         self.entries.get_mut(id.index())?.as_deref_mut()
     }
 
@@ -178,7 +178,7 @@ impl Upstreams {
         engine: &Engine,
         id: UpstreamId,
         proxy: &Proxy<H>,
-    ) -> Option<&mut Entry> {
+    ) -> Option<&mut UpstreamEntry> {
         let is_used = id != UpstreamId::OVERFLOW || engine.overflowed() > 0;
         if is_used {
             self.introduce(engine, id, proxy)
@@ -199,7 +199,7 @@ impl Upstreams {
         entry.is_some_and(|entry| entry.hash == hash)
     }
 
-    fn insert(&mut self, id: UpstreamId, entry: Entry, has_tripped: bool) {
+    fn insert(&mut self, id: UpstreamId, entry: UpstreamEntry, has_tripped: bool) {
         if self.entries.len() <= id.index() {
             self.entries.resize_with(id.index() + 1, || None);
         }
@@ -235,7 +235,7 @@ pub(crate) mod tests {
             Self {
                 proxy: Proxy::new(host.clone(), "tidegate"),
                 engine: Engine::of_many(config, Instant::ZERO, 1),
-                upstreams: Upstreams::new(Names::new(&Keys::new("tidegate"))),
+                upstreams: Upstreams::new(NamedUpstreams::new(&Keys::new("tidegate"))),
             }
         }
 

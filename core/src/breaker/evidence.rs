@@ -18,7 +18,7 @@
 //! come because of load lower the limit (the ceiling in `limit`).
 
 use super::silence::Silence;
-use super::thresholds::{Thresholds, Weights};
+use super::thresholds::{OutcomeWeights, Thresholds};
 use super::window::Outcomes;
 use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
@@ -78,7 +78,7 @@ impl Evidence {
         silence: &Silence,
         now: Instant,
     ) -> bool {
-        let Weights { failure, success } = thresholds.weights;
+        let OutcomeWeights { failure, success } = thresholds.weights;
         self.score += outcomes.failures as f32 * failure + outcomes.successes as f32 * success;
         if self.score <= 0.0 {
             self.forget();

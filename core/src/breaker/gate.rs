@@ -112,7 +112,7 @@ impl Gate {
     }
 
     /// Hears how a request of this epoch ended. Answers with the reason when that trips.
-    pub(crate) fn hear(
+    pub(crate) fn record(
         &mut self,
         outcome: Outcome,
         permit: &Permit,

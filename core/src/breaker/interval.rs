@@ -27,7 +27,7 @@ const MOST_ASKED: Duration = Duration::from_secs(1);
 
 /// What the policy allows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct OpenBounds {
     pub(crate) min: Duration,
     pub(crate) max: Duration,
 }
@@ -43,8 +43,8 @@ pub(crate) struct History {
     pub(crate) retry_after: Duration,
 }
 
-/// The open interval after a trip or a failed probe; `dice` in 0..1.
-pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Duration {
+/// The open interval after a trip or a failed probe; `uniform` in 0..1.
+pub(crate) fn open_interval(bounds: OpenBounds, history: &History, uniform: f64) -> Duration {
     let History {
         outage,
         usual_rate,
@@ -62,7 +62,7 @@ pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Dur
         lasted * LATENESS
     };
     let wanted = by_age.max(by_traffic).max(bounds.min.as_secs_f64());
-    let jittered = Duration::try_from_secs_f64(wanted * (1.0 + JITTER * dice.clamp(0.0, 1.0)))
+    let jittered = Duration::try_from_secs_f64(wanted * (1.0 + JITTER * uniform.clamp(0.0, 1.0)))
         .unwrap_or(bounds.max);
     jittered
         .max(retry_after.min(MOST_ASKED))
@@ -73,7 +73,7 @@ pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Dur
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds {
+    const BOUNDS: OpenBounds = OpenBounds {
         min: Duration::from_millis(250),
         max: Duration::from_secs(60),
     };

@@ -31,7 +31,7 @@ mod window;
 
 pub(crate) use gate::{Gate, Passage};
 pub use judge::{BreakerCheckpoint, Outage, RatesCheckpoint};
-pub(crate) use judge::{Findings, Judge, Transition, ramp_start};
+pub(crate) use judge::{BreakerTransition, Findings, Judge, ramp_start};
 pub(crate) use thresholds::{FIRST_FAILURE_RATE, Thresholds};
 
 use serde::{Deserialize, Serialize};

@@ -26,7 +26,7 @@ const MOST_PROBES: u32 = 5;
 /// What one outcome weighs, and how much is enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Thresholds {
-    pub(super) weights: Weights,
+    pub(super) weights: OutcomeWeights,
     /// The sum that trips.
     pub(super) trip: f32,
     /// Probes that must fail before the upstream is taken to be still down, 1 at least.
@@ -35,14 +35,14 @@ pub(crate) struct Thresholds {
 
 /// What one outcome adds to the sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Weights {
+pub(super) struct OutcomeWeights {
     /// Positive: it speaks for an outage.
     pub(super) failure: f32,
     /// Negative.
     pub(super) success: f32,
 }
 
-impl Weights {
+impl OutcomeWeights {
     /// Dead against a failure rate of `usual`.
     #[expect(
         clippy::cast_possible_truncation,
@@ -69,7 +69,7 @@ impl Thresholds {
             .max(MIN_USUAL_FAILURE_RATE)
             .min(highest);
         Self {
-            weights: Weights::against(usual),
+            weights: OutcomeWeights::against(usual),
             trip: libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32,
             probes: probes(failure_rate),
         }

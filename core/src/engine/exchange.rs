@@ -7,11 +7,11 @@ use core::time::Duration;
 use serde::Serialize;
 
 use super::Engine;
-use crate::breaker::Transition;
+use crate::breaker::BreakerTransition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, Told, WireError};
-use crate::leader::{Leader, Surroundings, UnderWay};
+use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, SliceEntry, WireError};
+use crate::leader::{Leader, RequestsUnderWay, RoundInputs};
 use crate::registry::Reported;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -37,11 +37,11 @@ impl Engine {
                         append(&introduction, &mut names);
                     }
                     let report = slot.report(&mut packed, now);
-                    Told::News(report).write(&mut payload);
+                    SliceEntry::News(report).write(&mut payload);
                     report.is_quiet()
                 }
                 Reported::Asleep { upstream } => {
-                    Told::Resting { upstream }.write(&mut payload);
+                    SliceEntry::Resting { upstream }.write(&mut payload);
                     true
                 }
             });
@@ -121,12 +121,12 @@ impl Engine {
             if round.is_active() {
                 self.registry.slot_mut(upstream).last_led = now;
             }
-            let around = Surroundings {
+            let around = RoundInputs {
                 policy: self.config.policy(self.registry.slot(upstream).rule),
                 probes: counters
                     .value(upstream, Counter::Probes)
                     .unwrap_or_default(),
-                dice: self.rng.f64(),
+                uniform: self.rng.f64(),
                 ahead: self.ahead,
             };
             let changes = leader.decide(hash, &round, &around, now);
@@ -140,7 +140,7 @@ impl Engine {
     /// Leads: what the live workers reported to have under way with the upstream of this hash in the last round;
     /// `None` where nobody reported it.
     #[must_use]
-    pub fn under_way(&self, hash: u64) -> Option<UnderWay> {
+    pub fn under_way(&self, hash: u64) -> Option<RequestsUnderWay> {
         self.leader.as_ref()?.under_way(hash)
     }
 
@@ -181,11 +181,11 @@ fn append(value: &impl Serialize, bytes: &mut Vec<u8>) {
     }
 }
 
-const fn event(upstream: UpstreamId, transition: Transition) -> Event {
+const fn event(upstream: UpstreamId, transition: BreakerTransition) -> Event {
     match transition {
-        Transition::Trip(reason) => Event::Tripped { upstream, reason },
-        Transition::Ramp => Event::Ramping { upstream },
-        Transition::Reset => Event::Reset { upstream },
+        BreakerTransition::Trip(reason) => Event::Tripped { upstream, reason },
+        BreakerTransition::Ramp => Event::Ramping { upstream },
+        BreakerTransition::Reset => Event::Reset { upstream },
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     use crate::counters::Unshared;
     use crate::engine::Decision;
     use crate::outcome::Outcome;
-    use crate::request::Known;
+    use crate::request::GivenRequest;
 
     fn use_once(engine: &mut Engine, name: &str) {
         use_at(engine, name, Instant::ZERO);
@@ -204,7 +204,7 @@ mod tests {
 
     fn use_at(engine: &mut Engine, name: &str, now: Instant) {
         let upstream = engine.upstream(name, None, now);
-        let mut known = Known::default();
+        let mut known = GivenRequest::default();
         let Decision::Admit(permit) = engine.admit(upstream, &mut known, &mut Unshared, now) else {
             panic!("a fresh upstream admits");
         };
@@ -258,7 +258,7 @@ mod tests {
     fn what_is_under_way_is_reported_as_long_as_it_lasts() {
         let mut engine = worker(1);
         let upstream = engine.upstream("a", None, Instant::ZERO);
-        let mut known = Known::default();
+        let mut known = GivenRequest::default();
         let decision = engine.admit(upstream, &mut known, &mut Unshared, Instant::ZERO);
         assert!(told(&mut engine, 1..30).iter().all(|it| *it == (1, 1)));
         let Decision::Admit(permit) = decision else {

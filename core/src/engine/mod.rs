@@ -12,7 +12,7 @@ mod view;
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::admission::{self, Answer, Enforcement, Load};
+use crate::admission::{self, Enforcement, LawDecision, LoadCheck};
 use crate::breaker::BreakerState;
 use crate::config::{Config, Policy, Until};
 use crate::counters::{Counter, Counters};
@@ -24,7 +24,7 @@ use crate::registry::{Lookup, Registry};
 use crate::request::Request;
 use crate::shed::Shed;
 use crate::slot::Slot;
-use crate::slot::in_flight::{Entry, Shift};
+use crate::slot::in_flight::{AdmittedRequest, Shift};
 use crate::time::Instant;
 use crate::upstream::{UpstreamId, UpstreamKey, destination_hash};
 
@@ -159,22 +159,22 @@ impl Engine {
         let answer = if self.config.enabled() {
             admission::ask(slot, upstream, request, counters, now)
         } else {
-            Answer::Admit {
+            LawDecision::Admit {
                 load: admission::raise(slot, upstream, counters),
                 purpose: Purpose::Normal,
             }
         };
         let (load, purpose) = match answer {
-            Answer::Admit { load, purpose } => (load, purpose),
-            Answer::Refuse {
+            LawDecision::Admit { load, purpose } => (load, purpose),
+            LawDecision::Refuse {
                 reason,
                 wait,
                 load,
                 level,
             } => match admission::enforce(slot, policy, (reason, level), request, &mut self.rng) {
                 Enforcement::Shed => {
-                    slot.full = load != Load::Unasked;
-                    if matches!(load, Load::Counted(_)) {
+                    slot.full = load != LoadCheck::Unasked;
+                    if matches!(load, LoadCheck::Counted(_)) {
                         admission::undo(slot, upstream, counters);
                     }
                     let jitter = 1.0 + RETRY_AFTER_JITTER * self.rng.f64();
@@ -184,22 +184,24 @@ impl Engine {
                     });
                 }
                 Enforcement::LetIn(Purpose::Exempt) => {
-                    if matches!(load, Load::Counted(_)) {
+                    if matches!(load, LoadCheck::Counted(_)) {
                         admission::undo(slot, upstream, counters);
                     }
                     (0, Purpose::Exempt)
                 }
                 Enforcement::LetIn(purpose) => {
                     let load = match load {
-                        Load::Counted(load) => load,
-                        Load::Unasked | Load::Seen => admission::raise(slot, upstream, counters),
+                        LoadCheck::Counted(load) => load,
+                        LoadCheck::Unasked | LoadCheck::Seen => {
+                            admission::raise(slot, upstream, counters)
+                        }
                     };
                     (load, purpose)
                 }
             },
         };
         slot.full = false;
-        let entry = Entry {
+        let entry = AdmittedRequest {
             load,
             purpose,
             has_body: request.has_body(),

@@ -90,12 +90,12 @@ impl<'a> Directives<'a> {
     /// The same, where entries are not looked at that `is_known` of this leader: they are not to be followed either.
     pub(crate) fn decode_news(
         bytes: impl Into<Cow<'a, [u8]>>,
-        mut is_known: impl FnMut(u64, &Entry<'_>) -> bool,
+        mut is_known: impl FnMut(u64, &PackedDirective<'_>) -> bool,
     ) -> Result<Self, WireError> {
         let ((leader, at), payload) = open(bytes.into())?;
         let mut rest = &*payload;
         while !rest.is_empty() {
-            let entry = Entry::take(&mut rest).ok_or(WireError::Malformed)?;
+            let entry = PackedDirective::take(&mut rest).ok_or(WireError::Malformed)?;
             if !is_known(leader, &entry) {
                 entry.directive().ok_or(WireError::Malformed)?.check()?;
             }
@@ -113,9 +113,9 @@ impl<'a> Directives<'a> {
     }
 
     /// The same, to be read where need be.
-    pub(crate) fn unread(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub(crate) fn unread(&self) -> impl Iterator<Item = PackedDirective<'_>> {
         let mut rest = &*self.payload;
-        core::iter::from_fn(move || Entry::take(&mut rest))
+        core::iter::from_fn(move || PackedDirective::take(&mut rest))
     }
 
     /// Whether there are none.
@@ -127,7 +127,7 @@ impl<'a> Directives<'a> {
 
 /// A directive that has not been read yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct PackedDirective<'a> {
     /// [`crate::UpstreamKey::hash`].
     pub(crate) upstream: u64,
     /// What the leader knows it by; [`UNSTAMPED`] or a number that this leader gives to no other directive of the
@@ -136,7 +136,7 @@ pub(crate) struct Entry<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Entry<'a> {
+impl<'a> PackedDirective<'a> {
     /// Takes the next one off the payload.
     fn take(payload: &mut &'a [u8]) -> Option<Self> {
         let (prefix, rest) = payload.split_first_chunk::<PREFIX>()?;

@@ -21,9 +21,9 @@ mod varint;
 
 pub use directive::Directive;
 pub use directives::Directives;
-pub(crate) use directives::{Entry, UNSTAMPED};
+pub(crate) use directives::{PackedDirective, UNSTAMPED};
 pub(crate) use envelope::ENVELOPE_BYTES;
 pub use envelope::{WIRE_VERSION, WireError};
 pub use report::{Introduction, Report};
 pub use slice::Slice;
-pub(crate) use slice::{Entries, Told};
+pub(crate) use slice::{SliceEntries, SliceEntry};

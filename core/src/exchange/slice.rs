@@ -83,21 +83,21 @@ impl<'a> Slice<'a> {
     /// One for every upstream in use of which there is something to report, in the order of their hashes.
     pub fn reports(&self) -> impl Iterator<Item = Report<'_>> {
         self.entries().filter_map(|entry| match entry {
-            Told::News(report) => Some(report),
-            Told::Resting { .. } => None,
+            SliceEntry::News(report) => Some(report),
+            SliceEntry::Resting { .. } => None,
         })
     }
 
     /// One for every upstream in use, in the order of their hashes.
-    pub(crate) fn entries(&self) -> Entries<'_> {
+    pub(crate) fn entries(&self) -> SliceEntries<'_> {
         let rest = self.payload.get(self.introductions..);
-        Entries(rest.unwrap_or_default())
+        SliceEntries(rest.unwrap_or_default())
     }
 }
 
 /// What a worker tells of one upstream.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Told<'a> {
+pub(crate) enum SliceEntry<'a> {
     /// A report.
     News(Report<'a>),
     /// Nothing is under way, and nothing has happened since the last report.
@@ -107,11 +107,11 @@ pub(crate) enum Told<'a> {
     },
 }
 
-/// The byte in front of a [`Told::News`], and of a [`Told::Resting`].
+/// The byte in front of a [`SliceEntry::News`], and of a [`SliceEntry::Resting`].
 const NEWS: u8 = 0;
 const RESTING: u8 = 1;
 
-impl<'a> Told<'a> {
+impl<'a> SliceEntry<'a> {
     /// Which upstream.
     pub(crate) const fn upstream(&self) -> u64 {
         match self {
@@ -150,14 +150,14 @@ impl<'a> Told<'a> {
 
 /// What a slice tells, up to the first that cannot be read.
 #[derive(Clone, Debug)]
-pub(crate) struct Entries<'a>(&'a [u8]);
+pub(crate) struct SliceEntries<'a>(&'a [u8]);
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Told<'a>;
+impl<'a> Iterator for SliceEntries<'a> {
+    type Item = SliceEntry<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut rest = self.0;
-        let told = Told::take(&mut rest);
+        let told = SliceEntry::take(&mut rest);
         self.0 = told.map_or(&[], |_| rest);
         told
     }

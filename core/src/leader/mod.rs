@@ -21,16 +21,16 @@ use std::collections::BTreeMap;
 use core::time::Duration;
 
 use crate::breaker::BreakerState;
-use crate::exchange::{Directive, ENVELOPE_BYTES, Slice, Told};
+use crate::exchange::{Directive, ENVELOPE_BYTES, Slice, SliceEntry};
 use crate::limit::LimitReason;
 use crate::time::Instant;
 use crate::upstream::EVICTABLE_AFTER;
-use controller::{Changes, Controller, Round};
-use sent::{Demand, Sent};
+use controller::{Controller, MergedReports, RoundChanges};
+use sent::{SentDirective, UpstreamUse};
 use walk::Walk;
 
-pub(crate) use controller::Surroundings;
-pub use controller::UnderWay;
+pub use controller::RequestsUnderWay;
+pub(crate) use controller::RoundInputs;
 
 /// A worker that has not reported for so long is gone.
 const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -56,8 +56,8 @@ pub(crate) struct Leader {
 struct Led {
     controller: Controller,
     /// In the last round.
-    demand: Demand,
-    sent: Option<Sent>,
+    demand: UpstreamUse,
+    sent: Option<SentDirective>,
 }
 
 impl Leader {
@@ -114,7 +114,7 @@ impl Leader {
         upstream: u64,
         cap: usize,
         known: impl FnOnce() -> Option<Directive>,
-    ) -> Option<Round> {
+    ) -> Option<MergedReports> {
         let now = self.round_at;
         if !self.led.contains_key(&upstream) && !self.make_room(cap, now) {
             walk.pass(upstream, |_, _, _| {});
@@ -122,14 +122,14 @@ impl Leader {
         }
         let led = self.led.entry(upstream).or_insert_with(|| Led {
             controller: Controller::new(upstream, known(), now),
-            demand: Demand::InUse,
+            demand: UpstreamUse::InUse,
             sent: None,
         });
         let controller = &mut led.controller;
-        let mut round = Round::empty(walk.span);
+        let mut round = MergedReports::empty(walk.span);
         walk.pass(upstream, |worker, at, told| match told {
-            Told::News(report) => controller.hear(worker, at, report, &mut round),
-            Told::Resting { .. } => controller.hear_nothing(worker, &mut round),
+            SliceEntry::News(report) => controller.record(worker, at, report, &mut round),
+            SliceEntry::Resting { .. } => controller.record_nothing(worker, &mut round),
         });
         controller.under_way = round.under_way;
         controller.heard_at = now;
@@ -142,7 +142,7 @@ impl Leader {
     }
 
     /// What is under way with an upstream; `None` where nobody reported it in the last round.
-    pub(crate) fn under_way(&self, upstream: u64) -> Option<UnderWay> {
+    pub(crate) fn under_way(&self, upstream: u64) -> Option<RequestsUnderWay> {
         let controller = &self.led.get(&upstream)?.controller;
         (controller.heard_at == self.round_at).then_some(controller.under_way)
     }
@@ -174,13 +174,13 @@ impl Leader {
     pub(crate) fn decide(
         &mut self,
         hash: u64,
-        round: &Round,
-        around: &Surroundings<'_>,
+        round: &MergedReports,
+        around: &RoundInputs<'_>,
         now: Instant,
-    ) -> Changes {
+    ) -> RoundChanges {
         let led = self.led.get_mut(&hash);
-        led.map_or_else(Changes::default, |led| {
-            led.demand = Demand::of(round);
+        led.map_or_else(RoundChanges::default, |led| {
+            led.demand = UpstreamUse::of(round);
             led.controller.decide(round, around, now)
         })
     }
@@ -199,7 +199,7 @@ impl Leader {
             if is_closed && now.saturating_since(controller.active_at) >= QUIET_AFTER {
                 continue;
             }
-            let entry = Sent::entry(&mut led.sent, directive, led.demand, stamp, now);
+            let entry = SentDirective::entry(&mut led.sent, directive, led.demand, stamp, now);
             payload.extend_from_slice(entry);
         }
         self.published = payload.len();
@@ -263,7 +263,7 @@ mod tests {
         }
         .with_counts(&counted, &mut bytes);
         let mut payload = Vec::new();
-        Told::News(report).write(&mut payload);
+        SliceEntry::News(report).write(&mut payload);
         Slice::new(worker, now, 0, payload)
     }
 

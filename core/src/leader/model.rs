@@ -9,7 +9,7 @@ use crate::counters::Unshared;
 use crate::engine::{Decision, Engine};
 use crate::exchange::Slice;
 use crate::outcome::Outcome;
-use crate::request::Known;
+use crate::request::GivenRequest;
 use crate::time::Instant;
 
 /// Actions in a story.
@@ -92,7 +92,12 @@ impl World {
     fn ask(&mut self, worker: usize) {
         let engine = &mut self.workers[worker];
         let upstream = engine.upstream("web", None, self.now);
-        let decision = engine.admit(upstream, &mut Known::default(), &mut Unshared, self.now);
+        let decision = engine.admit(
+            upstream,
+            &mut GivenRequest::default(),
+            &mut Unshared,
+            self.now,
+        );
         let Decision::Admit(permit) = decision else {
             panic!("there is room");
         };

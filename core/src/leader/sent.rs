@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use super::controller::Round;
+use super::controller::MergedReports;
 use crate::exchange::{Directive, Directives};
 use crate::time::Instant;
 
@@ -15,16 +15,16 @@ const LEARNED_EVERY: Duration = Duration::from_secs(1);
 
 /// Whether anybody asks for the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Demand {
+pub(super) enum UpstreamUse {
     /// Somebody does, or did.
     InUse,
     /// Nobody does.
     AtRest,
 }
 
-impl Demand {
+impl UpstreamUse {
     /// What a round says: requests that end count as well, since they teach.
-    pub(super) fn of(round: &Round) -> Self {
+    pub(super) fn of(round: &MergedReports) -> Self {
         if round.is_active() || round.sample.tally.fingerprint() != 0 {
             Self::InUse
         } else {
@@ -35,19 +35,19 @@ impl Demand {
 
 /// One upstream's directive as it was last published.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct SentDirective {
     directive: Directive,
     at: Instant,
     /// As it travels.
     entry: Vec<u8>,
 }
 
-impl Sent {
+impl SentDirective {
     /// The directive as it is to be published now, under this stamp if it is a new one.
     pub(super) fn entry<'a>(
         last: &'a mut Option<Self>,
         directive: &Directive,
-        demand: Demand,
+        demand: UpstreamUse,
         stamp: u32,
         now: Instant,
     ) -> &'a [u8] {
@@ -69,7 +69,7 @@ impl Sent {
         &sent.entry
     }
 
-    fn is_current(&self, directive: &Directive, demand: Demand, now: Instant) -> bool {
+    fn is_current(&self, directive: &Directive, demand: UpstreamUse, now: Instant) -> bool {
         if self.directive == *directive {
             return true;
         }
@@ -78,7 +78,7 @@ impl Sent {
             learned: self.directive.learned,
             ..*directive
         } == self.directive;
-        demand == Demand::AtRest && is_soon && acts_alike
+        demand == UpstreamUse::AtRest && is_soon && acts_alike
     }
 }
 
@@ -100,13 +100,13 @@ mod tests {
     }
 
     /// Whether each of these directives, a tenth of a second apart, is published under a stamp of its own.
-    fn published(demand: Demand, directives: &[Directive]) -> Vec<bool> {
+    fn published(demand: UpstreamUse, directives: &[Directive]) -> Vec<bool> {
         let mut last = None;
         let mut before = Vec::new();
         let rounds = directives.iter().zip(1..);
         let news = rounds.map(|(directive, round)| {
             let now = at(100 * u64::from(round));
-            let entry = Sent::entry(&mut last, directive, demand, round, now).to_vec();
+            let entry = SentDirective::entry(&mut last, directive, demand, round, now).to_vec();
             let is_new = entry != before;
             before = entry;
             is_new
@@ -117,14 +117,18 @@ mod tests {
     #[test]
     fn what_did_not_change_keeps_its_stamp() {
         let same = [learned(5.0); 3];
-        assert_eq!(published(Demand::InUse, &same), [true, false, false]);
+        assert_eq!(published(UpstreamUse::InUse, &same), [true, false, false]);
     }
 
     #[test]
     fn what_is_learned_of_an_upstream_in_use_is_published_at_once_and_at_rest_once_a_second() {
         let decaying: Vec<Directive> = (0..25_u8).map(|it| learned(f64::from(it))).collect();
-        assert!(published(Demand::InUse, &decaying).iter().all(|new| *new));
-        let at_rest = published(Demand::AtRest, &decaying);
+        assert!(
+            published(UpstreamUse::InUse, &decaying)
+                .iter()
+                .all(|new| *new)
+        );
+        let at_rest = published(UpstreamUse::AtRest, &decaying);
         let rounds = at_rest.iter().enumerate().filter(|(_, new)| **new);
         assert_eq!(
             rounds.map(|(round, _)| round).collect::<Vec<_>>(),
@@ -140,14 +144,18 @@ mod tests {
             ..learned(4.0)
         };
         let directives = [learned(5.0), wider, learned(3.0)];
-        assert_eq!(published(Demand::AtRest, &directives), [true; 3]);
+        assert_eq!(published(UpstreamUse::AtRest, &directives), [true; 3]);
     }
 
     #[test]
     fn a_clock_that_jumped_back_delays_nothing() {
         let mut last = None;
-        let first = Sent::entry(&mut last, &learned(5.0), Demand::AtRest, 1, at(9_000)).to_vec();
-        let second = Sent::entry(&mut last, &learned(4.0), Demand::AtRest, 2, at(100)).to_vec();
+        let first =
+            SentDirective::entry(&mut last, &learned(5.0), UpstreamUse::AtRest, 1, at(9_000))
+                .to_vec();
+        let second =
+            SentDirective::entry(&mut last, &learned(4.0), UpstreamUse::AtRest, 2, at(100))
+                .to_vec();
         assert_ne!(first, second);
     }
 }

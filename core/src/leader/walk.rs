@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use crate::exchange::{Entries, Introduction, Slice, Told};
+use crate::exchange::{Introduction, Slice, SliceEntries, SliceEntry};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 
@@ -24,8 +24,8 @@ pub(crate) struct Walk<'a> {
 struct Stop<'a> {
     worker: u64,
     at: Instant,
-    next: Option<Told<'a>>,
-    rest: Entries<'a>,
+    next: Option<SliceEntry<'a>>,
+    rest: SliceEntries<'a>,
 }
 
 impl<'a> Walk<'a> {
@@ -62,14 +62,18 @@ impl<'a> Walk<'a> {
     /// The next upstream's hash.
     pub(crate) fn next(&self) -> Option<u64> {
         let nexts = self.workers.iter().filter_map(|stop| stop.next.as_ref());
-        nexts.map(Told::upstream).min()
+        nexts.map(SliceEntry::upstream).min()
     }
 
     /// Goes past the reports of an upstream.
-    pub(crate) fn pass(&mut self, upstream: u64, mut hear: impl FnMut(u64, Instant, &Told<'_>)) {
+    pub(crate) fn pass(
+        &mut self,
+        upstream: u64,
+        mut visit: impl FnMut(u64, Instant, &SliceEntry<'_>),
+    ) {
         for stop in &mut self.workers {
             while let Some(told) = stop.next.filter(|told| told.upstream() == upstream) {
-                hear(stop.worker, stop.at, &told);
+                visit(stop.worker, stop.at, &told);
                 stop.next = stop.rest.next();
             }
         }

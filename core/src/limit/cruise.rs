@@ -27,7 +27,7 @@ const REMEMBERED: f64 = 0.9;
 
 /// What a window is held against.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usual {
+pub(super) struct Reference {
     /// What a request may wait within the objective, seconds.
     pub(super) affordable: f64,
     /// The mean latency without a queue, seconds.
@@ -74,7 +74,7 @@ impl Cruise {
     }
 
     /// One window. True when a queue stands.
-    pub(super) fn update(&mut self, window: &WindowStats, usual: &Usual, now: Instant) -> bool {
+    pub(super) fn update(&mut self, window: &WindowStats, usual: &Reference, now: Instant) -> bool {
         if self.grown > 0.0 {
             self.grown *= libm::pow(REMEMBERED, window.span);
         }
@@ -129,8 +129,8 @@ mod tests {
     };
     const AFFORDABLE: f64 = 0.2;
 
-    fn usual(affordable: f64, in_force: Option<f64>) -> Usual {
-        Usual {
+    fn usual(affordable: f64, in_force: Option<f64>) -> Reference {
+        Reference {
             affordable,
             latency: 0.1,
             in_force,

@@ -32,7 +32,7 @@
 
 use core::time::Duration;
 
-use super::queue_test::{Finding, Point, judge};
+use super::queue_test::{Finding, Measurement, judge};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::time::Instant;
@@ -74,7 +74,7 @@ const VOTES: u32 = 3;
 
 /// What the limit is worked out from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
+pub(super) struct HoldTarget {
     /// Capacity, answers a second.
     pub(super) capacity: f64,
     /// Latency without a queue, seconds.
@@ -91,7 +91,7 @@ pub(super) struct Target {
     pub(super) most: f64,
 }
 
-impl Target {
+impl HoldTarget {
     /// The formula, with this share of the wait in use.
     fn model(&self, share: f64) -> f64 {
         self.capacity * (self.latency + self.wait * share)
@@ -100,7 +100,7 @@ impl Target {
 
 /// What a window has shown.
 #[derive(Clone, Debug)]
-pub(super) enum Verdict {
+pub(super) enum HoldFinding {
     /// Nothing new.
     Nothing,
     /// There is a queue: what comes out is all that the upstream can do. This is left of it.
@@ -126,7 +126,7 @@ struct Step {
     /// The limit before it.
     from: f64,
     /// What was measured there.
-    before: Point,
+    before: Measurement,
 }
 
 /// The limit, and the measurement under way.
@@ -205,8 +205,8 @@ impl Hold {
         window: &Sample,
         clock: Instant,
         period: Option<u64>,
-        target: impl Fn(&Sample) -> Target,
-    ) -> Verdict {
+        target: impl Fn(&Sample) -> HoldTarget,
+    ) -> HoldFinding {
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);
         let on_beat = last / BEAT.as_secs() != second / BEAT.as_secs();
@@ -227,21 +227,21 @@ impl Hold {
             };
             if needs_trial
                 && window.tally.refused_for_load() > 0
-                && let Some(before) = seen.and_then(Point::of)
+                && let Some(before) = seen.and_then(Measurement::of)
                 && !is_off(Mechanism::Trial)
             {
                 self.try_out(before, &target);
-                return Verdict::Nothing;
+                return HoldFinding::Nothing;
             }
             if !target.in_doubt {
                 // The window before a beat and the one after it are not of one measurement.
-                return Verdict::Nothing;
+                return HoldFinding::Nothing;
             }
         }
         if self.settling && !is_off(Mechanism::Settling) {
             // What completes right after a step was admitted before it, and a queue takes its time to drain.
             self.settling = f64::from(window.in_flight) > self.limit + 1.0;
-            return Verdict::Nothing;
+            return HoldFinding::Nothing;
         }
         let measured = match self.measured.take() {
             Some(mut measured) => {
@@ -252,10 +252,10 @@ impl Hold {
         };
         if measured.tally.latency.len() < MEASURED && measured.span < PATIENCE {
             self.measured = Some(measured);
-            return Verdict::Nothing;
+            return HoldFinding::Nothing;
         }
-        let Some(point) = Point::of(&measured) else {
-            return Verdict::Nothing;
+        let Some(point) = Measurement::of(&measured) else {
+            return HoldFinding::Nothing;
         };
         let target = target(&measured);
         match self.phase {
@@ -265,7 +265,7 @@ impl Hold {
                 if !target.in_doubt {
                     self.follow(&measured, point, &target, is_blocked);
                 }
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
             Phase::Cut(step) => self.end_cut(measured, step, point, &target),
             Phase::Trial(step) => self.end_trial(measured, step, point, &target),
@@ -274,7 +274,7 @@ impl Hold {
 
     /// A step down whose end counts. One that tests a latency in doubt goes to the model, if that is not too deep. Where the
     /// limit is too small to fall, the step goes up: what two requests show in comparison with one is the same.
-    fn try_out(&mut self, before: Point, target: &Target) {
+    fn try_out(&mut self, before: Measurement, target: &HoldTarget) {
         let from = self.limit;
         self.phase = Phase::Trial(Step { from, before });
         if target.in_doubt && from < 2.0 * LEAST_STEP && !is_off(Mechanism::TrialUp) {
@@ -295,7 +295,7 @@ impl Hold {
     }
 
     /// More was measured at this limit. Answers with all of it.
-    fn settle(&mut self, measured: &Sample) -> Option<Point> {
+    fn settle(&mut self, measured: &Sample) -> Option<Measurement> {
         let settled = match self.settled.take() {
             Some(mut settled) if settled.span < BEAT => {
                 settled.extend(measured);
@@ -303,11 +303,17 @@ impl Hold {
             }
             _ => measured.clone(),
         };
-        Point::of(self.settled.insert(settled))
+        Measurement::of(self.settled.insert(settled))
     }
 
     /// Nothing is being tried: towards the wait that is wanted.
-    fn follow(&mut self, measured: &Sample, point: Point, target: &Target, is_blocked: bool) {
+    fn follow(
+        &mut self,
+        measured: &Sample,
+        point: Measurement,
+        target: &HoldTarget,
+        is_blocked: bool,
+    ) {
         let refused = measured.tally.refused_for_load() > 0;
         if point.in_flight < self.limit * APP_LIMITED && !is_off(Mechanism::AppLimited) {
             self.settled = None;
@@ -342,7 +348,13 @@ impl Hold {
         }
     }
 
-    fn end_cut(&mut self, measured: Sample, step: Step, after: Point, target: &Target) -> Verdict {
+    fn end_cut(
+        &mut self,
+        measured: Sample,
+        step: Step,
+        after: Measurement,
+        target: &HoldTarget,
+    ) -> HoldFinding {
         let finding = judge(&step.before, &after);
         let is_untested = is_off(Mechanism::CutTest);
         match if is_untested { Finding::Queue } else { finding } {
@@ -356,25 +368,25 @@ impl Hold {
                 self.settle(&measured);
                 self.follow(&measured, after, target, false);
                 if is_contended {
-                    Verdict::Nothing
+                    HoldFinding::Nothing
                 } else {
-                    Verdict::Queue(Box::new(measured))
+                    HoldFinding::Queue(Box::new(measured))
                 }
             }
             Finding::Undecided if measured.span < TEST_PATIENCE => {
                 self.measured = Some(measured);
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
             Finding::Slower if after.latency <= target.harmless && !is_off(Mechanism::Harmless) => {
                 self.phase = Phase::Settled { is_blocked: false };
                 self.change(step.from);
-                Verdict::Slower(Box::new(measured))
+                HoldFinding::Slower(Box::new(measured))
             }
             Finding::Undecided | Finding::Slower => {
                 let is_blocked = !is_off(Mechanism::StepBlock);
                 self.phase = Phase::Settled { is_blocked };
                 self.change(step.from);
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
         }
     }
@@ -383,9 +395,9 @@ impl Hold {
         &mut self,
         measured: Sample,
         step: Step,
-        after: Point,
-        target: &Target,
-    ) -> Verdict {
+        after: Measurement,
+        target: &HoldTarget,
+    ) -> HoldFinding {
         let is_up = self.limit > step.from;
         let finding = if is_up {
             judge(&after, &step.before)
@@ -394,7 +406,7 @@ impl Hold {
         };
         if finding == Finding::Undecided && measured.span < TEST_PATIENCE {
             self.measured = Some(measured);
-            return Verdict::Nothing;
+            return HoldFinding::Nothing;
         }
         self.phase = Phase::Settled { is_blocked: false };
         match finding {
@@ -405,11 +417,11 @@ impl Hold {
                 } else {
                     self.settle(&measured);
                 }
-                Verdict::Queue(Box::new(measured))
+                HoldFinding::Queue(Box::new(measured))
             }
             Finding::Undecided => {
                 self.change(step.from);
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
             Finding::Slower => {
                 self.change(step.from.max(self.limit));
@@ -418,11 +430,11 @@ impl Hold {
                 let is_sure = is_harmless || target.in_doubt || self.votes >= VOTES;
                 if is_sure || is_off(Mechanism::Votes) {
                     self.votes = 0;
-                    return Verdict::Slower(Box::new(measured));
+                    return HoldFinding::Slower(Box::new(measured));
                 }
                 let is_blocked = !is_off(Mechanism::StepBlock);
                 self.phase = Phase::Settled { is_blocked };
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
         }
     }

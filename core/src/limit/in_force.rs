@@ -8,7 +8,7 @@ const RESERVE_DEVIATIONS: f64 = 2.0;
 
 /// What the laws want of a limit, and by which of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedLimit {
     pub(super) limit: f64,
     pub(super) law: LimitReason,
     /// What bursts may fill, above the limit, for requests above the marginal level.
@@ -33,7 +33,7 @@ impl InForce {
     /// those above it.
     pub(super) fn set(
         &mut self,
-        wanted: &Wanted,
+        wanted: &WantedLimit,
         ceiling: &Ceiling,
         min: f64,
         max: f64,
@@ -108,7 +108,7 @@ mod tests {
                 (60, 60, LoadFailures),
             ),
         ] {
-            let wanted = Wanted {
+            let wanted = WantedLimit {
                 limit: 100.0,
                 law: Burst,
                 burst,

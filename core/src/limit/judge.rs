@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use super::cruise::{STANDING_AFTER, Usual};
+use super::cruise::{Reference, STANDING_AFTER};
 use super::feedback::Lateness;
 use super::floor::LOW;
-use super::hold::{Hold, Target, Verdict};
+use super::hold::{Hold, HoldFinding, HoldTarget};
 use super::wait::{HELD_SHARE, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
 use super::{Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
@@ -66,7 +66,7 @@ impl Limiter {
         self.capacity.learn(&stats, self.floor.mean);
         self.weigh_lateness(window, &stats, terms.slo);
         let doubt_lasts = self.doubt_lasts(&stats, terms.slo, now);
-        let usual = Usual {
+        let usual = Reference {
             // What the upstream itself refuses has cost enough.
             affordable: if self.ceiling.is_in_force() && !is_off(Mechanism::CeilingCostly) {
                 0.0
@@ -146,10 +146,10 @@ impl Limiter {
     }
 
     /// What the limit is held to.
-    fn target(&self, terms: Terms<'_>) -> Target {
+    fn target(&self, terms: Terms<'_>) -> HoldTarget {
         let slo = terms.slo;
         let capacity = self.capacity.value();
-        Target {
+        HoldTarget {
             capacity,
             latency: self.believed_floor(slo),
             in_doubt: self.is_in_doubt(slo),
@@ -173,14 +173,14 @@ impl Limiter {
             return;
         };
         let low = self.floor.low * wanted.latency / self.floor.mean;
-        let verdict = hold.update(window, clock, period, |measured| Target {
+        let verdict = hold.update(window, clock, period, |measured| HoldTarget {
             delay: (measured.tally.latency.quantile(LOW).unwrap_or_default() - low).max(0.0),
             ..wanted
         });
         match verdict {
-            Verdict::Nothing => {}
-            Verdict::Queue(measured) => self.unlearn_queue(&measured, slo),
-            Verdict::Slower(measured) => {
+            HoldFinding::Nothing => {}
+            HoldFinding::Queue(measured) => self.unlearn_queue(&measured, slo),
+            HoldFinding::Slower(measured) => {
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
             }
         }

@@ -42,7 +42,7 @@ use feedback::SloFeedback;
 use floor::Floor;
 use headroom::headroom;
 use hold::Hold;
-use in_force::{InForce, Wanted};
+use in_force::{InForce, WantedLimit};
 
 pub use ceiling::CeilingCheckpoint;
 pub use checkpoint::{LimitCheckpoint, Quantiles};
@@ -184,7 +184,7 @@ impl Limiter {
             _ if self.floor.is_known() => (burst, LimitReason::Burst),
             _ => (burst, LimitReason::WarmUp),
         };
-        let wanted = Wanted { limit, law, burst };
+        let wanted = WantedLimit { limit, law, burst };
         let (limit, reserve) = self.in_force.set(&wanted, &self.ceiling, min, max);
         if self.uploading < MIN_UPLOADING || is_off(Mechanism::Uploading) {
             return (limit, reserve);

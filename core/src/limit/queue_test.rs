@@ -17,7 +17,7 @@ const MORE: f64 = 0.05;
 
 /// What was measured at one limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Point {
+pub(super) struct Measurement {
     /// Mean requests in flight.
     pub(super) in_flight: f64,
     /// Answers a second.
@@ -30,7 +30,7 @@ pub(super) struct Point {
     pub(super) variation: f64,
 }
 
-impl Point {
+impl Measurement {
     /// None where nothing was answered or in flight.
     pub(super) fn of(measured: &Sample) -> Option<Self> {
         let latency = measured.mean_latency().filter(|latency| *latency > 0.0)?;
@@ -46,7 +46,7 @@ impl Point {
     }
 }
 
-impl Point {
+impl Measurement {
     /// Whether more was carried than at another point, by more than chance.
     pub(super) fn carries_more_than(&self, other: &Self) -> bool {
         let gain = libm::log(self.throughput / other.throughput);
@@ -66,7 +66,7 @@ pub(super) enum Finding {
 }
 
 /// What the step from one point down to the other says.
-pub(super) fn judge(before: &Point, after: &Point) -> Finding {
+pub(super) fn judge(before: &Measurement, after: &Measurement) -> Finding {
     let mark = -mark(after.in_flight / before.in_flight);
     let throughput = libm::log(after.throughput / before.throughput);
     let latency = libm::log(after.latency / before.latency);
@@ -91,7 +91,7 @@ fn mark(step: f64) -> f64 {
 
 /// What may be chance in the logarithm of a ratio. What is in flight is held by the limit, so that by Little's law
 /// throughput is as sure as the mean latency.
-fn error(one: &Point, other: &Point) -> f64 {
+fn error(one: &Measurement, other: &Measurement) -> f64 {
     if is_off(Mechanism::Chance) {
         return 0.0;
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::limit::testing::{assert_close, window};
 
-    const BEFORE: Point = Point {
+    const BEFORE: Measurement = Measurement {
         in_flight: 20.0,
         throughput: 100.0,
         latency: 0.2,
@@ -141,12 +141,12 @@ mod tests {
             ),
         ];
         for (name, [in_flight, throughput, latency], answers, variation, expected) in table {
-            let before = Point {
+            let before = Measurement {
                 answers,
                 variation,
                 ..BEFORE
             };
-            let after = Point {
+            let after = Measurement {
                 in_flight: before.in_flight * in_flight,
                 throughput: before.throughput * throughput,
                 latency: before.latency * latency,
@@ -158,16 +158,16 @@ mod tests {
 
     #[test]
     fn the_side_that_is_less_sure_decides() {
-        let after = Point {
+        let after = Measurement {
             in_flight: 15.0,
             throughput: 75.0,
             ..BEFORE
         };
-        let few = Point {
+        let few = Measurement {
             answers: 3.0,
             ..after
         };
-        let varied = Point {
+        let varied = Measurement {
             variation: 1.5,
             ..after
         };
@@ -186,8 +186,8 @@ mod tests {
             (1.2, 100.0, true),
             (1.2, 4.0, false),
         ] {
-            let other = Point { answers, ..BEFORE };
-            let this = Point {
+            let other = Measurement { answers, ..BEFORE };
+            let this = Measurement {
                 throughput: other.throughput * times,
                 ..other
             };
@@ -202,18 +202,18 @@ mod tests {
     #[test]
     fn a_point_needs_answers_and_requests_in_flight() {
         assert!(
-            Point::of(&window(1_000, 0, 0).holding(5)).is_none(),
+            Measurement::of(&window(1_000, 0, 0).holding(5)).is_none(),
             "no answer"
         );
         assert!(
-            Point::of(&window(1_000, 9, 0).holding(5)).is_none(),
+            Measurement::of(&window(1_000, 9, 0).holding(5)).is_none(),
             "no time"
         );
         assert!(
-            Point::of(&window(1_000, 9, 10).holding(0)).is_none(),
+            Measurement::of(&window(1_000, 9, 10).holding(0)).is_none(),
             "idle"
         );
-        let point = Point::of(&window(2_000, 100, 200)).unwrap();
+        let point = Measurement::of(&window(2_000, 100, 200)).unwrap();
         assert_close(point.in_flight, 10.0, "in flight");
         assert_close(point.throughput, 50.0, "throughput");
         assert_close(point.latency, 0.2, "latency");

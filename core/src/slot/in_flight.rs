@@ -19,14 +19,14 @@ use super::{COARSE_BUCKETS, Slot};
 use crate::ablation::{Mechanism, is_off};
 use crate::ages::Ages;
 use crate::config::Until;
-use crate::permit::{Permit, Place, Purpose, Stage};
+use crate::permit::{LedgerPlace, Permit, Purpose, RequestStage};
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
 /// How a request is let in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct AdmittedRequest {
     /// The proxy's requests in flight with it.
     pub(crate) load: u32,
     pub(crate) purpose: Purpose,
@@ -48,21 +48,26 @@ pub(crate) enum Shift {
 
 impl Slot {
     /// A request is let in.
-    pub(crate) fn enter(&mut self, upstream: UpstreamId, entry: Entry, now: Instant) -> Permit {
+    pub(crate) fn enter(
+        &mut self,
+        upstream: UpstreamId,
+        entry: AdmittedRequest,
+        now: Instant,
+    ) -> Permit {
         self.tally.add(Count::Admitted, 1);
         let (stage, place) = if entry.purpose == Purpose::Exempt {
             // It is no load, or a caller that passes for a health checker could take everybody's places.
             self.exempt = self.exempt.saturating_add(1);
             self.open = self.open.saturating_add(1);
-            (Stage::Open, Place::NONE)
+            (RequestStage::Open, LedgerPlace::NONE)
         } else if entry.has_body {
             self.uploading = self.uploading.saturating_add(1);
             let horizon = self.upload_horizon;
             let uploads = self.uploads.get_or_insert_with(|| ledger(horizon));
-            (Stage::Uploading, uploads.enter(now))
+            (RequestStage::Uploading, uploads.enter(now))
         } else {
             self.count_in_flight(1, now);
-            (Stage::Waiting, self.waiting.enter(now))
+            (RequestStage::Waiting, self.waiting.enter(now))
         };
         Permit {
             upstream,
@@ -80,11 +85,11 @@ impl Slot {
 
     /// The upstream has the whole request: its clock starts.
     pub(crate) fn start(&mut self, permit: &mut Permit, now: Instant) -> Shift {
-        if permit.stage != Stage::Uploading {
+        if permit.stage != RequestStage::Uploading {
             return Shift::Same;
         }
         let was_counted = self.leave_ledger(permit, now);
-        permit.stage = Stage::Waiting;
+        permit.stage = RequestStage::Waiting;
         permit.started_at = now;
         permit.place = self.waiting.enter(now);
         self.count_in_flight(1, now);
@@ -104,19 +109,19 @@ impl Slot {
             self.answered_up_to = self.answered_up_to.max(Some(permit.started_at));
         }
         match permit.stage {
-            Stage::Answering | Stage::Open => Shift::Same,
+            RequestStage::Answering | RequestStage::Open => Shift::Same,
             // Answered before the request was complete: there is nothing to measure.
-            Stage::Uploading => self.open(permit, now),
-            Stage::Waiting if until == Until::Headers => self.measure(permit, now),
-            Stage::Waiting => {
+            RequestStage::Uploading => self.open(permit, now),
+            RequestStage::Waiting if until == Until::Headers => self.measure(permit, now),
+            RequestStage::Waiting => {
                 if self.waiting.leave(permit.place) {
                     let horizon = self.answering_horizon();
                     let answering = self.answering.get_or_insert_with(|| ledger(horizon));
                     permit.place = answering.enter(now);
-                    permit.stage = Stage::Answering;
+                    permit.stage = RequestStage::Answering;
                 } else {
                     // It was taken out already, and stays so.
-                    permit.stage = Stage::Open;
+                    permit.stage = RequestStage::Open;
                 }
                 Shift::Same
             }
@@ -125,7 +130,7 @@ impl Slot {
 
     /// The moment that the objective measures: the request is no load any more.
     pub(crate) fn measure(&mut self, permit: &mut Permit, now: Instant) -> Shift {
-        if matches!(permit.stage, Stage::Uploading | Stage::Open) {
+        if matches!(permit.stage, RequestStage::Uploading | RequestStage::Open) {
             return Shift::Same;
         }
         let shift = self.open(permit, now);
@@ -157,7 +162,7 @@ impl Slot {
     /// A request is load no longer, and has not ended.
     fn open(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         let was_counted = self.leave_ledger(permit, now);
-        permit.stage = Stage::Open;
+        permit.stage = RequestStage::Open;
         self.open = self.open.saturating_add(1);
         if was_counted {
             Shift::Lower
@@ -169,18 +174,18 @@ impl Slot {
     /// Takes a request out of where it is counted. Says whether the proxy-wide count includes it.
     fn leave_ledger(&mut self, permit: &Permit, now: Instant) -> bool {
         let counted = match permit.stage {
-            Stage::Uploading => {
+            RequestStage::Uploading => {
                 let counted = leave(&mut self.uploads, permit);
                 self.uploading = self.uploading.saturating_sub(u32::from(counted));
                 counted
             }
-            Stage::Waiting => self.waiting.leave(permit.place),
-            Stage::Answering => leave(&mut self.answering, permit),
-            Stage::Open => false,
+            RequestStage::Waiting => self.waiting.leave(permit.place),
+            RequestStage::Answering => leave(&mut self.answering, permit),
+            RequestStage::Open => false,
         };
         if !counted {
             self.open = self.open.saturating_sub(1);
-        } else if permit.stage != Stage::Uploading {
+        } else if permit.stage != RequestStage::Uploading {
             self.count_in_flight(-1, now);
         }
         counted

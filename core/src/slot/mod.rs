@@ -89,7 +89,7 @@ pub(crate) struct Slot {
     others: Fewest,
     retry_after_ms: Recent,
     /// Refusals and arrivals since the tick, for the cap on the share shed.
-    pub(crate) refused_share: Share,
+    pub(crate) refused_share: PartOfWhole,
     integrated_at: Instant,
     /// For so many ticks more the leader is taken to know its name.
     introduced: u8,
@@ -97,7 +97,7 @@ pub(crate) struct Slot {
 
 /// How many of how many.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Share {
+pub(crate) struct PartOfWhole {
     pub(crate) part: u32,
     pub(crate) whole: u32,
 }
@@ -153,7 +153,7 @@ impl Slot {
             peak: Recent::default(),
             others: Fewest::default(),
             retry_after_ms: Recent::default(),
-            refused_share: Share::default(),
+            refused_share: PartOfWhole::default(),
             integrated_at: now,
             introduced: 0,
         }

@@ -9,7 +9,7 @@ use super::{ANSWERING_FOR, Slot};
 use crate::breaker::{BreakerState, TripReason, ramp_start};
 use crate::config::Policy;
 use crate::outcome::{Failure, Outcome};
-use crate::permit::{Answer, Permit, Purpose, Stage};
+use crate::permit::{AnswerClass, Permit, Purpose, RequestStage};
 use crate::tally::Count;
 use crate::time::Instant;
 
@@ -21,11 +21,11 @@ impl Slot {
             return;
         }
         permit.answer = match outcome {
-            Outcome::Success => Some(Answer::Success),
-            Outcome::Ignored => Some(Answer::Neutral),
+            Outcome::Success => Some(AnswerClass::Success),
+            Outcome::Ignored => Some(AnswerClass::Neutral),
             Outcome::Failure(_) | Outcome::Overload { .. } | Outcome::Cancelled => None,
         };
-        if permit.answer != Some(Answer::Success) {
+        if permit.answer != Some(AnswerClass::Success) {
             return;
         }
         self.tally.add(Count::Successes, 1);
@@ -44,15 +44,15 @@ impl Slot {
         // A success trips nothing.
         let _ = self
             .gate
-            .hear(Outcome::Success, permit, &self.thresholds, now);
+            .record(Outcome::Success, permit, &self.thresholds, now);
     }
 
     /// Learns that a connection became something else. Its end may be hours away: a probe does not wait for it.
     pub(crate) fn learn_upgrade(&mut self, permit: &mut Permit) {
-        if permit.answer != Some(Answer::Neutral) {
+        if permit.answer != Some(AnswerClass::Neutral) {
             return;
         }
-        permit.answer = Some(Answer::Upgraded);
+        permit.answer = Some(AnswerClass::Upgraded);
         self.tally.add(Count::Ignored, 1);
         let is_probe = permit.purpose == Purpose::Probe;
         self.tally.add(Count::ProbeSuccesses, u64::from(is_probe));
@@ -66,7 +66,7 @@ impl Slot {
         if permit.epoch != self.gate.epoch() && permit.purpose != Purpose::Probe {
             return;
         }
-        let is_success = answer == Answer::Success;
+        let is_success = answer == AnswerClass::Success;
         self.tally.add_answer(latency, is_success);
         let is_slow = is_success && latency > policy.slo().latency_target();
         self.tally.add(Count::Slow, u64::from(is_slow));
@@ -81,7 +81,7 @@ impl Slot {
         now: Instant,
     ) -> Option<TripReason> {
         if permit.purpose == Purpose::Exempt
-            || permit.answer == Some(Answer::Upgraded)
+            || permit.answer == Some(AnswerClass::Upgraded)
             || is_past(permit, now)
         {
             return None;
@@ -90,7 +90,7 @@ impl Slot {
             // A proxy that times every stream ends stalled uploads, which the upstream is not to blame for. Nor is it for
             // a deadline of the caller's that most answers cannot keep.
             Outcome::Failure(Failure::Timeout)
-                if permit.stage == Stage::Uploading || self.is_too_soon(permit, now) =>
+                if permit.stage == RequestStage::Uploading || self.is_too_soon(permit, now) =>
             {
                 Outcome::Cancelled
             }
@@ -105,12 +105,12 @@ impl Slot {
         }
         if permit.epoch != self.gate.epoch() {
             // Its success, where it was one, was counted in its own time.
-            let is_stale = permit.answer != Some(Answer::Success);
+            let is_stale = permit.answer != Some(AnswerClass::Success);
             self.tally.add(Count::Stale, u64::from(is_stale));
             return None;
         }
         let says_otherwise = !matches!(outcome, Outcome::Success | Outcome::Cancelled);
-        if says_otherwise && permit.answer == Some(Answer::Success) {
+        if says_otherwise && permit.answer == Some(AnswerClass::Success) {
             // A gRPC status in the trailers, or a response that broke off.
             self.tally.add(Count::Retracted, 1);
             self.gate.retract(&self.thresholds);
@@ -138,7 +138,7 @@ impl Slot {
         if permit.purpose == Purpose::Probe {
             self.judge_probe(permit, outcome, policy, now);
         }
-        self.gate.hear(outcome, permit, &self.thresholds, now)
+        self.gate.record(outcome, permit, &self.thresholds, now)
     }
 
     /// Whether a request has waited for less than answers take on average.
@@ -150,7 +150,7 @@ impl Slot {
     /// A caller left.
     fn learn_departure(&mut self, permit: &Permit, policy: &Policy, now: Instant) {
         self.tally.add(Count::Cancelled, 1);
-        if matches!(permit.stage, Stage::Uploading | Stage::Open) {
+        if matches!(permit.stage, RequestStage::Uploading | RequestStage::Open) {
             return;
         }
         // The caller lost patience: the answer would have been slow, however slow.
@@ -158,7 +158,9 @@ impl Slot {
         let target = policy.slo().latency_target();
         self.tally.add(Count::Slow, u64::from(age > target));
         // Worked out only for callers that left: most do not.
-        if permit.stage == Stage::Waiting && age >= self.learned.limit.floor.usual_wait(target) {
+        if permit.stage == RequestStage::Waiting
+            && age >= self.learned.limit.floor.usual_wait(target)
+        {
             self.given_up.see(now);
         }
     }
@@ -173,7 +175,7 @@ impl Slot {
             Outcome::Overload { .. } => Count::ProbeSuccesses,
             Outcome::Failure(_) => Count::ProbeFailures,
             Outcome::Cancelled
-                if permit.stage == Stage::Waiting
+                if permit.stage == RequestStage::Waiting
                     && age >= self.learned.limit.floor.usual_wait(target) =>
             {
                 Count::ProbeFailures
@@ -187,7 +189,7 @@ impl Slot {
 /// Whether a request was answered well so long ago that its end says nothing about the upstream now.
 fn is_past(permit: &Permit, now: Instant) -> bool {
     let open_since = permit.latency.map(|latency| permit.started_at + latency);
-    permit.answer == Some(Answer::Success)
+    permit.answer == Some(AnswerClass::Success)
         && open_since.is_some_and(|since| now.saturating_since(since) >= ANSWERING_FOR)
 }
 

@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use super::{Share, Slot};
+use super::{PartOfWhole, Slot};
 use crate::breaker::BreakerState;
 use crate::exchange::{Introduction, Report};
 use crate::time::Instant;
@@ -68,7 +68,7 @@ impl Slot {
         self.peak.roll();
         self.others.roll();
         self.retry_after_ms.roll();
-        self.refused_share = Share::default();
+        self.refused_share = PartOfWhole::default();
     }
 
     /// What the leader needs to know. `packed` is room for the counts.

@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use tidegate_core::Instant;
 
-use crate::api::{Expect, Host, HostError, Stored};
+use crate::api::{Expect, Host, HostError, WriteResult};
 
 /// Whether a worker has requests to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +30,14 @@ const OFFER_EVERY: Duration = Duration::from_secs(60);
 
 /// One worker's claim to the lease at a key.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct LeaseClaim {
     key: String,
     worker: u64,
     span: Duration,
     offered_at: Option<Instant>,
 }
 
-impl Claim {
+impl LeaseClaim {
     /// The claim of `worker` to the lease at `key`, which lasts for `span`.
     #[must_use]
     pub const fn new(key: String, worker: u64, span: Duration) -> Self {
@@ -81,7 +81,7 @@ impl Claim {
         if gives_up {
             self.offered_at = Some(now);
         }
-        Ok(host.set_shared(&self.key, &lease.encode(), expect)? == Stored::Done && !gives_up)
+        Ok(host.set_shared(&self.key, &lease.encode(), expect)? == WriteResult::Done && !gives_up)
     }
 }
 
@@ -125,11 +125,14 @@ mod tests {
 
     const SPAN: Duration = Duration::from_millis(500);
 
-    struct Worker(FakeHost, Claim);
+    struct Worker(FakeHost, LeaseClaim);
 
     impl Worker {
         fn new(host: &FakeHost, number: u64) -> Self {
-            Self(host.clone(), Claim::new("lease".to_owned(), number, SPAN))
+            Self(
+                host.clone(),
+                LeaseClaim::new("lease".to_owned(), number, SPAN),
+            )
         }
 
         fn press(&mut self, duty: Duty, millis: u64) -> bool {

@@ -32,7 +32,7 @@ use crate::api::{Expect, Host};
 use crate::faults::{Fault, Faults};
 use archive::Archive;
 use keys::Keys;
-use lease::{Claim, Duty};
+use lease::{Duty, LeaseClaim};
 use places::Places;
 use versions::Versions;
 
@@ -57,7 +57,7 @@ pub enum Role {
 pub struct Exchange {
     keys: Keys,
     worker: u64,
-    claim: Claim,
+    claim: LeaseClaim,
     place: Option<usize>,
     places: Places,
     /// The version of the directives that were followed last.
@@ -71,7 +71,7 @@ impl Exchange {
     #[must_use]
     pub fn new(keys: Keys, worker: u64) -> Self {
         Self {
-            claim: Claim::new(keys.lease(), worker, LEASE),
+            claim: LeaseClaim::new(keys.lease(), worker, LEASE),
             versions: Versions::new(keys.versions(), WIRE_VERSION),
             keys,
             worker,
@@ -235,7 +235,7 @@ impl Exchange {
         };
         let expect = version.map_or(Expect::Absent, Expect::Version);
         let written = host.set_shared(&self.keys.workers(), &self.places.encode(), expect);
-        if faults.check(host, Fault::SharedData, written) == Some(crate::api::Stored::Done) {
+        if faults.check(host, Fault::SharedData, written) == Some(crate::api::WriteResult::Done) {
             self.place = Some(place);
         }
     }

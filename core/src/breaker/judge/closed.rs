@@ -94,7 +94,7 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::breaker::judge::Transition;
+    use crate::breaker::judge::BreakerTransition;
     use crate::config::{Config, MINIMAL_EXAMPLE};
     use crate::limit::LimitCheckpoint;
     use crate::sample::Sample;
@@ -125,11 +125,11 @@ mod tests {
                 hang_after: Duration::from_millis(500),
                 limit: 20,
                 probes: 0,
-                dice: 0.0,
+                uniform: 0.0,
                 now,
             };
             match judge.update(&findings, config.default_policy().breaker()) {
-                Some(Transition::Trip(reason)) => Some((number - from, reason)),
+                Some(BreakerTransition::Trip(reason)) => Some((number - from, reason)),
                 _ => None,
             }
         })

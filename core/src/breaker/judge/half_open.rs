@@ -1,6 +1,6 @@
 //! The way back: a probe decides whether the upstream is there, a ramp how fast traffic returns.
 
-use super::{Findings, Judge, MIN_OVERDUE, Transition};
+use super::{BreakerTransition, Findings, Judge, MIN_OVERDUE};
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{BreakerState, TripReason};
 use crate::config::BreakerConfig;
@@ -19,15 +19,15 @@ impl Judge {
         until: Instant,
         probes: u64,
         config: &BreakerConfig,
-    ) -> Option<Transition> {
+    ) -> Option<BreakerTransition> {
         let tally = &findings.sample.tally;
         // One answer shows that the upstream is back, whatever others found. The ramp judges what it is worth.
         if tally.get(Count::ProbeSuccesses) > 0 {
-            return Some(Transition::Ramp);
+            return Some(BreakerTransition::Ramp);
         }
         self.probe_failures += tally.get(Count::ProbeFailures);
         if self.probe_failures >= u64::from(self.rates.thresholds(config).probes) {
-            return Some(Transition::Trip(TripReason::ProbeFailed));
+            return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
         // A probe may have been sent without a report of it: its worker is gone, or reported to another leader. Then
         // others are refused, or the ceiling is reached.
@@ -43,7 +43,7 @@ impl Judge {
         if findings.now.saturating_since(since) >= findings.hang_after
             && !is_off(Mechanism::ProbeHang)
         {
-            return Some(Transition::Trip(TripReason::ProbeFailed));
+            return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
         let granted_at = *self.granted_at.get_or_insert(since);
         let patience = findings.target.max(self.interval / 2);
@@ -73,13 +73,17 @@ impl Judge {
         None
     }
 
-    pub(super) fn judge_ramp(&mut self, findings: &Findings<'_>, limit: u32) -> Option<Transition> {
+    pub(super) fn judge_ramp(
+        &mut self,
+        findings: &Findings<'_>,
+        limit: u32,
+    ) -> Option<BreakerTransition> {
         let sample = findings.sample;
         if sample.overdue >= MIN_OVERDUE.min(limit)
             && self.is_unanswered(findings)
             && !is_off(Mechanism::Hang)
         {
-            return Some(Transition::Trip(TripReason::Hang));
+            return Some(BreakerTransition::Trip(TripReason::Hang));
         }
         // Any answer shows that the upstream is alive, also one to a client's error.
         if sample.tally.get(Count::Successes) + sample.tally.get(Count::Ignored) == 0 {
@@ -87,7 +91,7 @@ impl Judge {
         }
         let next = limit.saturating_mul(2);
         if next >= findings.limit {
-            return Some(Transition::Reset);
+            return Some(BreakerTransition::Reset);
         }
         self.state = BreakerState::Ramp { limit: next };
         None
@@ -147,7 +151,12 @@ mod tests {
     }
 
     /// One round that counted these, with `sent` probes in all.
-    fn round(judge: &mut Judge, counts: &[Count], sent: u64, now: Instant) -> Option<Transition> {
+    fn round(
+        judge: &mut Judge,
+        counts: &[Count],
+        sent: u64,
+        now: Instant,
+    ) -> Option<BreakerTransition> {
         let mut sample = Sample::empty(Duration::from_millis(100));
         for count in counts {
             sample.tally.add(*count, 1);
@@ -160,7 +169,7 @@ mod tests {
             hang_after: HANG_AFTER,
             limit: 20,
             probes: sent,
-            dice: 0.0,
+            uniform: 0.0,
             now,
         };
         let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
@@ -173,9 +182,9 @@ mod tests {
             let counts = [Count::ProbesSent, outcome];
             round(&mut half_open(), &counts, 1, at(1_100))
         };
-        let failed = Transition::Trip(TripReason::ProbeFailed);
+        let failed = BreakerTransition::Trip(TripReason::ProbeFailed);
         assert_eq!(probe(Count::ProbeFailures), Some(failed));
-        assert_eq!(probe(Count::ProbeSuccesses), Some(Transition::Ramp));
+        assert_eq!(probe(Count::ProbeSuccesses), Some(BreakerTransition::Ramp));
     }
 
     #[test]
@@ -185,7 +194,10 @@ mod tests {
         assert_eq!(round(&mut judge, &failed, 1, at(1_100)), None);
         assert_eq!(round(&mut judge, &failed, 2, at(1_200)), None);
         let tripped = round(&mut judge, &failed, 3, at(1_300));
-        assert_eq!(tripped, Some(Transition::Trip(TripReason::ProbeFailed)));
+        assert_eq!(
+            tripped,
+            Some(BreakerTransition::Trip(TripReason::ProbeFailed))
+        );
         let BreakerState::Open { probes, .. } = judge.state() else {
             panic!("open again");
         };
@@ -195,9 +207,13 @@ mod tests {
         round(&mut judge, &failed, 1, at(1_100));
         let both = [Count::ProbeFailures, Count::ProbeSuccesses];
         let ramp = round(&mut judge, &both, 3, at(1_200));
-        assert_eq!(ramp, Some(Transition::Ramp), "one of them succeeds");
+        assert_eq!(ramp, Some(BreakerTransition::Ramp), "one of them succeeds");
         let ramp = round(&mut half_open(), &both, 2, at(1_100));
-        assert_eq!(ramp, Some(Transition::Ramp), "also where one decides");
+        assert_eq!(
+            ramp,
+            Some(BreakerTransition::Ramp),
+            "also where one decides"
+        );
     }
 
     #[test]
@@ -223,7 +239,7 @@ mod tests {
         round(&mut judge, &[Count::Successes], 1, at(1_300));
         assert_eq!(judge.state(), BreakerState::Ramp { limit: 10 });
         let done = round(&mut judge, &[Count::Successes], 1, at(1_400));
-        assert_eq!(done, Some(Transition::Reset));
+        assert_eq!(done, Some(BreakerTransition::Reset));
     }
 
     #[test]

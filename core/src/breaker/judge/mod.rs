@@ -9,7 +9,7 @@ mod rates;
 use core::time::Duration;
 
 use super::evidence::Evidence;
-use super::interval::{Bounds, History, open_interval};
+use super::interval::{History, OpenBounds, open_interval};
 use super::silence::Silence;
 use super::window::Window;
 use super::{BreakerState, LocalTrip, TripReason};
@@ -43,13 +43,13 @@ pub(crate) struct Findings<'a> {
     /// Probes ever sent.
     pub(crate) probes: u64,
     /// In 0..1.
-    pub(crate) dice: f64,
+    pub(crate) uniform: f64,
     pub(crate) now: Instant,
 }
 
 /// One step along the diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transition {
+pub(crate) enum BreakerTransition {
     Trip(TripReason),
     Ramp,
     Reset,
@@ -91,7 +91,7 @@ impl Judge {
         &mut self,
         findings: &Findings<'_>,
         config: &BreakerConfig,
-    ) -> Option<Transition> {
+    ) -> Option<BreakerTransition> {
         self.watch(findings);
         let transition = if config.enabled() {
             self.decide(findings, config)
@@ -125,13 +125,20 @@ impl Judge {
                 || is_off(Mechanism::HangSilence))
     }
 
-    fn decide(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> Option<Transition> {
-        let reported = self.reported(findings.trips).map(Transition::Trip);
+    fn decide(
+        &mut self,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+    ) -> Option<BreakerTransition> {
+        let reported = self.reported(findings.trips).map(BreakerTransition::Trip);
         match self.state {
             BreakerState::Closed => {
                 let is_failing = self.is_failing(findings.now, config.trip_ratio().as_f64());
                 self.rates.learn(findings.sample, is_failing, findings.now);
-                reported.or_else(|| self.judge_closed(findings, config).map(Transition::Trip))
+                reported.or_else(|| {
+                    self.judge_closed(findings, config)
+                        .map(BreakerTransition::Trip)
+                })
             }
             BreakerState::Open { until, probes } if findings.now < until => {
                 // The policy may have changed, and clocks jump back: no wait is longer than allowed now.
@@ -161,11 +168,16 @@ impl Judge {
             .min()
     }
 
-    fn disarm(&self) -> Option<Transition> {
-        (self.state != BreakerState::Closed).then_some(Transition::Reset)
+    fn disarm(&self) -> Option<BreakerTransition> {
+        (self.state != BreakerState::Closed).then_some(BreakerTransition::Reset)
     }
 
-    fn enter(&mut self, transition: Transition, findings: &Findings<'_>, config: &BreakerConfig) {
+    fn enter(
+        &mut self,
+        transition: BreakerTransition,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+    ) {
         let now = findings.now;
         self.epoch = self.epoch.wrapping_add(1);
         self.evidence.forget();
@@ -177,11 +189,11 @@ impl Judge {
         self.successes.restart(now);
         self.answers.restart(now);
         self.state = match transition {
-            Transition::Trip(_) => self.open(findings, config, probing_since),
-            Transition::Ramp => BreakerState::Ramp {
+            BreakerTransition::Trip(_) => self.open(findings, config, probing_since),
+            BreakerTransition::Ramp => BreakerState::Ramp {
                 limit: ramp_start(findings.limit, findings.known),
             },
-            Transition::Reset => {
+            BreakerTransition::Reset => {
                 self.interval = Duration::ZERO;
                 BreakerState::Closed
             }
@@ -203,7 +215,7 @@ impl Judge {
         }
         let since = *self.outage_since.get_or_insert(now);
         self.interval = open_interval(
-            Bounds {
+            OpenBounds {
                 min: config.min_open(),
                 max: config.max_open(),
             },
@@ -216,7 +228,7 @@ impl Judge {
                     findings.sample.retry_after
                 },
             },
-            findings.dice,
+            findings.uniform,
         );
         // A probe that hangs has used up part of the wait already.
         let until = (probing_since.unwrap_or(now) + self.interval).max(now);

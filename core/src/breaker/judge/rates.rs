@@ -50,10 +50,10 @@ impl RatesCheckpoint {
 /// The rates, as learned.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    usual: Usual,
+    usual: UsualFailures,
     /// The same a while ago, and the candidate that takes its place.
-    settled: Usual,
-    settling: Usual,
+    settled: UsualFailures,
+    settling: UsualFailures,
     settled_at: Instant,
     /// Outcomes a second.
     outcomes: f64,
@@ -67,14 +67,14 @@ pub(super) struct Rates {
 
 /// A share of outcomes that fail.
 #[derive(Clone, Copy, Debug)]
-struct Usual {
+struct UsualFailures {
     /// 0..=1.
     failures: f64,
     /// Outcomes that it stands on, at most [`RATE_MEMORY`].
     weight: f64,
 }
 
-impl Default for Usual {
+impl Default for UsualFailures {
     fn default() -> Self {
         Self {
             failures: FIRST_FAILURE_RATE,
@@ -83,7 +83,7 @@ impl Default for Usual {
     }
 }
 
-impl Usual {
+impl UsualFailures {
     fn learn(&mut self, failures: f64, outcomes: f64) {
         self.failures +=
             (failures / outcomes - self.failures) * outcomes / (outcomes + self.weight);
@@ -97,9 +97,9 @@ impl Rates {
         let (usual, span) = match known.usual_failures() {
             Some(failures) => {
                 let weight = RATE_MEMORY;
-                (Usual { failures, weight }, RATE_SECONDS)
+                (UsualFailures { failures, weight }, RATE_SECONDS)
             }
-            None => (Usual::default(), 0.0),
+            None => (UsualFailures::default(), 0.0),
         };
         let outcomes = known.outcomes.get();
         Self {

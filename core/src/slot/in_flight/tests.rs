@@ -9,7 +9,7 @@ enum Step {
     /// Its body is complete.
     Start,
     /// The response headers come.
-    Answer,
+    AnswerClass,
     /// The moment that the objective measures.
     Measure,
     /// The connection becomes something else.
@@ -20,7 +20,7 @@ enum Step {
     WriteOffAfter(u64),
     Leave,
 }
-use Step::{Answer, Leave, Measure, Start, TickAfter, Upgrade, WriteOffAfter};
+use Step::{AnswerClass, Leave, Measure, Start, TickAfter, Upgrade, WriteOffAfter};
 
 /// What is counted: uploads, requests in flight, open requests.
 type Counted = [u32; 3];
@@ -49,7 +49,7 @@ const LIVES: &[Life] = &[
         until: Until::Headers,
         has_body: false,
         steps: &[
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
         ],
@@ -60,7 +60,7 @@ const LIVES: &[Life] = &[
         until: Until::FirstByte,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (Measure, Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -72,8 +72,8 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (Measure, Shift::Lower, OPEN),
             (Leave, Shift::Same, GONE),
         ],
@@ -94,7 +94,7 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (Leave, Shift::Lower, GONE),
         ],
         latency: None,
@@ -107,7 +107,7 @@ const LIVES: &[Life] = &[
             (TickAfter(100), Shift::Same, UPLOADING),
             (Start, Shift::Same, IN_FLIGHT),
             (Start, Shift::Same, IN_FLIGHT),
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Leave, Shift::Same, GONE),
         ],
         latency: Some(2 * STEP),
@@ -120,7 +120,7 @@ const LIVES: &[Life] = &[
             (TickAfter(2_000), Shift::Lower, OPEN),
             (TickAfter(2_000), Shift::Same, OPEN),
             (Start, Shift::Raise, IN_FLIGHT),
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Leave, Shift::Same, GONE),
         ],
         latency: Some(STEP),
@@ -147,7 +147,7 @@ const LIVES: &[Life] = &[
         until: Until::Headers,
         has_body: true,
         steps: &[
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Start, Shift::Same, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -159,7 +159,7 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: true,
         steps: &[
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Start, Shift::Same, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -172,7 +172,7 @@ const LIVES: &[Life] = &[
         has_body: true,
         steps: &[
             (TickAfter(2_000), Shift::Lower, OPEN),
-            (Answer, Shift::Same, OPEN),
+            (AnswerClass, Shift::Same, OPEN),
             (Start, Shift::Same, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -185,7 +185,7 @@ const LIVES: &[Life] = &[
         has_body: false,
         steps: &[
             (WriteOffAfter(1_000), Shift::Lower, OPEN),
-            (Answer, Shift::Same, OPEN),
+            (AnswerClass, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
         ],
         latency: None,
@@ -196,7 +196,7 @@ const LIVES: &[Life] = &[
         has_body: false,
         steps: &[
             (WriteOffAfter(1_000), Shift::Lower, OPEN),
-            (Answer, Shift::Same, OPEN),
+            (AnswerClass, Shift::Same, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
         ],
@@ -238,7 +238,7 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (TickAfter(4_900), Shift::Same, IN_FLIGHT),
             (TickAfter(3_000), Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
@@ -251,7 +251,7 @@ const LIVES: &[Life] = &[
         until: Until::FirstByte,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (TickAfter(8_000), Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -263,7 +263,7 @@ const LIVES: &[Life] = &[
         until: Until::Headers,
         has_body: true,
         steps: &[
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Upgrade, Shift::Same, OPEN),
             (TickAfter(60_000), Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -275,7 +275,7 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (Upgrade, Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -288,7 +288,7 @@ const LIVES: &[Life] = &[
 fn each_step_counts_a_request_where_it_belongs() {
     for life in LIVES {
         let (mut slot, mut millis) = (slot(), 1_000);
-        let entry = Entry {
+        let entry = AdmittedRequest {
             load: 1,
             purpose: Purpose::Normal,
             has_body: life.has_body,
@@ -300,12 +300,12 @@ fn each_step_counts_a_request_where_it_belongs() {
             let name = format!("{}: step {number}, {step:?}", life.name);
             millis += match step {
                 TickAfter(span) | WriteOffAfter(span) => *span,
-                Start | Answer | Measure | Upgrade | Leave => STEP,
+                Start | AnswerClass | Measure | Upgrade | Leave => STEP,
             };
             let now = at(millis);
             let shift = match step {
                 Start => slot.start(&mut permit, now),
-                Answer => slot.answer(&mut permit, life.until, now),
+                AnswerClass => slot.answer(&mut permit, life.until, now),
                 Measure => slot.measure(&mut permit, now),
                 Upgrade => slot.upgrade(&mut permit, now),
                 Leave => slot.leave(&permit, now),
