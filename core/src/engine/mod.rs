@@ -151,11 +151,9 @@ impl Engine {
         let slot = self.registry.slot_mut(upstream);
         let policy = self.config.policy(slot.rule);
         slot.arrive(now);
-        // At a tick alone would be too late: between two of them many uploads would take the places of others.
+        // Not only at a tick: between two ticks many slow uploads could take the places of other requests.
         let taken = slot.take_slow_uploads(now);
-        if taken > 0 && slot.shared {
-            counters.lower(upstream, Counter::InFlight, u64::from(taken));
-        }
+        lower_shared(slot, upstream, taken, counters);
         let answer = if self.config.enabled() {
             admission::ask(slot, upstream, request, counters, now)
         } else {
@@ -290,9 +288,7 @@ impl Engine {
     pub fn tick(&mut self, counters: &mut impl Counters, now: Instant) -> Events {
         for (id, slot) in self.registry.awake_mut() {
             let taken = slot.take_unloading(now);
-            if taken > 0 && slot.shared {
-                counters.lower(id, Counter::InFlight, u64::from(taken));
-            }
+            lower_shared(slot, id, taken, counters);
             slot.roll();
         }
         if !self.alone {
@@ -338,7 +334,14 @@ fn measure(
     }
 }
 
-/// Carries a request's step over to the proxy-wide count.
+/// Takes requests that are no load any more out of the proxy-wide count.
+fn lower_shared(slot: &Slot, upstream: UpstreamId, by: u32, counters: &mut impl Counters) {
+    if by > 0 && slot.shared {
+        counters.lower(upstream, Counter::InFlight, u64::from(by));
+    }
+}
+
+/// Applies a request's step to the proxy-wide count.
 fn follow(shift: Shift, permit: &Permit, counters: &mut impl Counters) {
     match shift {
         Shift::Lower if permit.shared => counters.lower(permit.upstream, Counter::InFlight, 1),

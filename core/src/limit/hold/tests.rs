@@ -1,4 +1,4 @@
-//! What each window of a queue that is held means for the limit.
+//! How the limit moves with each window while a queue is held.
 
 use super::*;
 use crate::limit::testing::{assert_close, at, window};
@@ -13,13 +13,13 @@ const QUEUED: HoldTarget = HoldTarget {
     harmless: 0.15,
     most: 50.0,
 };
-/// As long a queue as wanted.
+/// A queue of the wanted length.
 const WANTED: HoldTarget = HoldTarget {
     capacity: 160.0,
     delay: 0.02,
     ..QUEUED
 };
-/// None.
+/// No queue.
 const EMPTY: HoldTarget = HoldTarget {
     delay: 0.0,
     ..QUEUED
@@ -29,7 +29,7 @@ const DOUBTED: HoldTarget = HoldTarget {
     ..QUEUED
 };
 
-/// What is held, and the clock that all proxies have.
+/// The limit under test, and the clock that all proxies share.
 struct Rig {
     hold: Hold,
     clock: Instant,
@@ -37,7 +37,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// At `limit`, where what was admitted before has drained.
+    /// At `limit`, after the requests that were admitted before have drained.
     fn at(limit: f64) -> Self {
         let mut hold = Hold::at(limit);
         hold.settling = false;
@@ -48,7 +48,7 @@ impl Rig {
         }
     }
 
-    /// In a cut from 20 to 15, where 100 answers a second of 200 ms came before it.
+    /// In a cut from 20 to 15; before it came 100 answers a second of 200 ms.
     fn cut() -> Self {
         let mut rig = Self::at(20.0);
         assert!(matches!(rig.second(100, 200, QUEUED), HoldFinding::Nothing));
@@ -58,7 +58,7 @@ impl Rig {
         rig
     }
 
-    /// The same in a trial on the beat, after so many trials that found a slower service.
+    /// The same in a trial on the beat, after `votes` trials that found a slower service.
     fn trial(votes: u32) -> Self {
         let mut rig = Self::at(20.0);
         rig.hold.phase = Phase::Settled { is_blocked: true };
@@ -82,7 +82,7 @@ impl Rig {
         self.show(&window(1_000, answers, ms).refusing(10), target)
     }
 
-    /// The next beat comes in a second that says nothing else.
+    /// Passes the next beat, in a second without other information.
     fn beat(&mut self, target: HoldTarget) {
         self.clock = self.clock + BEAT;
         assert!(matches!(
@@ -91,7 +91,7 @@ impl Rig {
         ));
     }
 
-    /// What was admitted before a step is answered.
+    /// Answers the requests that were admitted before a step.
     fn drain(&mut self) {
         assert!(self.hold.settling);
         assert!(matches!(self.second(1, 1, QUEUED), HoldFinding::Nothing));
@@ -108,7 +108,7 @@ impl Rig {
 }
 
 #[test]
-fn nothing_is_measured_until_what_was_admitted_before_has_drained() {
+fn measuring_starts_when_earlier_requests_have_drained() {
     let mut rig = Rig::at(20.0);
     rig.hold.settling = true;
     for (in_flight, settling) in [(40, true), (22, true), (21, false)] {
@@ -120,7 +120,7 @@ fn nothing_is_measured_until_what_was_admitted_before_has_drained() {
 }
 
 #[test]
-fn a_measurement_takes_answers_enough_or_two_seconds() {
+fn a_measurement_takes_enough_answers_or_two_seconds() {
     for (answers, steps) in [(39, 2), (40, 1), (15, 2)] {
         let mut rig = Rig::at(20.0);
         let taken = (1..5).find(|_| {
@@ -136,9 +136,9 @@ fn a_measurement_takes_answers_enough_or_two_seconds() {
     }
 }
 
-/// Where nothing is tried: what is in flight of a limit of 20, requests refused, and the limit after it.
+/// Without a test under way: number in flight at a limit of 20, requests refused, and the limit after it.
 #[test]
-fn the_limit_follows_the_wait_that_is_wanted() {
+fn the_limit_follows_the_wanted_wait() {
     let near = HoldTarget {
         capacity: 180.0,
         ..EMPTY
@@ -207,7 +207,7 @@ fn a_step_down_ends_at_the_model() {
 }
 
 #[test]
-fn where_more_in_flight_carries_less_the_wait_is_shorter() {
+fn contention_shortens_the_wait() {
     let mut rig = Rig::at(13.0);
     rig.hold.share = 0.5;
     rig.second(100, 130, QUEUED);
@@ -215,7 +215,7 @@ fn where_more_in_flight_carries_less_the_wait_is_shorter() {
 }
 
 #[test]
-fn a_cut_of_a_queue_goes_on() {
+fn a_cut_of_a_queue_continues_downwards() {
     let mut rig = Rig::cut();
     assert!(matches!(
         rig.second(100, 150, QUEUED),
@@ -234,7 +234,7 @@ fn a_cut_of_a_queue_goes_on() {
 }
 
 #[test]
-fn a_cut_of_a_slower_service_goes_back() {
+fn a_cut_of_a_slower_service_is_taken_back() {
     let harmless = HoldTarget {
         harmless: 0.25,
         ..QUEUED
@@ -271,7 +271,7 @@ fn no_step_down_is_made_until_the_beat() {
 }
 
 #[test]
-fn a_cut_that_says_nothing_waits_and_then_goes_back() {
+fn an_undecided_cut_waits_and_is_then_taken_back() {
     let mut rig = Rig::cut();
     for _ in 0..3 {
         assert!(matches!(rig.second(86, 174, QUEUED), HoldFinding::Nothing));
@@ -283,7 +283,7 @@ fn a_cut_that_says_nothing_waits_and_then_goes_back() {
 }
 
 #[test]
-fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
+fn contention_halves_the_wait_which_recovers_beat_by_beat() {
     let mut rig = Rig::cut();
     assert!(matches!(rig.second(150, 100, WANTED), HoldFinding::Nothing));
     assert_close(rig.hold.share, 0.5, "half");
@@ -304,8 +304,8 @@ fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
     assert_close(rig.hold.share, 0.05, "the least");
 }
 
-/// On the beat: whether a step had failed, the seconds between tests of the floor, how many trials found a slower service,
-/// and requests were refused; and whether a trial begins.
+/// On the beat: whether a step had failed, seconds between tests of the floor, trials that found a slower service, requests
+/// refused, and whether a trial begins.
 #[test]
 fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
     for (name, is_blocked, period, votes, refused, expected) in [
@@ -332,7 +332,7 @@ fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
     }
 }
 
-/// Where answers are so rare that each window passes a second, there is nothing but the window to go by.
+/// Where answers are so rare that each window is longer than a second, only the window itself can be compared.
 #[test]
 fn a_trial_begins_with_the_window_where_nothing_was_measured_before() {
     for (settling, expected) in [(false, true), (true, false)] {
@@ -347,7 +347,7 @@ fn a_trial_begins_with_the_window_where_nothing_was_measured_before() {
 }
 
 #[test]
-fn the_clock_is_the_same_for_all_and_each_of_its_marks_comes_once() {
+fn each_mark_of_the_common_clock_counts_once() {
     for (period, tested) in [
         (None, [false, false, false, false]),
         (Some(1), [true, true, true, false]),
@@ -379,7 +379,7 @@ fn the_beat_does_not_end_a_cut() {
     ));
 }
 
-/// The answers before a trial, and the capacity that the model has: 100 ms and a wait of 20 ms.
+/// Answers before a trial, and the capacity of the model with 100 ms and a wait of 20 ms.
 #[test]
 fn a_trial_goes_down_to_the_model_by_half_at_most() {
     for (name, answers, capacity, expected) in [
@@ -405,7 +405,7 @@ fn a_trial_goes_down_to_the_model_by_half_at_most() {
 }
 
 #[test]
-fn a_step_down_is_one_request_at_the_least_and_leaves_one() {
+fn a_step_down_is_at_least_one_request_and_leaves_one() {
     for (limit, to, expected) in [(20.0, 15.0, 15.0), (4.4, 3.9, 3.4), (1.5, 1.2, 1.0)] {
         let mut hold = Hold::at(limit);
         hold.step_down(to);
@@ -446,8 +446,8 @@ fn a_trial_that_finds_a_queue_shows_what_is_left_of_it() {
     assert_close(measured.mean_latency().unwrap(), 0.15, "as fast as this");
 }
 
-/// With a floor in doubt and a limit of one: answers a second and their latency at a limit of two, and which of a slower
-/// service and a queue that shows.
+/// With a floor in doubt and a limit of one: answers a second and their latency at a limit of two, and whether that shows a
+/// slower service or a queue.
 #[test]
 fn a_trial_at_a_limit_of_one_is_a_step_up() {
     for (answers, ms, limit, slower, queue) in
@@ -470,8 +470,8 @@ fn a_trial_at_a_limit_of_one_is_a_step_up() {
     }
 }
 
-/// A trial finds a slower service: whether that is harmless or the floor in doubt, the votes before it, and whether it is
-/// believed.
+/// A trial finds a slower service: whether that is harmless, whether the floor is in doubt, the votes before it, and whether
+/// it is believed.
 #[test]
 fn a_trial_that_finds_a_slower_service_is_believed_where_it_is_harmless_or_often_enough() {
     for (name, harmless, in_doubt, votes, expected) in [
@@ -504,7 +504,7 @@ fn a_trial_that_finds_a_slower_service_is_believed_where_it_is_harmless_or_often
 }
 
 #[test]
-fn a_trial_that_says_nothing_waits_and_then_goes_back() {
+fn an_undecided_trial_waits_and_is_then_taken_back() {
     let mut rig = Rig::trial(1);
     for _ in 0..3 {
         assert!(matches!(rig.second(86, 174, QUEUED), HoldFinding::Nothing));
@@ -517,7 +517,7 @@ fn a_trial_that_says_nothing_waits_and_then_goes_back() {
 }
 
 #[test]
-fn what_was_measured_is_kept_for_a_beat() {
+fn measurements_are_kept_for_a_beat() {
     let mut rig = Rig::at(20.0);
     for (second, kept) in [1, 2, 3, 4, 1, 2].into_iter().zip([1, 2, 3, 4, 1, 2]) {
         rig.second(100, 200, WANTED);
@@ -526,9 +526,9 @@ fn what_was_measured_is_kept_for_a_beat() {
     }
 }
 
-/// A round: what is in flight of a limit of 20 on average and at the end, and what is refused.
+/// A round: number in flight at a limit of 20, on average and at the end, and number refused.
 #[test]
-fn a_queue_is_over_when_nothing_is_refused_and_there_is_room_for_a_while() {
+fn a_queue_is_over_after_a_time_with_room_and_without_refusals() {
     let round = |mean, end, refused| {
         let mut round = window(100, 0, 0).holding(mean).refusing(refused);
         round.in_flight = end;
@@ -548,7 +548,7 @@ fn a_queue_is_over_when_nothing_is_refused_and_there_is_room_for_a_while() {
 }
 
 #[test]
-fn a_moment_without_room_begins_the_wait_for_the_end_anew() {
+fn a_moment_without_room_restarts_the_wait_for_the_end() {
     let calm = window(100, 0, 0).holding(5);
     let full = window(100, 0, 0).holding(20);
     let mut hold = Hold::at(20.0);
@@ -560,7 +560,7 @@ fn a_moment_without_room_begins_the_wait_for_the_end_anew() {
 }
 
 #[test]
-fn the_limit_goes_with_the_endpoints_and_what_was_measured_is_void() {
+fn the_limit_scales_with_the_endpoints_and_measurements_are_discarded() {
     let mut rig = Rig::cut();
     rig.second(20, 150, QUEUED);
     assert!(rig.hold.measured.is_some());
