@@ -1,7 +1,7 @@
-//! The way in: breaker, then limit, then who the request is, then whether a refusal is enforced.
+//! Admission: first the breaker, then the limit, then the request's class, then whether a refusal is enforced.
 //!
-//! Ordered by cost. An open breaker asks nothing of the host; the limit needs the shared count; only under
-//! pressure is the request asked for its criticality and whether it is a retry.
+//! The order is by cost. An open breaker needs nothing from the host. The limit needs the shared count. The request's
+//! criticality, and whether it is a retry, are read only when the upstream is near its limit.
 
 use core::time::Duration;
 
@@ -17,16 +17,16 @@ use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
-/// The cap on the share shed does not bind below this many arrivals in a tick.
+/// The cap on the shed share does not apply below this many arrivals in a tick.
 const MIN_SHARE_ARRIVALS: u32 = 10;
-/// When to come back after a refusal for want of room: a queue drains in about so long.
+/// When to retry after a refusal because of load: a queue drains in about this time.
 const RETRY_AFTER_LOAD: Duration = Duration::from_secs(1);
 
-/// Requests of health checkers that may be under way at a time in one worker although they are refused. Any caller
-/// can send such a user-agent. A real health checker sends one request in some seconds; more are ordinary requests.
+/// Requests of health checkers that one worker admits at a time although they would be shed. Any caller can send such a
+/// user-agent. A real health checker sends one request every few seconds; more are ordinary requests.
 const EXEMPT_BUDGET: u32 = 1;
 
-/// What the laws say, whatever the mode.
+/// The decision of breaker and limit, before the mode applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LawDecision {
     Admit {
@@ -38,7 +38,7 @@ pub(crate) enum LawDecision {
         reason: ShedReason,
         wait: Duration,
         load: LoadCheck,
-        /// What the request was found to be, where that was asked.
+        /// The request's level, if it was read.
         level: Option<Level>,
     },
 }
@@ -46,11 +46,11 @@ pub(crate) enum LawDecision {
 /// What is known of the proxy's in-flight when a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoadCheck {
-    /// Nobody asked.
+    /// It was not read.
     Unasked,
     /// It was too high, and the request is not counted.
     Seen,
-    /// So many with this request, which is counted.
+    /// This many with this request, which is counted.
     Counted(u32),
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn ask(
         return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Unasked, None);
     }
     let mut level = None;
-    // Where the last request found no room, a look at the count costs the host less than counting this one and
+    // If the last request found no room, reading the count costs the host less than counting this request and
     // taking that back.
     if let Some(load) = slot.full.then(|| look(upstream, counters)).flatten()
         && let Some(reason) = no_room(slot, load, ramp, &mut level, request)
@@ -111,8 +111,8 @@ pub(crate) fn ask(
     }
 }
 
-/// Why there is no room for one request when it makes `load` in flight. `level` is what the request was found to
-/// be: it is asked once, and only where that matters.
+/// Why there is no room for one request that would make `load` in flight; `None`: there is room. `level` caches the request's
+/// level: it is read once, and only if it matters.
 fn no_room(
     slot: &mut Slot,
     load: u32,
@@ -155,16 +155,16 @@ fn no_room(
     }
 }
 
-/// What becomes of a refusal.
+/// Whether a refusal is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enforcement {
     /// The request is shed.
     Shed,
-    /// It is let in all the same.
+    /// It is admitted anyway.
     LetIn(Purpose),
 }
 
-/// Whether a refusal is enforced, and counts it.
+/// Decides whether a refusal is enforced, and counts it.
 pub(crate) fn enforce(
     slot: &mut Slot,
     policy: &Policy,
@@ -200,8 +200,8 @@ fn is_capped(share: PartOfWhole, max_share: f64) -> bool {
                 && f64::from(share.part) + 1.0 > max_share * f64::from(share.whole))
 }
 
-/// Counts one more in flight and says how many that makes in the proxy. Where the host shares no count, the own
-/// requests times the workers stand for all.
+/// Counts one more request in flight and returns the new count of the proxy. If the host shares no count, that is an estimate:
+/// this worker's requests times the number of workers.
 pub(crate) fn raise(slot: &mut Slot, upstream: UpstreamId, counters: &mut impl Counters) -> u32 {
     if let Some(value) = counters.raise(upstream, Counter::InFlight) {
         slot.shared = true;
@@ -213,7 +213,7 @@ pub(crate) fn raise(slot: &mut Slot, upstream: UpstreamId, counters: &mut impl C
         .saturating_mul(u32::from(slot.workers))
 }
 
-/// What one more would make in flight in the proxy; `None` where the host shares no count.
+/// How many would be in flight in the proxy with one more; `None` if the host shares no count.
 fn look(upstream: UpstreamId, counters: &mut impl Counters) -> Option<u32> {
     let value = counters.value(upstream, Counter::InFlight)?;
     Some(u32::try_from(value).unwrap_or(u32::MAX).saturating_add(1))
@@ -256,7 +256,7 @@ mod tests {
     use crate::config::Config;
     use crate::{Criticality, Decision, Engine, GivenRequest, Outcome, Permit};
 
-    /// One shared count, and how often it was changed.
+    /// A shared count, and how often it was changed.
     #[derive(Default)]
     struct Gauge {
         value: u64,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_upstream_is_looked_at_before_it_is_counted() {
+    fn at_a_full_upstream_the_count_is_read_before_it_is_raised() {
         let (mut engine, web) = engine("");
         let mut gauge = Gauge::default();
         let ask = |engine: &mut Engine, gauge: &mut Gauge| {

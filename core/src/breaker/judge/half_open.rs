@@ -1,4 +1,4 @@
-//! The way back: a probe decides whether the upstream is there, a ramp how fast traffic returns.
+//! Recovery: a probe decides whether the upstream is back, the ramp how fast traffic returns.
 
 use super::{BreakerTransition, Findings, Judge, MIN_OVERDUE};
 use crate::ablation::{Mechanism, is_off};
@@ -9,7 +9,7 @@ use crate::shed::ShedReason;
 use crate::tally::{Count, Tally};
 use crate::time::Instant;
 
-/// Where the knee is not known the ramp starts with this part of the limit; it doubles at every tick: three steps to go.
+/// If the knee is unknown, the ramp starts with the limit divided by this and doubles at every tick.
 const FIRST_RAMP_STEP: u32 = 4;
 
 impl Judge {
@@ -21,7 +21,7 @@ impl Judge {
         config: &BreakerConfig,
     ) -> Option<BreakerTransition> {
         let tally = &findings.sample.tally;
-        // One answer shows that the upstream is back, whatever others found. The ramp judges what it is worth.
+        // One successful probe shows that the upstream is back, even if others failed. The ramp judges how good it is.
         if tally.get(Count::ProbeSuccesses) > 0 {
             return Some(BreakerTransition::Ramp);
         }
@@ -29,15 +29,15 @@ impl Judge {
         if self.probe_failures >= u64::from(self.rates.thresholds(config).probes) {
             return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
-        // A probe may have been sent without a report of it: its worker is gone, or reported to another leader. Then
-        // others are refused, or the ceiling is reached.
+        // A probe may have been sent without a report: its worker is gone, or reported to another leader. Then other requests
+        // are refused as probes, or the ceiling is reached.
         if tally.get(Count::ProbesSent) > 0 || findings.probes >= probes || refuses_probes(tally) {
-            // It went when the interval was over or later, but not before the last round.
+            // It was sent after the interval ended, and not before the last round.
             let earliest = findings.now - findings.sample.span;
             self.probing_since
                 .get_or_insert_with(|| until.max(earliest).min(findings.now));
         }
-        // After a jump backwards the wait begins anew.
+        // After a jump backwards the wait starts over.
         let since = self.probing_since?.min(findings.now);
         self.probing_since = Some(since);
         if findings.now.saturating_since(since) >= findings.hang_after
@@ -51,7 +51,7 @@ impl Judge {
             && findings.now.saturating_since(granted_at) >= patience
             && !is_off(Mechanism::ProbeCompany)
         {
-            // The probe may hang for long yet, and the upstream be back meanwhile: it gets company.
+            // The probe may hang for a long time although the upstream is back: allow another probe.
             self.granted_at = Some(findings.now);
             self.state = BreakerState::Open {
                 until,
@@ -63,7 +63,7 @@ impl Judge {
             && tally.get(Count::ProbesSent) == 0
             && since + findings.sample.span < findings.now
         {
-            // The probe ended without a verdict, its caller gone, and every worker has reported since: grant another.
+            // The probe ended without a result because its caller left, and every worker has reported since: grant another.
             self.probing_since = None;
             self.state = BreakerState::Open {
                 until,
@@ -85,7 +85,7 @@ impl Judge {
         {
             return Some(BreakerTransition::Trip(TripReason::Hang));
         }
-        // Any answer shows that the upstream is alive, also one to a client's error.
+        // Any answer shows that the upstream is alive, even the answer to a client error.
         if sample.tally.get(Count::Successes) + sample.tally.get(Count::Ignored) == 0 {
             return None;
         }
@@ -98,7 +98,7 @@ impl Judge {
     }
 }
 
-/// The first limit of the ramp: the knee, which makes no queue. Where that is not known, a part of what is.
+/// The first limit of the ramp: the knee, which causes no queue, or a part of the limit if the knee is unknown.
 pub(crate) fn ramp_start(limit: u32, known: &LimitCheckpoint) -> u32 {
     if is_off(Mechanism::Ramp) || known.is_congested() && !is_off(Mechanism::RampFromKnee) {
         limit
@@ -107,7 +107,7 @@ pub(crate) fn ramp_start(limit: u32, known: &LimitCheckpoint) -> u32 {
     }
 }
 
-/// Whether half-open refused anybody, in whatever mode.
+/// Whether half-open refused any request, in any mode.
 fn refuses_probes(tally: &Tally) -> bool {
     tally.shed(ShedReason::BreakerHalfOpen) > 0
         || tally.would_shed(ShedReason::BreakerHalfOpen) > 0
@@ -134,7 +134,7 @@ mod tests {
         half_open_of(0.0, 1)
     }
 
-    /// Of an upstream that usually fails this share of its outcomes, with so many probes granted.
+    /// For an upstream that usually fails this share of its outcomes, with this many probes granted.
     fn half_open_of(failure_rate: f64, probes: u64) -> Judge {
         let state = BreakerState::Open {
             until: at(1_000),
@@ -150,7 +150,7 @@ mod tests {
         Judge::resume(state, 1, &known)
     }
 
-    /// One round that counted these, with `sent` probes in all.
+    /// One round with these counts, and `sent` probes in all.
     fn round(
         judge: &mut Judge,
         counts: &[Count],
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn where_requests_usually_fail_several_probes_decide() {
+    fn several_probes_decide_if_requests_usually_fail() {
         let failed = [Count::ProbesSent, Count::ProbeFailures];
         let mut judge = half_open_of(0.3, 3);
         assert_eq!(round(&mut judge, &failed, 1, at(1_100)), None);
@@ -217,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_nobody_reported_is_not_waited_for_without_end() {
-        // Its worker crashed: the shared count says that it was sent, no report does.
+    fn the_wait_for_an_unreported_probe_ends() {
+        // Its worker crashed: the shared count has the probe, and no report has it.
         let mut judge = half_open();
         assert_eq!(round(&mut judge, &[], 1, at(1_100)), None);
         assert_eq!(round(&mut judge, &[], 1, at(1_200)), None);

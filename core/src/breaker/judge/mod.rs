@@ -1,5 +1,5 @@
-//! The leader's side of the breaker: one state for the whole proxy, and what moves it: [`closed`], [`half_open`]. What is
-//! usual for the upstream is in [`rates`], what a successor is told of all this in [`checkpoint`].
+//! The leader's side of the breaker: one state for the whole proxy. [`closed`] and [`half_open`] decide on transitions,
+//! [`rates`] learns what is usual for the upstream, and [`checkpoint`] is what a successor starts from.
 
 mod checkpoint;
 mod closed;
@@ -24,30 +24,30 @@ pub use checkpoint::{BreakerCheckpoint, Outage};
 pub(crate) use half_open::ramp_start;
 pub use rates::RatesCheckpoint;
 
-/// One request that hangs may be a slow query; this many, and no answer to anyone, is a hang.
+/// One overdue request may be a slow query; this many, with no answer to any request, are a hang.
 const MIN_OVERDUE: u32 = 5;
 
-/// What the judge is told about one interval.
+/// The judge's input for one interval.
 pub(crate) struct Findings<'a> {
     pub(crate) sample: &'a Sample,
-    /// Trips that workers reported and that were not heard before.
+    /// Trips that workers have newly reported.
     pub(crate) trips: &'a [LocalTrip],
     /// What is known of the limit.
     pub(crate) known: &'a LimitCheckpoint,
     /// The objective's latency target.
     pub(crate) target: Duration,
-    /// Waiting longer than this for response headers is a hang.
+    /// A longer wait for response headers is a hang.
     pub(crate) hang_after: Duration,
-    /// The concurrency limit that would hold with a closed breaker.
+    /// The concurrency limit with a closed breaker.
     pub(crate) limit: u32,
     /// Probes ever sent.
     pub(crate) probes: u64,
-    /// In 0..1.
+    /// A random number in 0..1.
     pub(crate) uniform: f64,
     pub(crate) now: Instant,
 }
 
-/// One step along the diagram.
+/// A transition of the breaker's diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BreakerTransition {
     Trip(TripReason),
@@ -61,16 +61,16 @@ pub(crate) struct Judge {
     state: BreakerState,
     epoch: u32,
     evidence: Evidence,
-    /// Of the proxy's successes, and of answers of all kinds.
+    /// The gaps between the proxy's successes, and between answers of any kind.
     successes: Silence,
     answers: Silence,
     window: Window,
     rates: Rates,
     outage_since: Option<Instant>,
     low_since: Option<Instant>,
-    /// A probe is under way since.
+    /// Since when a probe is under way.
     probing_since: Option<Instant>,
-    /// When the last probe beside it was granted.
+    /// When the last further probe was granted.
     granted_at: Option<Instant>,
     /// Probes that failed since the breaker opened.
     probe_failures: u64,
@@ -114,8 +114,8 @@ impl Judge {
         self.answers.end_at(findings.sample.last_response);
     }
 
-    /// Whether no answer has come for so long that requests hang: longer than a request may wait, and than answers
-    /// usually fail to come. Few requests that are answered late by design, such as long polls, are no hang.
+    /// Whether no answer has come for so long that requests hang: longer than a request may wait, and longer than the usual
+    /// gap between answers. A few requests that are answered late by design, such as long polls, are no hang.
     fn is_unanswered(&self, findings: &Findings<'_>) -> bool {
         let silent_for = findings.now.saturating_since(findings.sample.last_response);
         silent_for >= findings.hang_after
@@ -141,7 +141,7 @@ impl Judge {
                 })
             }
             BreakerState::Open { until, probes } if findings.now < until => {
-                // The policy may have changed, and clocks jump back: no wait is longer than allowed now.
+                // The policy may have changed, and clocks jump back: no wait may be longer than the policy allows now.
                 let latest = findings.now + config.max_open().max(config.min_open());
                 self.state = BreakerState::Open {
                     until: until.min(latest),
@@ -156,8 +156,8 @@ impl Judge {
         }
     }
 
-    /// A trip that a worker made on evidence of this epoch, of the one before when this is young, or of the next one: of
-    /// its own ramp, that the leader has not heard of.
+    /// The reason of a worker's trip on evidence of this epoch, of the epoch before, or of the next one: that of a worker's own
+    /// ramp that the leader does not know of.
     fn reported(&self, trips: &[LocalTrip]) -> Option<TripReason> {
         let behind_the_next =
             |trip: &LocalTrip| self.epoch.wrapping_add(1).wrapping_sub(trip.epoch);
@@ -230,7 +230,7 @@ impl Judge {
             },
             findings.uniform,
         );
-        // A probe that hangs has used up part of the wait already.
+        // The time for which a probe hung is already part of the wait.
         let until = (probing_since.unwrap_or(now) + self.interval).max(now);
         BreakerState::Open {
             until,
