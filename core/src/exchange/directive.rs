@@ -12,7 +12,7 @@ use crate::ladder::Margin;
 use crate::learned::Learned;
 use crate::level::Level;
 
-/// What holds for one upstream.
+/// The leader's decision for one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Directive {
     /// [`crate::UpstreamKey::hash`].
@@ -26,18 +26,18 @@ pub struct Directive {
     pub limit: u32,
     /// Most requests in flight for levels above it.
     pub reserve: u32,
-    /// Where demand crosses what the upstream can carry.
+    /// The level at which demand crosses the capacity.
     pub margin: Margin,
-    /// Workers that serve this upstream, at least 1: who cannot see the shared count keeps to this share.
+    /// Workers that serve this upstream, at least 1. A worker that cannot see the shared count keeps to its share.
     pub workers: u16,
     /// Requests of the whole proxy that have not ended.
     pub unended: u32,
-    /// All that the laws learned.
+    /// Learned state.
     pub learned: Learned,
 }
 
 impl Directive {
-    /// What holds while nothing is known.
+    /// The directive for an unknown upstream.
     pub(crate) fn unknown(upstream: u64) -> Self {
         Self {
             upstream,

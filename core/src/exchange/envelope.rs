@@ -1,4 +1,4 @@
-//! What stands around every payload: version, length, checksum.
+//! The envelope of every payload: version, length, checksum.
 //!
 //! ```text
 //! version 1 byte | length 4 bytes | checksum 8 bytes | head | payload
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// Version of both wire formats; a change to any type that is sent is a new one.
+/// Version of both wire formats; a change to any type that is sent needs a new version.
 pub const WIRE_VERSION: u8 = 7;
 
 /// A payload that cannot be read.
@@ -30,10 +30,10 @@ pub enum WireError {
         /// The version byte.
         found: u8,
     },
-    /// It is not what it says it is, or has a number outside the range of its unit.
+    /// It is damaged, or has a number outside the range of its unit.
     #[error("malformed payload")]
     Malformed,
-    /// It is written well, but no leader of ours can have meant it.
+    /// It is well-formed, but no leader can have written it.
     #[error("payload with {field} out of range")]
     OutOfRange {
         /// The field of a [`super::Directive`].

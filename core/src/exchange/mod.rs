@@ -1,8 +1,7 @@
-//! What the workers of a proxy tell each other.
+//! The exchange between the workers of a proxy.
 //!
-//! Every worker reports what it counted (a [`Slice`]); one of them, the leader, merges the slices, runs the
-//! control laws and answers with [`Directives`] that all follow. Both are plain data; how they travel is the
-//! skin's business. On the wire each is postcard (<https://postcard.jamesmunns.com>) in an [`envelope`] of version, length
+//! Every worker reports its counts (a [`Slice`]). One of them, the leader, merges the slices, runs the control laws and
+//! answers with [`Directives`] that all workers follow. Both are plain data; the skin transports them. On the wire each is postcard (<https://postcard.jamesmunns.com>) in an [`envelope`] of version, length
 //! and checksum. Another version is refused, so that two versions of the module side by side ignore each other instead of
 //! misreading; so is what was cut off or damaged on the way. A directive carries all learned state, so a fresh VM also starts
 //! from it.

@@ -1,4 +1,4 @@
-//! The laws for one upstream: what was last heard of each worker, and what follows from all of them.
+//! The control laws for one upstream: merges the reports of its workers, and decides from them.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::sample::Sample;
 use crate::tally::Count;
 use crate::time::Instant;
 
-/// Counts that began less than this before their first report are news as a whole.
+/// Counts that began less than this before their first report count in full.
 const YOUNG: Duration = Duration::from_secs(1);
 
 /// The laws for one upstream.
@@ -22,24 +22,24 @@ pub(super) struct Controller {
     pub(super) limiter: Limiter,
     judge: Judge,
     demand: LevelDemand,
-    /// Of each worker.
+    /// The last report of each worker.
     pub(super) seen: Vec<WorkerRecord>,
     /// When any worker last had a request.
     pub(super) active_at: Instant,
-    /// What was under way in the last round that had a report, and when that was.
+    /// The requests under way in the last round that had a report, and the time of that round.
     pub(super) under_way: RequestsUnderWay,
     pub(super) heard_at: Instant,
     pub(super) directive: Directive,
-    /// The law that rules the limit; none before the first round of a new leader, which changes nothing.
+    /// The reason for the limit; `None` before the first round of a new leader, which is no change of the reason.
     limit_reason: Option<LimitReason>,
 }
 
-/// What was last heard of one worker's counts.
+/// The last report of one worker.
 #[derive(Debug)]
 pub(super) struct WorkerRecord {
     pub(super) worker: u64,
     began: Instant,
-    /// The sequence of the last trip heard.
+    /// The sequence of the last trip that was reported.
     trip: Option<u32>,
     /// The counts, packed.
     counts: Box<[u8]>,
@@ -47,15 +47,15 @@ pub(super) struct WorkerRecord {
     endpoints: u32,
 }
 
-/// What the live workers have under way with one upstream.
+/// The requests that the live workers have under way with one upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestsUnderWay {
     /// Requests in flight, and uploads that may soon be.
     pub in_flight: u64,
     /// Requests that have not ended and are no load.
     pub open: u64,
-    /// The fewest requests of other workers in flight that an arrival met, by the count that the workers share; below
-    /// zero when that count is too low, `None` when nobody came.
+    /// The fewest requests of other workers in flight that an arrival met, by the shared count; below zero if that count is
+    /// too low, `None` if no request came.
     pub others: Option<i32>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct MergedReports {
 }
 
 impl MergedReports {
-    /// A round of `span` of which nothing is known yet.
+    /// A round of this `span` without any report yet.
     pub(super) fn empty(span: Duration) -> Self {
         Self {
             sample: Sample::empty(span),
@@ -88,29 +88,29 @@ impl MergedReports {
         self.sample.tally.get(Count::Arrivals)
     }
 
-    /// Whether any worker had a request for it.
+    /// Whether any worker had a request for the upstream.
     pub(crate) fn is_active(&self) -> bool {
         self.sample.tally.get(Count::Arrivals) > 0 || self.sample.in_flight > 0
     }
 }
 
-/// What a controller needs from outside for one round.
+/// The inputs of one round besides the reports.
 pub(crate) struct RoundInputs<'a> {
     pub(crate) policy: &'a Policy,
     /// Probes ever sent.
     pub(crate) probes: u64,
-    /// In 0..1.
+    /// A random number in 0..1.
     pub(crate) uniform: f64,
-    /// What makes `now` the same clock for all proxies.
+    /// Added to `now`, this gives a clock that is the same for all proxies.
     pub(crate) ahead: Duration,
 }
 
-/// What one round changed, beside figures.
+/// The events of one round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoundChanges {
-    /// A step of the breaker.
+    /// A transition of the breaker.
     pub(crate) transition: Option<BreakerTransition>,
-    /// The law that rules the limit from now on.
+    /// The new reason for the limit, if it changed.
     pub(crate) limit_reason: Option<LimitReason>,
 }
 
@@ -157,7 +157,7 @@ impl Controller {
         if let Some(trip) = report.trip {
             let is_heard = match seen {
                 Some(seen) => seen.trip == Some(trip.sequence),
-                // An old one was for the leader before.
+                // An old trip was for the leader before.
                 None => !is_young && trip.epoch != self.judge.epoch(),
             };
             if !is_heard {
@@ -183,7 +183,7 @@ impl Controller {
         self.remember(place, worker, report);
     }
 
-    /// The same from a worker with nothing under way. Its last report still holds.
+    /// Records that a worker has nothing under way. Its last report still holds.
     pub(super) fn record_nothing(&self, worker: u64, round: &mut MergedReports) {
         let sample = &mut round.sample;
         if let Some(seen) = self.seen.iter().find(|seen| seen.worker == worker) {
@@ -266,7 +266,7 @@ impl Controller {
             0.0
         };
         let margin = self.demand.margin(capacity);
-        // Where all can be served, nobody needs a reserve.
+        // If all requests can be served, no reserve is needed.
         let reserve = if margin == Margin::NONE || is_off(Mechanism::Reserve) {
             limit
         } else {

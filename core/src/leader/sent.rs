@@ -1,8 +1,8 @@
-//! What was last published of one upstream.
+//! The directive of one upstream as it was last published.
 //!
-//! Workers know a directive by its stamp, and leave one alone that they follow already. Most that is learned changes a
-//! little in every round, also while nobody asks for the upstream: its usual rate, for one, decays. So for an upstream
-//! at rest that alone is published once in a while only, and what workers act on at once.
+//! Workers know a directive by its stamp, and skip one that they follow already. Learned state changes a little in every
+//! round, even while the upstream has no requests: its usual rate, for example, decays. So for an upstream at rest, changes
+//! of learned state alone are published only once a second. Changes that workers act on are published at once.
 
 use core::time::Duration;
 
@@ -10,20 +10,20 @@ use super::controller::MergedReports;
 use crate::exchange::{Directive, Directives};
 use crate::time::Instant;
 
-/// How often what was learned of an upstream at rest is published, where nothing else changed.
+/// How often learned state of an upstream at rest is published if nothing else changed.
 const LEARNED_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether anybody asks for the upstream.
+/// Whether the upstream has requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpstreamUse {
-    /// Somebody does, or did.
+    /// It has, or requests ended in the round.
     InUse,
-    /// Nobody does.
+    /// It has none.
     AtRest,
 }
 
 impl UpstreamUse {
-    /// What a round says: requests that end count as well, since they teach.
+    /// Judges a round. Requests that end count as well, because the laws learn from them.
     pub(super) fn of(round: &MergedReports) -> Self {
         if round.is_active() || round.sample.tally.fingerprint() != 0 {
             Self::InUse
@@ -38,12 +38,12 @@ impl UpstreamUse {
 pub(super) struct SentDirective {
     directive: Directive,
     at: Instant,
-    /// As it travels.
+    /// Its bytes.
     entry: Vec<u8>,
 }
 
 impl SentDirective {
-    /// The directive as it is to be published now, under this stamp if it is a new one.
+    /// The bytes to publish now: the last ones if they are still current, else the new directive with this stamp.
     pub(super) fn entry<'a>(
         last: &'a mut Option<Self>,
         directive: &Directive,
@@ -99,7 +99,7 @@ mod tests {
         directive
     }
 
-    /// Whether each of these directives, a tenth of a second apart, is published under a stamp of its own.
+    /// Whether each of these directives, a tenth of a second apart, is published with a stamp of its own.
     fn published(demand: UpstreamUse, directives: &[Directive]) -> Vec<bool> {
         let mut last = None;
         let mut before = Vec::new();
@@ -115,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_keeps_its_stamp() {
+    fn an_unchanged_directive_keeps_its_stamp() {
         let same = [learned(5.0); 3];
         assert_eq!(published(UpstreamUse::InUse, &same), [true, false, false]);
     }
 
     #[test]
-    fn what_is_learned_of_an_upstream_in_use_is_published_at_once_and_at_rest_once_a_second() {
+    fn learned_state_is_published_at_once_in_use_and_once_a_second_at_rest() {
         let decaying: Vec<Directive> = (0..25_u8).map(|it| learned(f64::from(it))).collect();
         assert!(
             published(UpstreamUse::InUse, &decaying)
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_act_on_is_published_at_once() {
+    fn changes_that_workers_act_on_are_published_at_once() {
         let wider = Directive {
             limit: 9,
             reserve: 9,

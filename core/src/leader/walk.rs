@@ -1,8 +1,8 @@
-//! The way of a round through all workers' slices.
+//! The walk of a round through the slices of all workers.
 //!
-//! Reports stand in the order of their upstreams' hashes, so that the slices can be walked side by side: what all
-//! workers say of one upstream is at hand together, and nothing has to be kept of the rest. A slice that is not in
-//! order splits an upstream into several rounds, no worse.
+//! Reports are in the order of their upstreams' hashes, so the slices can be walked side by side: all reports of one upstream
+//! are available together, and nothing has to be kept of the rest. A slice that is out of order splits an upstream into
+//! several rounds, but does no other harm.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::upstream::UpstreamKey;
 
 /// One slice of each live worker, walked side by side.
 pub(crate) struct Walk<'a> {
-    /// How long the round was.
+    /// The length of the round.
     pub(super) span: Duration,
     introductions: BTreeMap<u64, Introduction<'a>>,
     workers: Vec<Stop<'a>>,
 }
 
-/// Where the walk through one worker's slice stands.
+/// The position in one worker's slice.
 struct Stop<'a> {
     worker: u64,
     at: Instant,
@@ -29,7 +29,7 @@ struct Stop<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk through these slices, whose reports are `span` apart from those before.
+    /// A walk through these slices; `span` is the time since the reports before.
     pub(super) fn new(span: Duration, slices: impl Iterator<Item = &'a Slice<'a>>) -> Self {
         let mut introductions = BTreeMap::new();
         let mut workers = Vec::new();
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
         nexts.map(SliceEntry::upstream).min()
     }
 
-    /// Goes past the reports of an upstream.
+    /// Visits the reports of an upstream and moves past them.
     pub(crate) fn pass(
         &mut self,
         upstream: u64,
