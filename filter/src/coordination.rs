@@ -1,4 +1,4 @@
-//! This worker among those of the proxy: what it tells them, and whether it decides for all.
+//! This worker's part among the workers of the proxy: it publishes its slice, and leads or follows.
 
 use tidegate_core::Instant;
 
@@ -18,19 +18,19 @@ pub struct Coordination {
     duty: Duty,
 }
 
-/// What a tick changed.
+/// How a tick changed the role of this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleChange {
     /// Nothing.
     None,
-    /// It decides from now on.
+    /// It leads from now on.
     TookOver,
-    /// Another one does.
+    /// Another worker leads from now on.
     Resigned,
 }
 
 impl Coordination {
-    /// The worker with this number, which follows until it has asked to lead.
+    /// The worker with this number, which follows until it has claimed the lease.
     #[must_use]
     pub fn new(keys: Keys, worker: u64, now: Instant) -> Self {
         Self {

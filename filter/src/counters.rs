@@ -28,14 +28,14 @@ impl<'a, H> HostCounters<'a, H> {
 }
 
 impl<H: Host> HostCounters<'_, H> {
-    /// The gauge of requests in flight as a signed number; `None` where it is not shared.
+    /// The gauge of requests in flight as a signed number; `None` if it is not shared.
     pub fn in_flight(&mut self, upstream: UpstreamId) -> Option<i64> {
         let id = self.gauge(upstream, Counter::InFlight)?;
         let value = self.proxy.host.metric(id);
         self.check(value).map(u64::cast_signed)
     }
 
-    /// Corrects it.
+    /// Corrects the gauge of requests in flight.
     pub fn correct_in_flight(&mut self, upstream: UpstreamId, by: i64) {
         if let Some(id) = self.gauge(upstream, Counter::InFlight) {
             let done = self.proxy.host.increment_metric(id, by);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauge_that_keeps_nothing_is_not_shared_and_a_fault() {
+    fn a_gauge_that_keeps_nothing_is_not_shared_and_counts_as_a_fault() {
         let host = FakeHost::default();
         host.reject_metrics();
         let (mut vm, web) = served(&host);

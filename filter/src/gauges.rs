@@ -1,4 +1,4 @@
-//! The gauges of an upstream, by which all VMs of the proxy count together.
+//! The gauges of an upstream, in which all VMs of the proxy count together.
 //!
 //! VMs share no memory, but a gauge is one atomic for the whole process: adding to it and reading it makes the count
 //! of requests in flight exact, at a tenth of what shared data costs. Defining a metric makes a new handle every
@@ -21,7 +21,7 @@ use crate::proxy::Proxy;
 pub struct Gauges {
     in_flight: State,
     probes: State,
-    /// Its breaker has opened at some time.
+    /// Whether its breaker has ever opened.
     has_tripped: bool,
 }
 
@@ -34,7 +34,7 @@ enum State {
 }
 
 impl Gauges {
-    /// Those of an upstream with these names.
+    /// The gauges of an upstream with this permission for names.
     pub(crate) const fn of(names: Permission) -> Self {
         let state = match names {
             Permission::Own => State::Undefined,
@@ -47,7 +47,7 @@ impl Gauges {
         }
     }
 
-    /// Its breaker has opened at some time, so that its probes count.
+    /// The upstream's breaker has opened, so its probes count from now on.
     pub(crate) const fn expect_probes(&mut self) {
         self.has_tripped = true;
     }
@@ -84,7 +84,7 @@ impl Gauges {
             .define_metric(MetricKind::Gauge, &name)
             .and_then(|id| match counter {
                 Counter::InFlight => Ok((id, is_kept(host, id)?)),
-                // Trying it out would look like a probe to others.
+                // A test value would look like a probe to other workers.
                 Counter::Probes => Ok((id, true)),
             });
         *state = match defined {
@@ -109,7 +109,7 @@ impl Gauges {
     }
 }
 
-/// Whether the host keeps what is added to a gauge. Twice, because a count that had fallen to -1 reads 0 after +1.
+/// Whether the host keeps what is added to a gauge. It adds up to twice, because a count that had fallen to -1 reads 0 after +1.
 fn is_kept(host: &impl Host, id: MetricId) -> Result<bool, HostError> {
     let mut raised = 0;
     let mut kept = Ok(false);

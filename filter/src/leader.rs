@@ -1,4 +1,4 @@
-//! What a leader does on every tick: it gathers, decides, tells the others, and puts gauges right.
+//! The tasks of a leader on every tick: it gathers slices, decides, publishes directives, and corrects gauges.
 
 use tidegate_core::{
     Engine, Event, Instant, LimitReason, RequestsUnderWay, Slice, UpstreamId, UpstreamKey,
@@ -15,7 +15,7 @@ use crate::proxy::Proxy;
 use crate::reconcile::{GaugeReading, Reconciler};
 use crate::upstreams::Upstreams;
 
-/// What a leader works with.
+/// The state that a leader works with.
 #[derive(Debug)]
 pub(crate) struct LeaderTasks<'a, H> {
     pub(crate) proxy: &'a Proxy<H>,
@@ -27,8 +27,8 @@ pub(crate) struct LeaderTasks<'a, H> {
 }
 
 impl<H: Host> LeaderTasks<'_, H> {
-    /// Leads. `own` is this worker's slice as it was published. Answers whether all workers had reported, so that
-    /// something was decided.
+    /// Leads. `own` is this worker's slice as it was published. Returns whether all workers had reported, so that there was a
+    /// decision.
     pub(crate) fn lead(&mut self, own: &[u8], now: Instant) -> bool {
         let Proxy { host, faults, .. } = self.proxy;
         let workers = self.exchange.workers();
@@ -60,7 +60,7 @@ impl<H: Host> LeaderTasks<'_, H> {
         true
     }
 
-    /// The upstreams whose names stand in the slices, with their counts ready to be used.
+    /// Introduces the upstreams whose names are in the slices, with their counts ready for use.
     fn introduce_all(&mut self, slices: &[Slice<'_>], now: Instant) {
         for name in slices.iter().flat_map(Slice::introductions) {
             let id = self.engine.introduce(&name, now);
@@ -86,7 +86,7 @@ impl<H: Host> LeaderTasks<'_, H> {
         );
     }
 
-    /// Logs what happened to an upstream.
+    /// Logs an event of an upstream.
     fn log(
         &self,
         level: LogLevel,
@@ -111,11 +111,11 @@ impl<H: Host> LeaderTasks<'_, H> {
         );
     }
 
-    /// Compares the gauges in use with what workers report.
+    /// Compares the gauges in use with the workers' reports.
     fn reconcile(&mut self, now: Instant) {
         let Proxy { host, faults, .. } = self.proxy;
         if self.exchange.is_accompanied(host, faults, now) {
-            // What others than the live workers of this version have in flight is not known.
+            // The requests in flight of other versions' workers are unknown.
             self.reconciler.suspect(now);
         }
         for (id, hash, under_way) in self.watched(now) {
@@ -144,7 +144,7 @@ impl<H: Host> LeaderTasks<'_, H> {
         self.reconciler.settle();
     }
 
-    /// Upstreams whose gauge is to be looked at, with their hashes and what workers have under way with them.
+    /// The upstreams whose gauge is due for a reading, with their hashes and the requests under way.
     fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, RequestsUnderWay)> {
         let views = self.engine.views(now);
         let watched = views.filter_map(|view| {
@@ -156,7 +156,7 @@ impl<H: Host> LeaderTasks<'_, H> {
     }
 }
 
-/// Counts what happened to an upstream, under its labels.
+/// Counts an event of an upstream, with its labels.
 pub(crate) fn count_event<H: Host>(
     event: &Event,
     engine: &Engine,
@@ -179,7 +179,7 @@ const fn upstream_of(event: &Event) -> UpstreamId {
     }
 }
 
-/// What a log should say of an event; another law for the limit is for metrics only, because bursts bring many.
+/// The log line of an event. A new reason for the limit is in metrics only, because bursts cause many.
 fn describe(event: &Event) -> Option<(LogLevel, String)> {
     Some(match event {
         Event::Tripped { reason, .. } => (

@@ -1,15 +1,15 @@
 //! Which upstreams have metrics of their own.
 //!
-//! Envoy never forgets a metric, so the number of names must be bounded for the whole process, not for each worker:
-//! the set is shared. It only grows, up to the configured number of upstreams; who comes later shares the metrics of
-//! `_overflow` and, having no gauge, each worker's part of the limit. An upstream keeps its place for good: giving
-//! it to another would not take the old name back.
+//! Envoy never forgets a metric, so the number of names must be bounded for the whole process, not for each worker: the set
+//! is shared. It only grows, up to the configured number of upstreams. Later upstreams share the metrics of `_overflow`.
+//! They have no gauge, so each worker keeps to its part of their limit. An upstream keeps its place forever: to give the
+//! place to another one would not remove the old name.
 
 use crate::api::{Expect, Host, WriteResult};
 use crate::exchange::keys::Keys;
 use crate::faults::{Fault, Faults};
 
-/// Attempts to add a name while others do the same. Beaten so often, the next request tries again.
+/// Attempts to add a name while other workers do the same. After them, the next request tries again.
 const ATTEMPTS: usize = 4;
 
 /// The upstreams, by hash, that may have names, as this VM knows them.
@@ -34,7 +34,7 @@ pub enum Permission {
 }
 
 impl NamedUpstreams {
-    /// The set that these keys lead to.
+    /// The set under these keys.
     #[must_use]
     pub fn new(keys: &Keys) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl NamedUpstreams {
         }
     }
 
-    /// Asks for names for an upstream; `cap` upstreams may have some. Cheap once it is known.
+    /// Whether an upstream may have names; at most `cap` upstreams may. Cheap once it is known.
     pub fn permit(
         &mut self,
         host: &impl Host,
@@ -99,7 +99,7 @@ impl NamedUpstreams {
         self.is_full = false;
     }
 
-    /// Without shared data each worker bounds what it names itself.
+    /// Without shared data each worker bounds its own names.
     fn permit_alone(&mut self, hash: u64, cap: usize) -> Permission {
         if self.known.len() >= cap {
             return Permission::Shared;
@@ -113,14 +113,14 @@ impl NamedUpstreams {
     }
 }
 
-/// Inserts into a sorted list what is not there yet. A sort would take 3 KB of the module.
+/// Inserts a hash into a sorted list, if it is missing. A sort would take 3 KB of the module.
 fn add(known: &mut Vec<u64>, hash: u64) {
     if let Err(place) = known.binary_search(&hash) {
         known.insert(place, hash);
     }
 }
 
-/// The set as it is shared, in the order in which names came; sorted.
+/// Reads the shared set, which is in the order of insertion, and sorts it.
 fn decode(bytes: &[u8]) -> Vec<u64> {
     let mut known = Vec::new();
     for chunk in bytes.as_chunks::<8>().0 {

@@ -1,11 +1,11 @@
 //! The upstreams of one VM, and what the filter keeps for each in the proxy.
 //!
-//! The engine gives every upstream a handle, and at the cap hands it on to another one. An entry is for one upstream: it
-//! is made when the handle is first met for that upstream, and with it goes all that the upstream before had here, its
-//! metrics' handles as well as the time of the last read. Nothing else is kept by handle.
+//! The engine gives every upstream a handle, and at the cap passes the handle on to another upstream. An entry is for one
+//! upstream. When a handle is first used for another upstream, a new entry replaces the old one, with its metrics' handles
+//! and the time of the last read. Nothing else is kept by handle.
 //!
-//! An entry waits until it is decided whether the upstream may have names of its own ([`NamedUpstreams`], which outlive an
-//! upstream as Envoy's metrics do).
+//! An entry is made only when it is decided whether the upstream may have names of its own ([`NamedUpstreams`], which
+//! outlive an upstream as Envoy's metrics do).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::metrics::series::Series;
 use crate::names::{NamedUpstreams, Permission};
 use crate::proxy::Proxy;
 
-/// How often the number of an upstream's endpoints is read: it changes with deployments, and the read is dear.
+/// How often the number of an upstream's endpoints is read: it changes with deployments, and reading it is expensive.
 const ENDPOINTS_EVERY: Duration = Duration::from_secs(1);
 
 /// All upstreams, by handle.
@@ -30,13 +30,13 @@ pub struct Upstreams {
     kind: StateKind,
 }
 
-/// Whose state it is.
+/// Which kind of state it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StateKind {
-    /// An upstream's, which all workers share.
+    /// That of an upstream, which all workers share.
     #[default]
     Upstream,
-    /// A [destination](crate::destinations)'s, which this worker keeps for itself.
+    /// That of a [destination](crate::destinations), which this worker keeps for itself.
     Destination,
 }
 
@@ -54,7 +54,7 @@ pub struct UpstreamEntry {
 }
 
 impl Upstreams {
-    /// None yet; which may have names stands where `names` says.
+    /// No upstreams yet; `names` decides which of them may have names.
     #[must_use]
     pub const fn new(names: NamedUpstreams) -> Self {
         Self {
@@ -73,13 +73,12 @@ impl Upstreams {
         }
     }
 
-    /// Another configuration is in force, that may allow more of them.
+    /// Another configuration is in force, which may allow more upstreams.
     pub const fn reconsider(&mut self) {
         self.names.reconsider();
     }
 
-    /// What is kept for an upstream, from now on if it is a new one; `None` while it is not decided whether it may have
-    /// names.
+    /// The entry of an upstream, made if the upstream is new; `None` while it is not decided whether it may have names.
     pub fn introduce<H: Host>(
         &mut self,
         engine: &Engine,
@@ -89,7 +88,7 @@ impl Upstreams {
         let hash = engine.hash(id);
         if !self.knows(id, hash) {
             let cap = usize::try_from(engine.config().max_upstreams()).unwrap_or(usize::MAX);
-            // One more: the state that all beyond the cap share has a name too.
+            // One more, because the shared state of all upstreams beyond the cap has a name too.
             let cap = cap.saturating_add(1);
             let key = engine.key(id);
             let name = match self.kind {
@@ -102,7 +101,7 @@ impl Upstreams {
             }
             let gauges = match self.kind {
                 StateKind::Upstream => names,
-                // A gauge that several had in common would tell of none.
+                // A gauge that several destinations shared would be that of none.
                 StateKind::Destination => Permission::Shared,
             };
             let entry = UpstreamEntry {
@@ -130,7 +129,7 @@ impl Upstreams {
         }
     }
 
-    /// Whether it is time to read how many endpoints an upstream has; if so it is taken for done.
+    /// Whether it is time to read the number of an upstream's endpoints; if so, it counts as read now.
     pub fn take_endpoints_due(&mut self, id: UpstreamId, now: Instant) -> bool {
         let Some(entry) = self.entry(id) else {
             return true;
@@ -143,7 +142,7 @@ impl Upstreams {
         true
     }
 
-    /// Publishes what the counts of every upstream in use grew by.
+    /// Publishes the growth of the counts of every upstream in use.
     pub fn publish_counts<H: Host>(&mut self, engine: &Engine, proxy: &Proxy<H>, now: Instant) {
         for view in engine.views_in_use(now) {
             if let Some(entry) = self.introduce_used(engine, view.id, proxy) {
@@ -152,7 +151,7 @@ impl Upstreams {
         }
     }
 
-    /// Leads: publishes what holds for every upstream. Answers how many there are.
+    /// Leads: publishes the state of every upstream. Returns the number of upstreams.
     pub fn publish_state<H: Host>(
         &mut self,
         engine: &Engine,
@@ -163,7 +162,7 @@ impl Upstreams {
         for view in engine.views(now) {
             count += usize::from(view.id != UpstreamId::OVERFLOW);
             let entry = self.introduce_used(engine, view.id, proxy);
-            // What shares names would overwrite what is said of the others.
+            // Upstreams that share names would overwrite each other's gauges.
             if let Some(entry) = entry.filter(|entry| entry.names == Permission::Own) {
                 let under_way = engine.under_way(view.hash).unwrap_or_default();
                 entry.series.record(&view, under_way.open, proxy);
@@ -172,7 +171,7 @@ impl Upstreams {
         count
     }
 
-    /// Like [`Upstreams::introduce`], but skips the state shared by all beyond the cap until it is used.
+    /// Like [`Upstreams::introduce`], but skips the shared state of all upstreams beyond the cap until it is used.
     fn introduce_used<H: Host>(
         &mut self,
         engine: &Engine,
@@ -187,7 +186,7 @@ impl Upstreams {
         }
     }
 
-    /// This worker leads from now on: what it recorded before may have been overwritten.
+    /// This worker leads from now on: another leader may have overwritten the gauges that it recorded before.
     pub fn take_over(&mut self) {
         for entry in self.entries.iter_mut().flatten() {
             entry.series.take_over();
@@ -253,7 +252,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_handle_that_passes_on_takes_nothing_along() {
+    fn a_handle_that_passes_to_another_upstream_takes_nothing_along() {
         let mut vm = Vm::new(&FakeHost::default());
         let web = vm.upstream("web", 0);
         vm.upstream("other", 500);
@@ -282,7 +281,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_handle_that_was_never_met_has_nothing() {
+    fn a_handle_without_an_entry_has_nothing() {
         let mut vm = Vm::new(&FakeHost::default());
         let id = vm.engine.upstream("web", None, Instant::ZERO);
         assert_eq!(vm.counters().raise(id, Counter::InFlight), None);
