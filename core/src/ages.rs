@@ -10,8 +10,8 @@
 //!   <------ taken out -------><--- counted ------>
 //! ```
 //!
-//! Whoever is taken out is older than all who stay. So one moment tells for each permit whether it is still counted,
-//! and nobody who was taken out leaves in the place of another.
+//! Requests that are taken out are older than all that stay. So one moment tells for each permit whether it is still counted,
+//! and a request that was taken out cannot leave in the place of another.
 
 use core::time::Duration;
 
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_is_no_longer_counted_whatever_its_age() {
+    fn a_request_that_leaves_is_not_counted_whatever_its_age() {
         let mut ages = Ages::new(HORIZON);
         let old = ages.enter(at(0));
         let young = ages.enter(at(9_950));
@@ -273,8 +273,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_horizon_makes_nobody_overdue() {
-        // It did: a slow upstream's horizon moves with every window, and five young requests looked like a hang.
+    fn a_new_horizon_makes_no_request_overdue() {
+        // A slow upstream's horizon moves with every window, and five young requests once looked like a hang.
         let mut ages = Ages::new(HORIZON);
         let place = ages.enter(at(1_000));
         ages.set_horizon(Duration::from_secs(30), at(1_100));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_taken_out_cannot_leave_again() {
+    fn a_request_that_was_taken_out_cannot_leave_again() {
         let mut ages = Ages::new(HORIZON);
         let place = ages.enter(at(0));
         assert_eq!(ages.take_beyond(at(10_000)), 1);
@@ -301,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    fn who_was_taken_out_does_not_leave_in_the_place_of_another() {
-        // It did: long after, it took the place of one that was beyond the ring by then.
+    fn a_request_that_was_taken_out_does_not_leave_in_the_place_of_another() {
+        // Long after, such a request once took the place of one that was beyond the ring by then.
         let mut ages = Ages::new(HORIZON);
         let old = ages.enter(at(0));
         assert_eq!(ages.take_at_least(Duration::from_secs(1), at(2_000)), 1);
@@ -313,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_beyond_a_horizon_is_not_beyond_a_longer_one() {
-        // It was: at the push of a longer target what had waited for two seconds was given up as if it had for four.
+    fn a_request_beyond_a_horizon_is_not_beyond_a_longer_one() {
+        // With a longer target, a request that had waited for two seconds was once written off as if it had waited for four.
         let mut ages = Ages::new(HORIZON);
         let place = ages.enter(at(1_000));
         ages.set_horizon(HORIZON * 10, at(5_000));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumps_loses_nobody() {
+    fn a_clock_that_jumps_loses_no_request() {
         let mut ages = Ages::new(HORIZON);
         let mut places = Vec::new();
         for ms in [5_000, 10, 90_000, 0, u64::MAX / 1_000_000, 3] {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     proptest! {
-        /// A list of all who entered says the same, whatever happens and in whatever order.
+        /// A plain list gives the same counts, whatever happens and in whatever order.
         #[test]
         fn it_counts_as_a_list_would(steps in prop::collection::vec(any_step(), 1..80)) {
             let mut ages = Ages::new(HORIZON);

@@ -30,7 +30,7 @@ const RESET_AFTER: &str = "upstream_reset_after_response_started";
 /// The reason when the proxy's own static breaker refused: no request went out.
 const OVERFLOW: &str = "{overflow";
 
-/// A wait longer than this in a header is taken for this: nobody means more than a day.
+/// The longest wait from a header that counts: a day.
 const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
 /// What the status alone says.
@@ -38,11 +38,11 @@ const MAX_WAIT: Duration = Duration::from_secs(86_400);
 pub enum FirstLook {
     /// This holds, unless the response breaks off or its trailers say otherwise.
     Settled(Outcome),
-    /// The connection becomes something else (101), it is no request any more.
+    /// The connection is upgraded (101): it is no request any more.
     Upgraded,
     /// It could be gRPC's: `grpc-status` in the headers decides.
     MaybeGrpc,
-    /// It blames whoever answered: the response code details decide who that was.
+    /// It blames its author: the response code details decide who that is.
     WhoAnswered,
 }
 

@@ -9,11 +9,11 @@
 
 /// Cohorts that are counted at a time.
 const PLACES: usize = 16;
-/// A cohort with one in so many requests is heavy.
+/// A cohort with one in this many requests is heavy.
 const HEAVY: u32 = 16;
-/// Fewer requests tell nothing.
+/// With fewer requests no cohort is heavy.
 const ENOUGH: u32 = 32;
-/// After so many requests older ones lose half of their weight.
+/// After this many requests, older ones lose half of their weight.
 const MEMORY: u32 = 256;
 /// The golden ratio of 2^32: its multiples are spread evenly.
 const STEP: u32 = 0x9E37_79B9;

@@ -1,4 +1,4 @@
-//! Latencies in buckets a fifth to a quarter apart.
+//! Latencies in buckets a seventh to a quarter apart.
 //!
 //! The control laws need quantiles of exact windows that several workers filled. Buckets add and subtract, so
 //! windows merge and differences of growing counts are windows; a quantile is off by half a bucket at most.

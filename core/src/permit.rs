@@ -26,7 +26,7 @@ pub struct Permit {
     pub(crate) purpose: Purpose,
     /// Whether the proxy-wide counter counts it.
     pub(crate) shared: bool,
-    /// What its response headers said, where that was no failure.
+    /// The answer by its response headers, if that was no failure.
     pub(crate) answer: Option<AnswerClass>,
 }
 
@@ -77,14 +77,14 @@ pub(crate) enum RequestStage {
     Open,
 }
 
-/// What response headers said that were no failure.
+/// The answer by response headers that were no failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerClass {
     /// A success, which has been counted as one.
     Success,
     /// Nothing about the upstream, such as a client's error.
     Neutral,
-    /// The connection becomes something else, whose end says nothing about answers. That has been counted.
+    /// The connection was upgraded, and its end says nothing about answers. That has been counted.
     Upgraded,
 }
 
@@ -100,13 +100,13 @@ impl LedgerPlace {
     pub(crate) const NONE: Self = Self { entered: 0 };
 }
 
-/// Why it was let in.
+/// Why the request was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Within the limit.
     Normal,
     /// To see whether a half-open upstream is back.
     Probe,
-    /// A health checker's request that passed a refusal: no load, and never judged.
+    /// A health checker's request that was admitted despite a refusal: no load, and never judged.
     Exempt,
 }

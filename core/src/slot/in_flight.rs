@@ -1,9 +1,9 @@
 //! Which of a worker's requests are in flight.
 //!
-//! A request is load from the moment the upstream has all of it to the moment that the objective measures: the same part
-//! of its life that its latency is taken from, or Little's law would mix two clocks. Before that it is an upload, which
-//! is its caller's time; after that it is open, which is no load. Some stop being load sooner: uploads that stall,
-//! requests that hang since before the breaker opened, requests that later ones overtook, and bodies without an end.
+//! A request is load from the moment the upstream has all of it to the moment that the objective measures. Its latency covers
+//! the same part of its life, or Little's law would mix two clocks. Before that, the request is an upload, whose time is the
+//! caller's. After that it is open, and no load. Some requests stop being load sooner: uploads that stall, requests that hang
+//! since before the breaker opened, requests that later ones overtook, and bodies without an end.
 //!
 //! ```text
 //!  Uploading --request complete--> Waiting --headers--> Answering --measured--> Open --leave--> gone
@@ -24,10 +24,10 @@ use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
-/// How a request is let in.
+/// A request at its admission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdmittedRequest {
-    /// The proxy's requests in flight with it.
+    /// The proxy's requests in flight, this one included.
     pub(crate) load: u32,
     pub(crate) purpose: Purpose,
     /// Whether a body follows its headers.
@@ -47,7 +47,7 @@ pub(crate) enum Shift {
 }
 
 impl Slot {
-    /// A request is let in.
+    /// A request is admitted.
     pub(crate) fn enter(
         &mut self,
         upstream: UpstreamId,
@@ -56,7 +56,7 @@ impl Slot {
     ) -> Permit {
         self.tally.add(Count::Admitted, 1);
         let (stage, place) = if entry.purpose == Purpose::Exempt {
-            // It is no load, or a caller that passes for a health checker could take everybody's places.
+            // It does not count as load, or a caller that poses as a health checker could take all places.
             self.exempt = self.exempt.saturating_add(1);
             self.open = self.open.saturating_add(1);
             (RequestStage::Open, LedgerPlace::NONE)
@@ -102,7 +102,7 @@ impl Slot {
 
     /// The response headers came, and `until` is what the objective measures.
     pub(crate) fn answer(&mut self, permit: &mut Permit, until: Until, now: Instant) -> Shift {
-        // A health check may be answered beside the queue, by an upstream that answers nothing else.
+        // A hanging upstream may still answer health checks, so these are no sign that the queue moves.
         if permit.purpose != Purpose::Exempt {
             self.last_response = now;
             self.given_up.see_answer();
@@ -120,7 +120,7 @@ impl Slot {
                     permit.place = answering.enter(now);
                     permit.stage = RequestStage::Answering;
                 } else {
-                    // It was taken out already, and stays so.
+                    // It was taken out of the count already, and stays out.
                     permit.stage = RequestStage::Open;
                 }
                 Shift::Same
@@ -135,13 +135,13 @@ impl Slot {
         }
         let shift = self.open(permit, now);
         if shift == Shift::Lower {
-            // A request that was taken out stood in no queue, and says nothing about one.
+            // A request that was taken out of the count says nothing about a queue.
             permit.latency = Some(now.saturating_since(permit.started_at));
         }
         shift
     }
 
-    /// The connection became something else, which is no load.
+    /// The connection was upgraded: it is no load any more.
     pub(crate) fn upgrade(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         self.learn_upgrade(permit);
         self.open(permit, now)
@@ -159,7 +159,7 @@ impl Slot {
         }
     }
 
-    /// A request is load no longer, and has not ended.
+    /// A request is no load any more, but has not ended.
     fn open(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         let was_counted = self.leave_ledger(permit, now);
         permit.stage = RequestStage::Open;
@@ -171,7 +171,7 @@ impl Slot {
         }
     }
 
-    /// Takes a request out of where it is counted. Says whether the proxy-wide count includes it.
+    /// Takes a request out of its ledger. Returns whether the proxy-wide count includes it.
     fn leave_ledger(&mut self, permit: &Permit, now: Instant) -> bool {
         let counted = match permit.stage {
             RequestStage::Uploading => {
@@ -191,10 +191,10 @@ impl Slot {
         counted
     }
 
-    /// Takes those out of the count in flight that are no load, and says how many: uploads that take longer than answers
-    /// may, requests that hang since before the breaker opened, requests that later ones overtook, and bodies that go on
-    /// for [`super::ANSWERING_FOR`]. An upstream that is back does not know of those that hang; their callers wait for timeouts,
-    /// and until then they would take the places of requests that it could serve.
+    /// Takes requests that are no load out of the count in flight, and returns how many: uploads that take longer than answers
+    /// may, requests that hang since before the breaker opened, requests that later ones overtook, and bodies that go on for
+    /// [`super::ANSWERING_FOR`]. A recovered upstream does not know of the requests that hang. Their callers wait for timeouts,
+    /// and until then these requests would take the places of others that the upstream could serve.
     pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {
         let lost = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
             Some(self.hang_after)
@@ -212,7 +212,7 @@ impl Slot {
         taken.saturating_add(self.take_slow_uploads(now))
     }
 
-    /// Takes uploads out of the count in flight that take longer than answers may, and says how many.
+    /// Takes uploads that take longer than answers may out of the count in flight, and returns how many.
     pub(crate) fn take_slow_uploads(&mut self, now: Instant) -> u32 {
         if self.uploading == 0 {
             return 0;
@@ -223,17 +223,17 @@ impl Slot {
         taken
     }
 
-    /// The age from which waiting requests stand in no queue: they wait far beyond the target, and later ones have been
-    /// answered. To shed others for their sake would help neither.
+    /// The age from which waiting requests count as overtaken: they wait far beyond the target although later ones have been
+    /// answered, so they are in no queue. To shed other requests because of them would help nobody.
     fn overtaken(&self, now: Instant) -> Option<Duration> {
-        // A clock that jumped back knows of no request that was let in later.
+        // After the clock jumped back, no request can be said to be later.
         let answered = self.answered_up_to.filter(|at| *at <= now)?;
         let age = now.saturating_since(answered).max(self.hang_after);
-        // The ledger does not tell those apart that are older than its horizon.
+        // The ledger cannot tell ages beyond its horizon apart.
         (age <= self.waiting.horizon() && !is_off(Mechanism::Overtaken)).then_some(age)
     }
 
-    /// What the proxy-wide count holds of this worker: requests in flight, and uploads that may soon be.
+    /// This worker's part of the proxy-wide count: requests in flight, and uploads that may soon be.
     pub(crate) const fn held(&self) -> u32 {
         self.in_flight.saturating_add(self.uploading)
     }
