@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// What was counted by class for one upstream: asked, shed, would have been shed.
+    /// The counts of one class: demand, shed, would have been shed.
     fn by_class(engine: &Engine, class: Criticality) -> (u64, u64, u64) {
         let snapshot = engine.snapshot(Instant::ZERO);
         let web = snapshot
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_want_of_room_is_counted_for_its_class() {
+    fn a_refusal_because_of_load_is_counted_for_its_class() {
         for (mode, counted) in [("enforce", (1, 1, 0)), ("observe", (1, 0, 1))] {
             let (mut engine, web) = engine(&format!(r#","mode":"{mode}""#));
             let mut gauge = Gauge::default();
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_workers_have_open_counts_and_is_forgotten_when_it_ends() {
+    fn open_requests_of_other_workers_count_until_they_end() {
         let mut gauge = Gauge::default();
         let [(mut own, web), (mut other, _)] = [bounded(1, ""), bounded(2, "")];
         let held: Vec<_> = (0..2)

@@ -18,7 +18,7 @@ use core::time::Duration;
 use crate::permit::LedgerPlace;
 use crate::time::Instant;
 
-/// A horizon that moved by less than one part in so many is the same: the ring has room for it.
+/// A horizon that moved by less than one part in this many counts as unchanged: the ring has room for it.
 const TOLERANCE: u64 = 2;
 
 /// Counts of requests by the time they entered, in a ring of at least three buckets.
@@ -28,13 +28,13 @@ pub(crate) struct Ages<const BUCKETS: usize> {
     newest: u64,
     ring: [u32; BUCKETS],
     beyond: u32,
-    /// The latest time that anybody entered at, nanoseconds.
+    /// The latest time of an entry, nanoseconds.
     latest: u64,
-    /// Who entered before this was taken out.
+    /// Requests that entered before this were taken out.
     taken_before: u64,
-    /// Who entered before this did so while buckets had another width, and is in the bucket of this time ...
+    /// Requests that entered before this did so while buckets had another width, and are in the bucket of this time ...
     carried_before: u64,
-    /// ... or, when before this, in the bucket [`Ages::old`].
+    /// ... or, if before this, in the bucket [`Ages::old`].
     old_before: u64,
     old: u64,
 }
@@ -58,8 +58,8 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         }
     }
 
-    /// Another horizon, if it differs enough to matter. What is in the ledger stays counted. Nobody must look older than
-    /// it is: ages start anew, and who was beyond the horizon is just that old.
+    /// Sets another horizon, if it differs enough to matter. Requests in the ledger stay counted. No request may look older than
+    /// it is: ages start over, and requests beyond the old horizon count as just that old.
     pub(crate) fn set_horizon(&mut self, horizon: Duration, now: Instant) {
         let wanted = Self::width(horizon);
         if wanted.abs_diff(self.width_ns) <= self.width_ns / TOLERANCE {
@@ -82,12 +82,13 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         }
     }
 
-    /// Ages up to this are told apart: what is beyond is older. After a small change it is not quite what was asked for.
+    /// Ages up to this are told apart; requests beyond are older. After a small change it differs a little from the horizon that
+    /// was set.
     pub(crate) const fn horizon(&self) -> Duration {
         Duration::from_nanos(self.width_ns.saturating_mul(Self::PARTS))
     }
 
-    /// Counts one that enters now.
+    /// Counts a request that enters now.
     pub(crate) fn enter(&mut self, now: Instant) -> LedgerPlace {
         self.roll(now);
         // After a jump backwards the newest bucket serves: ages read as zero, and nothing is lost.
@@ -99,7 +100,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         LedgerPlace { entered }
     }
 
-    /// Takes one out. False when it was not in the ledger any more (see [`Ages::take_at_least`]).
+    /// Takes a request out. False if it was not in the ledger any more (see [`Ages::take_at_least`]).
     pub(crate) fn leave(&mut self, place: LedgerPlace) -> bool {
         if place.entered < self.taken_before {
             return false;
@@ -117,7 +118,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         is_counted
     }
 
-    /// How many are at least `age` old, to a bucket's width (never one that is younger).
+    /// How many requests are at least `age` old, to a bucket's width (never a younger one).
     pub(crate) fn at_least(&mut self, age: Duration, now: Instant) -> u32 {
         self.roll(now);
         let older = self
@@ -128,20 +129,20 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         older.saturating_add(self.beyond)
     }
 
-    /// How many there are.
+    /// How many requests are in the ledger.
     pub(crate) fn total(&self) -> u32 {
         self.ring
             .iter()
             .fold(self.beyond, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Takes those out of the ledger that grew older than the horizon, and says how many.
+    /// Takes requests older than the horizon out of the ledger, and returns how many.
     pub(crate) fn take_beyond(&mut self, now: Instant) -> u32 {
         self.roll(now);
         self.take_before(self.oldest_in_ring())
     }
 
-    /// Takes those out of the ledger that are at least `age` old, and says how many.
+    /// Takes requests that are at least `age` old out of the ledger, and returns how many.
     pub(crate) fn take_at_least(&mut self, age: Duration, now: Instant) -> u32 {
         self.roll(now);
         let first = self.older_than(age).start;
@@ -149,7 +150,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         self.take_before(kept.max(self.oldest_in_ring()))
     }
 
-    /// Takes out who is in a bucket before `kept`, or beyond.
+    /// Takes out the requests in buckets before `kept`, and those beyond the ring.
     fn take_before(&mut self, kept: u64) -> u32 {
         self.taken_before = self
             .entered_before(kept)
@@ -163,7 +164,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         taken
     }
 
-    /// When those entered, at the latest, who are in a bucket before this one or beyond; `None` when there can be none.
+    /// The latest entry of requests in buckets before this one or beyond the ring; `None` if there can be none.
     const fn entered_before(&self, bucket: u64) -> Option<u64> {
         if bucket > self.carried_before / self.width_ns {
             Some(bucket.saturating_mul(self.width_ns))
@@ -189,7 +190,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         }
     }
 
-    /// How far back the buckets are of which all is at least `age` old.
+    /// How far back the buckets are whose requests are all at least `age` old.
     fn older_than(&self, age: Duration) -> core::ops::Range<u64> {
         nanos(age).div_ceil(self.width_ns).saturating_add(1)..BUCKETS as u64
     }
@@ -338,7 +339,7 @@ mod tests {
         assert_eq!(ages.total(), 0);
     }
 
-    /// What may happen to a ledger.
+    /// A step of the ledger's life.
     #[derive(Clone, Debug)]
     enum Step {
         Enter,
@@ -362,7 +363,7 @@ mod tests {
         ]
     }
 
-    /// One that entered: its place, when that was, and whether it was taken out.
+    /// A request that entered: its place, the time of entry, and whether it was taken out.
     struct Held {
         place: LedgerPlace,
         since: u64,
@@ -413,7 +414,7 @@ mod tests {
         }
     }
 
-    /// So many were taken out: those who entered first, and each of them for its age.
+    /// Marks this many as taken out: those that entered first, each of which must be old enough.
     fn take(
         held: &mut [Held],
         taken: u32,

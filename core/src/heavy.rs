@@ -29,7 +29,7 @@ pub(crate) struct HeavyCohorts {
 }
 
 impl HeavyCohorts {
-    /// Where a request stands in the order in which cohorts are served: at its cohort, or anywhere if that is heavy.
+    /// The position of a request in the order in which cohorts are served: that of its cohort, or any if the cohort is heavy.
     pub(crate) fn place(&mut self, cohort: u32) -> u32 {
         if self.count(cohort) * HEAVY < self.total || self.total < ENOUGH {
             return cohort;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heavy_is_forgotten() {
+    fn heavy_cohorts_are_forgotten() {
         let mut heavy = HeavyCohorts::default();
         (0..200).for_each(|_| {
             heavy.place(7);

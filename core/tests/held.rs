@@ -110,7 +110,7 @@ fn config(target: u32) -> Config {
 
 proptest! {
     #[test]
-    fn what_nobody_overtook_is_in_flight(
+    fn a_request_that_was_not_overtaken_is_in_flight(
         before in 0_usize..30, steps in prop::collection::vec(any_step(), 1..60),
     ) {
         let mut worker = Worker::new();
@@ -174,7 +174,7 @@ impl Request for Special {
 
 /// An upstream may answer these and nothing else.
 #[test]
-fn health_checks_that_pass_a_full_limit_overtake_nobody() {
+fn health_checks_that_pass_a_full_limit_overtake_no_request() {
     let mut worker = Worker::new();
     // What hangs since before a breaker opened is another matter.
     let without_breaker =

@@ -183,7 +183,7 @@ proptest! {
 
     /// Observing, or switched off, the proxy sheds nothing.
     #[test]
-    fn who_only_observes_sheds_nothing(steps in any_steps(), off in any::<bool>()) {
+    fn observe_mode_sheds_nothing(steps in any_steps(), off in any::<bool>()) {
         let mut proxy = Proxy::new(2, if off { OFF } else { OBSERVING }, SECOND);
         for step in steps.iter().filter(|step| !step.is_push()) {
             proxy.take(step);

@@ -199,7 +199,7 @@ fn the_ceiling_outlives_the_leader_in_an_outage() {
 }
 
 #[test]
-fn what_bursts_have_taught_outlives_the_leader() {
+fn the_feedback_of_bursts_outlives_the_leader() {
     let [same, other] = with_and_without_change(
         |led| {
             led.play(2_000, 0.2);

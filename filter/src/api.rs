@@ -41,7 +41,7 @@ pub enum HostError {
         /// The number it returned.
         status: u32,
     },
-    /// What it returned cannot be what was asked for.
+    /// It returned malformed data.
     #[error("{call} returned something malformed")]
     Malformed {
         /// The proxy-wasm function.

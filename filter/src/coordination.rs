@@ -52,7 +52,7 @@ impl Coordination {
         self.duty = Duty::Serving;
     }
 
-    /// Publishes this worker's slice, and finds out who leads.
+    /// Publishes this worker's slice, and finds out which worker leads.
     pub fn take_part<H: Host>(
         &mut self,
         proxy: &Proxy<H>,

@@ -224,7 +224,7 @@ fn bytes_that_the_host_hands_over_are_owned_and_freed() {
 }
 
 #[test]
-fn what_is_empty_or_missing_is_nothing() {
+fn an_empty_or_missing_value_is_none() {
     for (status, bytes) in [(OK, None), (OK, Some(&b""[..])), (NOT_FOUND, None)] {
         answer(status, bytes, 0);
         assert_eq!(Envoy.header(Headers::Request, ":path"), Ok(None));

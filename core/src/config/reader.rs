@@ -3,7 +3,7 @@
 //! A [`Section`] is one JSON object with its path. Each read names a key,
 //! takes its range from the schema and always returns a value: on an error the
 //! fallback, so that reading goes on and the next error is found too. Keys
-//! that nobody asked for are errors when the section ends, and so is a key
+//! that were not read are errors when the section ends, and so is a key
 //! that stands twice. The values only count if no error was collected.
 //!
 //! Edges: an absent object is read like an empty one (its fields fall back);
@@ -26,7 +26,7 @@ pub struct Section<'a> {
     asked: Vec<&'static str>,
     /// The value was no object: already reported, nothing in it can be missing.
     is_lost: bool,
-    /// Keys that nobody asked for are passed by.
+    /// Keys that were not read are ignored.
     is_open: bool,
 }
 
@@ -210,7 +210,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Passes by the keys that nobody asks for, because they belong to others.
+    /// Ignores keys that are not read, because they belong to another reader.
     pub const fn allow_unknown(&mut self) {
         self.is_open = true;
     }

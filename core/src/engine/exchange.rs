@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_leader_missed_comes_with_the_next_request() {
+    fn a_missed_report_comes_with_the_next_request() {
         let (mut engine, mut leader) = (worker(1), worker(2));
         let mut hear = |engine: &mut Engine, tick: u32| {
             let now = Instant::ZERO + Duration::from_millis(100) * tick;

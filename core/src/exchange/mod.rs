@@ -1,10 +1,10 @@
 //! The exchange between the workers of a proxy.
 //!
 //! Every worker reports its counts (a [`Slice`]). One of them, the leader, merges the slices, runs the control laws and
-//! answers with [`Directives`] that all workers follow. Both are plain data; the skin transports them. On the wire each is postcard (<https://postcard.jamesmunns.com>) in an [`envelope`] of version, length
-//! and checksum. Another version is refused, so that two versions of the module side by side ignore each other instead of
-//! misreading; so is what was cut off or damaged on the way. A directive carries all learned state, so a fresh VM also starts
-//! from it.
+//! answers with [`Directives`] that all workers follow. Both are plain data; the skin transports them. On the wire each is
+//! postcard (<https://postcard.jamesmunns.com>) in an [`envelope`] of version, length and checksum. A payload of another
+//! version is rejected, so that two versions of the module side by side ignore each other instead of misreading. So is a
+//! payload that was cut off or damaged on the way. A directive carries all learned state, so a fresh VM also starts from it.
 //!
 //! Other plugins may write to the same shared data. So a worker checks all directives before it follows any. It rejects all
 //! of them if one cannot be read, has a number outside the range of its unit ([`units`](crate::units)), or is not plausible

@@ -86,7 +86,7 @@ impl<'a> Lateness<'a> {
         late - self.latency.share_above(self.target + self.delay)
     }
 
-    /// Share of the answers that a wait longer by so many seconds would make late, 0..=1.
+    /// Share of the answers that a longer wait would make late, 0..=1; `longer` is in seconds.
     fn with_more(&self, longer: f64) -> f64 {
         self.latency.share_above(self.target - longer) - self.latency.share_above(self.target)
     }

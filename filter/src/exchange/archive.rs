@@ -35,13 +35,13 @@ impl Archive {
         self.inherited.is_some()
     }
 
-    /// This worker leads, after a leader who left this.
+    /// This worker leads, after a leader that left this.
     pub fn open(&mut self, inherited: Option<Directives<'_>>) {
         let inherited = inherited.unwrap_or_default();
         self.inherited = Some(inherited.entries().take(MAX_INHERITED).collect());
     }
 
-    /// Another worker leads.
+    /// Another worker leads now.
     pub fn close(&mut self) {
         *self = Self::default();
     }

@@ -38,7 +38,7 @@ use versions::Versions;
 
 /// The leader keeps the lease for this long after each tick; some ticks may be late.
 pub const LEASE: Duration = Duration::from_millis(500);
-/// A worker that has not reported for so long has lost its place.
+/// A worker that has not reported for this long has lost its place.
 pub const GONE_AFTER: Duration = Duration::from_secs(3);
 
 /// Whether this worker decides.
@@ -240,7 +240,7 @@ impl Exchange {
         }
     }
 
-    /// Writes places that were freed, if nobody joined in between; else a later round does it.
+    /// Writes places that were freed, if no worker joined in between; else a later round does it.
     fn store_places(&self, host: &impl Host, faults: &Faults) {
         let read = host.shared(&self.keys.workers());
         let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {

@@ -1,9 +1,9 @@
-//! Tables of what each step of a request's life means for what is counted.
+//! Tables of how each step of a request's life changes the counts.
 
 use super::*;
 use crate::slot::testing::{WEB, at, policy, slot};
 
-/// What may happen to one request.
+/// A step in the life of a request.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Its body is complete.
@@ -12,11 +12,11 @@ enum Step {
     AnswerClass,
     /// The moment that the objective measures.
     Measure,
-    /// The connection becomes something else.
+    /// The connection is upgraded.
     Upgrade,
-    /// A tick after so many milliseconds.
+    /// A tick after this many milliseconds.
     TickAfter(u64),
-    /// The breaker lets go, and a tick comes after so many milliseconds.
+    /// The breaker lets go, and a tick comes after this many milliseconds.
     WriteOffAfter(u64),
     Leave,
 }
@@ -29,7 +29,7 @@ const IN_FLIGHT: Counted = [0, 1, 0];
 const OPEN: Counted = [0, 0, 1];
 const GONE: Counted = [0, 0, 0];
 
-/// How a request is let in, and what each step does to the proxy-wide count and to what is counted here.
+/// A request at its admission, and how each step changes the proxy-wide count and the counts here.
 struct Life {
     name: &'static str,
     until: Until,
@@ -39,7 +39,7 @@ struct Life {
     latency: Option<u64>,
 }
 
-/// A step takes so long, milliseconds.
+/// The time of a step, milliseconds.
 const STEP: u64 = 10;
 
 /// Lives, each for itself.
@@ -364,7 +364,7 @@ fn only_what_is_in_flight_adds_to_the_time_in_flight() {
     assert_eq!(micros(&mut slot, 1_000), 200_000);
 }
 
-/// Requests in the same ledger leave for themselves, not in the place of others.
+/// Each request leaves the ledger for itself, not in the place of another.
 #[test]
 fn of_two_uploads_the_younger_keeps_its_place() {
     let mut slot = slot();
@@ -380,7 +380,7 @@ fn of_two_uploads_the_younger_keeps_its_place() {
     assert!(slot.is_idle());
 }
 
-/// The same fate by another way: not the breaker lets go, but a later request is answered.
+/// The same result for another reason: a later request is answered.
 #[test]
 fn a_request_that_a_later_one_overtook_is_open() {
     for until in Until::ALL {
@@ -401,9 +401,9 @@ fn a_request_that_a_later_one_overtook_is_open() {
     }
 }
 
-/// An upload was let in before those that wait, whatever the moment at which it is answered.
+/// An upload was admitted before the waiting requests, whenever it is answered.
 #[test]
-fn an_upload_that_is_answered_overtakes_nobody_that_came_later() {
+fn an_answered_upload_overtakes_no_later_request() {
     let mut slot = slot();
     let mut upload = slot.admit(Purpose::Normal, true, at(0));
     let waiting = slot.admit(Purpose::Normal, false, at(1_000));
