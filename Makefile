@@ -215,8 +215,10 @@ lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
-layers: rust ## Check which crates each room depends on
+layers: rust ## Check which crates each room depends on, and that files import each other in one direction
 	@ci/layers.sh
+	@ci/circles_test.py
+	@ci/circles.py
 
 docs: rust ## Write the generated references in docs/, and the tables of the benchmark
 	@ci/generate.sh

@@ -1,7 +1,7 @@
-//! The way in: breaker, then limit, then who the request is, then whether a refusal is enforced.
+//! Admission: first the breaker, then the limit, then the request's class, then whether a refusal is enforced.
 //!
-//! Ordered by cost. An open breaker asks nothing of the host; the limit needs the shared count; only under
-//! pressure is the request asked for its criticality and whether it is a retry.
+//! The order is by cost. An open breaker needs nothing from the host. The limit needs the shared count. The request's
+//! criticality, and whether it is a retry, are read only when the upstream is near its limit.
 
 use core::time::Duration;
 
@@ -12,23 +12,23 @@ use crate::level::Level;
 use crate::permit::Purpose;
 use crate::request::Request;
 use crate::shed::ShedReason;
-use crate::slot::{Share, Slot};
+use crate::slot::{PartOfWhole, Slot};
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
-/// The cap on the share shed does not bind below this many arrivals in a tick.
+/// The cap on the shed share does not apply below this many arrivals in a tick.
 const MIN_SHARE_ARRIVALS: u32 = 10;
-/// When to come back after a refusal for want of room: a queue drains in about so long.
+/// When to retry after a refusal because of load: a queue drains in about this time.
 const RETRY_AFTER_LOAD: Duration = Duration::from_secs(1);
 
-/// Requests of health checkers that may be under way at a time in one worker although they are refused. Any caller
-/// can send such a user-agent. A real health checker sends one request in some seconds; more are ordinary requests.
+/// Requests of health checkers that one worker admits at a time although they would be shed. Any caller can send such a
+/// user-agent. A real health checker sends one request every few seconds; more are ordinary requests.
 const EXEMPT_BUDGET: u32 = 1;
 
-/// What the laws say, whatever the mode.
+/// The decision of breaker and limit, before the mode applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum LawDecision {
     Admit {
         /// The proxy's in-flight with this request, which is counted.
         load: u32,
@@ -37,20 +37,20 @@ pub(crate) enum Answer {
     Refuse {
         reason: ShedReason,
         wait: Duration,
-        load: Load,
-        /// What the request was found to be, where that was asked.
+        load: LoadCheck,
+        /// The request's level, if it was read.
         level: Option<Level>,
     },
 }
 
 /// What is known of the proxy's in-flight when a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
-    /// Nobody asked.
+pub(crate) enum LoadCheck {
+    /// It was not read.
     Unasked,
     /// It was too high, and the request is not counted.
     Seen,
-    /// So many with this request, which is counted.
+    /// This many with this request, which is counted.
     Counted(u32),
 }
 
@@ -61,8 +61,8 @@ pub(crate) fn ask(
     request: &mut impl Request,
     counters: &mut impl Counters,
     now: Instant,
-) -> Answer {
-    let refuse = |reason, wait, load, level| Answer::Refuse {
+) -> LawDecision {
+    let refuse = |reason, wait, load, level| LawDecision::Refuse {
         reason,
         wait,
         load,
@@ -71,9 +71,11 @@ pub(crate) fn ask(
     let ramp = match slot.gate.passage(now) {
         Passage::Free => u32::MAX,
         Passage::Ramp(limit) => limit,
-        Passage::Refuse(wait) => return refuse(ShedReason::BreakerOpen, wait, Load::Unasked, None),
+        Passage::Refuse(wait) => {
+            return refuse(ShedReason::BreakerOpen, wait, LoadCheck::Unasked, None);
+        }
         Passage::Probe(ceiling) if take_probe(slot, upstream, counters, ceiling) => {
-            return Answer::Admit {
+            return LawDecision::Admit {
                 load: raise(slot, upstream, counters),
                 purpose: Purpose::Probe,
             };
@@ -82,35 +84,35 @@ pub(crate) fn ask(
             return refuse(
                 ShedReason::BreakerHalfOpen,
                 RETRY_AFTER_LOAD,
-                Load::Unasked,
+                LoadCheck::Unasked,
                 None,
             );
         }
     };
     if slot.is_full_of_open() {
         let reason = ShedReason::MaxOpen;
-        return refuse(reason, RETRY_AFTER_LOAD, Load::Unasked, None);
+        return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Unasked, None);
     }
     let mut level = None;
-    // Where the last request found no room, a look at the count costs the host less than counting this one and
+    // If the last request found no room, reading the count costs the host less than counting this request and
     // taking that back.
     if let Some(load) = slot.full.then(|| look(upstream, counters)).flatten()
         && let Some(reason) = no_room(slot, load, ramp, &mut level, request)
     {
-        return refuse(reason, RETRY_AFTER_LOAD, Load::Seen, level);
+        return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Seen, level);
     }
     let load = raise(slot, upstream, counters);
     match no_room(slot, load, ramp, &mut level, request) {
-        Some(reason) => refuse(reason, RETRY_AFTER_LOAD, Load::Counted(load), level),
-        None => Answer::Admit {
+        Some(reason) => refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Counted(load), level),
+        None => LawDecision::Admit {
             load,
             purpose: Purpose::Normal,
         },
     }
 }
 
-/// Why there is no room for one request when it makes `load` in flight. `level` is what the request was found to
-/// be: it is asked once, and only where that matters.
+/// Why there is no room for one request that would make `load` in flight; `None`: there is room. `level` caches the request's
+/// level: it is read once, and only if it matters.
 fn no_room(
     slot: &mut Slot,
     load: u32,
@@ -153,16 +155,16 @@ fn no_room(
     }
 }
 
-/// What becomes of a refusal.
+/// Whether a refusal is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enforcement {
     /// The request is shed.
     Shed,
-    /// It is let in all the same.
+    /// It is admitted anyway.
     LetIn(Purpose),
 }
 
-/// Whether a refusal is enforced, and counts it.
+/// Decides whether a refusal is enforced, and counts it.
 pub(crate) fn enforce(
     slot: &mut Slot,
     policy: &Policy,
@@ -191,15 +193,15 @@ pub(crate) fn enforce(
     Enforcement::Shed
 }
 
-fn is_capped(share: Share, max_share: f64) -> bool {
+fn is_capped(share: PartOfWhole, max_share: f64) -> bool {
     max_share < 1.0
         && (max_share <= 0.0
             || share.whole >= MIN_SHARE_ARRIVALS
                 && f64::from(share.part) + 1.0 > max_share * f64::from(share.whole))
 }
 
-/// Counts one more in flight and says how many that makes in the proxy. Where the host shares no count, the own
-/// requests times the workers stand for all.
+/// Counts one more request in flight and returns the new count of the proxy. If the host shares no count, that is an estimate:
+/// this worker's requests times the number of workers.
 pub(crate) fn raise(slot: &mut Slot, upstream: UpstreamId, counters: &mut impl Counters) -> u32 {
     if let Some(value) = counters.raise(upstream, Counter::InFlight) {
         slot.shared = true;
@@ -211,7 +213,7 @@ pub(crate) fn raise(slot: &mut Slot, upstream: UpstreamId, counters: &mut impl C
         .saturating_mul(u32::from(slot.workers))
 }
 
-/// What one more would make in flight in the proxy; `None` where the host shares no count.
+/// How many would be in flight in the proxy with one more; `None` if the host shares no count.
 fn look(upstream: UpstreamId, counters: &mut impl Counters) -> Option<u32> {
     let value = counters.value(upstream, Counter::InFlight)?;
     Some(u32::try_from(value).unwrap_or(u32::MAX).saturating_add(1))
@@ -252,9 +254,9 @@ fn take_probe(
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::{Criticality, Decision, Engine, Known, Outcome, Permit};
+    use crate::{Criticality, Decision, Engine, GivenRequest, Outcome, Permit};
 
-    /// One shared count, and how often it was changed.
+    /// A shared count, and how often it was changed.
     #[derive(Default)]
     struct Gauge {
         value: u64,
@@ -289,12 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn a_full_upstream_is_looked_at_before_it_is_counted() {
+    fn at_a_full_upstream_the_count_is_read_before_it_is_raised() {
         let (mut engine, web) = engine("");
         let mut gauge = Gauge::default();
         let ask = |engine: &mut Engine, gauge: &mut Gauge| {
             let before = gauge.changes;
-            let decision = engine.admit(web, &mut Known::default(), gauge, Instant::ZERO);
+            let decision = engine.admit(web, &mut GivenRequest::default(), gauge, Instant::ZERO);
             (decision, gauge.changes - before)
         };
         let (Decision::Admit(permit), 1) = ask(&mut engine, &mut gauge) else {
@@ -321,13 +323,14 @@ mod tests {
         let (mut engine, web) = engine(r#","mode":"observe""#);
         let mut gauge = Gauge::default();
         for expected in 1..=3 {
-            let decision = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+            let decision =
+                engine.admit(web, &mut GivenRequest::default(), &mut gauge, Instant::ZERO);
             assert!(matches!(decision, Decision::Admit(_)));
             assert_eq!(gauge.value, expected);
         }
     }
 
-    /// What was counted by class for one upstream: asked, shed, would have been shed.
+    /// The counts of one class: demand, shed, would have been shed.
     fn by_class(engine: &Engine, class: Criticality) -> (u64, u64, u64) {
         let snapshot = engine.snapshot(Instant::ZERO);
         let web = snapshot
@@ -340,13 +343,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_want_of_room_is_counted_for_its_class() {
+    fn a_refusal_because_of_load_is_counted_for_its_class() {
         for (mode, counted) in [("enforce", (1, 1, 0)), ("observe", (1, 0, 1))] {
             let (mut engine, web) = engine(&format!(r#","mode":"{mode}""#));
             let mut gauge = Gauge::default();
-            let held = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+            let held = engine.admit(web, &mut GivenRequest::default(), &mut gauge, Instant::ZERO);
             assert!(matches!(held, Decision::Admit(_)));
-            let mut sheddable = Known {
+            let mut sheddable = GivenRequest {
                 criticality: Criticality::Sheddable,
                 retry: true,
             };
@@ -377,7 +380,7 @@ mod tests {
         web: UpstreamId,
         gauge: &mut Gauge,
     ) -> Result<Permit, ShedReason> {
-        match engine.admit(web, &mut Known::default(), gauge, Instant::ZERO) {
+        match engine.admit(web, &mut GivenRequest::default(), gauge, Instant::ZERO) {
             Decision::Admit(mut permit) => {
                 engine.respond(&mut permit, Outcome::Success, gauge, Instant::ZERO);
                 Ok(permit)
@@ -410,7 +413,7 @@ mod tests {
         let (mut engine, web) = bounded(1, "");
         let mut gauge = Gauge::default();
         let _open = stream(&mut engine, web, &mut gauge).unwrap();
-        let waiting = engine.admit(web, &mut Known::default(), &mut gauge, Instant::ZERO);
+        let waiting = engine.admit(web, &mut GivenRequest::default(), &mut gauge, Instant::ZERO);
         assert!(matches!(waiting, Decision::Admit(_)));
         let third = stream(&mut engine, web, &mut gauge);
         assert_eq!(third, Err(ShedReason::MaxOpen));
@@ -474,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_workers_have_open_counts_and_is_forgotten_when_it_ends() {
+    fn open_requests_of_other_workers_count_until_they_end() {
         let mut gauge = Gauge::default();
         let [(mut own, web), (mut other, _)] = [bounded(1, ""), bounded(2, "")];
         let held: Vec<_> = (0..2)

@@ -10,15 +10,15 @@
 //!   <------ taken out -------><--- counted ------>
 //! ```
 //!
-//! Whoever is taken out is older than all who stay. So one moment tells for each permit whether it is still counted,
-//! and nobody who was taken out leaves in the place of another.
+//! Requests that are taken out are older than all that stay. So one moment tells for each permit whether it is still counted,
+//! and a request that was taken out cannot leave in the place of another.
 
 use core::time::Duration;
 
-use crate::permit::Place;
+use crate::permit::LedgerPlace;
 use crate::time::Instant;
 
-/// A horizon that moved by less than one part in so many is the same: the ring has room for it.
+/// A horizon that moved by less than one part in this many counts as unchanged: the ring has room for it.
 const TOLERANCE: u64 = 2;
 
 /// Counts of requests by the time they entered, in a ring of at least three buckets.
@@ -28,13 +28,13 @@ pub(crate) struct Ages<const BUCKETS: usize> {
     newest: u64,
     ring: [u32; BUCKETS],
     beyond: u32,
-    /// The latest time that anybody entered at, nanoseconds.
+    /// The latest time of an entry, nanoseconds.
     latest: u64,
-    /// Who entered before this was taken out.
+    /// Requests that entered before this were taken out.
     taken_before: u64,
-    /// Who entered before this did so while buckets had another width, and is in the bucket of this time ...
+    /// Requests that entered before this did so while buckets had another width, and are in the bucket of this time ...
     carried_before: u64,
-    /// ... or, when before this, in the bucket [`Ages::old`].
+    /// ... or, if before this, in the bucket [`Ages::old`].
     old_before: u64,
     old: u64,
 }
@@ -58,8 +58,8 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         }
     }
 
-    /// Another horizon, if it differs enough to matter. What is in the ledger stays counted. Nobody must look older than
-    /// it is: ages start anew, and who was beyond the horizon is just that old.
+    /// Sets another horizon, if it differs enough to matter. Requests in the ledger stay counted. No request may look older than
+    /// it is: ages start over, and requests beyond the old horizon count as just that old.
     pub(crate) fn set_horizon(&mut self, horizon: Duration, now: Instant) {
         let wanted = Self::width(horizon);
         if wanted.abs_diff(self.width_ns) <= self.width_ns / TOLERANCE {
@@ -82,13 +82,14 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         }
     }
 
-    /// Ages up to this are told apart: what is beyond is older. After a small change it is not quite what was asked for.
+    /// Ages up to this are told apart; requests beyond are older. After a small change it differs a little from the horizon that
+    /// was set.
     pub(crate) const fn horizon(&self) -> Duration {
         Duration::from_nanos(self.width_ns.saturating_mul(Self::PARTS))
     }
 
-    /// Counts one that enters now.
-    pub(crate) fn enter(&mut self, now: Instant) -> Place {
+    /// Counts a request that enters now.
+    pub(crate) fn enter(&mut self, now: Instant) -> LedgerPlace {
         self.roll(now);
         // After a jump backwards the newest bucket serves: ages read as zero, and nothing is lost.
         let begin = self.newest.saturating_mul(self.width_ns);
@@ -96,11 +97,11 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         self.latest = self.latest.max(entered);
         let count = self.count_of(self.newest);
         *count = count.saturating_add(1);
-        Place { entered }
+        LedgerPlace { entered }
     }
 
-    /// Takes one out. False when it was not in the ledger any more (see [`Ages::take_at_least`]).
-    pub(crate) fn leave(&mut self, place: Place) -> bool {
+    /// Takes a request out. False if it was not in the ledger any more (see [`Ages::take_at_least`]).
+    pub(crate) fn leave(&mut self, place: LedgerPlace) -> bool {
         if place.entered < self.taken_before {
             return false;
         }
@@ -117,7 +118,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         is_counted
     }
 
-    /// How many are at least `age` old, to a bucket's width (never one that is younger).
+    /// How many requests are at least `age` old, to a bucket's width (never a younger one).
     pub(crate) fn at_least(&mut self, age: Duration, now: Instant) -> u32 {
         self.roll(now);
         let older = self
@@ -128,20 +129,20 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         older.saturating_add(self.beyond)
     }
 
-    /// How many there are.
+    /// How many requests are in the ledger.
     pub(crate) fn total(&self) -> u32 {
         self.ring
             .iter()
             .fold(self.beyond, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Takes those out of the ledger that grew older than the horizon, and says how many.
+    /// Takes requests older than the horizon out of the ledger, and returns how many.
     pub(crate) fn take_beyond(&mut self, now: Instant) -> u32 {
         self.roll(now);
         self.take_before(self.oldest_in_ring())
     }
 
-    /// Takes those out of the ledger that are at least `age` old, and says how many.
+    /// Takes requests that are at least `age` old out of the ledger, and returns how many.
     pub(crate) fn take_at_least(&mut self, age: Duration, now: Instant) -> u32 {
         self.roll(now);
         let first = self.older_than(age).start;
@@ -149,7 +150,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         self.take_before(kept.max(self.oldest_in_ring()))
     }
 
-    /// Takes out who is in a bucket before `kept`, or beyond.
+    /// Takes out the requests in buckets before `kept`, and those beyond the ring.
     fn take_before(&mut self, kept: u64) -> u32 {
         self.taken_before = self
             .entered_before(kept)
@@ -163,7 +164,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         taken
     }
 
-    /// When those entered, at the latest, who are in a bucket before this one or beyond; `None` when there can be none.
+    /// The latest entry of requests in buckets before this one or beyond the ring; `None` if there can be none.
     const fn entered_before(&self, bucket: u64) -> Option<u64> {
         if bucket > self.carried_before / self.width_ns {
             Some(bucket.saturating_mul(self.width_ns))
@@ -189,7 +190,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         }
     }
 
-    /// How far back the buckets are of which all is at least `age` old.
+    /// How far back the buckets are whose requests are all at least `age` old.
     fn older_than(&self, age: Duration) -> core::ops::Range<u64> {
         nanos(age).div_ceil(self.width_ns).saturating_add(1)..BUCKETS as u64
     }
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_is_no_longer_counted_whatever_its_age() {
+    fn a_request_that_leaves_is_not_counted_whatever_its_age() {
         let mut ages = Ages::new(HORIZON);
         let old = ages.enter(at(0));
         let young = ages.enter(at(9_950));
@@ -273,8 +274,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_horizon_makes_nobody_overdue() {
-        // It did: a slow upstream's horizon moves with every window, and five young requests looked like a hang.
+    fn a_new_horizon_makes_no_request_overdue() {
+        // A slow upstream's horizon moves with every window, and five young requests once looked like a hang.
         let mut ages = Ages::new(HORIZON);
         let place = ages.enter(at(1_000));
         ages.set_horizon(Duration::from_secs(30), at(1_100));
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_taken_out_cannot_leave_again() {
+    fn a_request_that_was_taken_out_cannot_leave_again() {
         let mut ages = Ages::new(HORIZON);
         let place = ages.enter(at(0));
         assert_eq!(ages.take_beyond(at(10_000)), 1);
@@ -301,8 +302,8 @@ mod tests {
     }
 
     #[test]
-    fn who_was_taken_out_does_not_leave_in_the_place_of_another() {
-        // It did: long after, it took the place of one that was beyond the ring by then.
+    fn a_request_that_was_taken_out_does_not_leave_in_the_place_of_another() {
+        // Long after, such a request once took the place of one that was beyond the ring by then.
         let mut ages = Ages::new(HORIZON);
         let old = ages.enter(at(0));
         assert_eq!(ages.take_at_least(Duration::from_secs(1), at(2_000)), 1);
@@ -313,8 +314,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_beyond_a_horizon_is_not_beyond_a_longer_one() {
-        // It was: at the push of a longer target what had waited for two seconds was given up as if it had for four.
+    fn a_request_beyond_a_horizon_is_not_beyond_a_longer_one() {
+        // With a longer target, a request that had waited for two seconds was once written off as if it had waited for four.
         let mut ages = Ages::new(HORIZON);
         let place = ages.enter(at(1_000));
         ages.set_horizon(HORIZON * 10, at(5_000));
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumps_loses_nobody() {
+    fn a_clock_that_jumps_loses_no_request() {
         let mut ages = Ages::new(HORIZON);
         let mut places = Vec::new();
         for ms in [5_000, 10, 90_000, 0, u64::MAX / 1_000_000, 3] {
@@ -338,7 +339,7 @@ mod tests {
         assert_eq!(ages.total(), 0);
     }
 
-    /// What may happen to a ledger.
+    /// A step of the ledger's life.
     #[derive(Clone, Debug)]
     enum Step {
         Enter,
@@ -362,15 +363,15 @@ mod tests {
         ]
     }
 
-    /// One that entered: its place, when that was, and whether it was taken out.
+    /// A request that entered: its place, the time of entry, and whether it was taken out.
     struct Held {
-        place: Place,
+        place: LedgerPlace,
         since: u64,
         taken: bool,
     }
 
     proptest! {
-        /// A list of all who entered says the same, whatever happens and in whatever order.
+        /// A plain list gives the same counts, whatever happens and in whatever order.
         #[test]
         fn it_counts_as_a_list_would(steps in prop::collection::vec(any_step(), 1..80)) {
             let mut ages = Ages::new(HORIZON);
@@ -413,7 +414,7 @@ mod tests {
         }
     }
 
-    /// So many were taken out: those who entered first, and each of them for its age.
+    /// Marks this many as taken out: those that entered first, each of which must be old enough.
     fn take(
         held: &mut [Held],
         taken: u32,

@@ -1,9 +1,8 @@
 //! What a response says about the upstream, decided once and from as few facts as possible.
 //!
-//! Each fact costs the filter a host call, so the questions come in steps: the status first
-//! ([`first_look`]); who answered, from Envoy's response code details, only where the status could blame the
-//! upstream ([`answered_by`]); gRPC's status only where there is one; the response flags only when a response never
-//! became whole ([`cut_short`]).
+//! Each fact costs the filter a host call, so it is decided in steps: first the status ([`first_look`]); then the author,
+//! from Envoy's response code details, only if the status could blame the upstream ([`answered_by`]); gRPC's status only if
+//! there is one; the response flags only if the response never became whole ([`cut_short`]).
 //!
 //! The rule behind the table: an upstream is blamed for what it did or failed to do. A client error, a local reply
 //! of the proxy for its own reasons (no endpoint, its static breaker, another filter) and a caller that went away
@@ -15,9 +14,6 @@ use core::time::Duration;
 
 use crate::config::OverloadConfig;
 use crate::outcome::{Failure, Outcome};
-
-/// gRPC's `RESOURCE_EXHAUSTED`.
-pub const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
 
 /// gRPC's `DEADLINE_EXCEEDED`: the server knows the caller's deadline, and gave up.
 const GRPC_DEADLINE_EXCEEDED: u32 = 4;
@@ -33,7 +29,7 @@ const RESET_AFTER: &str = "upstream_reset_after_response_started";
 /// The reason when the proxy's own static breaker refused: no request went out.
 const OVERFLOW: &str = "{overflow";
 
-/// A wait longer than this in a header is taken for this: nobody means more than a day.
+/// The longest wait from a header that counts: a day.
 const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
 /// What the status alone says.
@@ -41,11 +37,11 @@ const MAX_WAIT: Duration = Duration::from_secs(86_400);
 pub enum FirstLook {
     /// This holds, unless the response breaks off or its trailers say otherwise.
     Settled(Outcome),
-    /// The connection becomes something else (101), it is no request any more.
+    /// The connection is upgraded (101): it is no request any more.
     Upgraded,
     /// It could be gRPC's: `grpc-status` in the headers decides.
     MaybeGrpc,
-    /// It blames whoever answered: the response code details decide who that was.
+    /// It blames its author: the response code details decide who that is.
     WhoAnswered,
 }
 
@@ -67,7 +63,7 @@ pub enum Length {
     More,
 }
 
-/// Envoy's response flags, as far as they tell who is to blame for a response that never became whole. The bits
+/// Envoy's response flags that tell why a response never became whole. The bits
 /// are those of the attribute `response.flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseFlags(pub u64);
@@ -101,8 +97,8 @@ pub fn first_look(status: u16, length: Length, signals: &OverloadConfig) -> Firs
     }
 }
 
-/// Says who answered, from Envoy's response code details. Details that are not known are those of another filter,
-/// which answered before the upstream was asked.
+/// The author of a response by Envoy's response code details. Unknown details are those of another filter, which answered
+/// instead of the upstream.
 #[must_use]
 pub fn answered_by(details: &str) -> Author {
     if details.is_empty() || details.starts_with(VIA_UPSTREAM) {
@@ -168,7 +164,7 @@ pub fn grpc_answer(status: u32, pushback: Option<Duration>, signals: &OverloadCo
 }
 
 /// The outcome of an exchange that ended before the response was whole; `None` for flags that cannot be read.
-/// What the headers said against the upstream (`verdict`) stands, whatever happened to the body.
+/// A bad outcome by the headers (`verdict`) holds, whatever happened to the body.
 #[must_use]
 pub const fn cut_short(verdict: Option<Outcome>, flags: Option<ResponseFlags>) -> Outcome {
     if let Some(outcome @ (Outcome::Failure(_) | Outcome::Overload { .. })) = verdict {
@@ -214,8 +210,8 @@ pub fn parse_grpc_status(value: &[u8]) -> Option<u32> {
     parse_number(value).and_then(|status| u32::try_from(status).ok())
 }
 
-/// Reads `retry-after`, where it is a number of seconds. A date is of no use without a wall clock, and the
-/// control laws know by themselves when to come back.
+/// Reads `retry-after` if it is a number of seconds. A date is of no use without a wall clock, and the control laws do not
+/// need it.
 #[must_use]
 pub fn parse_retry_after(value: &[u8]) -> Option<Duration> {
     parse_number(value).map(|seconds| Duration::from_secs(seconds).min(MAX_WAIT))
@@ -290,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_proxys_own_replies_are_told_from_the_upstreams() {
+    fn local_replies_are_told_from_the_upstreams_answers() {
         let connection = Author::Proxy(failure(Failure::Connection));
         let ignored = Author::Proxy(Outcome::Ignored);
         let table = [
@@ -327,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn too_busy_is_told_from_broken() {
+    fn an_overload_signal_is_told_from_a_failure() {
         let signals = OverloadConfig::default();
         let http = |status, retry_after| http_answer(status, retry_after, &signals);
         assert_eq!(http(429, None), busy(None));
@@ -338,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_too_busy_is_the_configurations_choice() {
+    fn the_configuration_chooses_the_overload_signals() {
         let signals = signals(
             r#"{"statuses":[529],"statusesWithRetryAfter":[403,503,529],"grpcStatuses":[14]}"#,
         );
@@ -366,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn with_empty_sets_nothing_says_too_busy() {
+    fn with_empty_sets_nothing_is_an_overload_signal() {
         let signals = signals(r#"{"statuses":[],"statusesWithRetryAfter":[],"grpcStatuses":[]}"#);
         for status in 400..=599 {
             let outcome = match status {
@@ -396,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_answer_is_judged_by_who_broke_it() {
+    fn a_truncated_answer_is_judged_by_its_cause() {
         let flags = |bits| Some(ResponseFlags(bits));
         let good = Some(Outcome::Success);
         assert_eq!(

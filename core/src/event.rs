@@ -14,12 +14,12 @@ pub enum Event {
         /// Why.
         reason: TripReason,
     },
-    /// A probe succeeded: traffic is let in step by step.
+    /// A probe succeeded: traffic is admitted step by step.
     Ramping {
         /// Whose.
         upstream: UpstreamId,
     },
-    /// Another law rules the concurrency limit than before.
+    /// The reason for the concurrency limit changed.
     LimitReason {
         /// Whose.
         upstream: UpstreamId,

@@ -9,11 +9,11 @@
 
 /// Cohorts that are counted at a time.
 const PLACES: usize = 16;
-/// A cohort with one in so many requests is heavy.
+/// A cohort with one in this many requests is heavy.
 const HEAVY: u32 = 16;
-/// Fewer requests tell nothing.
+/// With fewer requests no cohort is heavy.
 const ENOUGH: u32 = 32;
-/// After so many requests older ones lose half of their weight.
+/// After this many requests, older ones lose half of their weight.
 const MEMORY: u32 = 256;
 /// The golden ratio of 2^32: its multiples are spread evenly.
 const STEP: u32 = 0x9E37_79B9;
@@ -29,7 +29,7 @@ pub(crate) struct HeavyCohorts {
 }
 
 impl HeavyCohorts {
-    /// Where a request stands in the order in which cohorts are served: at its cohort, or anywhere if that is heavy.
+    /// The position of a request in the order in which cohorts are served: that of its cohort, or any if the cohort is heavy.
     pub(crate) fn place(&mut self, cohort: u32) -> u32 {
         if self.count(cohort) * HEAVY < self.total || self.total < ENOUGH {
             return cohort;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heavy_is_forgotten() {
+    fn heavy_cohorts_are_forgotten() {
         let mut heavy = HeavyCohorts::default();
         (0..200).for_each(|_| {
             heavy.place(7);

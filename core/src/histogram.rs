@@ -1,4 +1,4 @@
-//! Latencies in buckets a fifth to a quarter apart.
+//! Latencies in buckets a seventh to a quarter apart.
 //!
 //! The control laws need quantiles of exact windows that several workers filled. Buckets add and subtract, so
 //! windows merge and differences of growing counts are windows; a quantile is off by half a bucket at most.
@@ -68,7 +68,7 @@ impl Histogram {
         quantile_of(self.0.iter().map(|count| f64::from(*count)), quantile)
     }
 
-    /// The share (0..=1) that took longer than so many `seconds`, interpolated within a bucket; 0 when empty.
+    /// The share (0..=1) that took longer than `seconds`, interpolated within a bucket; 0 when empty.
     pub(crate) fn share_above(&self, seconds: f64) -> f64 {
         let weights = self.0.iter().map(|count| f64::from(*count));
         let total: f64 = weights.clone().sum();
@@ -166,7 +166,7 @@ pub(crate) fn quantile_of(
     last
 }
 
-/// The weight of what took longer than so many `seconds`, interpolated within a bucket.
+/// The weight of the latencies above `seconds`, interpolated within a bucket.
 pub(crate) fn above_of(weights: impl Iterator<Item = f64>, seconds: f64) -> f64 {
     let weights = weights.enumerate().filter(|(_, weight)| *weight > 0.0);
     let above = weights.map(|(index, weight)| {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_growing_histogram_gained_is_a_window_also_where_it_wrapped() {
+    fn the_growth_of_a_growing_histogram_is_a_window_even_if_it_wrapped() {
         let mut growing = GrowingHistogram::default();
         let mut window = Histogram::default();
         let fast = Duration::from_millis(3);

@@ -1,4 +1,4 @@
-//! Who goes first when not all can be served.
+//! Which requests are served when not all can be.
 //!
 //! No queue is needed to serve by importance (DAGOR, Zhou et al., "Overload Control for Scaling WeChat
 //! Microservices", 2018): demand is counted per level, and the level at which demand from the top down reaches
@@ -18,7 +18,7 @@ use crate::sample::Sample;
 const USABLE_CAPACITY: f64 = 0.95;
 /// Weight of the newest interval in the demand of a level.
 const DEMAND_WEIGHT: f64 = 0.2;
-/// Demand that fell to this part of what comes now is no average worth keeping.
+/// An average that is this many times smaller than the present demand is replaced by it.
 const FORGOTTEN: f64 = 10.0;
 /// Share of the limit that sheddable requests may use before demand is known: the rest is there for others when a
 /// surge begins.
@@ -28,9 +28,9 @@ const LEFTOVER: f64 = 0.6;
 
 /// Demand by level, requests a second.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Demand([f64; Level::COUNT]);
+pub(crate) struct LevelDemand([f64; Level::COUNT]);
 
-impl Demand {
+impl LevelDemand {
     /// One round.
     #[expect(
         clippy::cast_precision_loss,
@@ -39,16 +39,16 @@ impl Demand {
     pub(crate) fn update(&mut self, sample: &Sample) {
         let asked: u64 = Level::all().map(|level| sample.tally.demand(level)).sum();
         if asked == 0 {
-            // Nobody's level had to be asked for: there is room for all.
+            // No level had to be read: there is room for all requests.
             for demand in &mut self.0 {
                 *demand *= 1.0 - DEMAND_WEIGHT;
             }
             return;
         }
-        // Those let in without asking are taken to be like those who were asked.
+        // Requests that were admitted without reading their level are assumed to be like the others.
         let arrivals = sample.tally.get(crate::tally::Count::Arrivals).max(asked) as f64;
         let scale = arrivals / asked as f64 / sample.span.as_secs_f64();
-        // What is known of nothing yet is taken at its word: the first second of an overload is the worst.
+        // The first demand counts in full: the first second of an overload is the worst.
         let is_first =
             self.0.iter().sum::<f64>() * FORGOTTEN < arrivals / sample.span.as_secs_f64();
         let weight = if is_first { 1.0 } else { DEMAND_WEIGHT };
@@ -76,10 +76,10 @@ impl Demand {
     }
 }
 
-/// Where demand crosses what can be served.
+/// Where demand crosses the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Margin {
-    /// The level at which it does; lower ones are shed first.
+    /// The level at which it does; lower levels are shed first.
     pub level: Level,
     /// The share of that level's demand that can be served, 0..=1.
     pub share: f32,
@@ -139,7 +139,7 @@ impl Ladder {
         )
     }
 
-    /// Below this nobody needs to be asked how important it is.
+    /// Up to this many in flight, a request's level need not be read.
     pub(crate) const fn free(&self) -> u32 {
         self.leftover
     }
@@ -156,7 +156,7 @@ impl Ladder {
         self.margin
     }
 
-    /// The limit for requests of `level`. `cohort` is asked for only where callers of one level are told apart.
+    /// The limit for requests of `level`. `cohort` is called only if callers of one level are told apart.
     pub(crate) fn limit_of(&self, level: Level, cohort: impl FnOnce() -> Option<u32>) -> u32 {
         match level.cmp(&self.margin.level) {
             _ if self.margin == Margin::NONE => {
@@ -185,8 +185,8 @@ mod tests {
     const CRITICAL: Level = Level::new(Criticality::Critical, false);
     const SHEDDABLE: Level = Level::new(Criticality::Sheddable, false);
 
-    fn demand(counts: &[(Level, u32)]) -> Demand {
-        let mut demand = Demand::default();
+    fn demand(counts: &[(Level, u32)]) -> LevelDemand {
+        let mut demand = LevelDemand::default();
         for _ in 0..100 {
             let mut sample = Sample::empty(Duration::from_millis(100));
             for (level, count) in counts {

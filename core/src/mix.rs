@@ -1,7 +1,7 @@
-//! Numbers that look unlike each other, made of such that do not.
+//! Spreads numbers: neighboring inputs give results that look unrelated.
 
-/// The finaliser of splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014):
-/// neighbouring numbers come out unlike each other.
+/// The finalizer of splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014):
+/// neighboring numbers give unlike results.
 #[must_use]
 pub const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);

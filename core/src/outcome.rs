@@ -2,6 +2,9 @@
 
 use core::time::Duration;
 
+/// gRPC's `RESOURCE_EXHAUSTED`: the server says "too busy", and so does a shed request.
+pub(crate) const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
+
 /// What the engine learns from one completed request. Exactly one per permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -15,8 +15,8 @@ pub struct Permit {
     pub(crate) upstream: UpstreamId,
     /// When the upstream had the whole request: at its admission, or at the end of its body.
     pub(crate) started_at: Instant,
-    pub(crate) stage: Stage,
-    pub(crate) place: Place,
+    pub(crate) stage: RequestStage,
+    pub(crate) place: LedgerPlace,
     /// From the start to the moment that the objective measures, once that has come.
     pub(crate) latency: Option<Duration>,
     /// In flight when it was admitted, itself included.
@@ -26,8 +26,8 @@ pub struct Permit {
     pub(crate) purpose: Purpose,
     /// Whether the proxy-wide counter counts it.
     pub(crate) shared: bool,
-    /// What its response headers said, where that was no failure.
-    pub(crate) answer: Option<Answer>,
+    /// The answer by its response headers, if that was no failure.
+    pub(crate) answer: Option<AnswerClass>,
 }
 
 impl Permit {
@@ -52,7 +52,7 @@ impl Permit {
     /// Whether the response headers have come.
     #[must_use]
     pub const fn is_answered(&self) -> bool {
-        matches!(self.stage, Stage::Answering | Stage::Open)
+        matches!(self.stage, RequestStage::Answering | RequestStage::Open)
     }
 }
 
@@ -66,7 +66,7 @@ impl Permit {
 ///
 /// A request counts against the limit before `Open`, and its latency begins after `Uploading`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum RequestStage {
     /// The caller still sends the request's body.
     Uploading,
     /// The upstream has the request; no response headers yet.
@@ -77,36 +77,36 @@ pub(crate) enum Stage {
     Open,
 }
 
-/// What response headers said that were no failure.
+/// The answer by response headers that were no failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum AnswerClass {
     /// A success, which has been counted as one.
     Success,
     /// Nothing about the upstream, such as a client's error.
     Neutral,
-    /// The connection becomes something else, whose end says nothing about answers. That has been counted.
+    /// The connection was upgraded, and its end says nothing about answers. That has been counted.
     Upgraded,
 }
 
 /// Where the ages ledger counts it (see [`crate::ages`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LedgerPlace {
     /// When it entered by the ledger's clock, which never goes back; nanoseconds.
     pub(crate) entered: u64,
 }
 
-impl Place {
+impl LedgerPlace {
     /// Of a request that no ledger counts.
     pub(crate) const NONE: Self = Self { entered: 0 };
 }
 
-/// Why it was let in.
+/// Why the request was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Within the limit.
     Normal,
     /// To see whether a half-open upstream is back.
     Probe,
-    /// A health checker's request that passed a refusal: no load, and never judged.
+    /// A health checker's request that was admitted despite a refusal: no load, and never judged.
     Exempt,
 }

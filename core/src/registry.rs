@@ -1,8 +1,8 @@
-//! The upstreams a worker keeps state for, a bounded number of them.
+//! The upstreams that a worker keeps state for, a bounded number of them.
 //!
-//! Names come from the network's configuration, or, with a cluster header, from requests: without a cap they
-//! could eat the proxy's memory. At the cap a newcomer takes the place of the one that was idle longest; when
-//! none was idle long enough, newcomers share one state, and are counted.
+//! Names come from the network's configuration, or, with a cluster header, from requests: without a cap they could use up
+//! the proxy's memory. At the cap, a new upstream takes the place of the one that was idle longest. If none was idle long
+//! enough, new upstreams share one state, and are counted.
 
 use core::iter::Peekable;
 use std::collections::{BTreeMap, btree_map};
@@ -12,22 +12,30 @@ use core::time::Duration;
 
 use crate::breaker::BreakerState;
 use crate::config::{Config, KeyBy, RuleIndex, UpstreamName};
-use crate::engine::Found;
-use crate::exchange::{Directive, Directives, Entry, UNSTAMPED};
+use crate::exchange::{Directive, Directives, PackedDirective, UNSTAMPED};
 use crate::slot::Slot;
 use crate::tally::Count;
 use crate::time::Instant;
-use crate::upstream::{ServiceName, UpstreamId, UpstreamKey};
+use crate::upstream::{EVICTABLE_AFTER, ServiceName, UpstreamId, UpstreamKey};
 
-/// An upstream may make room for another one when it was idle for so long.
-pub(crate) const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
-/// Ticks after the last request after which an upstream with nothing under way is at rest. Its last report is published
-/// so often: a leader that misses all of them has missed a second.
+/// An upstream with nothing under way is at rest this many ticks after its last request. Its last report is published in each
+/// of them: a leader that misses all of them has missed a second.
 const TICKS_TO_SLEEP: u8 = 10;
-/// Where a newcomer found no room, the next one looks after so long: a look goes through all that have a place.
+/// After a new upstream found no room, the next search for room waits this long: a search goes through all places.
 const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// The name of the state that all upstreams beyond the cap share.
 pub const OVERFLOW: &str = "_overflow";
+
+/// What is kept for the requests of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// One state for all of them.
+    Upstream(UpstreamId),
+    /// One state for each destination that they name, in [an engine of destinations](crate::Engine::for_destinations).
+    ByAuthority,
+    /// No state: they pass without a decision.
+    Nothing,
+}
 
 /// All slots of one worker.
 #[derive(Debug)]
@@ -35,26 +43,27 @@ pub(crate) struct Registry {
     overflow: Place,
     slots: Vec<Place>,
     by_hash: BTreeMap<u64, UpstreamId>,
-    /// What was learned about upstreams that this worker has not seen.
+    /// Learned state of upstreams that this worker has not seen.
     learned: BTreeMap<u64, Learned>,
-    /// Clusters that have no state of their own, by hash: what is kept instead. Few, and sorted.
+    /// Clusters that have no state of their own, by hash, and what is kept instead. Few, and sorted.
     others: Vec<(u64, KeyBy)>,
     overflowed: u64,
-    /// No newcomer finds room before.
+    /// Until then, new upstreams find no room.
     crowded_until: Instant,
-    /// Whose directives were followed last.
+    /// The leader whose directives were followed last.
     leader: u64,
-    /// The last stamp of directives that this worker gave as a leader. None is given twice, or a follower would miss one.
+    /// The last stamp that this worker gave to a directive as leader. No stamp is given twice, or a follower would miss a
+    /// directive.
     stamp: u32,
     /// How long the last slice was.
     slice_bytes: usize,
 }
 
-/// One upstream: what every tick asks of it, and apart from that, for few are in use at a time, the rest.
+/// One upstream: what every tick needs. The rest is boxed, because few upstreams are in use at a time.
 #[derive(Debug)]
 struct Place {
     rest: Rest,
-    /// The stamp of the directive that it follows.
+    /// The stamp of the directive that the upstream follows.
     followed: u32,
     origin: Origin,
     slot: Box<Slot>,
@@ -69,17 +78,17 @@ struct Place {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
-    /// There may be, so many ticks after the last request did anything.
+    /// There may be something to do; `ticks` have passed since the last use.
     Awake { ticks: u8 },
-    /// There is not. The leader is told so until then, as long as it would have had reports.
+    /// There is nothing to do. Until `reported_until` the leader is told so, for as long as reports would have been sent.
     Asleep { reported_until: Instant },
 }
 
-/// One upstream that the leader should hear of.
+/// One upstream in a report to the leader.
 pub(crate) enum Reported<'a> {
-    /// There may be something to report.
+    /// It may have something to report.
     Awake(&'a mut Slot),
-    /// There is not.
+    /// It has nothing to report.
     Asleep { upstream: u64 },
 }
 
@@ -88,11 +97,11 @@ pub(crate) enum Reported<'a> {
 enum Origin {
     /// A request of this worker asked for it.
     Own,
-    /// This worker leads, and others ask for it.
+    /// This worker leads, and requests of other workers asked for it.
     Led,
 }
 
-/// What was learned about an upstream, with the stamp of the directive that said so.
+/// Learned state of an upstream, with the stamp of its directive.
 #[derive(Debug)]
 struct Learned {
     directive: Directive,
@@ -113,9 +122,9 @@ impl Place {
         matches!(self.rest, Rest::Awake { .. })
     }
 
-    /// Whether this directive of the same leader would change nothing. With something under way it may mean something else
-    /// than before.
-    fn follows(&self, entry: &Entry<'_>) -> bool {
+    /// Whether this directive of the same leader would change nothing. While something is under way, the same directive may have
+    /// another effect than before.
+    fn follows(&self, entry: &PackedDirective<'_>) -> bool {
         is_same(self.followed, entry) && (!self.is_awake() || self.is_settled())
     }
 
@@ -125,13 +134,14 @@ impl Place {
         self.slot.is_idle() && gate.state() == BreakerState::Closed && !gate.is_ahead()
     }
 
-    /// Another leader or policy: what was followed may mean something else, and what was told may not be known.
+    /// There is another leader or policy: the same directive may have another effect, and the leader may not know the earlier
+    /// reports.
     fn begin_anew(&mut self) {
         self.rest = Rest::AWAKE;
         self.followed = UNSTAMPED;
     }
 
-    /// The end of a slice in which nothing was worth telling, and that is told until then.
+    /// The end of a slice in which there was nothing to report, which the leader is told until `reported_until`.
     fn tire(&mut self, reported_until: Instant) {
         if let Rest::Awake { ticks } = self.rest
             && ticks >= TICKS_TO_SLEEP
@@ -146,20 +156,20 @@ impl Rest {
     const AWAKE: Self = Self::Awake { ticks: 0 };
 }
 
-fn is_same(followed: u32, entry: &Entry<'_>) -> bool {
+fn is_same(followed: u32, entry: &PackedDirective<'_>) -> bool {
     entry.stamp != UNSTAMPED && entry.stamp == followed
 }
 
-fn has_learned(learned: &BTreeMap<u64, Learned>, entry: &Entry<'_>) -> bool {
+fn has_learned(learned: &BTreeMap<u64, Learned>, entry: &PackedDirective<'_>) -> bool {
     let learned = learned.get(&entry.upstream);
     learned.is_some_and(|learned| is_same(learned.followed, entry))
 }
 
-/// Keeps what was learned about an upstream that this worker has not seen.
+/// Keeps learned state of an upstream that this worker has not seen.
 fn keep(learned: &mut BTreeMap<u64, Learned>, new: Learned, config: &Config) {
     let upstream = new.directive.upstream;
     learned.insert(upstream, new);
-    // At the cap some other goes, lest names long gone keep out those in use.
+    // At the cap another one is removed, so that names of the past do not keep out those in use.
     if learned.len() > usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX) {
         let other = learned.keys().find(|hash| **hash != upstream);
         if let Some(other) = other.copied() {
@@ -168,7 +178,7 @@ fn keep(learned: &mut BTreeMap<u64, Learned>, new: Learned, config: &Config) {
     }
 }
 
-/// Handles by hash. Hashes that grow are found by walking along, others by search.
+/// Handles by hash. Hashes in ascending order are found by walking along, others by search.
 struct Ids<'a> {
     by_hash: &'a BTreeMap<u64, UpstreamId>,
     ahead: Peekable<btree_map::Iter<'a, u64, UpstreamId>>,
@@ -213,7 +223,7 @@ impl Registry {
         }
     }
 
-    /// The slot of a handle; the shared one for a handle of nobody's.
+    /// The slot of a handle; the shared slot for a handle that is not in use.
     pub(crate) fn slot(&self, id: UpstreamId) -> &Slot {
         &self.place(id).slot
     }
@@ -237,7 +247,7 @@ impl Registry {
         awake.map(|(id, place)| (id, &*place.slot))
     }
 
-    /// A tick: those for which there may be something to do.
+    /// A tick: the slots that may have something to do.
     pub(crate) fn awake_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut Slot)> {
         self.places_mut().zip(0..).filter_map(|(place, id)| {
             let Rest::Awake { ticks } = &mut place.rest else {
@@ -253,9 +263,9 @@ impl Registry {
         self.by_hash.get(&hash).copied()
     }
 
-    /// All upstreams that the leader should hear of, in the order of their hashes: those that this worker's requests asked
-    /// for. What is kept for others may never be asked for, nor what all beyond the cap share. `tell` answers whether
-    /// there was nothing worth telling.
+    /// Calls `tell` for all upstreams that belong in a report, in the order of their hashes: those that requests of this worker
+    /// asked for. Upstreams that are kept for other workers, and the shared state, count only once they had a request. `tell`
+    /// returns whether there was nothing to report.
     pub(crate) fn for_each_reported(
         &mut self,
         now: Instant,
@@ -289,7 +299,7 @@ impl Registry {
         self.overflowed
     }
 
-    /// What is in force for an upstream, if anything is known.
+    /// The directive in force for an upstream, if any is known.
     pub(crate) fn directive(&self, hash: u64) -> Option<Directive> {
         match self.by_hash.get(&hash) {
             Some(id) => Some(self.slot(*id).directive()),
@@ -297,7 +307,7 @@ impl Registry {
         }
     }
 
-    /// The handle of an upstream that another worker has told of.
+    /// The handle of an upstream that another worker has introduced.
     pub(crate) fn introduce(
         &mut self,
         config: &Config,
@@ -309,7 +319,7 @@ impl Registry {
         let is_new = self.find(hash).is_none();
         let id = self.upstream(config, cluster, route, now);
         if is_new {
-            // The other may follow a configuration that is no longer in force.
+            // The other worker may follow an older configuration.
             self.remember(config, hash, key_by(config, cluster, route));
         }
         if is_new && id != UpstreamId::OVERFLOW {
@@ -336,20 +346,20 @@ impl Registry {
         self.settle(config, id, slot, now)
     }
 
-    /// What is kept for requests to a cluster. A newcomer with a state of its own gets it.
+    /// What is kept for requests to a cluster. A new upstream gets its state here.
     pub(crate) fn look_up(
         &mut self,
         config: &Config,
         cluster: &str,
         route: Option<&str>,
         now: Instant,
-    ) -> Found {
+    ) -> Lookup {
         let hash = UpstreamKey::hash(cluster, route);
         let other = self.other(hash).ok();
         let other = other.and_then(|place| self.others.get(place));
         let key_by = match (other, self.by_hash.get(&hash)) {
             (Some((_, other)), _) => *other,
-            (None, Some(id)) => return Found::Upstream(*id),
+            (None, Some(id)) => return Lookup::Upstream(*id),
             (None, None) => {
                 let key_by = key_by(config, cluster, route);
                 self.remember(config, hash, key_by);
@@ -357,15 +367,15 @@ impl Registry {
             }
         };
         match key_by {
-            KeyBy::Nothing => Found::Nothing,
-            KeyBy::Authority => Found::ByAuthority,
+            KeyBy::Nothing => Lookup::Nothing,
+            KeyBy::Authority => Lookup::ByAuthority,
             KeyBy::Auto | KeyBy::Cluster => {
-                Found::Upstream(self.upstream(config, cluster, route, now))
+                Lookup::Upstream(self.upstream(config, cluster, route, now))
             }
         }
     }
 
-    /// The handle of one destination of a cluster, which this hash tells from all others; `None` where there is no room.
+    /// The handle of the destination of a cluster with this hash; `None` if there is no room.
     pub(crate) fn destination(
         &mut self,
         config: &Config,
@@ -381,9 +391,9 @@ impl Registry {
         Some(self.settle(config, id, slot, now))
     }
 
-    /// Keeps in mind what is kept for a cluster that has no state of its own.
+    /// Remembers what is kept for a cluster that has no state of its own.
     fn remember(&mut self, config: &Config, hash: u64, key_by: KeyBy) {
-        // Names may come from requests. Beyond the cap they are judged anew each time.
+        // Names may come from requests, so the memory is bounded. Beyond the cap each look-up reads the rules again.
         let cap = usize::try_from(config.max_upstreams()).unwrap_or(usize::MAX);
         if key_by != KeyBy::Cluster
             && self.others.len() < cap
@@ -393,12 +403,12 @@ impl Registry {
         }
     }
 
-    /// Where a cluster without a state of its own stands, or would.
+    /// The position of a cluster without a state of its own, or where it would be inserted.
     fn other(&self, hash: u64) -> Result<usize, usize> {
         self.others.binary_search_by_key(&hash, |(known, _)| *known)
     }
 
-    /// A handle for a newcomer, of which there may be `cap`; `None`, and counted, where there is none.
+    /// A handle for a new upstream, of which there may be `cap`. `None`, and counted, if there is no room.
     fn room(&mut self, cap: u32, now: Instant) -> Option<UpstreamId> {
         let cap = usize::try_from(cap).unwrap_or(usize::MAX);
         let id = if self.slots.len() < cap {
@@ -410,7 +420,7 @@ impl Registry {
         };
         if id.is_none() {
             self.overflowed = self.overflowed.wrapping_add(1);
-            // Newcomers in the meantime do not postpone the next look.
+            // New upstreams in the meantime do not postpone the next search.
             if now >= self.crowded_until {
                 self.crowded_until = now + CROWDED_FOR;
             }
@@ -418,7 +428,7 @@ impl Registry {
         id
     }
 
-    /// Gives a handle to a newcomer, which starts from what is known of it.
+    /// Gives a handle to a new upstream, which starts from its learned state.
     fn settle(
         &mut self,
         config: &Config,
@@ -439,8 +449,9 @@ impl Registry {
         id
     }
 
-    /// Answers whether a directive of a leader is followed already. Asked in the order of hashes, it need not search.
-    pub(crate) fn following(&self) -> impl FnMut(u64, &Entry<'_>) -> bool {
+    /// Returns a function that tells whether a directive of a leader is followed already. It need not search if called in the
+    /// order of hashes.
+    pub(crate) fn following(&self) -> impl FnMut(u64, &PackedDirective<'_>) -> bool {
         let mut ids = Ids::new(&self.by_hash);
         move |leader, entry| {
             leader == self.leader
@@ -662,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn newcomers_beyond_the_cap_share_one_state_until_another_was_idle_long_enough() {
+    fn upstreams_beyond_the_cap_share_one_state_until_another_was_idle_long_enough() {
         let mut registry = Registry::new(&config(), at(0));
         let first = upstream(&mut registry, "a", 0);
         let second = upstream(&mut registry, "b", 30);
@@ -684,7 +695,7 @@ mod tests {
     const FORWARDED: &str = r#"{"match":{"cluster":"forward"},"keyBy":"authority"}"#;
 
     #[test]
-    fn a_cluster_has_the_state_that_the_configuration_or_its_name_says() {
+    fn the_configuration_or_the_name_of_a_cluster_decides_on_its_state() {
         let config = keyed(&format!(
             r#"{FORWARDED},{{"match":{{"cluster":"out"}},"keyBy":"none"}},
                {{"match":{{"cluster":"outbound|80||*.one.example"}},"keyBy":"cluster"}}"#
@@ -692,14 +703,14 @@ mod tests {
         let mut registry = Registry::new(&config, at(0));
         let mut found = |cluster| registry.look_up(&config, cluster, None, at(0));
         for _ in 0..2 {
-            assert_eq!(found("forward"), Found::ByAuthority);
-            assert_eq!(found("out"), Found::Nothing);
-            assert_eq!(found("PassthroughCluster"), Found::Nothing);
-            assert_eq!(found("outbound|80||*.example"), Found::Nothing);
-            assert_eq!(found("web"), Found::Upstream(UpstreamId(1)));
+            assert_eq!(found("forward"), Lookup::ByAuthority);
+            assert_eq!(found("out"), Lookup::Nothing);
+            assert_eq!(found("PassthroughCluster"), Lookup::Nothing);
+            assert_eq!(found("outbound|80||*.example"), Lookup::Nothing);
+            assert_eq!(found("web"), Lookup::Upstream(UpstreamId(1)));
             assert_eq!(
                 found("outbound|80||*.one.example"),
-                Found::Upstream(UpstreamId(2))
+                Lookup::Upstream(UpstreamId(2))
             );
         }
         assert_eq!(registry.slots.len(), 2);
@@ -707,28 +718,28 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cluster_has_follows_the_configuration() {
+    fn the_state_of_a_cluster_follows_the_configuration() {
         let (plain, by_authority) = (keyed(""), keyed(FORWARDED));
         let mut registry = Registry::new(&plain, at(0));
-        let whole = Found::Upstream(UpstreamId(1));
+        let whole = Lookup::Upstream(UpstreamId(1));
         let look = |registry: &mut Registry, config: &Config| {
             registry.look_up(config, "forward", None, at(0))
         };
         assert_eq!(look(&mut registry, &plain), whole);
         registry.follow_config(&by_authority, at(1));
-        assert_eq!(look(&mut registry, &by_authority), Found::ByAuthority);
+        assert_eq!(look(&mut registry, &by_authority), Lookup::ByAuthority);
         registry.follow_config(&plain, at(2));
         assert_eq!(look(&mut registry, &plain), whole);
     }
 
     #[test]
-    fn what_a_worker_with_another_configuration_introduces_is_not_taken_for_an_upstream() {
+    fn an_introduction_under_another_configuration_does_not_make_an_upstream() {
         let config = keyed(FORWARDED);
         let mut registry = Registry::new(&config, at(0));
         registry.introduce(&config, "forward", None, at(0));
         assert_eq!(
             registry.look_up(&config, "forward", None, at(0)),
-            Found::ByAuthority
+            Lookup::ByAuthority
         );
     }
 
@@ -740,7 +751,7 @@ mod tests {
             let cluster = format!("outbound|{number}||*.example.com");
             assert_eq!(
                 registry.look_up(&config, &cluster, None, at(0)),
-                Found::Nothing
+                Lookup::Nothing
             );
         }
         assert_eq!(registry.others.len(), 2);
@@ -766,7 +777,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_flight_or_led_for_others_keeps_its_place() {
+    fn an_upstream_in_use_or_led_for_others_keeps_its_place() {
         let mut registry = Registry::new(&config(), at(0));
         let (held, led) = (
             upstream(&mut registry, "held", 0),
@@ -779,7 +790,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_learned_of_names_never_seen_is_bounded_and_the_newest_stays() {
+    fn learned_state_of_unseen_names_is_bounded_and_the_newest_stays() {
         let mut registry = Registry::new(&config(), at(0));
         for name in ["a", "b", "c", "d"] {
             let hash = UpstreamKey::hash(name, None);

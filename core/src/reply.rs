@@ -7,8 +7,8 @@
 
 use core::time::Duration;
 
-use crate::classify::GRPC_RESOURCE_EXHAUSTED;
 use crate::config::{Reply, ShedConfig};
+use crate::outcome::GRPC_RESOURCE_EXHAUSTED;
 use crate::shed::{Shed, ShedReason};
 
 /// What is known of the request's protocol without paying for it.

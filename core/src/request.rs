@@ -29,14 +29,14 @@ pub trait Request {
 
 /// A request of given properties, for tests, simulators and callers that know everything beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct GivenRequest {
     /// See [`Request::criticality`].
     pub criticality: Criticality,
     /// See [`Request::is_retry`].
     pub retry: bool,
 }
 
-impl Default for Known {
+impl Default for GivenRequest {
     fn default() -> Self {
         Self {
             criticality: Criticality::Critical,
@@ -45,7 +45,7 @@ impl Default for Known {
     }
 }
 
-impl Request for Known {
+impl Request for GivenRequest {
     fn criticality(&mut self) -> Criticality {
         self.criticality
     }

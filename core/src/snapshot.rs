@@ -1,4 +1,4 @@
-//! Values at one instant, for metrics, tests and whoever wants to know why.
+//! Values at one instant, for metrics, tests and diagnosis.
 
 use core::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What one worker counted for one upstream since its VM began.
 //!
 //! Every count only grows (and wraps). A reader takes the difference to what it saw last, so a report that is
-//! overwritten before anybody read it loses nothing, and reading twice counts once.
+//! overwritten before it is read loses nothing, and reading twice counts once.
 //!
 //! There is one for each upstream in each worker, so it is small: counts wrap at 32 bits, as only differences over
 //! a moment count, and sums that grow by more than one at a time have 64.
@@ -19,7 +19,7 @@ use crate::shed::ShedReason;
 pub enum Count {
     /// Requests that asked for admission.
     Arrivals,
-    /// Requests let in.
+    /// Requests admitted.
     Admitted,
     /// Successful answers.
     Successes,
@@ -37,15 +37,15 @@ pub enum Count {
     Cancelled,
     /// Outcomes of requests admitted before the breaker's last transition.
     Stale,
-    /// Answers, or waits of callers who gave up, beyond the SLO's latency target.
+    /// Answers, or waits of callers that gave up, beyond the SLO's latency target.
     Slow,
-    /// Probes let in.
+    /// Probes admitted.
     ProbesSent,
     /// Probes answered well.
     ProbeSuccesses,
     /// Probes that failed.
     ProbeFailures,
-    /// Requests of health checkers, let in whatever the state.
+    /// Requests of health checkers, admitted despite a refusal.
     Exempt,
     /// Requests admitted only because the cap on the share shed was reached.
     Spared,
@@ -88,7 +88,7 @@ pub struct Tally<L = Histogram> {
     pub latency: L,
 }
 
-/// What is counted only where room is scarce, or a breaker open.
+/// Counts that are needed only under high load, or with an open breaker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Pressure {
     /// Demand by level, sheds by reason and would-be sheds by reason.
@@ -111,7 +111,7 @@ impl<L> Tally<L> {
         }
     }
 
-    /// Arrivals of one level, of those whose level had to be asked for.
+    /// Arrivals of one level, among those whose level was read.
     #[must_use]
     pub fn demand(&self, level: Level) -> u64 {
         self.cell(DEMAND + level.index())
@@ -129,19 +129,19 @@ impl<L> Tally<L> {
         self.cell(WOULD_SHED + reason as usize)
     }
 
-    /// Requests of one class shed for want of room. A breaker refuses all classes alike and asks for none.
+    /// Requests of one class shed because of load. A breaker refuses all classes alike and reads none.
     #[must_use]
     pub fn shed_of(&self, class: Criticality) -> u64 {
         self.of_class(class, true)
     }
 
-    /// Requests of one class that would have been shed for want of room, were it enforced.
+    /// Requests of one class that would have been shed because of load, were it enforced.
     #[must_use]
     pub fn would_shed_of(&self, class: Criticality) -> u64 {
         self.of_class(class, false)
     }
 
-    /// Arrivals of one class, first attempts and retries, of those whose level had to be asked for.
+    /// Arrivals of one class, first attempts and retries, among those whose level was read.
     #[must_use]
     pub fn demand_of(&self, class: Criticality) -> u64 {
         self.demand(Level::new(class, false))
@@ -156,7 +156,7 @@ impl<L> Tally<L> {
             .fold(0, |sum, reason| sum.wrapping_add(self.shed(reason)))
     }
 
-    /// All requests shed or that would have been for want of room (not by the breaker).
+    /// All requests that were or would have been shed because of load (not by the breaker).
     #[must_use]
     pub fn refused_for_load(&self) -> u64 {
         [
@@ -171,7 +171,7 @@ impl<L> Tally<L> {
         })
     }
 
-    /// Whether room was ever scarce, or a breaker open: else nothing was shed, and no class or level counted.
+    /// Whether load was ever high or a breaker open: else nothing was shed, and no class or level counted.
     #[must_use]
     pub const fn knows_pressure(&self) -> bool {
         self.pressure.is_some()

@@ -1,7 +1,7 @@
 //! Time as core sees it: nanoseconds since an arbitrary start.
 //!
-//! Core reads no clock. Every verb of the engine takes `now`; whoever calls it owns the clock, be it Envoy's
-//! monotonic clock or a simulator's. Clocks stand still and jump: every operation here saturates, so that a
+//! Core reads no clock. Every verb of the engine takes `now`; the caller owns the clock, Envoy's monotonic clock or a
+//! simulator's. Clocks stand still and jump: every operation here saturates, so that a
 //! jump backwards makes an age zero instead of a panic, and a jump forwards ends waits early instead of never.
 
 use core::ops::{Add, Sub};

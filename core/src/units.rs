@@ -1,8 +1,8 @@
-//! Numbers with a unit and a range: what the laws write down for a successor.
+//! Numbers with a unit and a range, in which the laws keep state for a successor.
 //!
-//! They travel through shared data, which others may write on. One float that is no number would go from there into every
-//! law and stay. So each unit has a range. A law's number is brought into it when it is written down, and a number from
-//! elsewhere that is outside is refused, and with it all that it came with.
+//! They travel through shared data, to which other plugins may write. A single NaN would spread from there into every law and
+//! stay. So each unit has a range. A law's number is clamped to the range when it is written. A number from shared data that
+//! is outside the range is rejected, with the whole payload.
 //!
 //! Six digits are plenty, so each is held in 32 bits.
 

@@ -4,9 +4,14 @@
 //! is kept by cluster (and by route, where a rule asks for it), because that is what shares endpoints; rules
 //! match the service, because that is what people name.
 
+use core::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::mix::mix;
+
+/// An upstream that was idle for this long may lose its place to another one.
+pub(crate) const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Handle of an upstream within one engine. Only meaningful to the engine that gave it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_istio_sends_anywhere_is_no_upstream() {
+    fn clusters_of_istio_with_many_destinations_are_no_upstreams() {
         for cluster in [
             "PassthroughCluster",
             "InboundPassthroughClusterIpv6",

@@ -14,8 +14,8 @@ use std::hint::black_box;
 
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Counters, Decision, Engine, Failure, Instant, Known, Outcome, Permit, ShedReason,
-    Unshared, UpstreamId,
+    Counter, Counters, Decision, Engine, Failure, GivenRequest, Instant, Outcome, Permit,
+    ShedReason, Unshared, UpstreamId,
 };
 
 const UPSTREAMS: u64 = 1_000;
@@ -104,7 +104,7 @@ fn admit(
     counters: &mut impl Counters,
     now: Instant,
 ) -> Option<Permit> {
-    match engine.admit(upstream, &mut Known::default(), counters, now) {
+    match engine.admit(upstream, &mut GivenRequest::default(), counters, now) {
         Decision::Admit(permit) => Some(permit),
         Decision::Shed(_) => None,
     }
@@ -168,7 +168,7 @@ fn an_open_breaker_allocates_nothing() {
     let opening = |engine: &mut Engine, upstream: UpstreamId| {
         // No success has ever come: that takes a second.
         for time in (0..100).map(|turn| at(10 + turn * 20)) {
-            match engine.admit(upstream, &mut Known::default(), &mut Unshared, time) {
+            match engine.admit(upstream, &mut GivenRequest::default(), &mut Unshared, time) {
                 Decision::Admit(permit) => {
                     let outcome = Outcome::Failure(Failure::Connection);
                     engine.complete(permit, outcome, &mut Unshared, time);

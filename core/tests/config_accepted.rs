@@ -12,8 +12,8 @@ use serde_json::Value;
 use tidegate_core::Criticality;
 use tidegate_core::config::schema::{FIELDS, Values};
 use tidegate_core::config::{
-    Config, CriticalityInputs, KeyBy, MINIMAL_EXAMPLE, Mode, OverloadConfig, Readable, Reply,
-    RuleIndex, Stance, Until, UpstreamName, reference,
+    Config, CriticalityInputs, FULL_EXAMPLE, KeyBy, MINIMAL_EXAMPLE, Mode, OverloadConfig,
+    Readable, Reply, RuleIndex, Stance, Until, UpstreamName,
 };
 
 /// A configuration of `members` behind the minimal objective.
@@ -249,7 +249,7 @@ fn a_rule_inherits_each_set_of_overload_signals_that_it_does_not_set() {
 }
 
 #[test]
-fn what_a_state_is_for_is_the_rules_choice_then_the_top_levels_then_that_of_the_name() {
+fn the_key_of_a_state_comes_from_the_rule_then_the_top_level_then_the_name() {
     let rules = r#""upstreams":[{"match":{"cluster":"forward"},"keyBy":"authority"},
                                 {"match":{"cluster":"Passthrough*"},"keyBy":"auto"},
                                 {"match":{"cluster":"BlackHoleCluster"},"keyBy":"cluster"},
@@ -292,7 +292,7 @@ fn every_moment_may_be_measured_and_a_rule_inherits_it() {
 }
 
 #[test]
-fn the_bound_on_open_requests_may_be_anywhere_from_the_least_limit_on_and_a_rule_inherits_it() {
+fn the_bound_on_open_requests_starts_at_the_least_limit_and_a_rule_inherits_it() {
     for (limit, expected) in [
         (r#"{"maxOpen":1}"#, 1),
         (r#"{"maxOpen":100000}"#, 100_000),
@@ -434,7 +434,7 @@ fn a_header_counts_only_where_it_is_configured() {
 }
 
 #[test]
-fn health_checks_are_recognised_by_agent_or_path() {
+fn health_checks_are_recognized_by_agent_or_path() {
     let defaults = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
     let own = config(
         r#""ignore":{"paths":["/healthz","/grpc.health.v1.Health/*"],"userAgents":["Envoy/HC"]}"#,
@@ -458,7 +458,7 @@ fn health_checks_are_recognised_by_agent_or_path() {
 
 #[test]
 fn the_examples_of_the_reference_are_configurations() {
-    for example in [MINIMAL_EXAMPLE, reference::FULL_EXAMPLE] {
+    for example in [MINIMAL_EXAMPLE, FULL_EXAMPLE] {
         if let Err(errors) = Config::from_json(example.as_bytes()) {
             panic!("{errors}\n{example}");
         }

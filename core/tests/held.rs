@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Criticality, Decision, Engine, Instant, Known, Outcome, Permit, Request, Unshared, UpstreamId,
-    UpstreamSnapshot,
+    Criticality, Decision, Engine, GivenRequest, Instant, Outcome, Permit, Request, Unshared,
+    UpstreamId, UpstreamSnapshot,
 };
 
 /// What passes while it is held.
@@ -50,7 +50,7 @@ impl Worker {
     }
 
     fn admit(&mut self, name: &str) -> Option<Permit> {
-        self.ask(name, &mut Known::default())
+        self.ask(name, &mut GivenRequest::default())
     }
 
     fn ask(&mut self, name: &str, request: &mut impl Request) -> Option<Permit> {
@@ -110,7 +110,7 @@ fn config(target: u32) -> Config {
 
 proptest! {
     #[test]
-    fn what_nobody_overtook_is_in_flight(
+    fn a_request_that_was_not_overtaken_is_in_flight(
         before in 0_usize..30, steps in prop::collection::vec(any_step(), 1..60),
     ) {
         let mut worker = Worker::new();
@@ -174,7 +174,7 @@ impl Request for Special {
 
 /// An upstream may answer these and nothing else.
 #[test]
-fn health_checks_that_pass_a_full_limit_overtake_nobody() {
+fn health_checks_that_pass_a_full_limit_overtake_no_request() {
     let mut worker = Worker::new();
     // What hangs since before a breaker opened is another matter.
     let without_breaker =

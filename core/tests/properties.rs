@@ -18,8 +18,9 @@ use tidegate_core::config::Until;
 use tidegate_core::units::{Gain, PerSecond, Requests, Seconds, Share};
 use tidegate_core::{
     BreakerCheckpoint, BreakerState, CeilingCheckpoint, Counter, Criticality, Decision, Directive,
-    Directives, Engine, Failure, FloorCheckpoint, Instant, Known, Learned, LimitCheckpoint, Margin,
-    Outcome, Permit, Phase, Quantiles, RatesCheckpoint, Request, ShedReason, Slice, Unshared,
+    Directives, Engine, Failure, FloorCheckpoint, GivenRequest, Instant, Learned, LimitCheckpoint,
+    Margin, Outcome, Permit, Phase, Quantiles, RatesCheckpoint, Request, ShedReason, Slice,
+    Unshared,
 };
 
 use counters::Shared;
@@ -182,7 +183,7 @@ proptest! {
 
     /// Observing, or switched off, the proxy sheds nothing.
     #[test]
-    fn who_only_observes_sheds_nothing(steps in any_steps(), off in any::<bool>()) {
+    fn observe_mode_sheds_nothing(steps in any_steps(), off in any::<bool>()) {
         let mut proxy = Proxy::new(2, if off { OFF } else { OBSERVING }, SECOND);
         for step in steps.iter().filter(|step| !step.is_push()) {
             proxy.take(step);
@@ -295,7 +296,7 @@ proptest! {
             now += seconds * SECOND / 4;
             let upstream = engine.upstream(&format!("service-{name}"), None, at(now));
             prop_assert!(upstream.index() <= 3);
-            held.extend(admitted(engine.admit(upstream, &mut Known::default(), &mut counters, at(now))));
+            held.extend(admitted(engine.admit(upstream, &mut GivenRequest::default(), &mut counters, at(now))));
             if seconds % 3 > 0 && !held.is_empty() {
                 let permit = held.swap_remove(index.index(held.len()));
                 engine.complete(permit, Outcome::Success, &mut counters, at(now));
@@ -519,7 +520,7 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
             tripped_at = i * 10 * MILLI;
             if let Some(permit) = admitted(engine.admit(
                 upstream,
-                &mut Known::default(),
+                &mut GivenRequest::default(),
                 &mut counters,
                 at(tripped_at),
             )) {
@@ -536,7 +537,8 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
     let mut probes = Vec::new();
     for (index, engine) in workers.iter_mut().enumerate() {
         for _ in 0..50 {
-            let decision = engine.admit(upstream, &mut Known::default(), &mut counters, later);
+            let decision =
+                engine.admit(upstream, &mut GivenRequest::default(), &mut counters, later);
             probes.extend(admitted(decision).map(|permit| (index, permit)));
         }
     }
@@ -548,7 +550,7 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
         let now = later + Duration::from_millis(100 * tick);
         for _ in 0..10 {
             if let Some(permit) =
-                admitted(left.admit(upstream, &mut Known::default(), &mut counters, now))
+                admitted(left.admit(upstream, &mut GivenRequest::default(), &mut counters, now))
             {
                 left.complete(permit, Outcome::Success, &mut counters, now);
             }

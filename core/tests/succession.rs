@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Decision, Directive, Directives, Engine, Failure, Instant, Known, Outcome, Permit, Phase,
-    Unshared,
+    Decision, Directive, Directives, Engine, Failure, GivenRequest, Instant, Outcome, Permit,
+    Phase, Unshared,
 };
 
 /// Milliseconds between two rounds, and to the change of leaders.
@@ -73,7 +73,7 @@ impl Led {
     fn arrive(&mut self) {
         let (now, load) = (at(self.now), self.under_way.len());
         let upstream = self.worker.upstream("backend", None, now);
-        let mut request = Known::default();
+        let mut request = GivenRequest::default();
         let Decision::Admit(permit) = self
             .worker
             .admit(upstream, &mut request, &mut Unshared, now)
@@ -199,7 +199,7 @@ fn the_ceiling_outlives_the_leader_in_an_outage() {
 }
 
 #[test]
-fn what_bursts_have_taught_outlives_the_leader() {
+fn the_feedback_of_bursts_outlives_the_leader() {
     let [same, other] = with_and_without_change(
         |led| {
             led.play(2_000, 0.2);

@@ -20,7 +20,7 @@ use tidegate_core::classify::Length;
 use tidegate_core::config::Config;
 use tidegate_core::reply::LocalReply;
 use tidegate_filter::api::{
-    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, Stored,
+    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
     attribute,
 };
 use tidegate_filter::plugin::{Plugin, TICK};
@@ -123,7 +123,12 @@ impl Host for Proxy {
         Ok(value)
     }
 
-    fn set_shared(&self, key: &str, value: &[u8], expect: Expect) -> Result<Stored, HostError> {
+    fn set_shared(
+        &self,
+        key: &str,
+        value: &[u8],
+        expect: Expect,
+    ) -> Result<WriteResult, HostError> {
         self.0.called(value.len());
         let mut shared = self.0.shared.borrow_mut();
         let found = shared.get(key).map(|value| value.version);
@@ -133,12 +138,12 @@ impl Host for Proxy {
             Expect::Version(version) => found == Some(version),
         };
         if !as_expected {
-            return Ok(Stored::Beaten);
+            return Ok(WriteResult::Beaten);
         }
         let version = found.unwrap_or_default() + 1;
         let bytes = value.to_vec();
         shared.insert(key.to_owned(), SharedValue { bytes, version });
-        Ok(Stored::Done)
+        Ok(WriteResult::Done)
     }
 
     fn configuration(&self) -> Result<Vec<u8>, HostError> {

@@ -41,7 +41,7 @@ pub enum HostError {
         /// The number it returned.
         status: u32,
     },
-    /// What it returned cannot be what was asked for.
+    /// It returned malformed data.
     #[error("{call} returned something malformed")]
     Malformed {
         /// The proxy-wasm function.
@@ -97,7 +97,7 @@ pub enum Expect {
 
 /// What became of a write of a shared value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
+pub enum WriteResult {
     /// It is there.
     Done,
     /// Another VM was faster.
@@ -156,7 +156,8 @@ pub trait Host {
     fn shared(&self, key: &str) -> Result<Option<SharedValue>, HostError>;
 
     /// Replaces it.
-    fn set_shared(&self, key: &str, value: &[u8], expect: Expect) -> Result<Stored, HostError>;
+    fn set_shared(&self, key: &str, value: &[u8], expect: Expect)
+    -> Result<WriteResult, HostError>;
 
     /// The plugin's configuration; only while it is being configured.
     fn configuration(&self) -> Result<Vec<u8>, HostError>;

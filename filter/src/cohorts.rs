@@ -1,11 +1,11 @@
 //! Which callers are served together while a part of a class must be shed.
 //!
-//! A caller's cohort is a hash of the header that names it. Callers at the low end of the hash are served, so a hash that
-//! anybody can compute would be an invitation, and one that never changes would always shed the same callers. So the
-//! hash has a key, and the key changes every [`PERIOD`].
+//! A caller's cohort is a hash of the header that names it. Callers at the low end of the hash are served. So a hash that
+//! callers can compute could be gamed, and one that never changes would always shed the same callers. Therefore the hash has
+//! a key, and the key changes every [`PERIOD`].
 //!
-//! The key is the configuration's `criticality.cohortKey`, by which all proxies serve the same callers; it changes by the
-//! wall clock. Without one each proxy draws its own, which its workers share.
+//! The key is the configuration's `criticality.cohortKey`, with which all proxies serve the same callers; it changes by the
+//! wall clock. Without it each proxy draws its own key, which its workers share.
 
 use core::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::exchange::keys::Keys;
 use crate::faults::Fault;
 use crate::proxy::Proxy;
 
-/// How long the same callers are served. Shorter, and more callers see refusals within a session; longer, and the same
-/// ones see nothing else.
+/// How long the same callers are served. With a shorter period more callers see refusals within a session; with a longer one
+/// the same callers see only refusals.
 const PERIOD: Duration = Duration::from_secs(600);
 
-/// Where the key is from.
+/// The source of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// Callers are not told apart.
@@ -35,7 +35,7 @@ enum Source {
 /// The key that holds now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cohorts {
-    /// Where the workers of the proxy share what the first of them drew, and what this one would.
+    /// The shared-data key under which the workers of the proxy share the first one's draw.
     place: String,
     own: u64,
     source: Source,
@@ -43,7 +43,7 @@ pub struct Cohorts {
 }
 
 impl Cohorts {
-    /// None yet. `own` is what this worker would draw for its proxy.
+    /// No key yet. `own` is this worker's draw for its proxy.
     #[must_use]
     pub fn new(keys: &Keys, own: u64) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Cohorts {
         self.rotate(proxy);
     }
 
-    /// The key of this moment. Reads a clock only where callers are told apart.
+    /// Updates the key to this moment. Reads a clock only if callers are told apart.
     pub fn rotate<H: Host>(&mut self, proxy: &Proxy<H>) {
         let (secret, now) = match self.source {
             Source::None => return,
@@ -93,9 +93,9 @@ impl Cohorts {
     }
 }
 
-/// The number that the proxy's workers share at `key`: that of the first who came.
+/// The number that the proxy's workers share at `key`: that of the first worker.
 fn agree(host: &impl Host, key: &str, own: u64) -> Result<u64, HostError> {
-    // Whether it was stored does not matter: what stands there then counts.
+    // Whether it was stored does not matter: the stored number counts.
     let _ = host.set_shared(key, &own.to_le_bytes(), Expect::Absent)?;
     let found = host.shared(key)?;
     let bytes = found.and_then(|value| value.bytes.first_chunk::<8>().copied());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn cohorts_are_even_whatever_callers_are_called() {
+    fn cohorts_are_even_whatever_the_names_of_callers() {
         let cohorts = cohorts(&FakeHost::default(), OWN, 7);
         let low = (0..10_000)
             .filter(|user| cohorts.of(&format!("user-{user}")) < u32::MAX / 10)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn where_callers_are_not_told_apart_nothing_is_read() {
+    fn without_cohorts_nothing_is_read() {
         let host = FakeHost::default();
         let proxy = Proxy::new(host.clone(), "tidegate");
         let mut cohorts = cohorts(&host, "", 1);

@@ -1,4 +1,4 @@
-//! This worker among those of the proxy: what it tells them, and whether it decides for all.
+//! This worker's part among the workers of the proxy: it publishes its slice, and leads or follows.
 
 use tidegate_core::Instant;
 
@@ -18,19 +18,19 @@ pub struct Coordination {
     duty: Duty,
 }
 
-/// What a tick changed.
+/// How a tick changed the role of this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum RoleChange {
     /// Nothing.
     None,
-    /// It decides from now on.
+    /// It leads from now on.
     TookOver,
-    /// Another one does.
+    /// Another worker leads from now on.
     Resigned,
 }
 
 impl Coordination {
-    /// The worker with this number, which follows until it has asked to lead.
+    /// The worker with this number, which follows until it has claimed the lease.
     #[must_use]
     pub fn new(keys: Keys, worker: u64, now: Instant) -> Self {
         Self {
@@ -52,8 +52,13 @@ impl Coordination {
         self.duty = Duty::Serving;
     }
 
-    /// Publishes this worker's slice, and finds out who leads.
-    pub fn take_part<H: Host>(&mut self, proxy: &Proxy<H>, slice: &[u8], now: Instant) -> Change {
+    /// Publishes this worker's slice, and finds out which worker leads.
+    pub fn take_part<H: Host>(
+        &mut self,
+        proxy: &Proxy<H>,
+        slice: &[u8],
+        now: Instant,
+    ) -> RoleChange {
         let Proxy { host, faults, .. } = proxy;
         self.exchange.publish(host, faults, slice);
         let role = self.exchange.lead(host, faults, self.duty, now);
@@ -61,10 +66,10 @@ impl Coordination {
         match (before, role) {
             (Role::Follower, Role::Leader | Role::Alone) => {
                 self.reconciler = Reconciler::new(now);
-                Change::TookOver
+                RoleChange::TookOver
             }
-            (Role::Leader | Role::Alone, Role::Follower) => Change::Resigned,
-            _ => Change::None,
+            (Role::Leader | Role::Alone, Role::Follower) => RoleChange::Resigned,
+            _ => RoleChange::None,
         }
     }
 }

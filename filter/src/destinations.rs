@@ -1,15 +1,16 @@
-//! Destinations of clusters that lead to several: dynamic forward proxies, and whatever else the configuration tells apart by
-//! authority.
+//! The destinations of clusters that lead to several: dynamic forward proxies, and other clusters that the configuration
+//! keys by authority.
 //!
-//! The authority is the caller's choice, so nothing that it names may reach what upstreams share: not the exchange and its
-//! leader, nor the names of metrics, which Envoy never forgets. Each worker keeps the destinations of its own requests and
-//! decides about them alone, up to a cap, beyond which requests pass by. What is counted of them is counted for the cluster.
+//! The caller chooses the authority. So its names must not reach what upstreams share: neither the exchange and its leader,
+//! nor the names of metrics, which Envoy never forgets. Each worker keeps the destinations of its own requests and decides
+//! about them alone, up to a cap; beyond it requests pass by. Their counts are those of the cluster.
 //!
-//! All of it comes into being with the first such request. Where there is none, it costs nothing.
+//! All of this is made with the first such request. Without one, it costs nothing.
 
 use tidegate_core::{Engine, Instant, UpstreamId};
 
 use crate::api::{Headers, Host};
+use crate::counters::HostCounters;
 use crate::faults::Fault;
 use crate::leader::count_event;
 use crate::metrics::exporter::Exporter;
@@ -27,7 +28,7 @@ pub(crate) struct Destinations {
 }
 
 impl Destinations {
-    /// None yet, beside the upstreams of the same worker.
+    /// No destinations yet; `engine` and `upstreams` are those of the same worker.
     pub(crate) fn beside(engine: &Engine, upstreams: &Upstreams, now: Instant) -> Self {
         Self {
             engine: engine.for_destinations(now),
@@ -35,7 +36,7 @@ impl Destinations {
         }
     }
 
-    /// The destination of the request under way; `None` where it is to pass by.
+    /// The destination of the request under way; `None`: the request passes by.
     pub(crate) fn find<H: Host>(
         &mut self,
         (cluster, route): (&str, Option<&str>),
@@ -55,7 +56,7 @@ impl Destinations {
         exporter: &mut Exporter,
         now: Instant,
     ) {
-        let mut counters = self.upstreams.counters(proxy);
+        let mut counters = HostCounters::new(&mut self.upstreams, proxy);
         for event in &self.engine.tick(&mut counters, now) {
             count_event(event, &self.engine, &mut self.upstreams, proxy, exporter);
         }
@@ -88,7 +89,7 @@ mod tests {
         Config::from_json(text.as_bytes()).unwrap()
     }
 
-    /// A VM, to whose proxy requests go through the cluster `forward`.
+    /// A VM whose proxy gets requests for the cluster `forward`.
     struct Vm {
         host: FakeHost,
         plugin: Rc<RefCell<Plugin<FakeHost>>>,
@@ -111,7 +112,7 @@ mod tests {
             (stream, next)
         }
 
-        /// Whether a request is let in; it is then answered with this status.
+        /// Whether a request is admitted; it is then answered with this status.
         fn is_served(&self, authority: &str, status: &str) -> bool {
             let (mut stream, next) = self.begin(authority);
             if next == Next::Continue {
@@ -123,8 +124,7 @@ mod tests {
             next == Next::Continue
         }
 
-        /// Requests that one destination fails and the other serves, until `seconds` have passed; says how many of each
-        /// were shed.
+        /// Plays requests for `seconds`: one destination fails them, the other serves them. Returns how many of each were shed.
         fn play(&self, seconds: u64) -> (u64, u64) {
             let mut shed = (0, 0);
             for _ in 0..10 * seconds {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn without_a_rule_the_cluster_is_one_upstream_and_with_none_it_passes_by() {
-        // Successes that go on keep the breaker closed: all but the dead destination have to be silent.
+        // Other successes would keep the breaker closed, so only the dead destination gets requests.
         let vm = Vm::new("");
         for _ in 0..15 {
             for _ in 0..10 {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_of_destinations_is_counted_for_their_cluster() {
+    fn counts_of_destinations_are_those_of_their_cluster() {
         let vm = Vm::new(KEYED);
         let (shed, _) = vm.play(3);
         let labels = "tidegate_upstream=.=forward;.;";
@@ -193,7 +193,7 @@ mod tests {
         for name in vm.host.metric_names() {
             assert!(!name.contains("example"), "{name}");
         }
-        // What would be of one destination only.
+        // Gauges would be those of one destination only.
         assert_eq!(metric("tidegate_in_flight"), None);
         assert_eq!(metric("tidegate_breaker_state"), None);
     }
@@ -249,13 +249,13 @@ mod tests {
     }
 
     #[test]
-    fn requests_under_way_end_where_they_began_whatever_the_configuration_says_by_then() {
+    fn requests_under_way_end_in_their_engine_after_a_new_configuration() {
         let vm = Vm::new(&format!(
             r#"{KEYED},"limit":{{"min":1,"max":1,"initial":1}}"#
         ));
         let (held, next) = vm.begin(ALIVE);
         assert_eq!(next, Next::Continue);
-        // The limit is one, plus what a worker alone may be wrong by.
+        // The limit is one, plus the error that a worker alone may make.
         let mut more = Vec::new();
         while more.len() < 10 {
             let (stream, next) = vm.begin(ALIVE);

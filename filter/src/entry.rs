@@ -1,8 +1,8 @@
 //! The module's exports.
 //!
-//! Envoy enters the VM through the functions below, by number of context; [`crate::vm`] has what they lead to. They are
-//! the filter's own rather than the SDK's, which costs 5,000
-//! instructions a request more (`docs/decisions/0005-own-exports.md`). The rules of the ABI that matter here:
+//! Envoy enters the VM through the functions below, by number of context; they call [`crate::vm`]. They are the filter's
+//! own rather than the SDK's, which costs 5,000 instructions more for each request
+//! (`docs/decisions/0005-own-exports.md`). The rules of the ABI that matter here:
 //!
 //! - `proxy_on_done` and `proxy_on_delete` are not exported, so that they cost nothing: a stream ends with
 //!   `proxy_on_log`.
@@ -20,7 +20,7 @@ use crate::host::{self, Envoy};
 use crate::stream::{Next, Stream};
 use crate::vm::Vm;
 
-/// What the proxy is told about a callback: go on.
+/// The answer to a callback: continue.
 const CONTINUE: u32 = 0;
 /// Hold the request: it has been answered.
 const PAUSE: u32 = 1;

@@ -11,7 +11,7 @@ use tidegate_core::Instant;
 use tidegate_core::reply::LocalReply;
 
 use crate::api::{
-    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, Stored,
+    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
 };
 use crate::pairs;
 
@@ -339,7 +339,12 @@ impl Host for FakeHost {
         Ok(self.shared.borrow().get(key).cloned())
     }
 
-    fn set_shared(&self, key: &str, value: &[u8], expect: Expect) -> Result<Stored, HostError> {
+    fn set_shared(
+        &self,
+        key: &str,
+        value: &[u8],
+        expect: Expect,
+    ) -> Result<WriteResult, HostError> {
         self.call(Call::SetSharedData)?;
         self.shared_data()?;
         let mut shared = self.shared.borrow_mut();
@@ -350,14 +355,14 @@ impl Host for FakeHost {
             Expect::Version(expected) => version == Some(expected),
         };
         if !fits || self.is_beaten.get() && expect != Expect::Anything {
-            return Ok(Stored::Beaten);
+            return Ok(WriteResult::Beaten);
         }
         let value = SharedValue {
             bytes: value.to_vec(),
             version: version.unwrap_or_default() + 1,
         };
         shared.insert(key.to_owned(), value);
-        Ok(Stored::Done)
+        Ok(WriteResult::Done)
     }
 
     fn configuration(&self) -> Result<Vec<u8>, HostError> {

@@ -57,7 +57,7 @@ impl Fault {
     }
 }
 
-/// Faults so far, by kind. Noted through a shared reference, because whoever talks to the host may have to.
+/// Faults so far, by kind. They are noted through a shared reference, because all code that calls the host may have to.
 #[derive(Clone, Debug, Default)]
 pub struct Faults([Cell<u64>; Fault::ALL.len()]);
 

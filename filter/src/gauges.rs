@@ -1,16 +1,13 @@
-//! Process-wide counts, kept in the proxy's gauges.
+//! The gauges of an upstream, in which all VMs of the proxy count together.
 //!
 //! VMs share no memory, but a gauge is one atomic for the whole process: adding to it and reading it makes the count
 //! of requests in flight exact, at a tenth of what shared data costs. Defining a metric makes a new handle every
 //! time, so it is done once for each upstream and VM.
 //!
-//! A host that rejects the gauge (its stats matcher leaves the name out) does not say so: the gauge stays zero. That
-//! is seen right after the definition, and the upstream falls back to the worker's share of the limit.
-//!
-//! The gauge of probes is only asked where a breaker has ever opened: the leader would otherwise define it for every
-//! upstream there is.
+//! A host that rejects the gauge (its stats matcher leaves the name out) does not say so: the gauge stays zero. The filter
+//! tests that right after the definition, and then the upstream falls back to the worker's share of the limit.
 
-use tidegate_core::{Counter, Counters, UpstreamId};
+use tidegate_core::{Counter, UpstreamKey};
 
 use crate::api::{Host, HostError, MetricId, MetricKind};
 use crate::faults::Fault;
@@ -18,17 +15,13 @@ use crate::metrics::name::upstream_labels;
 use crate::metrics::table::{IN_FLIGHT, PROBES_CLAIMED};
 use crate::names::Permission;
 use crate::proxy::Proxy;
-use crate::upstreams::Upstreams;
-
-/// A count beyond this has been lowered more often than raised, and wrapped.
-const WRAPPED: u64 = u64::MAX / 2;
 
 /// The gauges of one upstream, as one VM knows them.
 #[derive(Clone, Copy, Debug)]
 pub struct Gauges {
     in_flight: State,
     probes: State,
-    /// Its breaker has opened at some time.
+    /// Whether its breaker has ever opened.
     has_tripped: bool,
 }
 
@@ -41,7 +34,7 @@ enum State {
 }
 
 impl Gauges {
-    /// Those of an upstream with these names.
+    /// The gauges of an upstream with this permission for names.
     pub(crate) const fn of(names: Permission) -> Self {
         let state = match names {
             Permission::Own => State::Undefined,
@@ -54,65 +47,44 @@ impl Gauges {
         }
     }
 
-    /// Its breaker has opened at some time, so that its probes count.
+    /// The upstream's breaker has opened, so its probes count from now on.
     pub(crate) const fn expect_probes(&mut self) {
         self.has_tripped = true;
     }
-}
 
-/// [`Counters`] on the host's gauges.
-#[derive(Debug)]
-pub struct HostCounters<'a, H> {
-    upstreams: &'a mut Upstreams,
-    proxy: &'a Proxy<H>,
-}
-
-impl<'a, H> HostCounters<'a, H> {
-    pub(crate) const fn new(upstreams: &'a mut Upstreams, proxy: &'a Proxy<H>) -> Self {
-        Self { upstreams, proxy }
-    }
-}
-
-impl<H: Host> HostCounters<'_, H> {
-    /// The gauge of requests in flight as a signed number; `None` where it is not shared.
-    pub fn in_flight(&mut self, upstream: UpstreamId) -> Option<i64> {
-        let id = self.define(upstream, Counter::InFlight)?;
-        let value = self.proxy.host.metric(id);
-        self.check(value).map(u64::cast_signed)
+    /// Whether the gauge of probes can hold anything: its breaker has opened at some time.
+    pub(crate) fn counts_probes(&self) -> bool {
+        self.has_tripped || self.probes != State::Undefined
     }
 
-    /// Corrects it.
-    pub fn correct_in_flight(&mut self, upstream: UpstreamId, by: i64) {
-        if let Some(id) = self.define(upstream, Counter::InFlight) {
-            let done = self.proxy.host.increment_metric(id, by);
-            self.check(done);
-        }
-    }
-
-    /// The gauge's handle; defines it if need be.
-    fn define(&mut self, upstream: UpstreamId, counter: Counter) -> Option<MetricId> {
-        let entry = self.upstreams.entry(upstream)?;
+    /// The handle of one of them; defines it if need be. `None`: the count is not shared.
+    pub(crate) fn define<H: Host>(
+        &mut self,
+        counter: Counter,
+        key: &UpstreamKey,
+        proxy: &Proxy<H>,
+    ) -> Option<MetricId> {
         let (metric, state) = match counter {
-            Counter::InFlight => (&IN_FLIGHT, &mut entry.gauges.in_flight),
-            Counter::Probes => (&PROBES_CLAIMED, &mut entry.gauges.probes),
+            Counter::InFlight => (&IN_FLIGHT, &mut self.in_flight),
+            Counter::Probes => (&PROBES_CLAIMED, &mut self.probes),
         };
         match *state {
             State::Defined(id) => return Some(id),
             State::Refused => return None,
             State::Undefined => {}
         }
-        let labels = upstream_labels(&entry.key);
+        let labels = upstream_labels(key);
         let Proxy {
             host,
             naming,
             faults,
-        } = self.proxy;
+        } = proxy;
         let name = naming.name(metric, &labels, None);
         let defined = host
             .define_metric(MetricKind::Gauge, &name)
             .and_then(|id| match counter {
                 Counter::InFlight => Ok((id, is_kept(host, id)?)),
-                // Trying it out would look like a probe to others.
+                // A test value would look like a probe to other workers.
                 Counter::Probes => Ok((id, true)),
             });
         *state = match defined {
@@ -135,13 +107,9 @@ impl<H: Host> HostCounters<'_, H> {
             State::Undefined | State::Refused => None,
         }
     }
-
-    fn check<T>(&mut self, result: Result<T, HostError>) -> Option<T> {
-        self.proxy.check(Fault::Metric, result)
-    }
 }
 
-/// Whether the host keeps what is added to a gauge. Twice, because a count that had fallen to -1 reads 0 after +1.
+/// Whether the host keeps what is added to a gauge. It adds up to twice, because a count that had fallen to -1 reads 0 after +1.
 fn is_kept(host: &impl Host, id: MetricId) -> Result<bool, HostError> {
     let mut raised = 0;
     let mut kept = Ok(false);
@@ -152,120 +120,4 @@ fn is_kept(host: &impl Host, id: MetricId) -> Result<bool, HostError> {
     }
     host.increment_metric(id, -raised)?;
     kept
-}
-
-impl<H: Host> Counters for HostCounters<'_, H> {
-    fn raise(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
-        let id = self.define(upstream, counter)?;
-        let raised = self.proxy.host.increment_metric(id, 1);
-        self.check(raised)?;
-        let value = self.proxy.host.metric(id);
-        let Some(value) = self.check(value) else {
-            self.lower(upstream, counter, 1);
-            return None;
-        };
-        Some(if value > WRAPPED { 1 } else { value.max(1) })
-    }
-
-    fn lower(&mut self, upstream: UpstreamId, counter: Counter, by: u64) {
-        if let Some(id) = self.define(upstream, counter) {
-            let by = i64::try_from(by).unwrap_or(i64::MAX);
-            let lowered = self.proxy.host.increment_metric(id, -by);
-            self.check(lowered);
-        }
-    }
-
-    fn value(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
-        let gauges = &self.upstreams.entry(upstream)?.gauges;
-        let is_asked = gauges.has_tripped || gauges.probes != State::Undefined;
-        if counter == Counter::Probes && !is_asked {
-            return Some(0);
-        }
-        let id = self.define(upstream, counter)?;
-        let value = self.proxy.host.metric(id);
-        self.check(value)
-            .map(|value| if value > WRAPPED { 0 } else { value })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fake::FakeHost;
-    use crate::upstreams::tests::Vm;
-
-    fn served(host: &FakeHost) -> (Vm, UpstreamId) {
-        let mut vm = Vm::new(host);
-        let id = vm.upstream("web", 0);
-        (vm, id)
-    }
-
-    #[test]
-    fn vms_count_into_the_same_gauge() {
-        let host = FakeHost::default();
-        let ((mut one, web), (mut other, _)) = (served(&host), served(&host));
-        assert_eq!(one.counters().raise(web, Counter::InFlight), Some(1));
-        assert_eq!(other.counters().raise(web, Counter::InFlight), Some(2));
-        one.counters().lower(web, Counter::InFlight, 1);
-        assert_eq!(other.counters().value(web, Counter::InFlight), Some(1));
-        assert_eq!(
-            host.metric_value("tidegate_upstream=.=web;.;tidegate_in_flight"),
-            Some(1)
-        );
-    }
-
-    #[test]
-    fn a_gauge_that_keeps_nothing_is_not_shared_and_a_fault() {
-        let host = FakeHost::default();
-        host.reject_metrics();
-        let (mut vm, web) = served(&host);
-        assert_eq!(vm.counters().raise(web, Counter::InFlight), None);
-        assert_eq!(vm.counters().raise(web, Counter::InFlight), None);
-        assert_eq!(vm.proxy.faults.count(Fault::Metric), 1);
-    }
-
-    #[test]
-    fn a_count_below_zero_does_not_look_like_a_flood() {
-        let (mut vm, web) = served(&FakeHost::default());
-        vm.counters().correct_in_flight(web, -5);
-        assert_eq!(vm.counters().in_flight(web), Some(-5));
-        assert_eq!(vm.counters().raise(web, Counter::InFlight), Some(1));
-    }
-
-    #[test]
-    fn a_count_at_minus_one_is_not_taken_for_a_refusal() {
-        let host = FakeHost::default();
-        let (mut vm, web) = served(&host);
-        vm.counters().correct_in_flight(web, -1);
-        let (mut fresh, web) = served(&host);
-        assert_eq!(fresh.counters().in_flight(web), Some(-1));
-        assert_eq!(fresh.proxy.faults.count(Fault::Metric), 0);
-    }
-
-    #[test]
-    fn probes_are_not_counted_where_no_breaker_ever_opened() {
-        let host = FakeHost::default();
-        let ((mut vm, web), (mut other, _)) = (served(&host), served(&host));
-        assert_eq!(vm.counters().value(web, Counter::Probes), Some(0));
-        assert_eq!(
-            host.metric_value("tidegate_upstream=.=web;.;tidegate_probes_claimed"),
-            None
-        );
-        assert_eq!(other.counters().raise(web, Counter::Probes), Some(1));
-        vm.upstreams.expect_probes(web);
-        assert_eq!(vm.counters().value(web, Counter::Probes), Some(1));
-    }
-
-    #[test]
-    fn an_upstream_without_names_has_no_shared_counts() {
-        let host = FakeHost::default();
-        let mut first = Vm::new(&host);
-        for name in ["a", "b", "_overflow"] {
-            first.upstream(name, 0);
-        }
-        // Three may have names, and these have them.
-        let (mut vm, web) = served(&host);
-        assert_eq!(vm.counters().raise(web, Counter::InFlight), None);
-        assert_eq!(vm.proxy.faults.count(Fault::Metric), 0);
-    }
 }

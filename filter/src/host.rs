@@ -20,7 +20,7 @@ use tidegate_core::Instant;
 use tidegate_core::reply::LocalReply;
 
 use crate::api::{
-    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, Stored,
+    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
 };
 use crate::pairs;
 
@@ -294,7 +294,12 @@ impl Host for Envoy {
         }
     }
 
-    fn set_shared(&self, key: &str, value: &[u8], expect: Expect) -> Result<Stored, HostError> {
+    fn set_shared(
+        &self,
+        key: &str,
+        value: &[u8],
+        expect: Expect,
+    ) -> Result<WriteResult, HostError> {
         let cas = match expect {
             Expect::Anything => 0,
             // A key that is not there takes any version, and one that is there has another than this.
@@ -306,8 +311,8 @@ impl Host for Envoy {
             proxy_set_shared_data(key.as_ptr(), key.len(), value.as_ptr(), value.len(), cas)
         };
         match status {
-            OK => Ok(Stored::Done),
-            CAS_MISMATCH => Ok(Stored::Beaten),
+            OK => Ok(WriteResult::Done),
+            CAS_MISMATCH => Ok(WriteResult::Beaten),
             status => Err(HostError::Status {
                 call: "proxy_set_shared_data",
                 status,

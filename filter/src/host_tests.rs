@@ -224,7 +224,7 @@ fn bytes_that_the_host_hands_over_are_owned_and_freed() {
 }
 
 #[test]
-fn what_is_empty_or_missing_is_nothing() {
+fn an_empty_or_missing_value_is_none() {
     for (status, bytes) in [(OK, None), (OK, Some(&b""[..])), (NOT_FOUND, None)] {
         answer(status, bytes, 0);
         assert_eq!(Envoy.header(Headers::Request, ":path"), Ok(None));
@@ -266,13 +266,13 @@ fn a_shared_value_comes_with_its_version_and_goes_with_the_one_expected() {
         (Expect::Version(7), 7),
     ] {
         answer(OK, None, 0);
-        assert_eq!(Envoy.set_shared("key", b"", expect), Ok(Stored::Done));
+        assert_eq!(Envoy.set_shared("key", b"", expect), Ok(WriteResult::Done));
         let cas = u32::to_le_bytes(cas).to_vec();
         assert_eq!(told(), [b"key".to_vec(), Vec::new(), cas]);
     }
     answer(CAS_MISMATCH, None, 0);
     let beaten = Envoy.set_shared("key", b"x", Expect::Absent);
-    assert_eq!(beaten, Ok(Stored::Beaten));
+    assert_eq!(beaten, Ok(WriteResult::Beaten));
 }
 
 #[test]

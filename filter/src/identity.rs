@@ -6,7 +6,7 @@
 
 use tidegate_core::{Instant, mix};
 
-use crate::api::{Expect, Host, HostError, Stored};
+use crate::api::{Expect, Host, HostError, WriteResult};
 
 /// Attempts to count up while other VMs do the same.
 const ATTEMPTS: usize = 64;
@@ -34,7 +34,7 @@ fn next_serial(host: &impl Host, key: &str) -> Result<u64, HostError> {
             .and_then(|value| value.bytes.first_chunk::<8>().copied())
             .map_or(0, u64::from_le_bytes);
         let serial = before.wrapping_add(1);
-        if host.set_shared(key, &serial.to_le_bytes(), expect)? == Stored::Done {
+        if host.set_shared(key, &serial.to_le_bytes(), expect)? == WriteResult::Done {
             return Ok(serial);
         }
     }

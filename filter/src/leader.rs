@@ -1,22 +1,23 @@
-//! What a leader does on every tick: it gathers, decides, tells the others, and puts gauges right.
+//! The tasks of a leader on every tick: it gathers slices, decides, publishes directives, and corrects gauges.
 
 use tidegate_core::{
-    Engine, Event, Instant, LimitReason, Slice, UnderWay, UpstreamId, UpstreamKey,
+    Engine, Event, Instant, LimitReason, RequestsUnderWay, Slice, UpstreamId, UpstreamKey,
 };
 
 use crate::api::{Host, LogLevel};
+use crate::counters::HostCounters;
 use crate::exchange::Exchange;
 use crate::faults::Fault;
 use crate::metrics::exporter::{Exporter, labels};
 use crate::metrics::name::upstream_labels;
 use crate::names::Permission;
 use crate::proxy::Proxy;
-use crate::reconcile::{Look, Reconciler};
+use crate::reconcile::{GaugeReading, Reconciler};
 use crate::upstreams::Upstreams;
 
-/// What a leader works with.
+/// The state that a leader works with.
 #[derive(Debug)]
-pub(crate) struct Leader<'a, H> {
+pub(crate) struct LeaderTasks<'a, H> {
     pub(crate) proxy: &'a Proxy<H>,
     pub(crate) engine: &'a mut Engine,
     pub(crate) upstreams: &'a mut Upstreams,
@@ -25,9 +26,9 @@ pub(crate) struct Leader<'a, H> {
     pub(crate) reconciler: &'a mut Reconciler,
 }
 
-impl<H: Host> Leader<'_, H> {
-    /// Leads. `own` is this worker's slice as it was published. Answers whether all workers had reported, so that
-    /// something was decided.
+impl<H: Host> LeaderTasks<'_, H> {
+    /// Leads. `own` is this worker's slice as it was published. Returns whether all workers had reported, so that there was a
+    /// decision.
     pub(crate) fn lead(&mut self, own: &[u8], now: Instant) -> bool {
         let Proxy { host, faults, .. } = self.proxy;
         let workers = self.exchange.workers();
@@ -40,7 +41,7 @@ impl<H: Host> Leader<'_, H> {
         if let Some(clock) = clock {
             self.engine.align(clock.saturating_since(now));
         }
-        let mut counters = self.upstreams.counters(self.proxy);
+        let mut counters = HostCounters::new(self.upstreams, self.proxy);
         let Some((directives, events)) = self.engine.decide(&slices, &mut counters, now) else {
             return false;
         };
@@ -59,7 +60,7 @@ impl<H: Host> Leader<'_, H> {
         true
     }
 
-    /// The upstreams whose names stand in the slices, with their counts ready to be used.
+    /// Introduces the upstreams whose names are in the slices, with their counts ready for use.
     fn introduce_all(&mut self, slices: &[Slice<'_>], now: Instant) {
         for name in slices.iter().flat_map(Slice::introductions) {
             let id = self.engine.introduce(&name, now);
@@ -85,7 +86,7 @@ impl<H: Host> Leader<'_, H> {
         );
     }
 
-    /// Logs what happened to an upstream.
+    /// Logs an event of an upstream.
     fn log(
         &self,
         level: LogLevel,
@@ -110,21 +111,21 @@ impl<H: Host> Leader<'_, H> {
         );
     }
 
-    /// Compares the gauges in use with what workers report.
+    /// Compares the gauges in use with the workers' reports.
     fn reconcile(&mut self, now: Instant) {
         let Proxy { host, faults, .. } = self.proxy;
         if self.exchange.is_accompanied(host, faults, now) {
-            // What others than the live workers of this version have in flight is not known.
+            // The requests in flight of other versions' workers are unknown.
             self.reconciler.suspect(now);
         }
         for (id, hash, under_way) in self.watched(now) {
             let sum = i64::try_from(under_way.in_flight).unwrap_or(i64::MAX);
             let others = under_way.others.map(i64::from);
-            let mut counters = self.upstreams.counters(self.proxy);
+            let mut counters = HostCounters::new(self.upstreams, self.proxy);
             let Some(gauge) = counters.in_flight(id) else {
                 continue;
             };
-            let look = Look { gauge, sum, others };
+            let look = GaugeReading { gauge, sum, others };
             let correction = self.reconciler.observe(hash, look, now);
             if correction == 0 {
                 continue;
@@ -143,8 +144,8 @@ impl<H: Host> Leader<'_, H> {
         self.reconciler.settle();
     }
 
-    /// Upstreams whose gauge is to be looked at, with their hashes and what workers have under way with them.
-    fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, UnderWay)> {
+    /// The upstreams whose gauge is due for a reading, with their hashes and the requests under way.
+    fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, RequestsUnderWay)> {
         let views = self.engine.views(now);
         let watched = views.filter_map(|view| {
             let under_way = self.engine.under_way(view.hash);
@@ -155,7 +156,7 @@ impl<H: Host> Leader<'_, H> {
     }
 }
 
-/// Counts what happened to an upstream, under its labels.
+/// Counts an event of an upstream, with its labels.
 pub(crate) fn count_event<H: Host>(
     event: &Event,
     engine: &Engine,
@@ -178,7 +179,7 @@ const fn upstream_of(event: &Event) -> UpstreamId {
     }
 }
 
-/// What a log should say of an event; another law for the limit is for metrics only, because bursts bring many.
+/// The log line of an event. A new reason for the limit is in metrics only, because bursts cause many.
 fn describe(event: &Event) -> Option<(LogLevel, String)> {
     Some(match event {
         Event::Tripped { reason, .. } => (

@@ -15,6 +15,7 @@
 pub mod api;
 pub mod cohorts;
 pub mod coordination;
+pub mod counters;
 mod destinations;
 pub mod exchange;
 #[cfg(test)]

@@ -1,20 +1,20 @@
 //! Which upstreams have metrics of their own.
 //!
-//! Envoy never forgets a metric, so the number of names must be bounded for the whole process, not for each worker:
-//! the set is shared. It only grows, up to the configured number of upstreams; who comes later shares the metrics of
-//! `_overflow` and, having no gauge, each worker's part of the limit. An upstream keeps its place for good: giving
-//! it to another would not take the old name back.
+//! Envoy never forgets a metric, so the number of names must be bounded for the whole process, not for each worker: the set
+//! is shared. It only grows, up to the configured number of upstreams. Later upstreams share the metrics of `_overflow`.
+//! They have no gauge, so each worker keeps to its part of their limit. An upstream keeps its place forever: to give the
+//! place to another one would not remove the old name.
 
-use crate::api::{Expect, Host, Stored};
+use crate::api::{Expect, Host, WriteResult};
 use crate::exchange::keys::Keys;
 use crate::faults::{Fault, Faults};
 
-/// Attempts to add a name while others do the same. Beaten so often, the next request tries again.
+/// Attempts to add a name while other workers do the same. After them, the next request tries again.
 const ATTEMPTS: usize = 4;
 
 /// The upstreams, by hash, that may have names, as this VM knows them.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct NamedUpstreams {
     /// Where the set is shared.
     key: String,
     /// Sorted; there is one for each of a thousand upstreams in every VM.
@@ -33,8 +33,8 @@ pub enum Permission {
     Undecided,
 }
 
-impl Names {
-    /// The set that these keys lead to.
+impl NamedUpstreams {
+    /// The set under these keys.
     #[must_use]
     pub fn new(keys: &Keys) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Names {
         }
     }
 
-    /// Asks for names for an upstream; `cap` upstreams may have some. Cheap once it is known.
+    /// Whether an upstream may have names; at most `cap` upstreams may. Cheap once it is known.
     pub fn permit(
         &mut self,
         host: &impl Host,
@@ -83,11 +83,11 @@ impl Names {
             bytes.extend_from_slice(&hash.to_le_bytes());
             let written = host.set_shared(&self.key, &bytes, expect);
             match faults.check(host, Fault::SharedData, written) {
-                Some(Stored::Done) => {
+                Some(WriteResult::Done) => {
                     add(&mut self.known, hash);
                     return Permission::Own;
                 }
-                Some(Stored::Beaten) => {}
+                Some(WriteResult::Beaten) => {}
                 None => return self.permit_alone(hash, cap),
             }
         }
@@ -99,7 +99,7 @@ impl Names {
         self.is_full = false;
     }
 
-    /// Without shared data each worker bounds what it names itself.
+    /// Without shared data each worker bounds its own names.
     fn permit_alone(&mut self, hash: u64, cap: usize) -> Permission {
         if self.known.len() >= cap {
             return Permission::Shared;
@@ -113,14 +113,14 @@ impl Names {
     }
 }
 
-/// Inserts into a sorted list what is not there yet. A sort would take 3 KB of the module.
+/// Inserts a hash into a sorted list, if it is missing. A sort would take 3 KB of the module.
 fn add(known: &mut Vec<u64>, hash: u64) {
     if let Err(place) = known.binary_search(&hash) {
         known.insert(place, hash);
     }
 }
 
-/// The set as it is shared, in the order in which names came; sorted.
+/// Reads the shared set, which is in the order of insertion, and sorts it.
 fn decode(bytes: &[u8]) -> Vec<u64> {
     let mut known = Vec::new();
     for chunk in bytes.as_chunks::<8>().0 {
@@ -138,8 +138,8 @@ mod tests {
     fn the_cap_holds_over_all_vms_together() {
         let host = FakeHost::default();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
-        let (mut one, mut other) = (Names::new(&keys), Names::new(&keys));
-        let ask = |names: &mut Names, hash| names.permit(&host, &faults, hash, 3);
+        let (mut one, mut other) = (NamedUpstreams::new(&keys), NamedUpstreams::new(&keys));
+        let ask = |names: &mut NamedUpstreams, hash| names.permit(&host, &faults, hash, 3);
 
         assert_eq!(ask(&mut one, 1), Permission::Own);
         assert_eq!(ask(&mut other, 2), Permission::Own);
@@ -155,7 +155,7 @@ mod tests {
         let host = FakeHost::default();
         host.break_shared_data();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
-        let mut names = Names::new(&keys);
+        let mut names = NamedUpstreams::new(&keys);
         let granted = (0..10)
             .filter(|hash| names.permit(&host, &faults, *hash, 3) == Permission::Own)
             .count();

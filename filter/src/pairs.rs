@@ -1,4 +1,4 @@
-//! Header maps as proxy-wasm serialises them.
+//! Header maps as proxy-wasm serializes them.
 //!
 //! Little-endian: the number of pairs, then the lengths of every name and value, then names and values, each
 //! followed by a NUL (proxy-wasm's `pairs_util.cc`). Reading borrows and checks every length: what the proxy hands
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_found() {
+    fn encoded_pairs_are_found() {
         let bytes = encode(&[(":path", "/a"), ("x-empty", ""), ("x", "1"), ("x", "2")]);
         assert_eq!(find(&bytes, ":path"), Some(b"/a".as_slice()));
         assert_eq!(find(&bytes, "x-empty"), Some(b"".as_slice()));

@@ -1,30 +1,30 @@
 //! The state of one plugin in one VM.
 //!
-//! A configuration push makes a new root context in the same VM, and Envoy may run several plugins in it; the
-//! state belongs to neither context, but to the plugin by its name. So it survives pushes, with requests under way
-//! on the old context. A fresh VM (a crash, new code) starts from what shared data remembers.
+//! A configuration push makes a new root context in the same VM, and Envoy may run several plugins in one VM. So the state
+//! belongs to the plugin, by its name, and not to a context. It survives pushes, and requests under way on the old context
+//! keep using it. A fresh VM (after a crash, or with new code) starts from learned state in shared data.
 
 use core::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Engine, Found, Instant, UpstreamId};
+use tidegate_core::{Engine, Instant, Lookup, UpstreamId};
 
 use crate::api::{Host, attribute};
 use crate::cohorts::Cohorts;
-use crate::coordination::{Change, Coordination};
+use crate::coordination::{Coordination, RoleChange};
+use crate::counters::HostCounters;
 use crate::destinations::Destinations;
 use crate::exchange::Role;
 use crate::exchange::keys::Keys;
 use crate::faults::Fault;
-use crate::gauges::HostCounters;
 use crate::identity;
-use crate::leader::Leader;
+use crate::leader::LeaderTasks;
 use crate::metrics::exporter::Exporter;
-use crate::names::Names;
+use crate::names::NamedUpstreams;
 use crate::proxy::Proxy;
 use crate::request::Requests;
 use crate::ticks::Ticks;
-use crate::upstreams::{Kind, Upstreams};
+use crate::upstreams::{StateKind, Upstreams};
 
 /// How often windows roll and workers exchange.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ pub struct Plugin<H> {
     pub(crate) proxy: Proxy<H>,
     pub(crate) engine: Engine,
     pub(crate) upstreams: Upstreams,
-    /// Kept for good once there is any: requests under way hold its handles.
+    /// Once made, it is never dropped: requests under way hold its handles.
     destinations: Option<Box<Destinations>>,
     pub(crate) requests: Requests,
     pub(crate) coordination: Coordination,
@@ -43,7 +43,7 @@ pub struct Plugin<H> {
     ticks: Ticks,
 }
 
-/// What takes part in the decision about a request, and in what is learned from it.
+/// The parts of the state that a request needs.
 pub(crate) struct Parts<'a, H> {
     pub(crate) engine: &'a mut Engine,
     pub(crate) counters: HostCounters<'a, H>,
@@ -52,8 +52,8 @@ pub(crate) struct Parts<'a, H> {
 }
 
 impl<H: Host> Plugin<H> {
-    /// The plugin that the proxy's configuration calls `name`, in a VM that does not know it yet. It starts from
-    /// what other VMs have learned.
+    /// The plugin that the proxy's configuration calls `name`, in a VM that does not know it yet. It starts from the learned
+    /// state of other VMs.
     #[must_use]
     pub fn new(host: H, name: &str, config: Config, root: u32) -> Self {
         let proxy = Proxy::new(host, name);
@@ -65,7 +65,7 @@ impl<H: Host> Plugin<H> {
         cohorts.follow(&config, &proxy);
         let engine = Engine::of_many(config, now, worker);
         let mut plugin = Self {
-            upstreams: Upstreams::new(Names::new(&keys)),
+            upstreams: Upstreams::new(NamedUpstreams::new(&keys)),
             destinations: None,
             requests: Requests::of(engine.config(), cohorts),
             coordination: Coordination::new(keys, worker, now),
@@ -76,10 +76,10 @@ impl<H: Host> Plugin<H> {
         };
         let Proxy { host, faults, .. } = &plugin.proxy;
         for directives in plugin.coordination.exchange.restore(host, faults) {
-            // There are no upstreams yet whose probes could count.
+            // There are no upstreams yet, so no probes to expect.
             plugin.engine.adopt(&directives, now);
         }
-        // Before its first request counts, so that leaders of other versions know.
+        // Before the first request counts, so that leaders of other versions know of this worker.
         plugin
             .coordination
             .exchange
@@ -87,7 +87,7 @@ impl<H: Host> Plugin<H> {
         plugin
     }
 
-    /// Another configuration, in force from now on; what was learned stays.
+    /// Replaces the configuration. Learned state stays.
     pub fn reconfigure(&mut self, config: Config, root: u32) {
         let now = self.now();
         self.engine.reconfigure(config, now);
@@ -100,25 +100,25 @@ impl<H: Host> Plugin<H> {
         self.ticks.listen_to(root);
     }
 
-    /// The upkeep of every tick; of one that [counts](Ticks).
+    /// The upkeep of a tick, if this context's tick [counts](Ticks).
     pub fn tick(&mut self, root: u32) {
         let now = self.now();
         if !self.ticks.take(root, now) {
             return;
         }
         self.requests.tick(&self.proxy);
-        let mut counters = self.upstreams.counters(&self.proxy);
+        let mut counters = HostCounters::new(&mut self.upstreams, &self.proxy);
         self.engine.tick(&mut counters, now);
         let slice = self.engine.slice(now).encode();
         match self.coordination.take_part(&self.proxy, &slice, now) {
-            Change::None => {}
-            Change::TookOver => self.upstreams.take_over(),
-            Change::Resigned => self.engine.resign(),
+            RoleChange::None => {}
+            RoleChange::TookOver => self.upstreams.take_over(),
+            RoleChange::Resigned => self.engine.resign(),
         }
         let decided = match self.coordination.role() {
             Role::Leader | Role::Alone => self.leader().lead(&slice, now),
             Role::Follower => {
-                // Its room is what the directives will need: a VM's memory never shrinks.
+                // Frees memory for the directives: a VM's memory never shrinks.
                 drop(slice);
                 self.follow(now);
                 false
@@ -130,57 +130,57 @@ impl<H: Host> Plugin<H> {
         self.publish_metrics(decided, now);
     }
 
-    /// The monotonic clock. When it cannot be read, time stands still.
+    /// The monotonic clock. While it cannot be read, time stands still.
     pub(crate) fn now(&mut self) -> Instant {
         self.ticks.now(self.proxy.now())
     }
 
-    /// The time that was read last.
+    /// The time of the last read.
     pub(crate) const fn latest(&self) -> Instant {
         self.ticks.latest()
     }
 
-    /// What is kept for the request under way, with its counts ready to be used; `None` where it is to pass by.
+    /// The state for the request under way, with its counts ready for use; `None`: the request passes by.
     pub(crate) fn find(
         &mut self,
         cluster: &str,
         route: Option<&str>,
         now: Instant,
-    ) -> Option<(Kind, UpstreamId)> {
+    ) -> Option<(StateKind, UpstreamId)> {
         match self.engine.look_up(cluster, route, now) {
-            Found::Upstream(id) => {
+            Lookup::Upstream(id) => {
                 self.upstreams.introduce(&self.engine, id, &self.proxy);
                 self.read_endpoints(id, now);
-                Some((Kind::Upstream, id))
+                Some((StateKind::Upstream, id))
             }
-            Found::ByAuthority => {
+            Lookup::ByAuthority => {
                 let (engine, upstreams) = (&self.engine, &self.upstreams);
                 let new = || Box::new(Destinations::beside(engine, upstreams, now));
                 let destinations = self.destinations.get_or_insert_with(new);
                 let id = destinations.find((cluster, route), &self.proxy, now)?;
-                Some((Kind::Destination, id))
+                Some((StateKind::Destination, id))
             }
-            Found::Nothing => None,
+            Lookup::Nothing => None,
         }
     }
 
-    /// What takes part in the decision about a request.
-    pub(crate) fn parts(&mut self, kind: Kind) -> Parts<'_, H> {
+    /// The parts of the state that a request of this kind needs.
+    pub(crate) fn parts(&mut self, kind: StateKind) -> Parts<'_, H> {
         let (engine, upstreams) = match (kind, &mut self.destinations) {
-            (Kind::Destination, Some(destinations)) => {
+            (StateKind::Destination, Some(destinations)) => {
                 (&mut destinations.engine, &mut destinations.upstreams)
             }
             _ => (&mut self.engine, &mut self.upstreams),
         };
         Parts {
             engine,
-            counters: upstreams.counters(&self.proxy),
+            counters: HostCounters::new(upstreams, &self.proxy),
             requests: &mut self.requests,
             proxy: &self.proxy,
         }
     }
 
-    /// The name of the route that the request under way takes, where the configuration asks for it.
+    /// The route's name of the request under way, if the configuration needs it.
     pub(crate) fn read_route(&self) -> Option<String> {
         if !self.engine.config().needs_route() {
             return None;
@@ -190,7 +190,7 @@ impl<H: Host> Plugin<H> {
         Some(String::from_utf8_lossy(&route.unwrap_or_default()).into_owned())
     }
 
-    /// Reads how many endpoints stand behind the upstream of the request under way, now and then.
+    /// Reads the number of endpoints of the upstream of the request under way, if it is time to.
     fn read_endpoints(&mut self, id: UpstreamId, now: Instant) {
         if !self.upstreams.take_endpoints_due(id, now) {
             return;
@@ -204,7 +204,7 @@ impl<H: Host> Plugin<H> {
         }
     }
 
-    /// Follows what the leader published, if that is new.
+    /// Follows the leader's directives, if they are new.
     fn follow(&mut self, now: Instant) {
         let Proxy { host, faults, .. } = &self.proxy;
         let Some(directives) = self.coordination.exchange.poll(host, faults) else {
@@ -220,8 +220,8 @@ impl<H: Host> Plugin<H> {
         }
     }
 
-    fn leader(&mut self) -> Leader<'_, H> {
-        Leader {
+    fn leader(&mut self) -> LeaderTasks<'_, H> {
+        LeaderTasks {
             proxy: &self.proxy,
             engine: &mut self.engine,
             upstreams: &mut self.upstreams,
@@ -231,7 +231,7 @@ impl<H: Host> Plugin<H> {
         }
     }
 
-    /// Adds what this worker's counts grew by. A leader that has `decided` records what holds for all.
+    /// Publishes the growth of this worker's counts. A leader that has `decided` also publishes the state of all upstreams.
     fn publish_metrics(&mut self, decided: bool, now: Instant) {
         let (engine, proxy) = (&self.engine, &self.proxy);
         self.upstreams.publish_counts(engine, proxy, now);
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Failures through one VM for so long that the breaker opens, although no success has ever come.
+    /// Failures through one VM until the breaker opens, although no success has ever come.
     fn fail_until_open(host: &FakeHost, through: &SharedPlugin, vms: &[&SharedPlugin]) {
         for _ in 0..30 {
             fail(host, through, 10);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn one_leads_and_all_follow() {
+    fn one_worker_leads_and_all_follow() {
         let host = process();
         let (main, one, other) = (vm(&host), vm(&host), vm(&host));
         tick(&host, &[&main, &one, &other]);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn who_serves_hands_the_lead_over_to_who_does_not() {
+    fn a_serving_leader_hands_over_to_an_idle_worker() {
         let host = process();
         let (one, main) = (vm(&host), vm(&host));
         tick(&host, &[&one, &main]);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn another_takes_over_when_the_leader_is_gone() {
+    fn another_worker_takes_over_when_the_leader_is_gone() {
         let host = process();
         let (one, other) = (vm(&host), vm(&host));
         tick(&host, &[&one, &other]);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_vm_starts_from_what_was_learned() {
+    fn a_fresh_vm_starts_from_learned_state() {
         let host = process();
         let one = vm(&host);
         tick(&host, &[&one]);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_keeps_what_was_learned_and_the_old_root_is_not_listened_to() {
+    fn a_push_keeps_learned_state_and_ignores_ticks_of_the_old_root() {
         let host = process();
         let one = vm(&host);
         tick(&host, &[&one]);
@@ -413,14 +413,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crashed_vm_had_in_flight_is_taken_off() {
+    fn requests_of_a_crashed_vm_leave_the_gauge() {
         let host = process();
         let (one, crashed) = (vm(&host), vm(&host));
         tick(&host, &[&one, &crashed]);
         for _ in 0..5 {
             let mut stream = Stream::new(Rc::clone(&crashed));
             stream.on_request_headers(Length::HeadersOnly);
-            // A trapped VM drops nothing.
+            // A trapped VM runs no destructors.
             std::mem::forget(stream);
         }
         tick(&host, &[&one, &crashed]);
@@ -437,8 +437,8 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_has_in_flight_is_no_leak() {
-        // It was: each version's leader took the other's requests off the gauge that they share.
+    fn requests_of_another_version_are_no_leak() {
+        // Each version's leader once took the other's requests off the gauge that they share.
         let host = process();
         let one = vm(&host);
         let other = Versions::new(Keys::new("tidegate").versions(), WIRE_VERSION + 1);
@@ -463,7 +463,7 @@ mod tests {
         );
     }
 
-    /// What a pacemaker sends ten times a second: no report tells of it, and every look at the gauge finds it.
+    /// Requests that a pacemaker sends ten times a second: no report has them, and every reading of the gauge has them.
     #[test]
     fn requests_in_step_with_the_ticks_stay_counted() {
         let host = process();
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_of_others_are_ignored_and_counted() {
+    fn foreign_payloads_are_ignored_and_counted() {
         let host = process();
         let one = vm(&host);
         tick(&host, &[&one]);
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_with_a_float_that_is_no_number_is_refused_and_counted() {
+    fn a_record_with_nan_is_rejected_and_counted() {
         let host = process();
         let one = vm(&host);
         tick(&host, &[&one]);

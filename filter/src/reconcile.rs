@@ -1,43 +1,44 @@
-//! Puts a gauge right that a dead VM left wrong.
+//! Corrects a gauge that a dead VM left wrong.
 //!
-//! The gauge of requests in flight is the process's, the requests are their VMs': when a VM traps, what it had in
-//! flight is never counted down. The leader knows what every live worker had in flight a moment ago, and the gauge
-//! as it is now, so it can see the difference, but must not take traffic for a leak: between a worker's report and
-//! the leader's look, requests come and go.
+//! The gauge of requests in flight belongs to the process, the requests to their VMs: when a VM traps, its requests in
+//! flight are never counted down. The leader knows what every live worker had in flight a moment ago, and reads the gauge
+//! now. So it can see a difference, but must not take traffic for a leak: requests come and go between a worker's report and
+//! the leader's reading.
 //!
-//! So a look at the gauge is judged a round later, when every worker has reported from before the look and from
-//! after it, against the middle of the two sums: a flood that rises or falls evenly then leaves no difference, and
-//! what comes and goes leaves one that is as often positive as negative. Over many looks the mean difference is the
-//! leak, within the error of the mean; only what is certain beyond four standard errors is corrected, so that a
-//! single wild look, which raises the error more than the mean, corrects nothing. What is left comes with more looks.
+//! So a reading of the gauge is judged a round later, when every worker has reported from before the reading and from after
+//! it. The reading is compared with the middle of the two sums. A flood that rises or falls evenly then leaves no
+//! difference, and other traffic leaves differences that are as often positive as negative. Over many readings the mean
+//! difference is the leak, within the error of the mean. Only the part that is certain beyond four standard errors is
+//! corrected, so a single outlier, which raises the error more than the mean, corrects nothing. Later readings correct the
+//! rest.
 //!
-//! Traffic in step with the ticks, ten requests a second from a pacemaker, deceives every look in the same way, and
-//! no number of looks tells it from a leak. What arrivals meet does: the gauge, less what their own worker has in
-//! flight, is what others have in flight and the leak. So the fewest that any arrival met bounds the leak from above,
-//! and where that is below zero the gauge is too low by at least as much. Nothing is corrected beyond this bound.
-//! Without arrivals there is no traffic to be deceived by.
+//! Traffic in step with the ticks, such as ten requests a second from a pacemaker, distorts every reading in the same way,
+//! and no number of readings tells it from a leak. Arrivals do: the gauge that an arrival meets, minus the requests in
+//! flight of its own worker, is the requests of other workers plus the leak. So the smallest value that any arrival met is
+//! an upper bound of the leak. If it is below zero, the gauge is too low by at least as much. Nothing is corrected beyond
+//! this bound. Without arrivals there is no traffic to distort the readings.
 //!
-//! While another version of the module runs, whose requests count in the same gauge and are told to another leader, every
-//! round is one in which a worker was lost: no look says anything.
+//! While another version of the module runs, its requests count in the same gauge and are reported to another leader. Then
+//! every round counts as one in which a worker was lost, and no reading is judged.
 //!
-//! A gauge below zero is too low for certain, and is raised at once. Otherwise a gauge is lowered after the first
-//! judgement for a while after a worker was lost or this worker became the leader, and else only after the longest:
-//! one below the truth lets too many in, but one above it would shed until the process ends.
+//! A gauge below zero is certainly too low, and is raised at once. Otherwise, for a while after a worker was lost or this
+//! worker became the leader, a gauge is lowered after the first judgment, and at other times only after the longest. A gauge
+//! that is too low admits too many requests, but one that is too high would shed until the process ends.
 
 use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use tidegate_core::{Instant, UnderWay};
+use tidegate_core::{Instant, RequestsUnderWay};
 
-/// Numbers of looks after which there is a judgement; the last one starts anew.
-const JUDGEMENTS: [u32; 4] = [20, 50, 100, 200];
-/// What is within so many standard errors may be chance (1 in 30,000).
+/// Numbers of readings after which there is a judgment; after the last one they start over.
+const JUDGMENTS: [u32; 4] = [20, 50, 100, 200];
+/// A difference within this many standard errors may be chance (1 in 30,000).
 const CERTAINTY: f64 = 4.0;
-/// How long after the loss of a worker gauges are lowered at every judgement.
+/// For how long after the loss of a worker gauges are lowered at every judgment.
 const SUSPICION: Duration = Duration::from_secs(60);
 
-/// The gauge of an upstream at rest is looked at once in so many rounds: a look is a call of the host.
+/// The gauge of an upstream at rest is read once in this many rounds: a reading is a host call.
 const RESTING_EVERY: u64 = 10;
 
 /// The gauges under watch, by upstream hash.
@@ -48,24 +49,24 @@ pub struct Reconciler {
     rounds: u64,
 }
 
-/// One look: the gauge, and what live workers reported before it.
+/// One reading: the gauge, and what live workers reported before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// The gauge; below zero when it was lowered too often.
+pub struct GaugeReading {
+    /// The gauge; below zero if it was lowered too often.
     pub gauge: i64,
-    /// The sum of what they have in flight.
+    /// The sum of the live workers' requests in flight.
     pub sum: i64,
-    /// The fewest requests of other workers that an arrival met by the gauge, less than none when it was too low;
-    /// `None` when nobody came.
+    /// The fewest requests of other workers that an arrival met by the gauge; below zero if the gauge was too low, `None` if no
+    /// request came.
     pub others: Option<i64>,
 }
 
-/// One upstream's last look, and the differences so far: their number, mean, and sum of squared deviations
-/// (Welford's algorithm); with the fewest others that an arrival met since.
+/// One upstream's last reading, and the differences so far: their number, mean, and sum of squared deviations
+/// (Welford's algorithm); with the fewest requests of other workers that an arrival met since.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    last: Look,
-    /// The last look is from before a worker was lost, and not to be judged.
+    last: GaugeReading,
+    /// Whether the last reading is from before a worker was lost, and must not be judged.
     is_of_old: bool,
     looks: u32,
     mean: f64,
@@ -74,7 +75,7 @@ struct Watch {
 }
 
 impl Reconciler {
-    /// Begins to watch; nothing is known of what was before.
+    /// Begins to watch, without knowledge of the time before.
     #[must_use]
     pub fn new(now: Instant) -> Self {
         Self {
@@ -84,7 +85,7 @@ impl Reconciler {
         }
     }
 
-    /// A worker was lost: what was seen before says nothing about what it left.
+    /// A worker was lost: earlier readings say nothing about what it left in the gauge.
     pub fn suspect(&mut self, now: Instant) {
         self.suspicious_until = self.suspicious_until.max(now + SUSPICION);
         for watch in self.watches.values_mut() {
@@ -95,8 +96,8 @@ impl Reconciler {
         }
     }
 
-    /// One round of one upstream. Answers what to add to the gauge.
-    pub fn observe(&mut self, upstream: u64, look: Look, now: Instant) -> i64 {
+    /// One round of one upstream. Returns the correction to add to the gauge.
+    pub fn observe(&mut self, upstream: u64, look: GaugeReading, now: Instant) -> i64 {
         let is_suspicious = now < self.suspicious_until;
         let Some(watch) = self.watches.get_mut(&upstream) else {
             self.watches.insert(upstream, Watch::new(look));
@@ -109,7 +110,7 @@ impl Reconciler {
             watch.judge(is_suspicious)
         };
         if correction != 0 {
-            *watch = Watch::new(Look {
+            *watch = Watch::new(GaugeReading {
                 gauge: look.gauge.saturating_add(correction),
                 ..look
             });
@@ -117,16 +118,16 @@ impl Reconciler {
         correction
     }
 
-    /// Whether to look at an upstream of which workers report this, or nothing: then only if its gauge was not zero at the
-    /// last look.
+    /// Whether to read the gauge of an upstream for which workers report this. Without any report, only if its gauge was not
+    /// zero at the last reading.
     #[must_use]
-    pub fn needs_look(&self, upstream: u64, under_way: Option<&UnderWay>) -> bool {
+    pub fn needs_look(&self, upstream: u64, under_way: Option<&RequestsUnderWay>) -> bool {
         let watch = self.watches.get(&upstream);
         match under_way {
             None => watch.is_some_and(|watch| watch.last.gauge != 0),
             Some(under_way) => {
                 let is_at_rest = under_way.in_flight == 0 && under_way.others.is_none();
-                // Not all of them in the same round.
+                // Spread over the rounds.
                 let is_due = self
                     .rounds
                     .wrapping_add(upstream)
@@ -145,7 +146,7 @@ impl Reconciler {
 }
 
 impl Watch {
-    const fn new(last: Look) -> Self {
+    const fn new(last: GaugeReading) -> Self {
         Self {
             last,
             is_of_old: false,
@@ -160,7 +161,7 @@ impl Watch {
         clippy::cast_precision_loss,
         reason = "requests in flight stay far below 2^53"
     )]
-    fn note(&mut self, look: Look) {
+    fn note(&mut self, look: GaugeReading) {
         if std::mem::take(&mut self.is_of_old) {
             self.last = look;
             return;
@@ -175,16 +176,16 @@ impl Watch {
         self.squares += deviation * (difference - self.mean);
     }
 
-    /// What to add; starts anew after the last judgement.
+    /// The correction; starts over after the last judgment.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "truncation towards zero is meant, and the cast saturates"
     )]
     fn judge(&mut self, is_suspicious: bool) -> i64 {
-        if !JUDGEMENTS.contains(&self.looks) {
+        if !JUDGMENTS.contains(&self.looks) {
             return 0;
         }
-        let is_last = JUDGEMENTS.last() == Some(&self.looks);
+        let is_last = JUDGMENTS.last() == Some(&self.looks);
         let looks = f64::from(self.looks);
         let error = (self.squares / (looks - 1.0) / looks).sqrt();
         let certain = (self.mean.abs() - CERTAINTY * error).max(0.0);
@@ -198,7 +199,8 @@ impl Watch {
         too_high.saturating_neg()
     }
 
-    /// So much of what looks say the gauge is too high by, less than nothing when it is too low, as arrivals bear out.
+    /// Limits a correction to what arrivals support; `too_high` is by how much readings say the gauge is too high, below zero if
+    /// it is too low.
     fn within_bounds(&self, too_high: i64) -> i64 {
         match self.others {
             Some(others) if too_high > 0 => too_high.min(others.max(0)),
@@ -225,9 +227,9 @@ mod tests {
         })
     }
 
-    /// A look while nobody comes.
-    fn look(gauge: i64, sum: i64) -> Look {
-        Look {
+    /// A reading without arrivals.
+    fn look(gauge: i64, sum: i64) -> GaugeReading {
+        GaugeReading {
             gauge,
             sum,
             others: None,
@@ -238,32 +240,32 @@ mod tests {
         Reconciler::new(Instant::ZERO)
     }
 
-    /// Looks at traffic that comes and goes, reported a tick late, with `leak` on top. The pattern repeats after
-    /// 997 ticks, far longer than any test.
+    /// Readings of changing traffic, reported a tick late, plus `leak`. The pattern repeats after 997 ticks, far longer than
+    /// any test.
     fn traffic(leak: i64) -> impl Iterator<Item = (i64, i64)> {
         let in_flight = |tick: i64| 20 + (tick * 7_919 % 997) % 11 - (tick * 104_729 % 997) % 11;
         (1..).map(move |tick| (in_flight(tick) + leak, in_flight(tick - 1)))
     }
 
     #[test]
-    fn what_a_dead_vm_had_in_flight_is_taken_off_in_two_seconds() {
+    fn requests_of_a_dead_vm_leave_the_gauge_in_two_seconds() {
         assert_eq!(run(&mut fresh(), (0..22).map(|_| (12, 5))), -7);
     }
 
     #[test]
-    fn a_leak_shows_through_traffic_that_comes_and_goes() {
+    fn a_leak_shows_through_changing_traffic() {
         let corrected = run(&mut fresh(), traffic(30).take(500));
         assert!((-30..=-27).contains(&corrected), "{corrected}");
     }
 
     #[test]
-    fn traffic_without_a_leak_is_left_alone() {
+    fn traffic_without_a_leak_is_not_corrected() {
         assert_eq!(run(&mut fresh(), traffic(0).take(590)), 0);
     }
 
     #[test]
     fn a_rising_and_a_falling_flood_are_no_leak() {
-        // Every report is a tenth of a second older than the look at the gauge.
+        // Every report is a tenth of a second older than the reading of the gauge.
         assert_eq!(
             run(&mut fresh(), (0..500).map(|i| (50 * i + 25, 50 * i))),
             0
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_wild_looks_are_forgiven() {
+    fn a_few_outliers_correct_nothing() {
         for wild in 1..=8 {
             let looks = (0..22).map(|i| if i < wild { (500, 5) } else { (5, 5) });
             assert_eq!(run(&mut fresh(), looks), 0, "{wild} wild looks");
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_loss_of_a_worker_it_takes_longer() {
+    fn without_the_loss_of_a_worker_a_correction_takes_longer() {
         let mut reconciler = fresh();
         let long_after = Instant::ZERO + Duration::from_secs(100);
         let looks_until_right = |reconciler: &mut Reconciler| {
@@ -304,18 +306,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_before_a_worker_was_lost_hides_nothing() {
+    fn readings_from_before_a_loss_do_not_hide_the_leak() {
         let mut reconciler = fresh();
         let others = Some(0);
         for _ in 0..10 {
-            let before = Look {
+            let before = GaugeReading {
                 others,
                 ..look(5, 5)
             };
             assert_eq!(reconciler.observe(WEB, before, Instant::ZERO), 0);
         }
         reconciler.suspect(Instant::ZERO);
-        let after = Look {
+        let after = GaugeReading {
             others: Some(7),
             ..look(12, 5)
         };
@@ -325,13 +327,13 @@ mod tests {
         assert_eq!(corrected, -7);
     }
 
-    /// A pack of requests comes with every tick: looks find it in flight, and reports are from before it came or from
-    /// after it went, or the other way round.
+    /// A pack of requests comes with every tick: readings find it in flight, and reports are from before it came or after it
+    /// ended, or the other way round.
     #[test]
     fn traffic_in_step_with_the_ticks_is_no_leak() {
         for (gauge, sum) in [(50, 0), (0, 50)] {
             let mut reconciler = fresh();
-            let in_step = Look {
+            let in_step = GaugeReading {
                 gauge,
                 sum,
                 others: Some(0),
@@ -343,10 +345,10 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_corrected_than_arrivals_bear_out() {
+    fn arrivals_bound_the_correction() {
         for (gauge, others, expected) in [(50, 7, -7), (50, -7, 0), (5, -7, 7), (5, 7, 0)] {
             let mut reconciler = fresh();
-            let met = Look {
+            let met = GaugeReading {
                 gauge,
                 sum: 20,
                 others: Some(others),
@@ -372,7 +374,7 @@ mod tests {
     fn a_gauge_below_zero_is_raised_at_once() {
         let mut reconciler = fresh();
         assert_eq!(reconciler.observe(WEB, look(4, 4), Instant::ZERO), 0);
-        let busy = Look {
+        let busy = GaugeReading {
             others: Some(9),
             ..look(-3, 40)
         };
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn upstreams_that_nobody_reports_are_looked_at_until_their_gauge_is_zero() {
+    fn the_gauge_of_an_unreported_upstream_is_read_until_it_is_zero() {
         let mut reconciler = fresh();
         reconciler.observe(WEB, look(4, 0), Instant::ZERO);
         assert!(reconciler.needs_look(WEB, None));
@@ -390,8 +392,8 @@ mod tests {
     }
 
     #[test]
-    fn upstreams_at_rest_are_looked_at_now_and_then_and_others_in_every_round() {
-        let rounds = |under_way: UnderWay| {
+    fn gauges_at_rest_are_read_now_and_then_and_others_in_every_round() {
+        let rounds = |under_way: RequestsUnderWay| {
             let mut reconciler = fresh();
             let looks = (0..100).filter(|_| {
                 let looks = reconciler.needs_look(WEB, Some(&under_way));
@@ -400,12 +402,12 @@ mod tests {
             });
             looks.count()
         };
-        let at_rest = UnderWay::default();
-        let busy = UnderWay {
+        let at_rest = RequestsUnderWay::default();
+        let busy = RequestsUnderWay {
             in_flight: 1,
             ..at_rest
         };
-        let met = UnderWay {
+        let met = RequestsUnderWay {
             others: Some(0),
             ..at_rest
         };
@@ -413,9 +415,9 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_of_an_upstream_at_rest_is_watched_from_the_first_look_on() {
+    fn a_leak_of_an_upstream_at_rest_is_watched_from_the_first_reading_on() {
         let mut reconciler = fresh();
-        let at_rest = UnderWay::default();
+        let at_rest = RequestsUnderWay::default();
         reconciler.observe(WEB, look(4, 0), Instant::ZERO);
         let looks = (0..30).filter(|_| {
             reconciler.settle();

@@ -1,8 +1,8 @@
-//! A request as the engine may ask about it.
+//! A request, read from the host as the engine needs it.
 //!
-//! Nothing is read before it is asked for, and nothing twice. A header that exists costs some 10,000 instructions, of
-//! which most is the proxy's call back for memory; the whole map costs about as much, and a header that is missing
-//! a quarter. So the map is read at once where several headers are wanted that likely exist.
+//! Nothing is read before it is needed, and nothing twice. To read a header that exists costs some 10,000 instructions, most
+//! of them for the proxy's call back for memory. The whole map costs about as much, and a missing header a quarter. So the
+//! map is read at once if several headers are needed that likely exist.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::proxy::Proxy;
 /// How often the request was sent, counted by a proxy on the way; 1 is the first attempt.
 const ATTEMPT_COUNT: &str = "x-envoy-attempt-count";
 
-/// How headers are read, by how many a request will likely be asked for.
+/// How headers are read, by how many will likely be needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderFetch {
-    /// One, that is likely missing.
+    /// One header, which is likely missing.
     Single,
-    /// Several: the request before was shed, and a shed request is asked for all there is.
+    /// Several: the last request was shed, and a shed request needs all of them.
     All,
 }
 
@@ -39,7 +39,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// As a configuration says.
+    /// Reads requests as a configuration needs it.
     #[must_use]
     pub fn of(config: &Arc<Config>, cohorts: Cohorts) -> Self {
         Self {
@@ -56,17 +56,17 @@ impl Requests {
         self.fetch = HeaderFetch::Single;
     }
 
-    /// A tick: other callers may have their turn.
+    /// A tick: the cohorts that are served may change.
     pub fn tick<H: Host>(&mut self, proxy: &Proxy<H>) {
         self.cohorts.rotate(proxy);
     }
 
-    /// What the next request will likely be asked for.
+    /// Sets how the headers of the next request are read.
     pub const fn expect(&mut self, fetch: HeaderFetch) {
         self.fetch = fetch;
     }
 
-    /// The request that the callback under way is about, which a body follows or not.
+    /// The request of the callback under way; `length` tells whether a body follows.
     pub fn current<'a, H: Host>(
         &'a self,
         proxy: &'a Proxy<H>,
@@ -95,7 +95,7 @@ pub struct HostRequest<'a, H> {
 }
 
 impl<H: Host> HostRequest<'_, H> {
-    /// Whether the configuration names its path as one to be passed by. Costs nothing without such paths.
+    /// Whether the configuration ignores its path. Costs nothing without such paths.
     pub fn is_passed_by(&mut self) -> bool {
         self.config.ignore().needs_path() && {
             let path = self.value(":path");
@@ -103,7 +103,7 @@ impl<H: Host> HostRequest<'_, H> {
         }
     }
 
-    /// Its protocol, as far as that is known from what was read.
+    /// Its protocol, as far as it is known from headers that were read.
     pub fn protocol(&self) -> Protocol {
         match self.map.get().map(|map| pairs::find(map, "content-type")) {
             None => Protocol::Unknown,
@@ -191,8 +191,8 @@ impl<H: Host> Request for HostRequest<'_, H> {
     }
 
     fn is_health_check(&mut self) -> bool {
-        // Asked when it would be shed. Clients say who they are: one header costs as much as all of them, which also
-        // tell the protocol.
+        // Read only if the request would be shed. Clients usually send a user-agent, so this header would cost as much as the
+        // whole map, which also tells the protocol.
         let ignore = self.config.ignore();
         if ignore.needs_path() || ignore.needs_user_agent() {
             self.read_map();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn one_read_tells_class_and_attempt() {
+    fn one_read_gives_class_and_attempt() {
         let host = FakeHost::default();
         host.set_header(Headers::Request, "x-criticality", "sheddable");
         host.set_header(Headers::Request, "x-envoy-attempt-count", "2");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_flood_one_read_tells_attempt_and_health_checker() {
+    fn in_a_flood_one_read_gives_attempt_and_health_checker() {
         let host = FakeHost::default();
         host.set_header(Headers::Request, "user-agent", "kube-probe/1.33");
         let (mut requests, proxy) = (rules(CHECKED), Proxy::new(host.clone(), "tidegate"));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_says_nothing_leaves_it_to_the_rules() {
+    fn with_an_unknown_header_value_the_rules_decide() {
         let host = FakeHost::default();
         host.set_header(Headers::Request, "x-criticality", "very");
         host.set_header(Headers::Request, ":path", "/pay/1?x=y");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_known_by_its_certificate_also_where_that_is_around_a_tunnel() {
+    fn a_caller_is_known_by_its_certificate_even_around_a_tunnel() {
         let by_caller = rules(
             r#","criticality":{"rules":[{"clientIdentity":"spiffe://*/sa/batch","criticality":"sheddable"}]}"#,
         );
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connections_own_certificate_goes_before_that_of_a_tunnel() {
+    fn the_connections_own_certificate_wins_over_that_of_a_tunnel() {
         let by_caller = rules(
             r#","criticality":{"rules":[{"clientIdentity":"spiffe://*/sa/batch","criticality":"sheddable"}]}"#,
         );
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_attempt_is_no_retry_and_nonsense_is_none_either() {
+    fn neither_a_first_attempt_nor_a_malformed_count_is_a_retry() {
         let host = FakeHost::default();
         for value in ["1", "0", "", "two", "-3"] {
             host.set_header(Headers::Request, "x-envoy-attempt-count", value);

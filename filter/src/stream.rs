@@ -6,12 +6,11 @@
 //!        +--> shed: a local reply                                        +--> the verdict, once -----------+
 //! ```
 //!
-//! The permit is spent where the response ends: with the headers, the body's last byte, or the trailers. A stream
-//! that is dropped with its permit still in hand ended otherwise: only then are Envoy's response flags read, to
-//! tell a caller who left from an upstream that broke off. So the plain case costs two reads of the host: the
-//! cluster and the status.
+//! The permit is spent when the response ends: with the headers, the body's last byte, or the trailers. A stream that is
+//! dropped with its permit ended in another way. Only then are Envoy's response flags read, to tell whether the caller left
+//! or the upstream broke off. So a plain request costs two reads from the host: the cluster and the status.
 //!
-//! Whatever fails in here, the request passes.
+//! If anything fails in this file, the request passes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,19 +21,19 @@ use tidegate_core::reply::LocalReply;
 use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
 
 use crate::api::{Headers, Host, attribute};
+use crate::counters::HostCounters;
 use crate::faults::Fault;
-use crate::gauges::HostCounters;
 use crate::plugin::{Parts, Plugin};
 use crate::proxy::Proxy;
 use crate::request::HeaderFetch;
-use crate::upstreams::Kind;
+use crate::upstreams::StateKind;
 
-/// What Envoy is to do with the request.
+/// What Envoy does with the request next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Let it go on.
+    /// It continues.
     Continue,
-    /// It has been answered.
+    /// The filter has answered it.
     Answered,
 }
 
@@ -43,11 +42,11 @@ pub enum Next {
 pub struct Stream<H: Host> {
     plugin: Rc<RefCell<Plugin<H>>>,
     permit: Option<Permit>,
-    /// Whose permit it is.
-    kind: Kind,
-    /// What the response headers said.
+    /// Which engine gave the permit.
+    kind: StateKind,
+    /// The outcome by the response headers.
     verdict: Option<Outcome>,
-    /// Whether a part of the response's body has come.
+    /// Whether any part of the response's body has come.
     has_body: bool,
 }
 
@@ -58,19 +57,19 @@ impl<H: Host> Stream<H> {
         Self {
             plugin,
             permit: None,
-            kind: Kind::Upstream,
+            kind: StateKind::Upstream,
             verdict: None,
             has_body: false,
         }
     }
 
-    /// The request headers, which a body follows or not: in or out.
+    /// Handles the request headers: admits or sheds the request. `length` tells whether a body follows.
     pub fn on_request_headers(&mut self, length: Length) -> Next {
         if self.permit.is_some() {
-            // Told twice, it is one request all the same.
+            // A second call is about the same request.
             return Next::Continue;
         }
-        // Nothing calls back into the filter while it runs; were it so, the request would pass.
+        // Nothing calls back into the filter while it runs. If something did, the request would pass.
         let Ok(mut guard) = self.plugin.try_borrow_mut() else {
             return Next::Continue;
         };
@@ -160,8 +159,8 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// A part of the response's body. Only the first may matter, and only where nothing was measured yet: the clock is
-    /// not read in vain.
+    /// Handles a part of the response's body. Only the first part can matter, and only if the latency is not measured yet. In
+    /// all other cases the clock is not read.
     pub fn on_response_body(&mut self) {
         let is_measured = |permit: &Permit| permit.latency().is_some();
         if self.has_body || self.permit.as_ref().is_none_or(is_measured) {
@@ -171,14 +170,14 @@ impl<H: Host> Stream<H> {
         self.with_permit(|engine, permit, counters, now| engine.first_byte(permit, counters, now));
     }
 
-    /// The last part of the response's body, and nothing follows.
+    /// Handles the last part of the response's body, without trailers after it.
     pub fn on_response_end(&mut self) {
         if let (Some(_), Some(verdict)) = (&self.permit, self.verdict) {
             self.complete(verdict);
         }
     }
 
-    /// The response's trailers: the end, and where gRPC says how it went.
+    /// Handles the response's trailers: the end of the response, with the gRPC status.
     pub fn on_response_trailers(&mut self) {
         let (Some(permit), Some(verdict)) = (&self.permit, self.verdict) else {
             return;
@@ -200,7 +199,7 @@ impl<H: Host> Stream<H> {
         self.complete(outcome);
     }
 
-    /// Tells the engine of a step of the request, where it has a permit.
+    /// Tells the engine about a step of the request, if it has a permit.
     fn with_permit(
         &mut self,
         step: impl FnOnce(&mut Engine, &mut Permit, &mut HostCounters<'_, H>, Instant),
@@ -221,7 +220,7 @@ impl<H: Host> Stream<H> {
             return;
         };
         if let Some(permit) = self.permit.take() {
-            // Where all is measured the end needs no time of its own: that of the last callback, a tick ago at most, will do.
+            // If the latency is measured already, the time of the last callback, at most a tick ago, is good enough.
             let is_measured = outcome == Outcome::Success && permit.latency().is_some();
             let now = if is_measured {
                 guard.latest()
@@ -253,13 +252,13 @@ impl<H: Host> Drop for Stream<H> {
     }
 }
 
-/// What the response headers said.
+/// The result of reading the response headers.
 struct Answer {
     outcome: Outcome,
     by: By,
-    /// Whether the connection becomes something else.
+    /// Whether the connection is upgraded.
     is_upgrade: bool,
-    /// Whether the exchange is over, as far as the filter cares.
+    /// Whether the exchange is over for the filter.
     is_over: bool,
 }
 
@@ -269,7 +268,7 @@ enum By {
     Proxy,
 }
 
-/// Reads of a response what its verdict needs.
+/// Reads what the verdict on a response needs.
 struct Reader<'a, H> {
     proxy: &'a Proxy<H>,
     signals: &'a OverloadConfig,
@@ -280,7 +279,7 @@ impl<'a, H: Host> Reader<'a, H> {
         Self { proxy, signals }
     }
 
-    /// Classifies a response from as few reads as will do.
+    /// Classifies a response with as few reads as possible.
     fn judge(&self, length: Length) -> Answer {
         let is_over = length == Length::HeadersOnly;
         let upstreams = |outcome| Answer {
@@ -311,7 +310,7 @@ impl<'a, H: Host> Reader<'a, H> {
         }
     }
 
-    /// An answer that may count against its author. It has the outcome `own` where the upstream is the author.
+    /// An answer that may count against its author; `own` is the outcome if the upstream is the author.
     fn blame(&self, own: impl FnOnce() -> Outcome, is_over: bool) -> Answer {
         let read = self.proxy.host.attribute(attribute::CODE_DETAILS);
         let details = self.proxy.check(Fault::Read, read).flatten();
@@ -412,7 +411,7 @@ mod tests {
             self.host.advance(Duration::from_millis(millis));
         }
 
-        /// So many milliseconds later.
+        /// A tick this many milliseconds later.
         fn tick_after(&self, millis: u64) {
             self.pass(millis);
             self.plugin.borrow_mut().tick(1);
@@ -458,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_told_apart() {
+    fn each_kind_of_response_has_its_outcome() {
         let vm = Vm::new("");
         let table = [
             ("204", "via_upstream", Count::Successes),
@@ -488,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_upstream_says_so_with_retry_after() {
+    fn a_503_with_retry_after_is_an_overload_signal() {
         let vm = Vm::new("");
         vm.host.set_header(Headers::Response, "retry-after", "3");
         vm.respond("503", "via_upstream");
@@ -497,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn grpc_says_how_it_went_in_headers_or_in_trailers() {
+    fn the_grpc_status_is_read_from_headers_or_trailers() {
         let vm = Vm::new("");
         vm.respond("200", "via_upstream");
         for map in [Headers::Response, Headers::ResponseTrailers] {
@@ -519,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_breaks_off_is_a_failure_and_a_caller_who_leaves_is_not() {
+    fn a_truncated_answer_is_a_failure_and_a_departed_caller_is_not() {
         let vm = Vm::new("");
         vm.respond("200", "via_upstream");
         let break_off = |flags: u64, count| {
@@ -543,7 +542,7 @@ mod tests {
         stream.on_response_headers(Length::More);
         assert_eq!(vm.in_flight(), Some(0));
         assert_eq!(vm.count(Count::Ignored), 1);
-        // Its data are no body, and its end says nothing, from either side.
+        // Its data are no response body, and its end says nothing, whichever side ends it.
         stream.on_response_body();
         vm.pass(60_000);
         stream.on_request_end();
@@ -559,7 +558,7 @@ mod tests {
 
     #[test]
     fn the_count_is_lowered_at_the_moment_that_the_objective_measures() {
-        // After the headers, after the first byte, at the end: in flight, and what was measured.
+        // After the headers, after the first byte, at the end: number in flight, and latencies measured.
         let table = [
             (Until::Headers, [0, 0, 0], 20),
             (Until::FirstByte, [1, 0, 0], 50),
@@ -589,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_body_is_measured_whole_at_its_headers() {
+    fn an_answer_without_a_body_is_measured_at_its_headers() {
         for until in Until::ALL {
             let vm = Vm::measuring(until, "");
             vm.respond("204", "via_upstream");
@@ -602,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_end_what_is_measured_to_its_end() {
+    fn trailers_end_the_measured_latency() {
         let vm = Vm::measuring(Until::End, "");
         vm.respond("200", "via_upstream");
         let mut stream = vm.admitted();
@@ -749,7 +748,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_to_be_ignored_passes_by() {
+    fn an_ignored_path_passes_by() {
         let vm = Vm::new(r#","ignore":{"paths":["/healthz"]}"#);
         let before = vm.count(Count::Arrivals);
         vm.host.set_header(Headers::Request, ":path", "/healthz");
@@ -758,7 +757,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_name_an_upstream_all_the_same() {
+    fn a_cluster_name_that_is_not_utf8_still_names_an_upstream() {
         let vm = Vm::new("");
         vm.host.set_attribute(attribute::CLUSTER, b"\xff\xfe;x");
         let before = vm.count(Count::Arrivals);

@@ -1,10 +1,10 @@
-//! Which ticks count, and what time it is.
+//! Which ticks count, and the time.
 
 use core::time::Duration;
 
 use tidegate_core::Instant;
 
-/// When the root context that should tick has not for so long, any may.
+/// If the newest root context has not ticked for this long, a tick of any other counts.
 const SILENCE: Duration = Duration::from_millis(250);
 
 /// The ticks of one plugin. A root context that has been replaced still ticks until Envoy drops it: it is not listened

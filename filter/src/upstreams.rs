@@ -1,11 +1,11 @@
 //! The upstreams of one VM, and what the filter keeps for each in the proxy.
 //!
-//! The engine gives every upstream a handle, and at the cap hands it on to another one. An entry is for one upstream: it
-//! is made when the handle is first met for that upstream, and with it goes all that the upstream before had here, its
-//! metrics' handles as well as the time of the last read. Nothing else is kept by handle.
+//! The engine gives every upstream a handle, and at the cap passes the handle on to another upstream. An entry is for one
+//! upstream. When a handle is first used for another upstream, a new entry replaces the old one, with its metrics' handles
+//! and the time of the last read. Nothing else is kept by handle.
 //!
-//! An entry waits until it is decided whether the upstream may have names of its own ([`Names`], which outlive an
-//! upstream as Envoy's metrics do).
+//! An entry is made only when it is decided whether the upstream may have names of its own ([`NamedUpstreams`], which
+//! outlive an upstream as Envoy's metrics do).
 
 use std::sync::Arc;
 
@@ -14,35 +14,35 @@ use core::time::Duration;
 use tidegate_core::{Engine, Instant, UpstreamId, UpstreamKey};
 
 use crate::api::Host;
-use crate::gauges::{Gauges, HostCounters};
+use crate::gauges::Gauges;
 use crate::metrics::series::Series;
-use crate::names::{Names, Permission};
+use crate::names::{NamedUpstreams, Permission};
 use crate::proxy::Proxy;
 
-/// How often the number of an upstream's endpoints is read: it changes with deployments, and the read is dear.
+/// How often the number of an upstream's endpoints is read: it changes with deployments, and reading it is expensive.
 const ENDPOINTS_EVERY: Duration = Duration::from_secs(1);
 
 /// All upstreams, by handle.
 #[derive(Debug)]
 pub struct Upstreams {
-    entries: Vec<Option<Box<Entry>>>,
-    names: Names,
-    kind: Kind,
+    entries: Vec<Option<Box<UpstreamEntry>>>,
+    names: NamedUpstreams,
+    kind: StateKind,
 }
 
-/// Whose state it is.
+/// Which kind of state it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// An upstream's, which all workers share.
+pub(crate) enum StateKind {
+    /// That of an upstream, which all workers share.
     #[default]
     Upstream,
-    /// A [destination](crate::destinations)'s, which this worker keeps for itself.
+    /// That of a [destination](crate::destinations), which this worker keeps for itself.
     Destination,
 }
 
 /// One upstream.
 #[derive(Debug)]
-pub struct Entry {
+pub struct UpstreamEntry {
     hash: u64,
     /// Its name, which the engine holds as well.
     pub(crate) key: Arc<UpstreamKey>,
@@ -54,13 +54,13 @@ pub struct Entry {
 }
 
 impl Upstreams {
-    /// None yet; which may have names stands where `names` says.
+    /// No upstreams yet; `names` decides which of them may have names.
     #[must_use]
-    pub const fn new(names: Names) -> Self {
+    pub const fn new(names: NamedUpstreams) -> Self {
         Self {
             entries: Vec::new(),
             names,
-            kind: Kind::Upstream,
+            kind: StateKind::Upstream,
         }
     }
 
@@ -69,43 +69,42 @@ impl Upstreams {
         Self {
             entries: Vec::new(),
             names: self.names.clone(),
-            kind: Kind::Destination,
+            kind: StateKind::Destination,
         }
     }
 
-    /// Another configuration is in force, that may allow more of them.
+    /// Another configuration is in force, which may allow more upstreams.
     pub const fn reconsider(&mut self) {
         self.names.reconsider();
     }
 
-    /// What is kept for an upstream, from now on if it is a new one; `None` while it is not decided whether it may have
-    /// names.
+    /// The entry of an upstream, made if the upstream is new; `None` while it is not decided whether it may have names.
     pub fn introduce<H: Host>(
         &mut self,
         engine: &Engine,
         id: UpstreamId,
         proxy: &Proxy<H>,
-    ) -> Option<&mut Entry> {
+    ) -> Option<&mut UpstreamEntry> {
         let hash = engine.hash(id);
         if !self.knows(id, hash) {
             let cap = usize::try_from(engine.config().max_upstreams()).unwrap_or(usize::MAX);
-            // One more: the state that all beyond the cap share has a name too.
+            // One more, because the shared state of all upstreams beyond the cap has a name too.
             let cap = cap.saturating_add(1);
             let key = engine.key(id);
             let name = match self.kind {
-                Kind::Upstream => hash,
-                Kind::Destination => UpstreamKey::hash(&key.cluster, key.route.as_deref()),
+                StateKind::Upstream => hash,
+                StateKind::Destination => UpstreamKey::hash(&key.cluster, key.route.as_deref()),
             };
             let names = self.names.permit(&proxy.host, &proxy.faults, name, cap);
             if names == Permission::Undecided {
                 return None;
             }
             let gauges = match self.kind {
-                Kind::Upstream => names,
-                // A gauge that several had in common would tell of none.
-                Kind::Destination => Permission::Shared,
+                StateKind::Upstream => names,
+                // A gauge that several destinations shared would be that of none.
+                StateKind::Destination => Permission::Shared,
             };
-            let entry = Entry {
+            let entry = UpstreamEntry {
                 hash,
                 key: Arc::clone(key),
                 names,
@@ -119,7 +118,7 @@ impl Upstreams {
     }
 
     /// The entry of a handle.
-    pub(crate) fn entry(&mut self, id: UpstreamId) -> Option<&mut Entry> {
+    pub(crate) fn entry(&mut self, id: UpstreamId) -> Option<&mut UpstreamEntry> {
         self.entries.get_mut(id.index())?.as_deref_mut()
     }
 
@@ -130,7 +129,7 @@ impl Upstreams {
         }
     }
 
-    /// Whether it is time to read how many endpoints an upstream has; if so it is taken for done.
+    /// Whether it is time to read the number of an upstream's endpoints; if so, it counts as read now.
     pub fn take_endpoints_due(&mut self, id: UpstreamId, now: Instant) -> bool {
         let Some(entry) = self.entry(id) else {
             return true;
@@ -143,12 +142,7 @@ impl Upstreams {
         true
     }
 
-    /// The counts that workers share, to be given to the engine for one call.
-    pub const fn counters<'a, H: Host>(&'a mut self, proxy: &'a Proxy<H>) -> HostCounters<'a, H> {
-        HostCounters::new(self, proxy)
-    }
-
-    /// Publishes what the counts of every upstream in use grew by.
+    /// Publishes the growth of the counts of every upstream in use.
     pub fn publish_counts<H: Host>(&mut self, engine: &Engine, proxy: &Proxy<H>, now: Instant) {
         for view in engine.views_in_use(now) {
             if let Some(entry) = self.introduce_used(engine, view.id, proxy) {
@@ -157,7 +151,7 @@ impl Upstreams {
         }
     }
 
-    /// Leads: publishes what holds for every upstream. Answers how many there are.
+    /// Leads: publishes the state of every upstream. Returns the number of upstreams.
     pub fn publish_state<H: Host>(
         &mut self,
         engine: &Engine,
@@ -168,7 +162,7 @@ impl Upstreams {
         for view in engine.views(now) {
             count += usize::from(view.id != UpstreamId::OVERFLOW);
             let entry = self.introduce_used(engine, view.id, proxy);
-            // What shares names would overwrite what is said of the others.
+            // Upstreams that share names would overwrite each other's gauges.
             if let Some(entry) = entry.filter(|entry| entry.names == Permission::Own) {
                 let under_way = engine.under_way(view.hash).unwrap_or_default();
                 entry.series.record(&view, under_way.open, proxy);
@@ -177,13 +171,13 @@ impl Upstreams {
         count
     }
 
-    /// Like [`Upstreams::introduce`], but skips the state shared by all beyond the cap until it is used.
+    /// Like [`Upstreams::introduce`], but skips the shared state of all upstreams beyond the cap until it is used.
     fn introduce_used<H: Host>(
         &mut self,
         engine: &Engine,
         id: UpstreamId,
         proxy: &Proxy<H>,
-    ) -> Option<&mut Entry> {
+    ) -> Option<&mut UpstreamEntry> {
         let is_used = id != UpstreamId::OVERFLOW || engine.overflowed() > 0;
         if is_used {
             self.introduce(engine, id, proxy)
@@ -192,7 +186,7 @@ impl Upstreams {
         }
     }
 
-    /// This worker leads from now on: what it recorded before may have been overwritten.
+    /// This worker leads from now on: another leader may have overwritten the gauges that it recorded before.
     pub fn take_over(&mut self) {
         for entry in self.entries.iter_mut().flatten() {
             entry.series.take_over();
@@ -204,7 +198,7 @@ impl Upstreams {
         entry.is_some_and(|entry| entry.hash == hash)
     }
 
-    fn insert(&mut self, id: UpstreamId, entry: Entry, has_tripped: bool) {
+    fn insert(&mut self, id: UpstreamId, entry: UpstreamEntry, has_tripped: bool) {
         if self.entries.len() <= id.index() {
             self.entries.resize_with(id.index() + 1, || None);
         }
@@ -220,6 +214,7 @@ impl Upstreams {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::counters::HostCounters;
     use crate::exchange::keys::Keys;
     use crate::fake::FakeHost;
     use tidegate_core::config::Config;
@@ -239,7 +234,7 @@ pub(crate) mod tests {
             Self {
                 proxy: Proxy::new(host.clone(), "tidegate"),
                 engine: Engine::of_many(config, Instant::ZERO, 1),
-                upstreams: Upstreams::new(Names::new(&Keys::new("tidegate"))),
+                upstreams: Upstreams::new(NamedUpstreams::new(&Keys::new("tidegate"))),
             }
         }
 
@@ -252,12 +247,12 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn counters(&mut self) -> HostCounters<'_, FakeHost> {
-            self.upstreams.counters(&self.proxy)
+            HostCounters::new(&mut self.upstreams, &self.proxy)
         }
     }
 
     #[test]
-    fn a_handle_that_passes_on_takes_nothing_along() {
+    fn a_handle_that_passes_to_another_upstream_takes_nothing_along() {
         let mut vm = Vm::new(&FakeHost::default());
         let web = vm.upstream("web", 0);
         vm.upstream("other", 500);
@@ -286,7 +281,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_handle_that_was_never_met_has_nothing() {
+    fn a_handle_without_an_entry_has_nothing() {
         let mut vm = Vm::new(&FakeHost::default());
         let id = vm.engine.upstream("web", None, Instant::ZERO);
         assert_eq!(vm.counters().raise(id, Counter::InFlight), None);

@@ -1,4 +1,4 @@
-//! What lives in a VM: plugins, root contexts, streams; and what becomes of the proxy's callbacks.
+//! The contents of a VM: plugins, root contexts and streams; it dispatches the proxy's callbacks to them.
 //!
 //! Envoy enters by number of context: a root context for each configuration of a plugin, a stream context for each
 //! request. The rules that matter here:
@@ -51,8 +51,8 @@ impl<H: Host> Default for Vm<H> {
 }
 
 impl<H: Host + Clone> Vm<H> {
-    /// The configuration of a root context, which `host` has. Answers whether it is in force; if not, what is wrong
-    /// is logged, and the one before stays.
+    /// Reads the configuration of a root context from `host`. Returns whether it is in force; if not, the errors are logged, and
+    /// the one before stays in force.
     pub fn configure(&self, host: &H, root: u32) -> bool {
         let name = host.attribute(attribute::PLUGIN_NAME).ok().flatten();
         let name = String::from_utf8_lossy(&name.unwrap_or_default()).into_owned();
@@ -118,7 +118,7 @@ impl<H: Host> Vm<H> {
             .try_borrow_mut()
             .ok()
             .and_then(|mut contexts| contexts.streams.remove(&id));
-        // Dropped outside of the borrow: it may have something to read yet.
+        // Dropped outside of the borrow, because the drop may read from the host.
         drop(stream);
     }
 }
@@ -177,7 +177,7 @@ fn read_config(host: &impl Host) -> Result<Config, Vec<String>> {
         .map_err(|errors| errors.to_string().lines().map(str::to_owned).collect())
 }
 
-/// A bad configuration only ever reaches a VM that Envoy makes to try it out: the count must not wait for a tick.
+/// Counts a rejected configuration at once: Envoy tries a configuration out in a VM of its own, which may never tick.
 fn count_refusal(host: &impl Host, plugin: &str) {
     let kind = Some(Fault::Configuration.as_str());
     let name = Naming::of_plugin(plugin).name(&FAULTS_TOTAL, "", kind);

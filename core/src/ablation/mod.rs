@@ -1,11 +1,11 @@
 //! Turns single mechanisms of the laws off, to measure what each of them is worth.
 //!
-//! The question `is_off` is asked where a mechanism takes effect. Without the cargo feature `ablation` the answer is a constant
-//! `false`, which the compiler removes; the filter never has the feature (below, and `ci/layers.sh`). With it, `play_without` answers
-//! from a set that belongs to the thread, so that runs on other threads are not affected.
+//! `is_off` is called where a mechanism takes effect. Without the cargo feature `ablation` it returns a constant `false`, which
+//! the compiler removes; the filter never has the feature (below, and `ci/layers.sh`). With it, `play_without` sets the
+//! mechanisms that are off for its thread, so that runs on other threads are not affected.
 //!
-//! The set of mechanisms that were asked about comes back with the result. A run that never asked about a mechanism is the
-//! same run without it, and need not be played.
+//! The set of mechanisms that the run reached comes back with the result. If a run never reached a mechanism, it is the same
+//! without it, and need not be played again.
 
 #[cfg(all(feature = "ablation", target_family = "wasm"))]
 compile_error!("the feature ablation is for the laboratory alone, and never in a module");

@@ -13,12 +13,12 @@
 //!
 //! With hardly any failures before, eight in a row trip at 300 requests a second, seven at 10.
 //!
-//! Failures that leave the successes of other requests alone are no outage: what trips also needs
-//! [silence](super::silence). So a full queue that refuses what a shorter one would have served opens nothing. Failures that
-//! come because of load lower the limit (the ceiling in `limit`).
+//! Failures beside other requests that succeed as usual are no outage: a trip also needs [silence](super::silence). So
+//! refusals because of a full queue do not open the breaker. Failures that load causes lower the limit (the ceiling in
+//! `limit`).
 
 use super::silence::Silence;
-use super::thresholds::{Thresholds, Weights};
+use super::thresholds::{OutcomeWeights, Thresholds};
 use super::window::Outcomes;
 use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
@@ -32,13 +32,13 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Since when failures are enough to trip, and only silence is missing. A success of a request that was sent later
-    /// shows that some requests fail and others do not.
+    /// Since when failures are enough to trip, and only silence is missing. A success of a request that was sent after that
+    /// shows that only some requests fail.
     pub(crate) const fn waiting_since(&self) -> Option<Instant> {
         self.waiting_since
     }
 
-    /// A success: speaks against an outage.
+    /// A success is evidence against an outage.
     pub(crate) fn success(&mut self, thresholds: &Thresholds) {
         if self.score <= 0.0 {
             return;
@@ -49,12 +49,12 @@ impl Evidence {
         }
     }
 
-    /// A success that turned out to be none: takes back what it said.
+    /// A success turned out to be none: takes its evidence back.
     pub(crate) fn retract(&mut self, thresholds: &Thresholds) {
         self.score -= thresholds.weights.success;
     }
 
-    /// A failure: speaks for one. True for an outage; the evidence starts anew then.
+    /// A failure is evidence for an outage. Returns whether there is an outage; the evidence then starts over.
     pub(crate) fn failure(
         &mut self,
         thresholds: &Thresholds,
@@ -65,8 +65,9 @@ impl Evidence {
         self.decide(thresholds, silence, now)
     }
 
-    /// A window's worth of outcomes of which only the counts are known. True for an outage. Their order is lost, so a
-    /// window that holds both an end and a beginning decides one window later than single outcomes would.
+    /// The outcomes of a window, of which only the counts are known. Returns whether there is an outage. The order is unknown,
+    /// so a window with the end of one phase and the beginning of another decides one window later than single outcomes
+    /// would.
     #[expect(
         clippy::cast_precision_loss,
         reason = "six digits are plenty for a sum that is held against about 20"
@@ -78,7 +79,7 @@ impl Evidence {
         silence: &Silence,
         now: Instant,
     ) -> bool {
-        let Weights { failure, success } = thresholds.weights;
+        let OutcomeWeights { failure, success } = thresholds.weights;
         self.score += outcomes.failures as f32 * failure + outcomes.successes as f32 * success;
         if self.score <= 0.0 {
             self.forget();
@@ -87,7 +88,7 @@ impl Evidence {
         self.decide(thresholds, silence, now)
     }
 
-    /// Whether failures are enough and successes missing. While successes come as usual the sum waits there.
+    /// Whether there are enough failures and successes are missing. While successes come as usual, the sum stays at the mark.
     fn decide(&mut self, thresholds: &Thresholds, silence: &Silence, now: Instant) -> bool {
         if self.score < thresholds.trip {
             return false;
@@ -101,7 +102,7 @@ impl Evidence {
         false
     }
 
-    /// The evidence starts anew.
+    /// The evidence starts over.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_may_fail_more_often_than_before() {
+    fn a_recovering_upstream_may_fail_more_often_than_before() {
         let usually_none = Thresholds::new(0.0, 300.0, 0.5);
         let mut rng = fastrand::Rng::with_seed(11);
         let mut ramp_fails = || {
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_beside_successes_that_come_as_usual_wait_for_silence() {
+    fn failures_beside_usual_successes_wait_for_silence() {
         let thresholds = Thresholds::new(0.0, 1200.0, 0.5);
         let (mut evidence, mut silence) = (Evidence::default(), Silence::default());
         for ms in 0..10_000 {

@@ -1,8 +1,8 @@
-//! A worker's side of the breaker: who may pass now, and the worker's own evidence.
+//! A worker's side of the breaker: which requests may pass now, and the worker's own evidence.
 //!
-//! The leader decides for all, a tick or two later. A worker that sees enough by itself does not wait: it closes
-//! its own gate at once, reports the trip, and holds to it until the leader has heard it. So it
-//! does when its own probe succeeds: it opens its gate as far as the first step of the ramp.
+//! The leader decides for all workers, a tick or two later. A worker with enough evidence of its own does not wait: it
+//! closes its own gate at once, reports the trip, and keeps the gate closed until the leader has received the report.
+//! Likewise, when its own probe succeeds, it opens its gate to the first step of the ramp.
 
 use core::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::outcome::Outcome;
 use crate::permit::{Permit, Purpose};
 use crate::time::Instant;
 
-/// How long a worker holds to its own trip when the leader does not answer: some ticks. After that the leader
-/// knows better, having seen all workers.
+/// How long a worker keeps its own step when the leader does not confirm it: some ticks. After that the leader's decision
+/// holds, because the leader has the reports of all workers.
 const HEARING: Duration = Duration::from_secs(1);
 
 /// Whether a request may pass.
@@ -37,13 +37,13 @@ pub(crate) struct Gate {
     state: BreakerState,
     epoch: u32,
     evidence: Evidence,
-    /// Of this worker's own successes.
+    /// The gaps between this worker's own successes.
     silence: Silence,
-    /// Most upstreams never fail so far, and there is a gate for each in every worker.
+    /// Boxed, because every worker has a gate for each upstream, and most upstreams never need this.
     own: Option<Box<Own>>,
 }
 
-/// What a worker did by itself, and its probes.
+/// A worker's own steps, and its probes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Own {
     trips: u32,
@@ -52,7 +52,7 @@ struct Own {
     unheard: Option<Unheard>,
     /// Where the count of probes is not shared: the epoch and ceiling under which this worker sent its probe.
     probed: Option<(u32, u64)>,
-    /// Probes beyond this ceiling were refused: no need to ask the shared count again.
+    /// The shared count has reached this ceiling of probes: no need to read it again.
     exhausted: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ struct Unheard {
     epoch: u32,
     /// Whether it was a trip, and not a ramp.
     trip: bool,
-    /// What was last decided for the proxy: state and epoch, whatever this worker has seen since.
+    /// The last decision for the proxy: state and epoch, without this worker's own step.
     decided: (BreakerState, u32),
 }
 
@@ -93,14 +93,15 @@ impl Gate {
         }
     }
 
-    /// Where probes are not counted together, every worker may send one under each ceiling of each epoch.
+    /// Whether this worker may send a probe of its own. Where the count of probes is not shared, every worker may send one
+    /// under each ceiling of each epoch.
     pub(crate) fn take_own_probe(&mut self, ceiling: u64) -> bool {
         let grant = Some((self.epoch, ceiling));
         let own = self.own.get_or_insert_default();
         core::mem::replace(&mut own.probed, grant) != grant
     }
 
-    /// Whether the shared count of probes was at this ceiling before.
+    /// Whether the shared count of probes is known to be at this ceiling.
     pub(crate) fn is_exhausted(&self, ceiling: u64) -> bool {
         let exhausted = self.own.as_ref().and_then(|own| own.exhausted);
         exhausted == Some(ceiling)
@@ -111,8 +112,8 @@ impl Gate {
         self.own.get_or_insert_default().exhausted = Some(ceiling);
     }
 
-    /// Hears how a request of this epoch ended. Answers with the reason when that trips.
-    pub(crate) fn hear(
+    /// Records how a request of this epoch ended. Returns the reason if that trips the breaker.
+    pub(crate) fn record(
         &mut self,
         outcome: Outcome,
         permit: &Permit,
@@ -120,7 +121,7 @@ impl Gate {
         now: Instant,
     ) -> Option<TripReason> {
         match (self.state, outcome) {
-            // Where several probes decide, other workers may have sent the others: the leader counts.
+            // Where several probes decide, other workers may have sent some of them: the leader counts.
             (BreakerState::Open { .. }, Outcome::Failure(_))
                 if permit.purpose == Purpose::Probe && thresholds.probes == 1 =>
             {
@@ -143,7 +144,7 @@ impl Gate {
         }
     }
 
-    /// A request that was let in under this epoch, and sent at `started_at`, succeeded to its end.
+    /// A request that was admitted in this epoch and sent at `started_at` succeeded to its end.
     pub(crate) fn succeed(&mut self, started_at: Instant, now: Instant) {
         let waiting = self.evidence.waiting_since();
         if waiting.is_some_and(|since| started_at > since) {
@@ -152,7 +153,7 @@ impl Gate {
         self.silence.end(now);
     }
 
-    /// A success that was heard turned out to be none.
+    /// A recorded success turned out to be none.
     pub(crate) fn retract(&mut self, thresholds: &Thresholds) {
         if !matches!(self.state, BreakerState::Open { .. }) {
             self.evidence.retract(thresholds);
@@ -171,7 +172,8 @@ impl Gate {
         self.step(state, true, now);
     }
 
-    /// Opens the gate a little after this worker's own good probe. The leader will do the same as soon as it hears.
+    /// Opens the gate to the first step of the ramp after this worker's own successful probe. The leader does the same when it
+    /// receives the report.
     pub(crate) fn ramp_locally(&mut self, limit: u32, now: Instant) {
         if !is_off(Mechanism::LocalRamp) {
             self.step(BreakerState::Ramp { limit }, false, now);
@@ -189,18 +191,18 @@ impl Gate {
         self.enter(state, self.epoch.wrapping_add(1), now);
     }
 
-    /// What was decided for the proxy, an own trip that nobody heard yet left out.
+    /// The last decision for the proxy, without a step of this worker's own that the leader has not received.
     pub(crate) fn decided(&self) -> (BreakerState, u32) {
         let unheard = self.own.as_ref().and_then(|own| own.unheard);
         unheard.map_or((self.state, self.epoch), |step| step.decided)
     }
 
-    /// Whether a step of its own holds that the leader may not have heard of: then each of its decisions is weighed anew.
+    /// Whether an own step holds that the leader may not know of. Then each decision of the leader is compared with it.
     pub(crate) fn is_ahead(&self) -> bool {
         self.own.as_ref().is_some_and(|own| own.unheard.is_some())
     }
 
-    /// Follows the leader, unless it has not heard this worker's trip yet.
+    /// Follows the leader, unless the leader has not received this worker's own step yet.
     pub(crate) fn adopt(&mut self, state: BreakerState, epoch: u32, now: Instant) {
         let unheard = self.own.as_mut().map(|own| &mut own.unheard);
         if let Some(place) = unheard
@@ -226,7 +228,7 @@ impl Gate {
 }
 
 impl Unheard {
-    /// Whether the leader, who decided this, cannot have heard of it.
+    /// Whether the leader cannot have known of the step when it decided this.
     fn is_unheard(&self, state: BreakerState, epoch: u32, now: Instant) -> bool {
         let ahead = epoch.wrapping_sub(self.epoch);
         let heard = (1..u32::MAX / 2).contains(&ahead)
@@ -242,7 +244,7 @@ mod tests {
 
     #[test]
     fn an_own_trip_is_not_a_decision() {
-        // It was: a leader that met the upstream just then took its own worker's trip for decided, and never counted it.
+        // A leader that met the upstream just then once took its own worker's trip for decided, and never counted it.
         let mut gate = Gate::default();
         let open = BreakerState::Open {
             until: at(1_000),
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_holds_to_its_trip_until_the_leader_has_heard_it() {
+    fn a_worker_keeps_its_trip_until_the_leader_has_received_it() {
         let mut gate = tripped(100);
         gate.adopt(BreakerState::Closed, 0, at(150));
         assert_eq!(gate.state(), open(600, 1), "the leader does not know yet");
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_never_hears_it_is_right_in_the_end_also_when_the_clock_jumps_back() {
+    fn a_trip_that_the_leader_never_confirms_ends_even_if_the_clock_jumps_back() {
         for later in [1_100, 99] {
             let mut gate = tripped(100);
             gate.adopt(BreakerState::Closed, 0, at(later));
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_ramps_by_itself_until_the_leader_says_what_holds() {
+    fn a_worker_ramps_by_itself_until_the_leader_decides() {
         let ramped = || {
             let mut gate = tripped(100);
             gate.adopt(open(900, 3), 1, at(250));
@@ -316,13 +318,13 @@ mod tests {
         assert_eq!(
             (gate.state(), gate.epoch()),
             (BreakerState::Ramp { limit: 5 }, 2),
-            "the leader has not heard of the probe"
+            "the leader does not know of the probe"
         );
         gate.adopt(open(1_900, 4), 2, at(1_050));
         assert_eq!(gate.state(), open(1_900, 4), "another probe had failed");
         let mut gate = ramped();
         gate.adopt(open(900, 3), 1, at(1_950));
-        assert_eq!(gate.state(), open(900, 3), "it never hears");
+        assert_eq!(gate.state(), open(900, 3), "it is never confirmed");
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! How long to stay open.
 //!
-//! A fixed interval wastes probes on a long outage and wastes time after a short one. Doubling soon waits as
-//! long as the outage lasted. Here the interval is a fixed fraction of the time the outage has lasted already:
-//! recovery is noticed late by that fraction at most, and an outage of any length costs a number of probes that
-//! grows with its logarithm only.
+//! A fixed interval wastes probes on a long outage and wastes time after a short one. With doubling, the wait soon is as
+//! long as the outage itself. Here the interval is a fixed fraction of the time that the outage has lasted: recovery is
+//! noticed late by that fraction at most, and the number of probes grows only with the logarithm of the outage.
 //!
-//! What a late recovery costs grows with the traffic that waits for it, and so does what a dead upstream is used
-//! to: probes may be a small share of the usual traffic. So an upstream of hundreds of requests a second is probed
-//! as often as the policy allows, and one of a few not more than once a second at first.
+//! The cost of a late recovery grows with the traffic that waits for it. So does the load that a dead upstream is used to:
+//! probes should be a small share of the usual traffic. So an upstream of hundreds of requests a second is probed as often
+//! as the policy allows, and one of a few requests a second not more than once a second at first.
 
 use core::time::Duration;
 
@@ -15,19 +14,19 @@ use crate::ablation::{Mechanism, is_off};
 
 /// How late a recovery may be noticed, as a fraction of the outage: 3 % of 33 s is 1 s.
 const LATENESS: f64 = 0.03;
-/// One probe for so many requests of the usual traffic, ...
+/// One probe for this many requests of the usual traffic, ...
 const REQUESTS_PER_PROBE: f64 = 100.0;
-/// ... however little that is, one after so many seconds.
+/// ... but after this many seconds at the latest, however little traffic there is.
 const RARE_TRAFFIC: f64 = 1.0;
 /// The random part, so that many proxies do not probe at once. It only ever lengthens.
 const JITTER: f64 = 0.15;
-/// A Retry-After counts up to the least that it can ask for. One caller beyond its quota or one path that is closed is answered
-/// with it for itself; a longer one would keep the breaker open for all, long after the outage.
+/// A Retry-After counts up to one second, the least that it can ask for. It may be meant for one caller beyond its quota or one
+/// closed path only; a longer wait would keep the breaker open for all requests, long after the outage.
 const MOST_ASKED: Duration = Duration::from_secs(1);
 
 /// What the policy allows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct OpenBounds {
     pub(crate) min: Duration,
     pub(crate) max: Duration,
 }
@@ -39,12 +38,12 @@ pub(crate) struct History {
     pub(crate) outage: Duration,
     /// Requests a second before the outage, zero when unknown.
     pub(crate) usual_rate: f64,
-    /// What the upstream asked for, zero when it did not.
+    /// The Retry-After of the upstream, zero if there was none.
     pub(crate) retry_after: Duration,
 }
 
-/// The open interval after a trip or a failed probe; `dice` in 0..1.
-pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Duration {
+/// The open interval after a trip or a failed probe; `uniform` in 0..1.
+pub(crate) fn open_interval(bounds: OpenBounds, history: &History, uniform: f64) -> Duration {
     let History {
         outage,
         usual_rate,
@@ -62,7 +61,7 @@ pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Dur
         lasted * LATENESS
     };
     let wanted = by_age.max(by_traffic).max(bounds.min.as_secs_f64());
-    let jittered = Duration::try_from_secs_f64(wanted * (1.0 + JITTER * dice.clamp(0.0, 1.0)))
+    let jittered = Duration::try_from_secs_f64(wanted * (1.0 + JITTER * uniform.clamp(0.0, 1.0)))
         .unwrap_or(bounds.max);
     jittered
         .max(retry_after.min(MOST_ASKED))
@@ -73,7 +72,7 @@ pub(crate) fn open_interval(bounds: Bounds, history: &History, dice: f64) -> Dur
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds {
+    const BOUNDS: OpenBounds = OpenBounds {
         min: Duration::from_millis(250),
         max: Duration::from_secs(60),
     };

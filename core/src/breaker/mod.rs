@@ -12,11 +12,10 @@
 //!     +------------------------------------------------------------------------+
 //! ```
 //!
-//! Half-open begins by itself when the open interval has passed, in every worker at the same instant and
-//! without a message; what it grants is a ceiling on the probes ever sent, so the whole proxy sends exactly
-//! that many. A successful probe starts the ramp: as many requests as the upstream carried without a queue, and
-//! where that is not known a few, twice as many at every step, so that a cold upstream is not knocked over again by
-//! everything that waited.
+//! Half-open begins when the open interval has passed, in every worker at the same instant and without a message. It
+//! grants a ceiling on the number of probes ever sent, so the whole proxy sends exactly that many. A successful probe
+//! starts the ramp. The ramp begins with as many requests as the upstream carried without a queue, or with a few if that
+//! is unknown, and doubles at every step, so that waiting traffic does not overload a cold upstream again.
 //!
 //! [`evidence`] and [`silence`] decide when to trip, [`interval`] for how long; [`judge`] runs the machine for the whole
 //! proxy, [`gate`] is each worker's side of it.
@@ -31,7 +30,7 @@ mod window;
 
 pub(crate) use gate::{Gate, Passage};
 pub use judge::{BreakerCheckpoint, Outage, RatesCheckpoint};
-pub(crate) use judge::{Findings, Judge, Transition, ramp_start};
+pub(crate) use judge::{BreakerTransition, Findings, Judge, ramp_start};
 pub(crate) use thresholds::{FIRST_FAILURE_RATE, Thresholds};
 
 use serde::{Deserialize, Serialize};
@@ -84,11 +83,11 @@ impl BreakerState {
 /// Why the breaker opened. A closed set: the names are metric labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TripReason {
-    /// So many failures with so few successes between them that a dead upstream is the only explanation.
+    /// Many failures with so few successes between them that only a dead upstream explains it.
     ConsecutiveFailures,
     /// The success rate of the window is below what the policy tolerates.
     LowSuccessRate,
-    /// Requests get old and nothing comes back.
+    /// Requests wait for too long and no answer comes.
     Hang,
     /// A probe, or the traffic after it, failed.
     ProbeFailed,
@@ -115,12 +114,12 @@ impl TripReason {
     }
 }
 
-/// A worker tripped before the leader could tell it to.
+/// A worker's trip on its own evidence, before the leader decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalTrip {
-    /// Counts the worker's trips of this upstream, so that each is heard once.
+    /// Counts the worker's trips of this upstream, so that each is counted once.
     pub sequence: u32,
-    /// The epoch whose evidence it judged.
+    /// The epoch of the evidence.
     pub epoch: u32,
     /// Why.
     pub reason: TripReason,

@@ -1,19 +1,19 @@
 //! How long does an upstream usually go without a success?
 //!
-//! One path that always fails, or one caller whose requests always fail, can make nearly all of the outcomes of a moment.
-//! That is no outage: the successes of all others come as often as ever. In an outage they stop. So failures open the
-//! breaker only when successes have been missing for longer than usual, by a factor that chance does not explain:
+//! One path that always fails, or one caller whose requests always fail, can cause nearly all outcomes of a moment. That
+//! is no outage: other requests succeed as often as ever. In an outage successes stop. So failures open the breaker only
+//! when successes have been missing for longer than usual, by a factor that chance does not explain:
 //!
 //! ```text
 //! usual    = longest gap between successes lately, forgotten over MEMORY
 //! silent   when  no success for  USUAL_TIMES x usual,  at least MIN_SILENCE, at most MAX_SILENCE
-//!                (DOUBTED_TIMES x usual while it was wrong lately: the failures were enough to trip, and then a success came)
+//!                (DOUBTED_TIMES x usual after a recent false alarm: failures were enough to trip, and then a success came)
 //!                FIRST_SILENCE, until successes have been watched for FIRST_WATCH
 //! ```
 //!
-//! Of successes at random moments, n a second, the longest gap in ten seconds is about ln(10 n) / n. That is about as
-//! long as the trip test needs for its failures anyway, at any n: an outage turns each success into a failure.
-//! A median or mean would not do: callers that come in lockstep leave gaps that are many times the mean.
+//! With n successes a second at random moments, the longest gap in ten seconds is about ln(10 n) / n. At any n, that is
+//! about as long as the trip test needs for its failures anyway: an outage turns each success into a failure. A median or
+//! mean would not do: callers in lockstep leave gaps that are many times the mean.
 
 use core::time::Duration;
 
@@ -22,27 +22,27 @@ use crate::time::Instant;
 
 /// Time over which a long gap is forgotten, seconds.
 const MEMORY: f32 = 10.0;
-/// Silence is so many times the longest gap.
+/// Silence is a gap of this many times the longest recent one.
 const USUAL_TIMES: f32 = 1.25;
-/// The same while some requests are known to fail beside others that succeed. Of gaps at random moments, n a second, one in
-/// (10 n)^2.5 is as long.
+/// The same while some requests are known to fail beside others that succeed. With n successes a second at random moments, one
+/// gap in (10 n)^2.5 is as long.
 const DOUBTED_TIMES: f32 = 2.5;
-/// No success for less than this is a moment, however often they come. Seconds.
+/// A shorter gap is never silence, however often successes come. Seconds.
 const MIN_SILENCE: f32 = 0.05;
-/// For so long after the first success the usual gap is not known, and silence takes as long as [`FIRST_SILENCE`]. Seconds.
+/// For this long after the first success the usual gap is unknown, and silence takes [`FIRST_SILENCE`]. Seconds.
 const FIRST_WATCH: f32 = 2.0;
 const FIRST_SILENCE: f32 = 1.0;
-/// After a night without requests the longest gap says nothing: so long without a success is silence anyway. Seconds.
+/// A gap of this length is silence in any case: after a night without requests the longest gap says nothing. Seconds.
 const MAX_SILENCE: f32 = 5.0;
 
 /// Gaps between good events of one kind, such as successes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Silence {
-    /// When the last came, or the watch began; `None` before either.
+    /// When the last event came or the watch began; `None` before either.
     since: Option<Instant>,
     /// The longest gap lately, seconds; `None` while none is known.
     longest: Option<f32>,
-    /// When the first came.
+    /// When the first event came.
     first: Option<Instant>,
     /// When a success came although failures were enough to trip.
     doubted_at: Option<Instant>,
@@ -54,8 +54,7 @@ impl Silence {
         self.end_before(Duration::ZERO, now);
     }
 
-    /// Successes in the last `span` before `now`; when each of them came is not known. The gap before them ended when the
-    /// span began.
+    /// Successes in the last `span` before `now`, at unknown moments. The gap before them is taken to end when the span began.
     pub(crate) fn end_before(&mut self, span: Duration, now: Instant) {
         if let Some(since) = self.since {
             let passed = now.saturating_since(since);
@@ -68,27 +67,27 @@ impl Silence {
         self.first.get_or_insert(now);
     }
 
-    /// The latest came at `at`, which may be known already.
+    /// The latest event came at `at`, which may be known already.
     pub(crate) fn end_at(&mut self, at: Instant) {
         if self.since.is_none_or(|since| at > since) {
             self.end(at);
         }
     }
 
-    /// A success came although failures were enough to trip: some requests fail, and others do not.
+    /// A success came although failures were enough to trip: only some requests fail.
     pub(crate) const fn doubt(&mut self, now: Instant) {
         self.doubted_at = Some(now);
     }
 
-    /// The watch begins anew: what came in between says nothing of gaps.
+    /// The watch starts over: the time before says nothing about gaps.
     pub(crate) const fn restart(&mut self, now: Instant) {
         self.since = Some(now);
     }
 
-    /// Whether the gap up to `now` is longer than usual. Where no success has ever come, it began at `asked_since`.
+    /// Whether the gap up to `now` is longer than usual. If no success has ever come, the gap began at `asked_since`.
     ///
-    /// Failures are often quicker than successes: a service that has just started to answer may have shown only the failures
-    /// of one caller. So silence takes a second until successes have been watched for a while.
+    /// Failures are often quicker than successes: a service that has just begun to answer may so far have answered only one
+    /// caller whose requests fail. So silence takes a second until successes have been watched for a while.
     pub(crate) fn is_unusual(&self, asked_since: Instant, now: Instant) -> bool {
         let since = self.since.unwrap_or(asked_since);
         let gap = now.saturating_since(since).as_secs_f32();
@@ -117,7 +116,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// Successes every `gap` milliseconds, from and to these.
+    /// Successes every `gap` milliseconds, between these times.
     fn successes(silence: &mut Silence, from: u64, to: u64, gap: usize) {
         (from..=to).step_by(gap).for_each(|ms| silence.end(at(ms)));
     }
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn while_little_is_known_silence_takes_a_second() {
+    fn silence_takes_a_second_while_gaps_are_unknown() {
         let mut silence = Silence::default();
         let is_unusual = |silence: &Silence, now| silence.is_unusual(at(500), at(now));
         assert!(!is_unusual(&silence, 1_490), "no success ever");
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_false_alarm_more_is_asked_for() {
+    fn after_a_false_alarm_silence_takes_longer() {
         let mut silence = Silence::default();
         successes(&mut silence, 0, 1_900, 100);
         assert!(silence.is_unusual(at(0), at(2_050)));

@@ -1,49 +1,49 @@
-//! What outcomes weigh in the [trip test](super::evidence), and how much is enough.
+//! The weights of outcomes in the [trip test](super::evidence), and its threshold.
 //!
-//! Logarithms are dear on the path of a request, so they are taken here: when the leader has decided, and when another policy
-//! holds.
+//! Logarithms are expensive on the path of a request, so they are computed here: when the leader has decided, and when the
+//! policy changes.
 
 use crate::ablation::{Mechanism, is_off};
 
 /// A dead upstream fails at least this share.
 const DEAD_FAILURE_RATE: f64 = 0.95;
-/// Below this the usual failure rate is taken for this: a few failures in a row happen to everybody.
+/// The least usual failure rate that counts: a few failures in a row can happen to any upstream.
 const MIN_USUAL_FAILURE_RATE: f64 = 0.1;
-/// The failure rate of an upstream that nothing is known of: it may be one that fails often.
+/// The failure rate of an unknown upstream: it may be one that fails often.
 pub(crate) const FIRST_FAILURE_RATE: f64 = 0.3;
-/// The learned rate is an average over a time that may have been better than now.
+/// Margin on the learned rate: it is an average over a time that may have been better than now.
 const USUAL_MARGIN: f64 = 1.5;
-/// "Usual" stays below the trip ratio, else nothing would ever be unusual.
+/// The usual rate stays below this part of the trip ratio, or nothing would ever be unusual.
 const MAX_USUAL_OF_TRIP_RATIO: f64 = 0.8;
 /// False alarms are counted per day.
 const SECONDS_PER_DAY: f64 = 86_400.0;
-/// Probes of an upstream that is back all fail by chance this often at most: requests of callers whose requests always fail
-/// may be the ones that probe.
+/// All probes of a recovered upstream fail by chance at most this often: the probes may be requests of callers whose requests
+/// always fail.
 const PROBES_LIE: f64 = 0.05;
 /// The most probes of one half-open.
 const MOST_PROBES: u32 = 5;
 
-/// What one outcome weighs, and how much is enough.
+/// The weights of outcomes, and the threshold of the trip test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Thresholds {
-    pub(super) weights: Weights,
+    pub(super) weights: OutcomeWeights,
     /// The sum that trips.
     pub(super) trip: f32,
-    /// Probes that must fail before the upstream is taken to be still down, 1 at least.
+    /// How many probes must fail before the upstream counts as still down, at least 1.
     pub(super) probes: u32,
 }
 
 /// What one outcome adds to the sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Weights {
-    /// Positive: it speaks for an outage.
+pub(super) struct OutcomeWeights {
+    /// Positive: evidence for an outage.
     pub(super) failure: f32,
     /// Negative.
     pub(super) success: f32,
 }
 
-impl Weights {
-    /// Dead against a failure rate of `usual`.
+impl OutcomeWeights {
+    /// The weights that tell a dead upstream from one with a failure rate of `usual`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "logarithms of small numbers"
@@ -69,18 +69,18 @@ impl Thresholds {
             .max(MIN_USUAL_FAILURE_RATE)
             .min(highest);
         Self {
-            weights: Weights::against(usual),
+            weights: OutcomeWeights::against(usual),
             trip: libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32,
             probes: probes(failure_rate),
         }
     }
 }
 
-/// How many probes decide, where the upstream usually fails `failure_rate` (0..=1) of its outcomes.
+/// How many probes decide for an upstream that usually fails `failure_rate` (0..=1) of its outcomes.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "held between 1 and a few; of no number becomes 1"
+    reason = "clamped between 1 and a few; NaN becomes 1"
 )]
 fn probes(failure_rate: f64) -> u32 {
     if is_off(Mechanism::ProbeCount) {

@@ -1,16 +1,17 @@
 //! Exact counts of the last ten seconds.
 //!
-//! A decaying average weighs a burst by its speed, so a total outage in one millisecond barely moves it.
-//! Counting in fixed buckets does not care how fast outcomes came.
+//! A decaying average depends on how fast outcomes came: a total outage in one millisecond barely moves it. Counts in
+//! fixed buckets do not.
 
 use core::time::Duration;
 
 use crate::time::Instant;
 
 const BUCKETS: usize = 10;
-/// What is fresh.
+/// The newest buckets that count as fresh.
 const FRESH: usize = 2;
-/// One bucket. Ten of them outlast a garbage collection or a rescheduled pod, and forget within a coffee's pouring.
+/// The width of one bucket. Ten buckets outlast a garbage collection or a rescheduled pod, and forget an ended outage within
+/// 10 s.
 const WIDTH: Duration = Duration::from_secs(1);
 
 /// Successes and failures of one bucket.
@@ -23,7 +24,7 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    /// How many.
+    /// How many outcomes.
     pub(crate) const fn total(self) -> u64 {
         self.successes.saturating_add(self.failures)
     }
@@ -61,7 +62,7 @@ impl Window {
         }
     }
 
-    /// The newest two buckets, the one under way included: an outage that is over is not in them for long.
+    /// The newest two buckets, with the unfinished one: an ended outage leaves them soon.
     pub(crate) fn fresh(&mut self, now: Instant) -> Outcomes {
         self.recent(FRESH, now)
     }
@@ -78,7 +79,7 @@ impl Window {
         successes as f64 / span.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// The newest `count` buckets, the one under way included.
+    /// The newest `count` buckets, with the unfinished one.
     fn recent(&mut self, count: usize, now: Instant) -> Outcomes {
         self.roll(now);
         (0..count.min(BUCKETS) as u64)
@@ -126,7 +127,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_older_than_the_window_is_gone() {
+    fn outcomes_older_than_the_window_are_gone() {
         let mut window = Window::default();
         for second in 0..20 {
             window.add(ONE_EACH, at(second));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::schema::Choice;
+use super::kinds::Choice;
 use crate::upstream::leads_anywhere;
 
 /// Whether decisions are carried out.

@@ -11,8 +11,9 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use super::MINIMAL_EXAMPLE;
-use super::errors::{ConfigError, ConfigErrors, shortened};
+use super::errors::{ConfigError, ConfigErrors, quoted, shortened};
+use super::examples::MINIMAL_EXAMPLE;
+use crate::ratio::decimal;
 
 /// Largest document taken, in bytes. A thousand rules with every key set are
 /// about half of it.
@@ -72,6 +73,20 @@ impl Node {
         .deserialize(&mut json)
         .and_then(|node| json.end().map(|()| node))
         .map_err(|error| malformed(&error))
+    }
+
+    /// The value as an error shows it.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Bool(true) => "true".to_owned(),
+            Self::Bool(false) => "false".to_owned(),
+            Self::Whole(value) => value.to_string(),
+            Self::Number(value) => shortened(&decimal(*value)),
+            Self::Text(text) => quoted(text),
+            Self::List(_) => "a list".to_owned(),
+            Self::Object(_) => "an object".to_owned(),
+        }
     }
 }
 

@@ -1,14 +1,11 @@
 //! What is wrong with a configuration, all of it.
 //!
-//! Somebody who pushes a policy to a thousand proxies wants the whole list,
-//! not the first entry. Each error says where, what was found and what was
-//! expected. What was found comes from outside: it is shortened and escaped,
+//! A policy is pushed to a thousand proxies, so its author needs the whole list
+//! of errors, not the first one. Each error says where, what was found and what
+//! was expected. The found text comes from outside: it is shortened and escaped,
 //! so that it can neither flood a log nor forge a line in it.
 
 use std::fmt::{self, Write as _};
-
-use super::document::Node;
-use crate::ratio::decimal;
 
 /// Longest text, in characters, that an error repeats from the document.
 const MAX_FOUND_CHARS: usize = 60;
@@ -48,7 +45,7 @@ impl ConfigError {
         &self.found
     }
 
-    /// What could stand there.
+    /// What was expected there.
     #[must_use]
     pub fn expected(&self) -> &str {
         &self.expected
@@ -71,8 +68,8 @@ impl ConfigErrors {
         }
     }
 
-    /// Room for one more: whoever builds an error asks first, because past
-    /// the cap its text would be thrown away.
+    /// Whether the list is full. Check it before building an error, because
+    /// past the cap its text would be thrown away.
     pub(super) const fn is_full(&self) -> bool {
         self.errors.len() >= MAX_ERRORS
     }
@@ -115,20 +112,6 @@ impl fmt::Display for ConfigErrors {
             write!(f, "\nand {} more", self.omitted)?;
         }
         Ok(())
-    }
-}
-
-/// A value as an error shows it.
-pub(super) fn found(node: &Node) -> String {
-    match node {
-        Node::Null => "null".to_owned(),
-        Node::Bool(true) => "true".to_owned(),
-        Node::Bool(false) => "false".to_owned(),
-        Node::Whole(value) => value.to_string(),
-        Node::Number(value) => shortened(&decimal(*value)),
-        Node::Text(text) => quoted(text),
-        Node::List(_) => "a list".to_owned(),
-        Node::Object(_) => "an object".to_owned(),
     }
 }
 

@@ -4,7 +4,8 @@
 //! reader uses; a test reads every default back through the reader.
 
 use super::choices::{KeyBy, Mode, Reply, Stance, Until};
-use super::schema::{self, Field, Values, names};
+use super::kinds::{Field, Values, names};
+use super::schema;
 use crate::criticality::Criticality;
 
 /// Every field of the document, in the order of the reference.

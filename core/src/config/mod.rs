@@ -20,9 +20,11 @@ mod criticality;
 mod document;
 mod duration;
 mod errors;
+mod examples;
 mod fields;
 mod guards;
 mod ignore;
+mod kinds;
 mod number_set;
 mod overload;
 mod path;
@@ -41,20 +43,17 @@ pub use criticality::{CriticalityConfig, CriticalityInputs, CriticalityNeeds};
 pub use document::{MAX_DOCUMENT_BYTES, MAX_VALUES, Node};
 pub use duration::{Readable, parse_duration};
 pub use errors::{ConfigError, ConfigErrors};
+pub use examples::{FULL_EXAMPLE, MINIMAL_EXAMPLE};
 pub use guards::{BreakerConfig, LimitConfig};
 pub use ignore::Ignore;
+pub use kinds::Choice;
 pub use overload::OverloadConfig;
 pub use path::{Path, Step};
 pub use pattern::Pattern;
 pub use policy::{Policy, Slo};
 pub use reader::Section;
-pub use reference::FULL_EXAMPLE;
-pub use schema::Choice;
 pub use shed::ShedConfig;
 pub use upstreams::{Rule, RuleIndex, UpstreamMatch, UpstreamName};
-
-/// The smallest document that is a configuration.
-pub const MINIMAL_EXAMPLE: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
 
 /// A configuration: complete, consistent, immutable.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A set of numbers of a small range, a bit for each: a look costs the same however many there are.
 
-use super::schema::Numbers;
+use super::kinds::Numbers;
 
 /// So many numbers in a row may be told apart.
 const MOST: u32 = 256;

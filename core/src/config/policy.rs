@@ -2,7 +2,7 @@
 //!
 //! The top level of the document is the policy of every upstream; a rule under
 //! `upstreams` starts from it and replaces what it sets. That is resolved here,
-//! while reading: a [`Policy`] is complete, nobody has to look up a parent.
+//! while reading: a [`Policy`] is complete, and has no parent to look up.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! A [`Section`] is one JSON object with its path. Each read names a key,
 //! takes its range from the schema and always returns a value: on an error the
 //! fallback, so that reading goes on and the next error is found too. Keys
-//! that nobody asked for are errors when the section ends, and so is a key
+//! that were not read are errors when the section ends, and so is a key
 //! that stands twice. The values only count if no error was collected.
 //!
 //! Edges: an absent object is read like an empty one (its fields fall back);
@@ -13,7 +13,7 @@
 use std::fmt::{self, Write as _};
 
 use super::document::Node;
-use super::errors::{ConfigError, ConfigErrors, found};
+use super::errors::{ConfigError, ConfigErrors};
 use super::path::{Path, Step};
 use super::typo::closest;
 
@@ -26,7 +26,7 @@ pub struct Section<'a> {
     asked: Vec<&'static str>,
     /// The value was no object: already reported, nothing in it can be missing.
     is_lost: bool,
-    /// Keys that nobody asked for are passed by.
+    /// Keys that were not read are ignored.
     is_open: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Section<'a> {
                 };
                 errors.push(ConfigError::new(
                     shown,
-                    found(other),
+                    other.shown(),
                     "an object".to_owned(),
                 ));
                 (&[], true)
@@ -154,7 +154,7 @@ impl<'a> Section<'a> {
             if !take(item) {
                 self.errors.push(ConfigError::new(
                     path.child(Step::Index(index)).to_string(),
-                    found(item),
+                    item.shown(),
                     expected.to_string(),
                 ));
             }
@@ -173,7 +173,7 @@ impl<'a> Section<'a> {
             other => {
                 self.report(
                     key,
-                    found(other),
+                    other.shown(),
                     format!("a list of at most {max_items} entries"),
                 );
                 None
@@ -192,7 +192,7 @@ impl<'a> Section<'a> {
         let node = self.take(key)?;
         let value = parse(node);
         if value.is_none() {
-            self.report(key, found(node), expected.to_string());
+            self.report(key, node.shown(), expected.to_string());
         }
         value
     }
@@ -210,7 +210,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Passes by the keys that nobody asks for, because they belong to others.
+    /// Ignores keys that are not read, because they belong to another reader.
     pub const fn allow_unknown(&mut self) {
         self.is_open = true;
     }
@@ -231,7 +231,7 @@ impl<'a> Section<'a> {
     /// Reports the value at `key` though it was readable: it contradicts another.
     pub fn refuse(&mut self, key: &'static str, expected: String) {
         let node = self.entries.iter().find(|(entry, _)| entry == key);
-        let found = node.map_or_else(|| "nothing".to_owned(), |(_, node)| found(node));
+        let found = node.map_or_else(|| "nothing".to_owned(), |(_, node)| node.shown());
         self.report(key, found, expected);
     }
 
@@ -267,7 +267,7 @@ impl<'a> Section<'a> {
             .map(|(_, node)| node);
         let first = nodes.next()?;
         for again in nodes {
-            let found = format!("the key again, with {}", found(again));
+            let found = format!("the key again, with {}", again.shown());
             self.report(key, found, "each key once".to_owned());
         }
         Some(first)

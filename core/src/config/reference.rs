@@ -6,50 +6,12 @@
 
 use std::fmt;
 
-use super::MAX_DOCUMENT_BYTES;
+use super::document::MAX_DOCUMENT_BYTES;
 use super::duration::Readable;
-use super::schema::{FIELDS, Field, MAX_ENTRIES, MAX_RULES, OneOf, Values};
-
-/// A document that uses every part; shown in the reference, and a test reads it.
-pub const FULL_EXAMPLE: &str = r#"{
-  "slo": {"latency": {"quantile": 0.99, "target": "250ms"}, "successRate": 0.999},
-  "mode": "enforce",
-  "stance": "failFast",
-  "limit": {"min": 1, "max": 10000, "initial": 20},
-  "breaker": {"tripRatio": 0.5, "minOpen": "1s", "maxOpen": "1m"},
-  "shed": {"reply": "stop", "status": 503},
-  "criticality": {
-    "header": "x-criticality",
-    "default": "critical",
-    "rules": [
-      {"path": "/checkout/*", "method": "POST", "criticality": "critical_plus"},
-      {"clientIdentity": "spiffe://cluster.local/ns/batch/sa/*", "criticality": "sheddable_plus"}
-    ]
-  },
-  "ignore": {"paths": ["/healthz", "/livez"]},
-  "upstreams": [
-    {
-      "match": {"service": "payments.*"},
-      "slo": {"latency": {"target": "80ms"}},
-      "limit": {"max": 200}
-    },
-    {
-      "match": {"service": "chat.*"},
-      "slo": {"latency": {"target": "2s", "until": "firstByte"}},
-      "limit": {"maxOpen": 500}
-    },
-    {
-      "match": {"cluster": "dynamic_forward_proxy_cluster"},
-      "keyBy": "authority",
-      "overload": {"statuses": [429, 529]}
-    },
-    {
-      "match": {"service": "*.reports", "route": "nightly-*"},
-      "stance": "throughput",
-      "mode": "observe"
-    }
-  ]
-}"#;
+use super::examples::{FULL_EXAMPLE, MINIMAL_EXAMPLE};
+use super::fields::FIELDS;
+use super::kinds::{Field, OneOf, Values};
+use super::schema::{MAX_ENTRIES, MAX_RULES};
 
 /// The reference as Markdown.
 #[must_use]
@@ -153,7 +115,7 @@ then the default. Only the inputs that are configured are read.
 {full}
 ```
 ",
-        minimal = super::MINIMAL_EXAMPLE,
+        minimal = MINIMAL_EXAMPLE,
         kib = MAX_DOCUMENT_BYTES / 1024,
         entries = MAX_ENTRIES,
         rules = MAX_RULES,

@@ -2,157 +2,20 @@
 //!
 //! The constants are what the reader checks against, and the rows of
 //! [`FIELDS`] are built from the same constants, so that the generated
-//! reference cannot say anything else than the code does. The prose lives in
-//! the rows alone, which the filter never touches: it is not in its module.
+//! reference cannot differ from the code. The prose is in the rows alone,
+//! which the filter never uses: it is not in its module.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::choices::{KeyBy, Mode, Reply, Stance, Until};
-use super::duration::Readable;
-use crate::classify::GRPC_RESOURCE_EXHAUSTED;
 use crate::criticality::Criticality;
+use crate::outcome::GRPC_RESOURCE_EXHAUSTED;
 use crate::ratio::Ratio;
 
 pub use super::fields::FIELDS;
-
-/// A row of the reference.
-#[derive(Clone, Copy, Debug)]
-pub struct Field {
-    /// Where it stands from the top of the document; `[]` marks list entries.
-    pub path: &'static str,
-    /// What it takes.
-    pub values: Values,
-    /// Whether a rule under `upstreams` may set it too.
-    pub is_per_upstream: bool,
-    /// What it does.
-    pub doc: &'static str,
-}
-
-/// What a field takes and what it is when absent.
-#[derive(Clone, Copy, Debug)]
-pub enum Values {
-    /// `true` or `false`.
-    Flag(Flag),
-    /// One of some names.
-    Choice {
-        /// The names.
-        names: fn() -> Vec<&'static str>,
-        /// The name taken when absent; `None`: the field is required where it stands.
-        default: Option<&'static str>,
-    },
-    /// A fraction.
-    Fraction(Fraction),
-    /// A whole number.
-    Count(Count),
-    /// A whole number that is not set by default.
-    Bound(Bound),
-    /// A duration.
-    Span(Span),
-    /// A text.
-    Text {
-        /// What it must be.
-        expected: &'static str,
-        /// `None`: not set.
-        default: Option<&'static str>,
-    },
-    /// A list of whole numbers.
-    Numbers(Numbers),
-    /// A list of texts.
-    Texts {
-        /// What an entry must be.
-        expected: &'static str,
-        /// The list when absent.
-        default: &'static [&'static str],
-    },
-}
-
-/// A switch.
-#[derive(Clone, Copy, Debug)]
-pub struct Flag {
-    pub(super) key: &'static str,
-    /// When absent.
-    pub default: bool,
-}
-
-/// An integer and its range, both ends included.
-#[derive(Clone, Copy, Debug)]
-pub struct Count {
-    pub(super) key: &'static str,
-    /// Least.
-    pub min: u32,
-    /// Greatest.
-    pub max: u32,
-    /// When absent.
-    pub default: u32,
-}
-
-/// An integer that may be left out, and its range, both ends included.
-#[derive(Clone, Copy, Debug)]
-pub struct Bound {
-    pub(super) key: &'static str,
-    /// Least.
-    pub min: u32,
-    /// Greatest.
-    pub max: u32,
-}
-
-/// A list of integers, and the range of each, both ends included.
-#[derive(Clone, Copy, Debug)]
-pub struct Numbers {
-    pub(super) key: &'static str,
-    /// Least.
-    pub min: u32,
-    /// Greatest.
-    pub max: u32,
-    /// The list when absent.
-    pub default: &'static [u32],
-}
-
-/// A ratio and its range, both ends included.
-#[derive(Clone, Copy, Debug)]
-pub struct Fraction {
-    pub(super) key: &'static str,
-    /// Least.
-    pub min: Ratio,
-    /// Greatest.
-    pub max: Ratio,
-    /// When absent; `None`: required.
-    pub default: Option<Ratio>,
-}
-
-/// A duration and its range, both ends included.
-#[derive(Clone, Copy, Debug)]
-pub struct Span {
-    pub(super) key: &'static str,
-    /// Shortest.
-    pub min: Duration,
-    /// Longest.
-    pub max: Duration,
-    /// When absent; `None`: required.
-    pub default: Option<Duration>,
-}
-
-/// A closed set of names.
-pub trait Choice: Copy + 'static {
-    /// Every value.
-    const ALL: &'static [Self];
-    /// As written in the document.
-    fn name(self) -> &'static str;
-}
-
-/// The names of a choice.
-#[must_use]
-pub fn names<T: Choice>() -> Vec<&'static str> {
-    T::ALL.iter().map(|choice| choice.name()).collect()
-}
-
-impl Choice for Criticality {
-    const ALL: &'static [Self] = &Self::ALL;
-    fn name(self) -> &'static str {
-        self.name()
-    }
-}
+pub use super::kinds::{
+    Bound, Choice, Count, Field, Flag, Fraction, Numbers, OneOf, Span, Values, names,
+};
 
 const MAX_PER_ENDPOINT: u32 = 100_000;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -275,60 +138,3 @@ pub(super) const MAX_DESTINATIONS: Count = count("maxDestinations", 1, 10_000, 1
 pub const MAX_RULES: usize = 1_000;
 /// Most entries in any other list: each may be looked at for every request.
 pub const MAX_ENTRIES: usize = 100;
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a whole number from {} to {}", self.min, self.max)
-    }
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a whole number from {} to {}", self.min, self.max)
-    }
-}
-
-impl fmt::Display for Numbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a whole number from {} to {}", self.min, self.max)
-    }
-}
-
-impl fmt::Display for Fraction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a number from {} to {}", self.min, self.max)
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a duration from {} to {} such as \"250ms\"",
-            Readable(self.min),
-            Readable(self.max)
-        )
-    }
-}
-
-/// Names as an error lists them: `"a", "b" or "c"`.
-#[derive(Clone, Copy, Debug)]
-pub struct OneOf(
-    /// The names.
-    pub fn() -> Vec<&'static str>,
-);
-
-impl fmt::Display for OneOf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = (self.0)();
-        for (position, name) in names.iter().enumerate() {
-            let lead = match names.len().saturating_sub(position) {
-                _ if position == 0 => "",
-                1 => " or ",
-                _ => ", ",
-            };
-            write!(f, "{lead}\"{name}\"")?;
-        }
-        Ok(())
-    }
-}

@@ -1,4 +1,4 @@
-//! What becomes of a request that is shed.
+//! The reply to a shed request, and the cap on shedding.
 
 use std::sync::Arc;
 

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use super::document::Node;
 use super::duration::parse_duration;
+use super::kinds::{Bound, Choice, Count, Flag, Fraction, Numbers, OneOf, Span, names};
 use super::number_set::NumberSet;
 use super::reader::Section;
-use super::schema::{
-    Bound, Choice, Count, Flag, Fraction, MAX_ENTRIES, Numbers, OneOf, Span, names,
-};
+use super::schema::MAX_ENTRIES;
 use crate::ratio::Ratio;
 
 /// An expected value that must not be left out.

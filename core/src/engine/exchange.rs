@@ -1,4 +1,4 @@
-//! The engine's part in the exchange: what a worker tells, what a leader decides from it, and how all follow.
+//! The engine's part in the exchange: a worker's reports, the leader's decisions, and how workers follow them.
 
 use std::collections::BTreeSet;
 
@@ -7,23 +7,23 @@ use core::time::Duration;
 use serde::Serialize;
 
 use super::Engine;
-use crate::breaker::Transition;
+use crate::breaker::BreakerTransition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, Told, WireError};
-use crate::leader::{Leader, Surroundings, UnderWay};
+use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, SliceEntry, WireError};
+use crate::leader::{Leader, RequestsUnderWay, RoundInputs};
 use crate::registry::Reported;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
-/// A slice has room for this part more than the last one had, so that it seldom moves as it grows: a VM's memory never
-/// shrinks.
+/// Memory for a slice is that of the last one and this fraction of it (one eighth) more, so that it seldom moves as it grows: a
+/// VM's memory never shrinks.
 const ROOM_TO_GROW: usize = 8;
 
 impl Engine {
-    /// What this worker saw of the upstreams in use.
+    /// This worker's reports of the upstreams in use.
     pub fn slice(&mut self, now: Instant) -> Slice<'static> {
-        // In one walk, and none to slots at rest: all of them are more than a processor's caches hold.
+        // One walk, without the slots at rest: all slots together exceed a processor's caches.
         let last = self.registry.slice_bytes();
         let mut payload = Vec::with_capacity(last + last / ROOM_TO_GROW + ENVELOPE_BYTES);
         let alone = self.alone;
@@ -31,17 +31,17 @@ impl Engine {
         self.registry
             .for_each_reported(now, |reported| match reported {
                 Reported::Awake(slot) => {
-                    // A worker that decides alone knows all names, and destinations have none of their own.
+                    // A worker alone knows all names, and destinations have no names of their own.
                     let introduction = slot.introduction().filter(|_| !alone);
                     if let Some(introduction) = introduction {
                         append(&introduction, &mut names);
                     }
                     let report = slot.report(&mut packed, now);
-                    Told::News(report).write(&mut payload);
+                    SliceEntry::News(report).write(&mut payload);
                     report.is_quiet()
                 }
                 Reported::Asleep { upstream } => {
-                    Told::Resting { upstream }.write(&mut payload);
+                    SliceEntry::Resting { upstream }.write(&mut payload);
                     true
                 }
             });
@@ -51,15 +51,15 @@ impl Engine {
         Slice::new(self.worker, now, introductions, payload)
     }
 
-    /// Says how much the wall clock is ahead of `now`. Proxies that share an upstream make their experiments by it at the
-    /// same moments: only together they see whether a queue drains. Without it they do so by their own clocks, which is
-    /// as good for a proxy that has the upstream for itself.
+    /// Sets how far the wall clock is ahead of `now`. With it, proxies that share an upstream make their trials at the same
+    /// moments: only together can they see whether a queue drains. Without it each proxy uses its own clock, which is as good
+    /// for a proxy that is the only one of its upstream.
     pub const fn align(&mut self, ahead: Duration) {
         self.ahead = ahead;
     }
 
-    /// Leads: merges the slices of all workers, runs the control laws, and says what all shall follow. `None`
-    /// until every live worker has reported anew. Only one worker of a proxy may lead at a time.
+    /// Leads: merges the slices of all workers, runs the control laws, and returns the directives for all workers. `None`
+    /// until every live worker has a new report. Only one worker of a proxy may lead at a time.
     pub fn decide(
         &mut self,
         slices: &[Slice<'_>],
@@ -109,7 +109,7 @@ impl Engine {
         while let Some(hash) = walk.next() {
             let found = self.registry.find(hash);
             if found.is_none() && !leader.knows(hash) && !nameless.contains(&hash) {
-                // Its name is yet to come, and what was counted until then with it.
+                // Its name is not known yet; its counts so far come with the name.
                 walk.pass(hash, |_, _, _| {});
                 continue;
             }
@@ -121,12 +121,12 @@ impl Engine {
             if round.is_active() {
                 self.registry.slot_mut(upstream).last_led = now;
             }
-            let around = Surroundings {
+            let around = RoundInputs {
                 policy: self.config.policy(self.registry.slot(upstream).rule),
                 probes: counters
                     .value(upstream, Counter::Probes)
                     .unwrap_or_default(),
-                dice: self.rng.f64(),
+                uniform: self.rng.f64(),
                 ahead: self.ahead,
             };
             let changes = leader.decide(hash, &round, &around, now);
@@ -137,14 +137,14 @@ impl Engine {
         Some(events)
     }
 
-    /// Leads: what the live workers reported to have under way with the upstream of this hash in the last round;
-    /// `None` where nobody reported it.
+    /// Leads: the requests that the live workers reported as under way with the upstream of this hash in the last round;
+    /// `None` if no worker reported it.
     #[must_use]
-    pub fn under_way(&self, hash: u64) -> Option<UnderWay> {
+    pub fn under_way(&self, hash: u64) -> Option<RequestsUnderWay> {
         self.leader.as_ref()?.under_way(hash)
     }
 
-    /// Everything this leader knows, for VMs to come; empty when it leads nobody.
+    /// All learned state of this leader, for later VMs; empty if it does not lead.
     #[must_use]
     pub fn learned(&self, now: Instant) -> Directives<'static> {
         let leader = self.leader.iter();
@@ -157,8 +157,8 @@ impl Engine {
         self.leader = None;
     }
 
-    /// Reads what the leader published and follows it; what this worker follows already is not read again. Answers as
-    /// [`Engine::adopt`] does.
+    /// Reads the leader's directives and follows them. Directives that this worker follows already are not read again. Returns
+    /// the same as [`Engine::adopt`].
     ///
     /// # Errors
     /// As [`Directives::decode`]; nothing is followed then.
@@ -167,8 +167,8 @@ impl Engine {
         Ok(self.adopt(&directives, now))
     }
 
-    /// Follows what the leader decided; also how a fresh VM takes over what was learned. Answers with those upstreams
-    /// whose breaker has ever opened; it leaves out those of which it followed the same already.
+    /// Follows the leader's directives. A fresh VM takes over learned state in this way too. Returns the upstreams whose breaker
+    /// has ever opened, without those that followed the same directive already.
     pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<UpstreamId> {
         self.registry.adopt(&self.config, directives, now)
     }
@@ -181,11 +181,11 @@ fn append(value: &impl Serialize, bytes: &mut Vec<u8>) {
     }
 }
 
-const fn event(upstream: UpstreamId, transition: Transition) -> Event {
+const fn event(upstream: UpstreamId, transition: BreakerTransition) -> Event {
     match transition {
-        Transition::Trip(reason) => Event::Tripped { upstream, reason },
-        Transition::Ramp => Event::Ramping { upstream },
-        Transition::Reset => Event::Reset { upstream },
+        BreakerTransition::Trip(reason) => Event::Tripped { upstream, reason },
+        BreakerTransition::Ramp => Event::Ramping { upstream },
+        BreakerTransition::Reset => Event::Reset { upstream },
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     use crate::counters::Unshared;
     use crate::engine::Decision;
     use crate::outcome::Outcome;
-    use crate::request::Known;
+    use crate::request::GivenRequest;
 
     fn use_once(engine: &mut Engine, name: &str) {
         use_at(engine, name, Instant::ZERO);
@@ -204,7 +204,7 @@ mod tests {
 
     fn use_at(engine: &mut Engine, name: &str, now: Instant) {
         let upstream = engine.upstream(name, None, now);
-        let mut known = Known::default();
+        let mut known = GivenRequest::default();
         let Decision::Admit(permit) = engine.admit(upstream, &mut known, &mut Unshared, now) else {
             panic!("a fresh upstream admits");
         };
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(Slice::decode(bytes), Ok(slice));
     }
 
-    /// How many reports a worker's slices have in so many ticks, and how many upstreams they tell of.
+    /// The number of reports, and of upstreams, in a worker's slice of each tick.
     fn told(engine: &mut Engine, ticks: core::ops::Range<u32>) -> Vec<(usize, usize)> {
         let told = ticks.map(|tick| {
             let now = Instant::ZERO + Duration::from_millis(100) * tick;
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_at_rest_is_reported_for_a_second_and_told_for_five() {
+    fn an_upstream_at_rest_is_reported_for_a_second_and_listed_for_five() {
         let mut engine = worker(1);
         use_once(&mut engine, "a");
         let slices = told(&mut engine, 1..70);
@@ -255,10 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_reported_as_long_as_it_lasts() {
+    fn requests_under_way_are_reported_as_long_as_they_last() {
         let mut engine = worker(1);
         let upstream = engine.upstream("a", None, Instant::ZERO);
-        let mut known = Known::default();
+        let mut known = GivenRequest::default();
         let decision = engine.admit(upstream, &mut known, &mut Unshared, Instant::ZERO);
         assert!(told(&mut engine, 1..30).iter().all(|it| *it == (1, 1)));
         let Decision::Admit(permit) = decision else {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_leader_missed_comes_with_the_next_request() {
+    fn a_missed_report_comes_with_the_next_request() {
         let (mut engine, mut leader) = (worker(1), worker(2));
         let mut hear = |engine: &mut Engine, tick: u32| {
             let now = Instant::ZERO + Duration::from_millis(100) * tick;

@@ -1,10 +1,10 @@
 //! The engine: one constructor and a few verbs, the same for filter, simulator and playground.
 //!
-//! A request is admitted or shed ([`Engine::admit`]); its permit hears of the end of the request ([`Engine::start`]), the
-//! response headers ([`Engine::respond`]), the first byte ([`Engine::first_byte`]) and the end ([`Engine::complete`]).
-//! On every tick a worker that is alone decides for itself ([`Engine::tick`]); workers of one proxy exchange what they
-//! saw instead ([`Engine::slice`], [`Engine::decide`], [`Engine::adopt`]). The control laws are the same either way:
-//! alone is a leader of one.
+//! A request is admitted or shed ([`Engine::admit`]). An admitted request has a permit, which is passed in at the end of the
+//! request's body ([`Engine::start`]), the response headers ([`Engine::respond`]), the first byte ([`Engine::first_byte`])
+//! and the end ([`Engine::complete`]). On every tick a worker that is alone decides for itself ([`Engine::tick`]); workers of
+//! one proxy exchange reports and directives instead ([`Engine::slice`], [`Engine::decide`], [`Engine::adopt`]). The control
+//! laws are the same in both cases: a worker alone is a leader of one.
 
 mod exchange;
 mod view;
@@ -12,7 +12,7 @@ mod view;
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::admission::{self, Answer, Enforcement, Load};
+use crate::admission::{self, Enforcement, LawDecision, LoadCheck};
 use crate::breaker::BreakerState;
 use crate::config::{Config, Policy, Until};
 use crate::counters::{Counter, Counters};
@@ -20,35 +20,24 @@ use crate::event::Events;
 use crate::leader::Leader;
 use crate::outcome::Outcome;
 use crate::permit::{Permit, Purpose};
-use crate::registry::Registry;
+use crate::registry::{Lookup, Registry};
 use crate::request::Request;
 use crate::shed::Shed;
 use crate::slot::Slot;
-use crate::slot::in_flight::{Entry, Shift};
+use crate::slot::in_flight::{AdmittedRequest, Shift};
 use crate::time::Instant;
 use crate::upstream::{UpstreamId, UpstreamKey, destination_hash};
 
-/// The random part of Retry-After: callers come back over so much of the wait, not all at once.
+/// The random part of Retry-After, as a share of the wait, so that callers do not all return at once.
 const RETRY_AFTER_JITTER: f64 = 0.5;
 
 /// What to do with a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Let it in.
+    /// Admit it.
     Admit(Permit),
-    /// Refuse it, and say why.
+    /// Shed it, for this reason.
     Shed(Shed),
-}
-
-/// What is kept for the requests of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// A state for all of them.
-    Upstream(UpstreamId),
-    /// One for each destination that they name, in [an engine of destinations](Engine::for_destinations).
-    ByAuthority,
-    /// Nothing: they pass by.
-    Nothing,
 }
 
 /// All state of one worker. See the module's documentation.
@@ -61,7 +50,7 @@ pub struct Engine {
     rng: fastrand::Rng,
     registry: Registry,
     leader: Option<Leader>,
-    /// What makes `now` the same clock for all proxies of an upstream.
+    /// Added to `now`, this gives a clock that is the same for all proxies of an upstream.
     ahead: Duration,
 }
 
@@ -75,8 +64,8 @@ impl Engine {
         }
     }
 
-    /// One of several engines of a proxy, by its `worker` number, which no other may have. It decides nothing in
-    /// [`Engine::tick`]: the exchange does.
+    /// One of several engines of a proxy, with a unique `worker` number. It decides nothing in [`Engine::tick`]: decisions come
+    /// through the exchange.
     #[must_use]
     pub fn of_many(config: Config, now: Instant, worker: u64) -> Self {
         Self::with(Arc::new(config), now, worker)
@@ -95,8 +84,8 @@ impl Engine {
         }
     }
 
-    /// Another engine of this worker, that keeps destinations instead of upstreams ([`Engine::destination`]). It decides for
-    /// this worker alone: what callers name must not fill the exchange.
+    /// Another engine of this worker, which keeps destinations instead of upstreams ([`Engine::destination`]). It decides for
+    /// this worker alone: names that callers choose must not fill the exchange.
     #[must_use]
     pub fn for_destinations(&self, now: Instant) -> Self {
         Self {
@@ -118,7 +107,7 @@ impl Engine {
     }
 
     /// The handle of the upstream behind `cluster` (and `route`, where the configuration matches on routes).
-    /// A new one starts from what other workers learned. Beyond the cap, newcomers share one state.
+    /// A new one starts from the learned state of other workers. Beyond the cap, new upstreams share one state.
     pub fn upstream(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> UpstreamId {
         self.registry.upstream(&self.config, cluster, route, now)
     }
@@ -126,13 +115,13 @@ impl Engine {
     /// What is kept for requests to `cluster` (by `route`, where the configuration matches on routes). It is the same as
     /// [`Engine::upstream`], unless the configuration, or the cluster's name, says that the cluster leads to several
     /// destinations.
-    pub fn look_up(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> Found {
+    pub fn look_up(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> Lookup {
         let registry = &mut self.registry;
         registry.look_up(&self.config, cluster, route, now)
     }
 
-    /// The handle of the destination behind `cluster` that requests call `authority`, in an engine of destinations. `None`
-    /// where there are as many as there may be: the request passes, and [is counted](Engine::overflowed).
+    /// The handle of the destination of `cluster` with this `authority`, in an engine of destinations. `None` at the cap: the
+    /// request passes, and [is counted](Engine::overflowed).
     pub fn destination(
         &mut self,
         cluster: &str,
@@ -146,12 +135,12 @@ impl Engine {
         registry.destination(&self.config, (cluster, route), hash, now)
     }
 
-    /// Says how many endpoints stand behind an upstream; 0 when unknown.
+    /// Sets the number of endpoints of an upstream; 0: unknown.
     pub fn set_endpoints(&mut self, upstream: UpstreamId, endpoints: u32) {
         self.registry.slot_mut(upstream).endpoints = endpoints;
     }
 
-    /// Decides about a request to `upstream`.
+    /// Decides whether to admit a request to `upstream`.
     pub fn admit(
         &mut self,
         upstream: UpstreamId,
@@ -162,30 +151,28 @@ impl Engine {
         let slot = self.registry.slot_mut(upstream);
         let policy = self.config.policy(slot.rule);
         slot.arrive(now);
-        // At a tick alone would be too late: between two of them many uploads would take the places of others.
+        // Not only at a tick: between two ticks many slow uploads could take the places of other requests.
         let taken = slot.take_slow_uploads(now);
-        if taken > 0 && slot.shared {
-            counters.lower(upstream, Counter::InFlight, u64::from(taken));
-        }
+        lower_shared(slot, upstream, taken, counters);
         let answer = if self.config.enabled() {
             admission::ask(slot, upstream, request, counters, now)
         } else {
-            Answer::Admit {
+            LawDecision::Admit {
                 load: admission::raise(slot, upstream, counters),
                 purpose: Purpose::Normal,
             }
         };
         let (load, purpose) = match answer {
-            Answer::Admit { load, purpose } => (load, purpose),
-            Answer::Refuse {
+            LawDecision::Admit { load, purpose } => (load, purpose),
+            LawDecision::Refuse {
                 reason,
                 wait,
                 load,
                 level,
             } => match admission::enforce(slot, policy, (reason, level), request, &mut self.rng) {
                 Enforcement::Shed => {
-                    slot.full = load != Load::Unasked;
-                    if matches!(load, Load::Counted(_)) {
+                    slot.full = load != LoadCheck::Unasked;
+                    if matches!(load, LoadCheck::Counted(_)) {
                         admission::undo(slot, upstream, counters);
                     }
                     let jitter = 1.0 + RETRY_AFTER_JITTER * self.rng.f64();
@@ -195,22 +182,24 @@ impl Engine {
                     });
                 }
                 Enforcement::LetIn(Purpose::Exempt) => {
-                    if matches!(load, Load::Counted(_)) {
+                    if matches!(load, LoadCheck::Counted(_)) {
                         admission::undo(slot, upstream, counters);
                     }
                     (0, Purpose::Exempt)
                 }
                 Enforcement::LetIn(purpose) => {
                     let load = match load {
-                        Load::Counted(load) => load,
-                        Load::Unasked | Load::Seen => admission::raise(slot, upstream, counters),
+                        LoadCheck::Counted(load) => load,
+                        LoadCheck::Unasked | LoadCheck::Seen => {
+                            admission::raise(slot, upstream, counters)
+                        }
                     };
                     (load, purpose)
                 }
             },
         };
         slot.full = false;
-        let entry = Entry {
+        let entry = AdmittedRequest {
             load,
             purpose,
             has_body: request.has_body(),
@@ -218,14 +207,14 @@ impl Engine {
         Decision::Admit(slot.enter(upstream, entry, now))
     }
 
-    /// The body of an admitted request is complete: from now on time is the upstream's.
+    /// The body of an admitted request is complete: its latency begins.
     pub fn start(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
         let slot = self.registry.slot_mut(permit.upstream);
         let shift = slot.start(permit, now);
         follow(shift, permit, counters);
     }
 
-    /// The response headers of an admitted request came, and this is what they say by themselves.
+    /// The response headers of an admitted request came; `outcome` is what they say by themselves.
     pub fn respond(
         &mut self,
         permit: &mut Permit,
@@ -253,7 +242,7 @@ impl Engine {
         }
     }
 
-    /// The connection of an admitted request became something else, such as a WebSocket: it is no load any more.
+    /// The connection of an admitted request was upgraded, for example to a WebSocket: it is no load any more.
     pub fn upgrade(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
         let slot = self.registry.slot_mut(permit.upstream);
         let shift = slot.upgrade(permit, now);
@@ -282,7 +271,7 @@ impl Engine {
             return;
         };
         if policy.breaker().enabled() {
-            // Closes the worker's own gate until the leader has heard of it.
+            // Closes the worker's own gate until the leader knows of the trip.
             let sent = counters
                 .value(permit.upstream, Counter::Probes)
                 .unwrap_or_default();
@@ -295,13 +284,11 @@ impl Engine {
         }
     }
 
-    /// The upkeep that every worker does on every tick; alone, the control laws too.
+    /// The upkeep of every tick. A worker alone also runs the control laws.
     pub fn tick(&mut self, counters: &mut impl Counters, now: Instant) -> Events {
         for (id, slot) in self.registry.awake_mut() {
             let taken = slot.take_unloading(now);
-            if taken > 0 && slot.shared {
-                counters.lower(id, Counter::InFlight, u64::from(taken));
-            }
+            lower_shared(slot, id, taken, counters);
             slot.roll();
         }
         if !self.alone {
@@ -315,12 +302,12 @@ impl Engine {
         events
     }
 
-    /// Another configuration. What was learned stays, as do requests in flight and open breakers.
+    /// Replaces the configuration. Learned state, requests in flight and open breakers stay.
     pub fn reconfigure(&mut self, config: Config, now: Instant) {
         self.follow_config(Arc::new(config), now);
     }
 
-    /// The configuration of the engine beside this one, where that is another.
+    /// Takes over the configuration of another engine of this worker.
     pub fn reconfigure_like(&mut self, other: &Self, now: Instant) {
         self.follow_config(Arc::clone(&other.config), now);
     }
@@ -331,7 +318,7 @@ impl Engine {
     }
 }
 
-/// The moment that the objective measures.
+/// The moment came to which the objective measures latency.
 fn measure(
     slot: &mut Slot,
     policy: &Policy,
@@ -347,12 +334,19 @@ fn measure(
     }
 }
 
-/// Carries a request's step over to the proxy-wide count.
+/// Takes requests that are no load any more out of the proxy-wide count.
+fn lower_shared(slot: &Slot, upstream: UpstreamId, by: u32, counters: &mut impl Counters) {
+    if by > 0 && slot.shared {
+        counters.lower(upstream, Counter::InFlight, u64::from(by));
+    }
+}
+
+/// Applies a request's step to the proxy-wide count.
 fn follow(shift: Shift, permit: &Permit, counters: &mut impl Counters) {
     match shift {
         Shift::Lower if permit.shared => counters.lower(permit.upstream, Counter::InFlight, 1),
         Shift::Raise if permit.shared => {
-            // The count alone matters: the request is in already.
+            // The new value does not matter: the request is admitted already.
             let _ = counters.raise(permit.upstream, Counter::InFlight);
         }
         Shift::Same | Shift::Lower | Shift::Raise => {}

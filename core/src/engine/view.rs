@@ -1,4 +1,4 @@
-//! What the engine shows of itself, for metrics, tests and pages.
+//! Views of the engine's state, for metrics, tests and pages.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::time::Instant;
 use crate::upstream::{UpstreamId, UpstreamKey};
 
 impl Engine {
-    /// [`crate::UpstreamKey::hash`] of an upstream's name. A handle passes from one upstream to another when the
-    /// cap makes one go; this tells.
+    /// [`crate::UpstreamKey::hash`] of an upstream's name. At the cap a handle may pass from one upstream to another; the hash
+    /// tells them apart.
     #[must_use]
     pub fn hash(&self, upstream: UpstreamId) -> u64 {
         self.registry.slot(upstream).hash
     }
 
-    /// The name of an upstream; all beyond the cap have one in common. Who keeps it shares the engine's copy.
+    /// The name of an upstream; all upstreams beyond the cap have one in common. A clone shares the engine's copy.
     #[must_use]
     pub fn key(&self, upstream: UpstreamId) -> &Arc<UpstreamKey> {
         &self.registry.slot(upstream).key
@@ -30,18 +30,18 @@ impl Engine {
         gate.epoch() != 0 || gate.trip().is_some()
     }
 
-    /// Requests whose upstream had to share the state of all beyond the cap.
+    /// Requests whose upstream had to share the state of all upstreams beyond the cap.
     #[must_use]
     pub const fn overflowed(&self) -> u64 {
         self.registry.overflowed()
     }
 
-    /// Every upstream as it is now, in the order of its id, without copies: for metrics, on every tick.
+    /// The present state of every upstream, in the order of ids, without copies: for metrics, on every tick.
     pub fn views(&self, now: Instant) -> impl Iterator<Item = UpstreamView<'_>> {
         self.registry.slots().map(move |it| view(it, now))
     }
 
-    /// Those of them for which this worker may have counted anything since the last tick.
+    /// The upstreams for which this worker may have counted anything since the last tick.
     pub fn views_in_use(&self, now: Instant) -> impl Iterator<Item = UpstreamView<'_>> {
         self.registry.awake().map(move |it| view(it, now))
     }

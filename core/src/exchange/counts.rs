@@ -1,13 +1,13 @@
 //! A worker's counts as bytes: those that are not zero, each with its number.
 //!
-//! Most of an upstream's counts stay zero for ever: nobody is shed, and latencies fall into a handful of buckets. So
-//! a count is written as how far its number is from the last one's, in one byte, and its value as a varint (LEB128).
-//! The leader keeps what it last heard in this form, and takes differences without unpacking either side.
+//! Most of an upstream's counts stay zero: nothing is shed, and latencies fall into a few buckets. So a count is written as
+//! the distance of its number from the last one's, in one byte, and its value as a varint (LEB128). The leader keeps the last
+//! report in this form, and takes differences without unpacking either side.
 
 use super::varint;
 use crate::tally::{Counted, Tally};
 
-/// Writes the counts behind what stands in `bytes`.
+/// Appends the counts to `bytes`.
 pub(crate) fn write(counted: &Counted, bytes: &mut Vec<u8>) {
     let mut next = 0;
     counted.for_each_grown(|number, value| {
@@ -18,7 +18,7 @@ pub(crate) fn write(counted: &Counted, bytes: &mut Vec<u8>) {
     });
 }
 
-/// Adds to `sum` what the counts grew by between `before` and `now`; nothing at all is written as no bytes.
+/// Adds to `sum` the growth of the counts between `before` and `now`; no bytes stand for zero counts.
 pub(crate) fn add_difference(sum: &mut Tally, before: &[u8], now: &[u8]) {
     if before == now {
         return;
@@ -48,7 +48,7 @@ pub(crate) fn add_difference(sum: &mut Tally, before: &[u8], now: &[u8]) {
     }
 }
 
-/// Reads numbers and values, up to the end or to what cannot be read.
+/// Reads numbers and values, up to the end or to the first malformed byte.
 struct Reader<'a> {
     rest: &'a [u8],
     next: usize,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn counts_survive_the_wire() {
         let mut counted = Counted::default();
         counted.add(Count::Arrivals, 300);
         counted.add(Count::SuccessLoadSquares, u64::MAX);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_what_came_since_also_where_a_count_wrapped() {
+    fn a_difference_is_the_growth_even_if_a_count_wrapped() {
         let mut counted = Counted::default();
         counted.add(Count::Arrivals, 7);
         counted.add(Count::Admitted, u32::MAX.into());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_nobody_end_the_reading() {
+    fn malformed_bytes_end_the_reading() {
         for bytes in [
             &[255, 255, 255][..],
             &[0, 255],

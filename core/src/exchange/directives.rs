@@ -1,32 +1,26 @@
-//! What the leader decided for all, as the bytes that travel.
+//! The leader's decisions for all workers, as bytes.
 //!
-//! Like a [`super::Slice`] it stays bytes on both sides: a worker reads one directive, follows it, and reads the
-//! next.
+//! Like a [`super::Slice`], they stay bytes on both sides: a worker reads one directive, follows it, and reads the next.
 //!
 //! ```text
 //! entry: length 2 bytes | stamp 4 bytes | directive
 //! ```
 //!
-//! All upstreams in use stand there every time, so that who comes late misses nothing. Most of them did not change since
-//! the last time: a worker knows by the stamp that it follows a directive already, and passes it by unread.
+//! All upstreams in use are in it every time, so that a late worker misses nothing. Most of them did not change since the
+//! last time: a worker knows by the stamp that it follows a directive already, and skips it unread.
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
-
-use super::envelope::{open, seal};
-use super::{WireError, plausible};
-use crate::breaker::BreakerState;
-use crate::ladder::Margin;
-use crate::learned::Learned;
+use super::directive::Directive;
+use super::envelope::{WireError, open, seal};
 use crate::time::Instant;
 
 /// Bytes in front of a directive: the length of what follows, and the stamp.
 const PREFIX: usize = 2 + 4;
-/// The stamp of a directive that is followed whatever was followed before.
+/// The stamp of a directive that is always followed, whatever was followed before.
 pub(crate) const UNSTAMPED: u32 = 0;
 
-/// What the leader decided, for all.
+/// The leader's directives for all upstreams in use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Directives<'a> {
     /// The leader's worker number.
@@ -36,32 +30,8 @@ pub struct Directives<'a> {
     payload: Cow<'a, [u8]>,
 }
 
-/// What holds for one upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Directive {
-    /// [`crate::UpstreamKey::hash`].
-    #[serde(with = "postcard::fixint::le")]
-    pub upstream: u64,
-    /// Counts the breaker's transitions.
-    pub epoch: u32,
-    /// The breaker's state.
-    pub breaker: BreakerState,
-    /// Most requests in flight for the marginal level.
-    pub limit: u32,
-    /// Most requests in flight for levels above it.
-    pub reserve: u32,
-    /// Where demand crosses what the upstream can carry.
-    pub margin: Margin,
-    /// Workers that serve this upstream, at least 1: who cannot see the shared count keeps to this share.
-    pub workers: u16,
-    /// Requests of the whole proxy that have not ended.
-    pub unended: u32,
-    /// All that the laws learned.
-    pub learned: Learned,
-}
-
 impl<'a> Directives<'a> {
-    /// Those of a leader, without stamps: all who read them follow them.
+    /// The directives of a leader without stamps, so that every reader follows them.
     #[must_use]
     pub fn new<D: core::borrow::Borrow<Directive>>(
         leader: u64,
@@ -75,7 +45,7 @@ impl<'a> Directives<'a> {
         Directives::of(leader, at, payload)
     }
 
-    /// Those of a leader that have been [written](Self::write).
+    /// The directives of a leader that have been [written](Self::write).
     pub(crate) const fn of(leader: u64, at: Instant, payload: Vec<u8>) -> Directives<'static> {
         Directives {
             leader,
@@ -84,8 +54,8 @@ impl<'a> Directives<'a> {
         }
     }
 
-    /// Writes a directive behind what stands in `payload`. The stamp is another one for each directive that this leader
-    /// ever gives for the upstream.
+    /// Appends a directive to `payload`. The stamp must differ from those of all other directives of this leader for the
+    /// upstream.
     pub(crate) fn write(directive: &Directive, stamp: u32, payload: &mut Vec<u8>) {
         let begin = payload.len();
         payload.extend_from_slice(&[0; PREFIX]);
@@ -111,22 +81,22 @@ impl<'a> Directives<'a> {
     /// Reads what [`Directives::encode`] wrote: all of it or nothing.
     ///
     /// # Errors
-    /// When the bytes are of another version, an entry cannot be read, or has a number that no leader writes.
+    /// If the bytes are of another version, or an entry cannot be read or has a number that no leader writes.
     pub fn decode(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
         Self::decode_news(bytes, |_, _| false)
     }
 
-    /// The same, where entries are not looked at that `is_known` of this leader: they are not to be followed either.
+    /// The same, but skips entries of this leader that are known (`is_known`): they are not followed again either.
     pub(crate) fn decode_news(
         bytes: impl Into<Cow<'a, [u8]>>,
-        mut is_known: impl FnMut(u64, &Entry<'_>) -> bool,
+        mut is_known: impl FnMut(u64, &PackedDirective<'_>) -> bool,
     ) -> Result<Self, WireError> {
         let ((leader, at), payload) = open(bytes.into())?;
         let mut rest = &*payload;
         while !rest.is_empty() {
-            let entry = Entry::take(&mut rest).ok_or(WireError::Malformed)?;
+            let entry = PackedDirective::take(&mut rest).ok_or(WireError::Malformed)?;
             if !is_known(leader, &entry) {
-                plausible::check(&entry.directive().ok_or(WireError::Malformed)?)?;
+                entry.directive().ok_or(WireError::Malformed)?.check()?;
             }
         }
         Ok(Self {
@@ -136,15 +106,15 @@ impl<'a> Directives<'a> {
         })
     }
 
-    /// One for every upstream in use; of [`crate::Engine::learned`], for every one with something learned.
+    /// A directive for every upstream in use; from [`crate::Engine::learned`], for every upstream with learned state.
     pub fn entries(&self) -> impl Iterator<Item = Directive> {
         self.unread().filter_map(|entry| entry.directive())
     }
 
-    /// The same, to be read where need be.
-    pub(crate) fn unread(&self) -> impl Iterator<Item = Entry<'_>> {
+    /// The same, unread.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = PackedDirective<'_>> {
         let mut rest = &*self.payload;
-        core::iter::from_fn(move || Entry::take(&mut rest))
+        core::iter::from_fn(move || PackedDirective::take(&mut rest))
     }
 
     /// Whether there are none.
@@ -156,17 +126,16 @@ impl<'a> Directives<'a> {
 
 /// A directive that has not been read yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct PackedDirective<'a> {
     /// [`crate::UpstreamKey::hash`].
     pub(crate) upstream: u64,
-    /// What the leader knows it by; [`UNSTAMPED`] or a number that this leader gives to no other directive of the
-    /// upstream.
+    /// The directive's stamp: [`UNSTAMPED`], or a number that this leader gives to no other directive of the upstream.
     pub(crate) stamp: u32,
     bytes: &'a [u8],
 }
 
-impl<'a> Entry<'a> {
-    /// Takes the next one off the payload.
+impl<'a> PackedDirective<'a> {
+    /// Takes the next directive off the payload.
     fn take(payload: &mut &'a [u8]) -> Option<Self> {
         let (prefix, rest) = payload.split_first_chunk::<PREFIX>()?;
         let (length, stamp) = prefix.split_at(2);
@@ -174,33 +143,16 @@ impl<'a> Entry<'a> {
         let (bytes, rest) = rest.split_at_checked(length)?;
         *payload = rest;
         Some(Self {
-            // It stands first in a directive, in eight bytes.
+            // It is the first field of a directive, in eight bytes.
             upstream: u64::from_le_bytes(*bytes.first_chunk()?),
             stamp: u32::from_le_bytes(*stamp.first_chunk()?),
             bytes,
         })
     }
 
-    /// Reads it; `None` when that cannot be done to the end.
+    /// Reads it; `None` if it is malformed.
     pub(crate) fn directive(&self) -> Option<Directive> {
         let (directive, rest) = postcard::take_from_bytes(self.bytes).ok()?;
         rest.is_empty().then_some(directive)
-    }
-}
-
-impl Directive {
-    /// What holds while nothing is known.
-    pub(crate) fn unknown(upstream: u64) -> Self {
-        Self {
-            upstream,
-            epoch: 0,
-            breaker: BreakerState::Closed,
-            limit: 1,
-            reserve: 1,
-            margin: Margin::NONE,
-            workers: 1,
-            unended: 0,
-            learned: Learned::default(),
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What stands around every payload: version, length, checksum.
+//! The envelope of every payload: version, length, checksum.
 //!
 //! ```text
 //! version 1 byte | length 4 bytes | checksum 8 bytes | head | payload
@@ -10,15 +10,36 @@
 //! The checksum is one multiplication for each eight bytes, because payloads are long and frequent: a thousand upstreams
 //! make 100 KiB of directives, which every worker checks ten times a second. Each step maps the sum before it, and the
 //! word, one to one, and no bit of the result is dropped: a change within one word is always found, any other one but
-//! for 1 in 2^64. A CRC-32 is dearer without an instruction for it, which Wasm does not have, and its tables take 16 KiB
-//! of the module. It is no defense against those who mean harm: what a directive may say is checked apart
-//! ([`super::plausible`]).
+//! for 1 in 2^64. A CRC-32 is slower without an instruction for it, which Wasm does not have, and its tables take 16 KiB
+//! of the module. It is no defense against an attacker: what a directive may say is checked apart
+//! ([`super::directive`]).
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{WIRE_VERSION, WireError};
+/// Version of both wire formats; a change to any type that is sent needs a new version.
+pub const WIRE_VERSION: u8 = 7;
+
+/// A payload that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Another version of the module wrote it.
+    #[error("payload version {found}, expected {WIRE_VERSION}")]
+    Version {
+        /// The version byte.
+        found: u8,
+    },
+    /// It is damaged, or has a number outside the range of its unit.
+    #[error("malformed payload")]
+    Malformed,
+    /// It is well-formed, but no leader can have written it.
+    #[error("payload with {field} out of range")]
+    OutOfRange {
+        /// The field of a [`super::Directive`].
+        field: &'static str,
+    },
+}
 
 /// Bytes in front of the head.
 const PREFIX: usize = 1 + 4 + 8;
@@ -102,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_can_be_opened_whatever_its_length() {
+    fn a_sealed_payload_of_any_length_can_be_opened() {
         for length in 0..40 {
             let payload: Vec<u8> = (0..length).collect();
             let sealed = seal(&7_u64, payload.clone());
@@ -111,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_lengthened_is_refused() {
+    fn a_payload_that_was_cut_off_or_lengthened_is_rejected() {
         let sealed = seal(&7_u64, vec![0; 30]);
         for end in 0..sealed.len() {
             assert_eq!(reopened(&sealed[..end]), Err(WireError::Malformed), "{end}");

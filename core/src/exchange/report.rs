@@ -1,4 +1,4 @@
-//! What one worker tells of one upstream.
+//! One worker's report of one upstream.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,25 +7,25 @@ use crate::breaker::LocalTrip;
 use crate::tally::{Counted, Tally};
 use crate::time::Instant;
 
-/// What one worker saw of one upstream. On the wire it is the same as in memory: its counts stay packed.
+/// One worker's report of one upstream. Its counts stay packed in memory, as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report<'a> {
     /// Which upstream: [`crate::UpstreamKey::hash`].
     pub upstream: u64,
-    /// When it began to count: with its VM, or later when the upstream came (back) into its registry.
+    /// When the worker began to count: with its VM, or later when the upstream came (back) into its registry.
     pub began: Instant,
-    /// Requests it has in flight now.
+    /// The worker's requests in flight now.
     pub in_flight: u32,
-    /// Uploads of its own that may soon be in flight.
+    /// The worker's uploads that may soon be in flight.
     pub uploading: u32,
-    /// Requests of its own that have not ended and are no load: open responses, and those that were taken out.
+    /// The worker's requests that have not ended and are no load: open responses, and those taken out of the count.
     pub open: u32,
     /// Of those in flight, how many wait for response headers far beyond the latency target.
     pub overdue: u32,
     /// The most requests in flight, in the whole proxy, that an arrival met since the last report but one.
     pub peak: u32,
-    /// The fewest requests of others in flight that an arrival met since the last report but one: those in the whole
-    /// proxy, less this worker's own. Below zero when the proxy's count is too low; `None` when nobody came.
+    /// The fewest requests of other workers in flight that an arrival met since the last report but one: those in the whole
+    /// proxy, minus this worker's own. Below zero if the proxy's count is too low; `None` if no request came.
     pub others: Option<i32>,
     /// When response headers last came.
     pub last_response: Instant,
@@ -35,23 +35,23 @@ pub struct Report<'a> {
     pub retry_after_ms: u32,
     /// The worker's last trip on its own evidence.
     pub trip: Option<LocalTrip>,
-    /// All it counted since it began.
+    /// All counts since `began`.
     pub(crate) counts: &'a [u8],
 }
 
-/// An upstream by its name: what a leader must be told once.
+/// The name of an upstream, which a leader needs once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Introduction<'a> {
     /// The cluster's name.
     pub cluster: &'a str,
-    /// The route's, where it has one.
+    /// The route's name, if there is one.
     pub route: Option<&'a str>,
     /// Whether the worker's breaker has ever tripped on its own evidence.
     pub tripped: bool,
 }
 
 impl<'a> Report<'a> {
-    /// The same report of these counts, packed into `bytes`.
+    /// The same report with these counts, packed into `bytes`.
     pub(crate) fn with_counts(self, counted: &Counted, bytes: &'a mut Vec<u8>) -> Self {
         bytes.clear();
         counts::write(counted, bytes);
@@ -61,15 +61,15 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether it tells of nothing that is under way or that happened lately.
+    /// Whether nothing is under way and nothing happened lately.
     pub(crate) fn is_quiet(&self) -> bool {
         let under_way = [self.in_flight, self.uploading, self.open, self.overdue];
         let lately = [self.peak, self.retry_after_ms];
         under_way.iter().chain(&lately).all(|count| *count == 0) && self.others.is_none()
     }
 
-    /// Writes it behind what stands in `bytes`. By hand, because there is one for each upstream in each worker on every
-    /// tick, and this takes a third of what a serializer does: first what has eight bytes anyway, then small numbers.
+    /// Appends the report to `bytes`: first fields of eight bytes, then small numbers. Written by hand, because there is one
+    /// report for each upstream and worker on every tick, and this takes a third of the time of a serializer.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         let times = [self.began, self.last_response].map(Instant::as_nanos);
         for word in [self.upstream, times[0], times[1]] {
@@ -99,7 +99,7 @@ impl<'a> Report<'a> {
         bytes.extend_from_slice(self.counts);
     }
 
-    /// Takes one off the bytes; `None` where there is none that can be read.
+    /// Takes one report off the bytes; `None` if they cannot be read.
     pub(super) fn take(bytes: &mut &'a [u8]) -> Option<Self> {
         let mut word = || {
             let (word, rest) = bytes.split_first_chunk::<8>()?;
@@ -160,13 +160,13 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// Adds what was counted since an earlier report, which had these counts.
+    /// Adds the growth since an earlier report with these counts.
     pub(crate) fn add_news(&self, sum: &mut Tally, before: &[u8]) {
         counts::add_difference(sum, before, self.counts);
     }
 }
 
-/// Numbers near zero as small ones, whatever their sign.
+/// Maps numbers near zero, of either sign, to small numbers.
 const fn zigzag(number: i32) -> u64 {
     ((number << 1) ^ (number >> 31)).cast_unsigned() as u64
 }
@@ -182,7 +182,7 @@ mod tests {
     use crate::breaker::TripReason;
 
     #[test]
-    fn what_is_written_is_read_and_nothing_behind_it() {
+    fn a_report_survives_the_wire_and_leaves_the_bytes_behind_it() {
         let trip = LocalTrip {
             sequence: 3,
             epoch: u32::MAX,

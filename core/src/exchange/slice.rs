@@ -1,9 +1,9 @@
-//! A worker's reports of all upstreams in use, as the bytes that travel.
+//! A worker's reports of all upstreams in use, as bytes.
 //!
-//! A slice is written once and read once, and a thousand upstreams make a long one: it stays bytes on both sides, and
-//! reports are read from it one at a time, in the order of their upstreams' hashes, so that a leader can walk all
-//! slices side by side. An upstream at rest is told by its hash alone. Names are long and the leader knows most of them: they stand apart, and only those stand
-//! there that it has not answered about lately.
+//! A slice is written once and read once, and a thousand upstreams make it long. So it stays bytes on both sides. Reports
+//! are read from it one at a time, in the order of their upstreams' hashes, so that a leader can walk all slices side by
+//! side. An upstream at rest is only its hash. Names are long and the leader knows most of them, so they are in a part of
+//! their own, which has only the names that the leader has not answered about lately.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ use super::envelope::{open, seal};
 use super::report::{Introduction, Report};
 use crate::time::Instant;
 
-/// What one worker saw.
+/// The reports of one worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice<'a> {
-    /// Which worker's VM, by a number that no other VM of the proxy has.
+    /// The number of the worker's VM, unique in the proxy.
     pub worker: u64,
-    /// When it was made, so that slices of dead VMs can be told.
+    /// When it was made, so that slices of dead VMs are recognized.
     pub at: Instant,
     /// Bytes of `payload` that are introductions.
     introductions: usize,
@@ -26,7 +26,7 @@ pub struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-    /// A slice of introductions and of reports, written one behind the other; the former take so many bytes.
+    /// A slice of introductions followed by reports; `introductions` is the length of the former in bytes.
     pub(crate) fn new(
         worker: u64,
         at: Instant,
@@ -50,9 +50,9 @@ impl<'a> Slice<'a> {
         )
     }
 
-    /// Reads what [`Slice::encode`] wrote: all of it or nothing, since reports that are missing are throughput that is.
-    /// That they are whole the envelope says: they are not read twice for it. Of a neighbor's forgery those up to the
-    /// first that cannot be read count, and any numbers are possible ones.
+    /// Reads what [`Slice::encode`] wrote, all of it or nothing: missing reports would look like missing throughput. The
+    /// envelope shows that the slice is whole, so reports are not read here. In a forged slice the reports up to the first
+    /// malformed one count, with whatever numbers they have.
     ///
     /// # Errors
     /// When the bytes are of another version, or not as they were written.
@@ -80,24 +80,24 @@ impl<'a> Slice<'a> {
         .fuse()
     }
 
-    /// One for every upstream in use of which there is something to report, in the order of their hashes.
+    /// The reports, in the order of their upstreams' hashes.
     pub fn reports(&self) -> impl Iterator<Item = Report<'_>> {
         self.entries().filter_map(|entry| match entry {
-            Told::News(report) => Some(report),
-            Told::Resting { .. } => None,
+            SliceEntry::News(report) => Some(report),
+            SliceEntry::Resting { .. } => None,
         })
     }
 
-    /// One for every upstream in use, in the order of their hashes.
-    pub(crate) fn entries(&self) -> Entries<'_> {
+    /// An entry for every upstream in use, in the order of their hashes.
+    pub(crate) fn entries(&self) -> SliceEntries<'_> {
         let rest = self.payload.get(self.introductions..);
-        Entries(rest.unwrap_or_default())
+        SliceEntries(rest.unwrap_or_default())
     }
 }
 
-/// What a worker tells of one upstream.
+/// One upstream in a slice.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Told<'a> {
+pub(crate) enum SliceEntry<'a> {
     /// A report.
     News(Report<'a>),
     /// Nothing is under way, and nothing has happened since the last report.
@@ -107,11 +107,11 @@ pub(crate) enum Told<'a> {
     },
 }
 
-/// The byte in front of a [`Told::News`], and of a [`Told::Resting`].
+/// The byte in front of a [`SliceEntry::News`], and of a [`SliceEntry::Resting`].
 const NEWS: u8 = 0;
 const RESTING: u8 = 1;
 
-impl<'a> Told<'a> {
+impl<'a> SliceEntry<'a> {
     /// Which upstream.
     pub(crate) const fn upstream(&self) -> u64 {
         match self {
@@ -120,7 +120,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Writes it behind what stands in `bytes`.
+    /// Appends the entry to `bytes`.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::News(report) => {
@@ -148,16 +148,16 @@ impl<'a> Told<'a> {
     }
 }
 
-/// What a slice tells, up to the first that cannot be read.
+/// The entries of a slice, up to the first malformed one.
 #[derive(Clone, Debug)]
-pub(crate) struct Entries<'a>(&'a [u8]);
+pub(crate) struct SliceEntries<'a>(&'a [u8]);
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Told<'a>;
+impl<'a> Iterator for SliceEntries<'a> {
+    type Item = SliceEntry<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut rest = self.0;
-        let told = Told::take(&mut rest);
+        let told = SliceEntry::take(&mut rest);
         self.0 = told.map_or(&[], |_| rest);
         told
     }

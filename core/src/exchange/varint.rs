@@ -1,11 +1,11 @@
 //! Small numbers in few bytes (LEB128): seven bits to a byte, the lowest first.
 
-/// The eighth bit says that more follow.
+/// The eighth bit: more bytes follow.
 const MORE: u8 = 0x80;
-/// Bits that a number of 64 may have before its last byte.
+/// The greatest shift of the last byte of a 64-bit number.
 const MAX_SHIFT: u32 = 63;
 
-/// Writes a number behind what stands in `bytes`.
+/// Appends a number to `bytes`.
 pub(super) fn put(mut value: u64, bytes: &mut Vec<u8>) {
     while value >= u64::from(MORE) {
         bytes.push(value.to_le_bytes()[0] | MORE);
@@ -14,7 +14,7 @@ pub(super) fn put(mut value: u64, bytes: &mut Vec<u8>) {
     bytes.push(value.to_le_bytes()[0]);
 }
 
-/// Takes a number off the bytes; `None` where there is none.
+/// Takes a number off the bytes; `None` if they cannot be read.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (mut value, mut shift) = (0_u64, 0);
     loop {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn numbers_survive_the_wire() {
         for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
             let mut bytes = Vec::new();
             put(value, &mut bytes);
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_no_number() {
+    fn a_number_must_end() {
         assert_eq!(take(&mut [].as_slice()), None);
         assert_eq!(take(&mut [MORE].as_slice()), None);
         assert_eq!(take(&mut [MORE; 20].as_slice()), None);

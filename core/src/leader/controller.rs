@@ -1,19 +1,19 @@
-//! The laws for one upstream: what was last heard of each worker, and what follows from all of them.
+//! The control laws for one upstream: merges the reports of its workers, and decides from them.
 
 use core::time::Duration;
 
 use crate::ablation::{Mechanism, is_off};
-use crate::breaker::{BreakerState, Findings, Judge, LocalTrip, Transition};
+use crate::breaker::{BreakerState, BreakerTransition, Findings, Judge, LocalTrip};
 use crate::config::Policy;
 use crate::exchange::{Directive, Report};
-use crate::ladder::{Demand, Margin};
+use crate::ladder::{LevelDemand, Margin};
 use crate::learned::Learned;
 use crate::limit::{LimitReason, Limiter, Terms};
 use crate::sample::Sample;
 use crate::tally::Count;
 use crate::time::Instant;
 
-/// Counts that began less than this before their first report are news as a whole.
+/// Counts that began less than this before their first report count in full.
 const YOUNG: Duration = Duration::from_secs(1);
 
 /// The laws for one upstream.
@@ -21,25 +21,25 @@ const YOUNG: Duration = Duration::from_secs(1);
 pub(super) struct Controller {
     pub(super) limiter: Limiter,
     judge: Judge,
-    demand: Demand,
-    /// Of each worker.
-    pub(super) seen: Vec<Seen>,
+    demand: LevelDemand,
+    /// The last report of each worker.
+    pub(super) seen: Vec<WorkerRecord>,
     /// When any worker last had a request.
     pub(super) active_at: Instant,
-    /// What was under way in the last round that had a report, and when that was.
-    pub(super) under_way: UnderWay,
+    /// The requests under way in the last round that had a report, and the time of that round.
+    pub(super) under_way: RequestsUnderWay,
     pub(super) heard_at: Instant,
     pub(super) directive: Directive,
-    /// The law that rules the limit; none before the first round of a new leader, which changes nothing.
+    /// The reason for the limit; `None` before the first round of a new leader, which is no change of the reason.
     limit_reason: Option<LimitReason>,
 }
 
-/// What was last heard of one worker's counts.
+/// The last report of one worker.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct WorkerRecord {
     pub(super) worker: u64,
     began: Instant,
-    /// The sequence of the last trip heard.
+    /// The sequence of the last trip that was reported.
     trip: Option<u32>,
     /// The counts, packed.
     counts: Box<[u8]>,
@@ -47,19 +47,19 @@ pub(super) struct Seen {
     endpoints: u32,
 }
 
-/// What the live workers have under way with one upstream.
+/// The requests that the live workers have under way with one upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UnderWay {
+pub struct RequestsUnderWay {
     /// Requests in flight, and uploads that may soon be.
     pub in_flight: u64,
     /// Requests that have not ended and are no load.
     pub open: u64,
-    /// The fewest requests of other workers in flight that an arrival met, by the count that the workers share; below
-    /// zero when that count is too low, `None` when nobody came.
+    /// The fewest requests of other workers in flight that an arrival met, by the shared count; below zero if that count is
+    /// too low, `None` if no request came.
     pub others: Option<i32>,
 }
 
-impl UnderWay {
+impl RequestsUnderWay {
     /// Requests that have not ended.
     fn unended(&self) -> u32 {
         u32::try_from(self.in_flight.saturating_add(self.open)).unwrap_or(u32::MAX)
@@ -67,19 +67,19 @@ impl UnderWay {
 }
 
 /// One upstream's merged reports of a round.
-pub(crate) struct Round {
+pub(crate) struct MergedReports {
     pub(super) sample: Sample,
     trips: Vec<LocalTrip>,
-    pub(super) under_way: UnderWay,
+    pub(super) under_way: RequestsUnderWay,
 }
 
-impl Round {
-    /// A round of `span` of which nothing is known yet.
+impl MergedReports {
+    /// A round of this `span` without any report yet.
     pub(super) fn empty(span: Duration) -> Self {
         Self {
             sample: Sample::empty(span),
             trips: Vec::new(),
-            under_way: UnderWay::default(),
+            under_way: RequestsUnderWay::default(),
         }
     }
 
@@ -88,29 +88,29 @@ impl Round {
         self.sample.tally.get(Count::Arrivals)
     }
 
-    /// Whether any worker had a request for it.
+    /// Whether any worker had a request for the upstream.
     pub(crate) fn is_active(&self) -> bool {
         self.sample.tally.get(Count::Arrivals) > 0 || self.sample.in_flight > 0
     }
 }
 
-/// What a controller needs from outside for one round.
-pub(crate) struct Surroundings<'a> {
+/// The inputs of one round besides the reports.
+pub(crate) struct RoundInputs<'a> {
     pub(crate) policy: &'a Policy,
     /// Probes ever sent.
     pub(crate) probes: u64,
-    /// In 0..1.
-    pub(crate) dice: f64,
-    /// What makes `now` the same clock for all proxies.
+    /// A random number in 0..1.
+    pub(crate) uniform: f64,
+    /// Added to `now`, this gives a clock that is the same for all proxies.
     pub(crate) ahead: Duration,
 }
 
-/// What one round changed, beside figures.
+/// The events of one round.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Changes {
-    /// A step of the breaker.
-    pub(crate) transition: Option<Transition>,
-    /// The law that rules the limit from now on.
+pub(crate) struct RoundChanges {
+    /// A transition of the breaker.
+    pub(crate) transition: Option<BreakerTransition>,
+    /// The new reason for the limit, if it changed.
     pub(crate) limit_reason: Option<LimitReason>,
 }
 
@@ -124,22 +124,22 @@ impl Controller {
                 directive.epoch,
                 &directive.learned.breaker,
             ),
-            demand: Demand::default(),
+            demand: LevelDemand::default(),
             seen: Vec::new(),
             active_at: now,
-            under_way: UnderWay::default(),
+            under_way: RequestsUnderWay::default(),
             heard_at: now,
             directive,
             limit_reason: None,
         }
     }
 
-    pub(super) fn hear(
+    pub(super) fn record(
         &mut self,
         worker: u64,
         at: Instant,
         report: &Report<'_>,
-        round: &mut Round,
+        round: &mut MergedReports,
     ) {
         let place = self.seen.iter().position(|seen| seen.worker == worker);
         // An upstream that left the worker's registry and came back counts from zero.
@@ -157,7 +157,7 @@ impl Controller {
         if let Some(trip) = report.trip {
             let is_heard = match seen {
                 Some(seen) => seen.trip == Some(trip.sequence),
-                // An old one was for the leader before.
+                // An old trip was for the leader before.
                 None => !is_young && trip.epoch != self.judge.epoch(),
             };
             if !is_heard {
@@ -183,8 +183,8 @@ impl Controller {
         self.remember(place, worker, report);
     }
 
-    /// The same from a worker with nothing under way. Its last report still holds.
-    pub(super) fn hear_nothing(&self, worker: u64, round: &mut Round) {
+    /// Records that a worker has nothing under way. Its last report still holds.
+    pub(super) fn record_nothing(&self, worker: u64, round: &mut MergedReports) {
         let sample = &mut round.sample;
         if let Some(seen) = self.seen.iter().find(|seen| seen.worker == worker) {
             sample.last_response = sample.last_response.max(seen.last_response);
@@ -206,7 +206,7 @@ impl Controller {
             }
             None => {
                 self.seen.reserve_exact(1);
-                self.seen.push(Seen {
+                self.seen.push(WorkerRecord {
                     worker,
                     began: report.began,
                     trip,
@@ -220,10 +220,10 @@ impl Controller {
 
     pub(super) fn decide(
         &mut self,
-        round: &Round,
-        around: &Surroundings<'_>,
+        round: &MergedReports,
+        around: &RoundInputs<'_>,
         now: Instant,
-    ) -> Changes {
+    ) -> RoundChanges {
         let (sample, policy) = (&round.sample, around.policy);
         if round.is_active() {
             self.active_at = now;
@@ -251,12 +251,12 @@ impl Controller {
             hang_after: known.floor.hang_after(policy.slo()),
             limit,
             probes: around.probes,
-            dice: around.dice,
+            uniform: around.uniform,
             now,
         };
         let was_closed = self.judge.state() == BreakerState::Closed;
         let transition = self.judge.update(&findings, policy.breaker());
-        if was_closed && matches!(transition, Some(Transition::Trip(_))) {
+        if was_closed && matches!(transition, Some(BreakerTransition::Trip(_))) {
             self.limiter.restart_conservatively(terms);
         }
         let pressed = self.limiter.is_congested() || sample.tally.refused_for_load() > 0;
@@ -266,7 +266,7 @@ impl Controller {
             0.0
         };
         let margin = self.demand.margin(capacity);
-        // Where all can be served, nobody needs a reserve.
+        // If all requests can be served, no reserve is needed.
         let reserve = if margin == Margin::NONE || is_off(Mechanism::Reserve) {
             limit
         } else {
@@ -288,7 +288,7 @@ impl Controller {
         };
         let reason = self.limiter.reason();
         let before = self.limit_reason.replace(reason).unwrap_or(reason);
-        Changes {
+        RoundChanges {
             transition,
             limit_reason: (reason != before).then_some(reason),
         }

@@ -1,14 +1,14 @@
-//! The leader: merges what all workers saw, runs the control laws, and decides for all.
+//! The leader: merges the reports of all workers, runs the control laws, and decides for all workers.
 //!
-//! Reports hold growing counts; the leader takes differences per worker and adds them up, so the order of the
-//! workers does not matter, a report read twice counts once, and one that was overwritten is not lost. A round
-//! waits until every live worker has reported anew, because half a report is half the throughput.
+//! Reports hold growing counts. The leader takes the difference for each worker and adds these up, so the order of the
+//! workers does not matter, a report read twice counts once, and the counts of an overwritten report are not lost. A round
+//! waits until every live worker has a new report, because with half of the reports the throughput would look like half.
 //!
-//! What a worker counted before this leader first heard of it is history, not news: an hour's requests would look
-//! like a tenth of a second's. Only counts that began a moment ago are taken whole.
+//! The leader ignores what a worker counted before its first report to this leader: an hour's requests would look like those
+//! of a tenth of a second. Only counts that began a moment ago are taken in full.
 //!
-//! Slices come sorted, so they are walked side by side: one upstream is merged and decided at a time, and what was
-//! last heard of a worker is kept packed, as it came. A leader's memory grows little with the number of workers.
+//! Slices are sorted, so they are walked side by side: one upstream is merged and decided at a time, and the last report of a
+//! worker is kept packed, as it came. A leader's memory grows little with the number of workers.
 
 mod controller;
 #[cfg(test)]
@@ -21,24 +21,24 @@ use std::collections::BTreeMap;
 use core::time::Duration;
 
 use crate::breaker::BreakerState;
-use crate::exchange::{Directive, ENVELOPE_BYTES, Slice, Told};
+use crate::exchange::{Directive, ENVELOPE_BYTES, Slice, SliceEntry};
 use crate::limit::LimitReason;
-use crate::registry::EVICTABLE_AFTER;
 use crate::time::Instant;
-use controller::{Changes, Controller, Round};
-use sent::{Demand, Sent};
+use crate::upstream::EVICTABLE_AFTER;
+use controller::{Controller, MergedReports, RoundChanges};
+use sent::{SentDirective, UpstreamUse};
 use walk::Walk;
 
-pub(crate) use controller::Surroundings;
-pub use controller::UnderWay;
+pub use controller::RequestsUnderWay;
+pub(crate) use controller::RoundInputs;
 
-/// A worker that has not reported for so long is gone.
+/// A worker that has not reported for this long is gone.
 const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
-/// A round waits for late workers this long at most.
+/// A round waits for late workers for at most this long.
 const ROUND_PATIENCE: Duration = Duration::from_millis(250);
 /// Rounds closer together than this measure nothing.
 const MIN_ROUND: Duration = Duration::from_millis(10);
-/// Directives of upstreams that were idle for so long need not be repeated.
+/// Directives of upstreams that were idle for this long are not repeated.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
 
 /// The leader's state for all upstreams.
@@ -47,7 +47,7 @@ pub(crate) struct Leader {
     round_at: Instant,
     workers: BTreeMap<u64, Instant>,
     led: BTreeMap<u64, Led>,
-    /// How many bytes were published last.
+    /// The number of bytes in the last publication.
     published: usize,
 }
 
@@ -56,8 +56,8 @@ pub(crate) struct Leader {
 struct Led {
     controller: Controller,
     /// In the last round.
-    demand: Demand,
-    sent: Option<Sent>,
+    demand: UpstreamUse,
+    sent: Option<SentDirective>,
 }
 
 impl Leader {
@@ -71,9 +71,9 @@ impl Leader {
         }
     }
 
-    /// Begins a round with these slices; `None` while workers are still to report.
+    /// Begins a round with these slices; `None` while reports of workers are missing.
     pub(crate) fn begin<'a>(&mut self, slices: &'a [Slice<'_>], now: Instant) -> Option<Walk<'a>> {
-        // One slice of each worker, the newest, in the workers' order: whatever order they came in.
+        // The newest slice of each worker, in the order of workers, whatever order they came in.
         let mut live = BTreeMap::new();
         for slice in slices {
             let is_newest = live
@@ -106,15 +106,15 @@ impl Leader {
         Some(Walk::new(span, live.into_values()))
     }
 
-    /// Merges the reports of the upstream that is next on the walk. `None` where there is no room for it: at most
-    /// `cap` upstreams are kept. `known` gives what was in force for one that this leader meets for the first time.
+    /// Merges the reports of the next upstream of the walk. `None` if there is no room for it: at most `cap` upstreams are kept.
+    /// `known` returns the directive in force for an upstream that is new to this leader.
     pub(crate) fn merge(
         &mut self,
         walk: &mut Walk<'_>,
         upstream: u64,
         cap: usize,
         known: impl FnOnce() -> Option<Directive>,
-    ) -> Option<Round> {
+    ) -> Option<MergedReports> {
         let now = self.round_at;
         if !self.led.contains_key(&upstream) && !self.make_room(cap, now) {
             walk.pass(upstream, |_, _, _| {});
@@ -122,32 +122,32 @@ impl Leader {
         }
         let led = self.led.entry(upstream).or_insert_with(|| Led {
             controller: Controller::new(upstream, known(), now),
-            demand: Demand::InUse,
+            demand: UpstreamUse::InUse,
             sent: None,
         });
         let controller = &mut led.controller;
-        let mut round = Round::empty(walk.span);
+        let mut round = MergedReports::empty(walk.span);
         walk.pass(upstream, |worker, at, told| match told {
-            Told::News(report) => controller.hear(worker, at, report, &mut round),
-            Told::Resting { .. } => controller.hear_nothing(worker, &mut round),
+            SliceEntry::News(report) => controller.record(worker, at, report, &mut round),
+            SliceEntry::Resting { .. } => controller.record_nothing(worker, &mut round),
         });
         controller.under_way = round.under_way;
         controller.heard_at = now;
         Some(round)
     }
 
-    /// Whether it decides about an upstream already.
+    /// Whether this leader decides about an upstream already.
     pub(crate) fn knows(&self, upstream: u64) -> bool {
         self.led.contains_key(&upstream)
     }
 
-    /// What is under way with an upstream; `None` where nobody reported it in the last round.
-    pub(crate) fn under_way(&self, upstream: u64) -> Option<UnderWay> {
+    /// The requests under way with an upstream; `None` if no worker reported it in the last round.
+    pub(crate) fn under_way(&self, upstream: u64) -> Option<RequestsUnderWay> {
         let controller = &self.led.get(&upstream)?.controller;
         (controller.heard_at == self.round_at).then_some(controller.under_way)
     }
 
-    /// Every reload makes VMs of new numbers: what the old ones counted must not pile up.
+    /// Drops the records of workers that are gone. Every reload makes VMs with new numbers, and old records must not pile up.
     fn forget_the_gone(&mut self, now: Instant) {
         let workers = &mut self.workers;
         let before = workers.len();
@@ -160,7 +160,7 @@ impl Leader {
         }
     }
 
-    /// The mean time between the two last reports of each worker.
+    /// The mean time between the last two reports of each worker.
     fn span<'a>(&self, slices: impl Iterator<Item = &'a Slice<'a>>, waited: Duration) -> Duration {
         let (sum, workers) = slices
             .filter_map(|slice| Some(slice.at.saturating_since(*self.workers.get(&slice.worker)?)))
@@ -170,27 +170,27 @@ impl Leader {
         if workers == 0 { waited } else { sum / workers }
     }
 
-    /// Runs the laws on a round of one upstream.
+    /// Runs the laws on one round of one upstream.
     pub(crate) fn decide(
         &mut self,
         hash: u64,
-        round: &Round,
-        around: &Surroundings<'_>,
+        round: &MergedReports,
+        around: &RoundInputs<'_>,
         now: Instant,
-    ) -> Changes {
+    ) -> RoundChanges {
         let led = self.led.get_mut(&hash);
-        led.map_or_else(Changes::default, |led| {
-            led.demand = Demand::of(round);
+        led.map_or_else(RoundChanges::default, |led| {
+            led.demand = UpstreamUse::of(round);
             led.controller.decide(round, around, now)
         })
     }
 
-    /// Everything that is known, for leaders to come.
+    /// All learned state, for later leaders.
     pub(crate) fn learned(&self) -> impl Iterator<Item = &Directive> {
         self.led.values().map(|led| &led.controller.directive)
     }
 
-    /// What holds for upstreams in use, as it travels. What changed is given this stamp.
+    /// The directives of upstreams in use, as bytes. Changed directives get this stamp.
     pub(crate) fn publish(&mut self, stamp: u32, now: Instant) -> Vec<u8> {
         let mut payload = Vec::with_capacity(self.published + ENVELOPE_BYTES);
         for led in self.led.values_mut() {
@@ -199,7 +199,7 @@ impl Leader {
             if is_closed && now.saturating_since(controller.active_at) >= QUIET_AFTER {
                 continue;
             }
-            let entry = Sent::entry(&mut led.sent, directive, led.demand, stamp, now);
+            let entry = SentDirective::entry(&mut led.sent, directive, led.demand, stamp, now);
             payload.extend_from_slice(entry);
         }
         self.published = payload.len();
@@ -213,7 +213,7 @@ impl Leader {
             .map(|led| led.controller.limiter.reason())
     }
 
-    /// Makes room for one more upstream; the one that was idle longest goes, if it was idle long enough.
+    /// Makes room for one more upstream: removes the one that was idle longest, if it was idle long enough.
     fn make_room(&mut self, cap: usize, now: Instant) -> bool {
         if self.led.len() < cap {
             return true;
@@ -263,7 +263,7 @@ mod tests {
         }
         .with_counts(&counted, &mut bytes);
         let mut payload = Vec::new();
-        Told::News(report).write(&mut payload);
+        SliceEntry::News(report).write(&mut payload);
         Slice::new(worker, now, 0, payload)
     }
 
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_before_the_leader_came_is_no_news() {
+    fn counts_from_before_the_leader_are_ignored() {
         let mut leader = Leader::new(at(1_000));
         let old = |now, arrivals| [slice(1, now, at(0), arrivals)];
         assert_eq!(
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_that_came_back_counts_from_zero() {
+    fn a_returning_upstream_counts_from_zero() {
         let mut leader = Leader::new(at(0));
         assert_eq!(
             merged(&mut leader, &[slice(1, at(1), at(0), 90)], at(1)),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_waits_for_late_workers_but_not_for_ever() {
+    fn a_round_waits_for_late_workers_for_a_limited_time() {
         let mut leader = Leader::new(at(0));
         let late = slice(2, at(1), at(0), 1);
         let both = [slice(1, at(1), at(0), 1), late.clone()];

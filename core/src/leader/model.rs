@@ -1,5 +1,5 @@
-//! Every order in which two workers can ask, publish and crash, and two leaders can merge what is published: no leader counts
-//! a request twice, and none is lost that was published.
+//! Plays every order in which two workers can ask, publish and crash, and two leaders can merge: no leader counts a request
+//! twice, and no published request is lost.
 
 use core::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::counters::Unshared;
 use crate::engine::{Decision, Engine};
 use crate::exchange::Slice;
 use crate::outcome::Outcome;
-use crate::request::Known;
+use crate::request::GivenRequest;
 use crate::time::Instant;
 
 /// Actions in a story.
 const LENGTH: u32 = 6;
-/// Time between two of them: some rounds wait for late workers, some do not.
+/// Time between two actions: some rounds wait for late workers, some do not.
 const STEP: Duration = Duration::from_millis(90);
 
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +23,9 @@ enum Action {
     Ask(usize),
     /// It overwrites its slice.
     Publish(usize),
-    /// A leader merges what stands there.
+    /// A leader merges the published slices.
     Merge(usize),
-    /// A worker's VM is gone, and another is in its place.
+    /// A worker's VM crashes, and another one takes its place.
     Crash(usize),
 }
 
@@ -47,10 +47,10 @@ struct World {
     leaders: [Leader; 2],
     counted: [u64; 2],
     asked: u64,
-    /// Of those, not published yet, by worker; and gone with a worker.
+    /// Of those, not published yet, by worker; lost when the worker crashes.
     unpublished: [u64; 2],
     lost: u64,
-    /// On purpose: leaders forget what they have heard.
+    /// A deliberate fault: leaders forget earlier reports.
     forgets: bool,
 }
 
@@ -92,7 +92,12 @@ impl World {
     fn ask(&mut self, worker: usize) {
         let engine = &mut self.workers[worker];
         let upstream = engine.upstream("web", None, self.now);
-        let decision = engine.admit(upstream, &mut Known::default(), &mut Unshared, self.now);
+        let decision = engine.admit(
+            upstream,
+            &mut GivenRequest::default(),
+            &mut Unshared,
+            self.now,
+        );
         let Decision::Admit(permit) = decision else {
             panic!("there is room");
         };
@@ -125,7 +130,7 @@ impl World {
         }
     }
 
-    /// Everything is published and merged; then what was counted must be what was asked.
+    /// Publishes and merges everything; then the counts must match the requests.
     fn settle(&mut self) -> Result<(), String> {
         for worker in 0..2 {
             self.publish(worker);
@@ -150,7 +155,7 @@ fn engine(number: u64, now: Instant) -> Engine {
     Engine::of_many(config, now, number)
 }
 
-/// The first story that goes wrong; how many there are.
+/// Plays all stories. Returns their number, or the first story that fails.
 fn play_all(forgets: bool) -> Result<usize, String> {
     let stories = ACTIONS.len().pow(LENGTH);
     for story in 0..stories {
@@ -171,13 +176,13 @@ fn play_all(forgets: bool) -> Result<usize, String> {
 }
 
 #[test]
-fn no_leader_counts_a_request_twice_or_loses_one_that_was_published() {
+fn no_leader_counts_a_request_twice_or_loses_a_published_one() {
     let stories = play_all(false).unwrap_or_else(|what| panic!("{what}"));
     println!("counts: {stories} stories of {LENGTH} actions");
 }
 
 #[test]
-fn a_leader_that_forgets_is_found() {
+fn a_forgetting_leader_is_detected() {
     let what = play_all(true).unwrap_err();
     assert!(what.contains("counted"), "{what}");
 }

@@ -1,30 +1,30 @@
-//! What was last published of one upstream.
+//! The directive of one upstream as it was last published.
 //!
-//! Workers know a directive by its stamp, and leave one alone that they follow already. Most that is learned changes a
-//! little in every round, also while nobody asks for the upstream: its usual rate, for one, decays. So for an upstream
-//! at rest that alone is published once in a while only, and what workers act on at once.
+//! Workers know a directive by its stamp, and skip one that they follow already. Learned state changes a little in every
+//! round, even while the upstream has no requests: its usual rate, for example, decays. So for an upstream at rest, changes
+//! of learned state alone are published only once a second. Changes that workers act on are published at once.
 
 use core::time::Duration;
 
-use super::controller::Round;
+use super::controller::MergedReports;
 use crate::exchange::{Directive, Directives};
 use crate::time::Instant;
 
-/// How often what was learned of an upstream at rest is published, where nothing else changed.
+/// How often learned state of an upstream at rest is published if nothing else changed.
 const LEARNED_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether anybody asks for the upstream.
+/// Whether the upstream has requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Demand {
-    /// Somebody does, or did.
+pub(super) enum UpstreamUse {
+    /// It has, or requests ended in the round.
     InUse,
-    /// Nobody does.
+    /// It has none.
     AtRest,
 }
 
-impl Demand {
-    /// What a round says: requests that end count as well, since they teach.
-    pub(super) fn of(round: &Round) -> Self {
+impl UpstreamUse {
+    /// Judges a round. Requests that end count as well, because the laws learn from them.
+    pub(super) fn of(round: &MergedReports) -> Self {
         if round.is_active() || round.sample.tally.fingerprint() != 0 {
             Self::InUse
         } else {
@@ -35,19 +35,19 @@ impl Demand {
 
 /// One upstream's directive as it was last published.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct SentDirective {
     directive: Directive,
     at: Instant,
-    /// As it travels.
+    /// Its bytes.
     entry: Vec<u8>,
 }
 
-impl Sent {
-    /// The directive as it is to be published now, under this stamp if it is a new one.
+impl SentDirective {
+    /// The bytes to publish now: the last ones if they are still current, else the new directive with this stamp.
     pub(super) fn entry<'a>(
         last: &'a mut Option<Self>,
         directive: &Directive,
-        demand: Demand,
+        demand: UpstreamUse,
         stamp: u32,
         now: Instant,
     ) -> &'a [u8] {
@@ -69,7 +69,7 @@ impl Sent {
         &sent.entry
     }
 
-    fn is_current(&self, directive: &Directive, demand: Demand, now: Instant) -> bool {
+    fn is_current(&self, directive: &Directive, demand: UpstreamUse, now: Instant) -> bool {
         if self.directive == *directive {
             return true;
         }
@@ -78,7 +78,7 @@ impl Sent {
             learned: self.directive.learned,
             ..*directive
         } == self.directive;
-        demand == Demand::AtRest && is_soon && acts_alike
+        demand == UpstreamUse::AtRest && is_soon && acts_alike
     }
 }
 
@@ -99,14 +99,14 @@ mod tests {
         directive
     }
 
-    /// Whether each of these directives, a tenth of a second apart, is published under a stamp of its own.
-    fn published(demand: Demand, directives: &[Directive]) -> Vec<bool> {
+    /// Whether each of these directives, a tenth of a second apart, is published with a stamp of its own.
+    fn published(demand: UpstreamUse, directives: &[Directive]) -> Vec<bool> {
         let mut last = None;
         let mut before = Vec::new();
         let rounds = directives.iter().zip(1..);
         let news = rounds.map(|(directive, round)| {
             let now = at(100 * u64::from(round));
-            let entry = Sent::entry(&mut last, directive, demand, round, now).to_vec();
+            let entry = SentDirective::entry(&mut last, directive, demand, round, now).to_vec();
             let is_new = entry != before;
             before = entry;
             is_new
@@ -115,16 +115,20 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_keeps_its_stamp() {
+    fn an_unchanged_directive_keeps_its_stamp() {
         let same = [learned(5.0); 3];
-        assert_eq!(published(Demand::InUse, &same), [true, false, false]);
+        assert_eq!(published(UpstreamUse::InUse, &same), [true, false, false]);
     }
 
     #[test]
-    fn what_is_learned_of_an_upstream_in_use_is_published_at_once_and_at_rest_once_a_second() {
+    fn learned_state_is_published_at_once_in_use_and_once_a_second_at_rest() {
         let decaying: Vec<Directive> = (0..25_u8).map(|it| learned(f64::from(it))).collect();
-        assert!(published(Demand::InUse, &decaying).iter().all(|new| *new));
-        let at_rest = published(Demand::AtRest, &decaying);
+        assert!(
+            published(UpstreamUse::InUse, &decaying)
+                .iter()
+                .all(|new| *new)
+        );
+        let at_rest = published(UpstreamUse::AtRest, &decaying);
         let rounds = at_rest.iter().enumerate().filter(|(_, new)| **new);
         assert_eq!(
             rounds.map(|(round, _)| round).collect::<Vec<_>>(),
@@ -133,21 +137,25 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_act_on_is_published_at_once() {
+    fn changes_that_workers_act_on_are_published_at_once() {
         let wider = Directive {
             limit: 9,
             reserve: 9,
             ..learned(4.0)
         };
         let directives = [learned(5.0), wider, learned(3.0)];
-        assert_eq!(published(Demand::AtRest, &directives), [true; 3]);
+        assert_eq!(published(UpstreamUse::AtRest, &directives), [true; 3]);
     }
 
     #[test]
     fn a_clock_that_jumped_back_delays_nothing() {
         let mut last = None;
-        let first = Sent::entry(&mut last, &learned(5.0), Demand::AtRest, 1, at(9_000)).to_vec();
-        let second = Sent::entry(&mut last, &learned(4.0), Demand::AtRest, 2, at(100)).to_vec();
+        let first =
+            SentDirective::entry(&mut last, &learned(5.0), UpstreamUse::AtRest, 1, at(9_000))
+                .to_vec();
+        let second =
+            SentDirective::entry(&mut last, &learned(4.0), UpstreamUse::AtRest, 2, at(100))
+                .to_vec();
         assert_ne!(first, second);
     }
 }

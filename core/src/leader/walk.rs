@@ -1,35 +1,35 @@
-//! The way of a round through all workers' slices.
+//! The walk of a round through the slices of all workers.
 //!
-//! Reports stand in the order of their upstreams' hashes, so that the slices can be walked side by side: what all
-//! workers say of one upstream is at hand together, and nothing has to be kept of the rest. A slice that is not in
-//! order splits an upstream into several rounds, no worse.
+//! Reports are in the order of their upstreams' hashes, so the slices can be walked side by side: all reports of one upstream
+//! are available together, and nothing has to be kept of the rest. A slice that is out of order splits an upstream into
+//! several rounds, but does no other harm.
 
 use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use crate::exchange::{Entries, Introduction, Slice, Told};
+use crate::exchange::{Introduction, Slice, SliceEntries, SliceEntry};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 
 /// One slice of each live worker, walked side by side.
 pub(crate) struct Walk<'a> {
-    /// How long the round was.
+    /// The length of the round.
     pub(super) span: Duration,
     introductions: BTreeMap<u64, Introduction<'a>>,
     workers: Vec<Stop<'a>>,
 }
 
-/// Where the walk through one worker's slice stands.
+/// The position in one worker's slice.
 struct Stop<'a> {
     worker: u64,
     at: Instant,
-    next: Option<Told<'a>>,
-    rest: Entries<'a>,
+    next: Option<SliceEntry<'a>>,
+    rest: SliceEntries<'a>,
 }
 
 impl<'a> Walk<'a> {
-    /// A walk through these slices, whose reports are `span` apart from those before.
+    /// A walk through these slices; `span` is the time since the reports before.
     pub(super) fn new(span: Duration, slices: impl Iterator<Item = &'a Slice<'a>>) -> Self {
         let mut introductions = BTreeMap::new();
         let mut workers = Vec::new();
@@ -62,14 +62,18 @@ impl<'a> Walk<'a> {
     /// The next upstream's hash.
     pub(crate) fn next(&self) -> Option<u64> {
         let nexts = self.workers.iter().filter_map(|stop| stop.next.as_ref());
-        nexts.map(Told::upstream).min()
+        nexts.map(SliceEntry::upstream).min()
     }
 
-    /// Goes past the reports of an upstream.
-    pub(crate) fn pass(&mut self, upstream: u64, mut hear: impl FnMut(u64, Instant, &Told<'_>)) {
+    /// Visits the reports of an upstream and moves past them.
+    pub(crate) fn pass(
+        &mut self,
+        upstream: u64,
+        mut visit: impl FnMut(u64, Instant, &SliceEntry<'_>),
+    ) {
         for stop in &mut self.workers {
             while let Some(told) = stop.next.filter(|told| told.upstream() == upstream) {
-                hear(stop.worker, stop.at, &told);
+                visit(stop.worker, stop.at, &told);
                 stop.next = stop.rest.next();
             }
         }

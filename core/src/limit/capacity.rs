@@ -1,26 +1,26 @@
 //! How many answers a second the upstream can give.
 //!
-//! A busy upstream shows it: what comes out while a queue stands is all it can do. One that is not busy shows only
-//! that it can do at least so much. A window in which the queue ran empty shows less than the truth, so a lower
-//! value is believed only from windows that began and ended with more in flight than the upstream needs.
+//! While a queue stands, the throughput is the capacity. While no queue stands, the capacity is at least the throughput.
+//! A window in which the queue ran empty shows less than the capacity. So the capacity falls only on windows that began
+//! and ended with more in flight than the upstream needs.
 
 use super::window::WindowStats;
 use crate::ablation::{Mechanism, is_off};
 use crate::units::PerSecond;
 
-/// Weight of the newest window of a busy upstream, when it says something else than the ones before ...
+/// Weight of the newest window of a busy upstream when it differs from the ones before ...
 const SURPRISE_WEIGHT: f64 = 0.5;
-/// ... and when the difference may be chance: within so many standard deviations of a Poisson count.
+/// ... and when the difference may be chance: within this many standard deviations of a Poisson count.
 const BUSY_WEIGHT: f64 = 0.15;
 const CHANCE: f64 = 2.0;
-/// Weight of the newest window of one that is not.
+/// Weight of the newest window of an upstream that is not busy.
 const IDLE_WEIGHT: f64 = 0.2;
 
 /// The capacity, answers a second; 0 while unknown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capacity {
     value: f64,
-    /// What it was when the upstream was last not busy.
+    /// The value when the upstream was last not busy.
     calm: f64,
     throughput: f64,
     /// Whether the window before ended with more in flight than the upstream needs.
@@ -37,12 +37,12 @@ impl Capacity {
         }
     }
 
-    /// Goes on from what a leader knew; 0 is nothing.
+    /// Continues from the state of an earlier leader; 0: unknown.
     pub(super) const fn resume(known: PerSecond) -> Self {
         Self::of(known.get())
     }
 
-    /// What a successor needs.
+    /// The state for a successor.
     pub(super) const fn checkpoint(&self) -> PerSecond {
         PerSecond::new(self.value)
     }
@@ -51,8 +51,8 @@ impl Capacity {
         self.value
     }
 
-    /// The greater of what it is and what it was before the queue. A service that became slower needs as much in flight
-    /// as before; one that lost places needs less, and shows it soon.
+    /// The capacity now or before the queue, whichever is greater. A service that became slower needs as many requests in
+    /// flight as before. A service that lost servers needs fewer, and shows that soon.
     pub(super) fn before_the_queue(&self) -> f64 {
         if self.calm > self.value && !is_off(Mechanism::BeforeTheQueue) {
             self.calm
@@ -96,7 +96,7 @@ impl Capacity {
     }
 }
 
-/// Whether so many answers cannot well have come from an upstream of this capacity.
+/// Whether an upstream of this capacity is unlikely to give as many answers as the window has.
 fn is_surprise(window: &WindowStats, capacity: f64) -> bool {
     let expected = capacity * window.span;
     (window.throughput * window.span - expected).abs() > CHANCE * expected.sqrt()
@@ -127,9 +127,9 @@ mod tests {
         }
     }
 
-    /// What is learned from each, where 100 a second are known.
+    /// The capacity after these windows, if it was 100 a second before.
     #[test]
-    fn what_comes_out_while_a_queue_stands_is_all_and_at_least_so_much_otherwise() {
+    fn throughput_is_the_capacity_while_a_queue_stands_and_a_lower_bound_otherwise() {
         let table: [(&str, &[WindowStats], f64); 9] = [
             ("less, no queue", &[calm(50.0)], 100.0),
             ("more, no queue", &[calm(200.0)], 200.0),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_window_is_all_that_is_known() {
+    fn the_first_window_sets_the_capacity() {
         for first in [calm(70.0), busy(70.0, true)] {
             let mut capacity = Capacity::of(0.0);
             capacity.learn(&first, MEAN);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_was_before_the_queue_is_remembered_until_the_next_calm() {
+    fn the_capacity_before_a_queue_is_remembered_until_the_next_calm_window() {
         let mut capacity = Capacity::of(100.0);
         capacity.learn(&busy(100.0, true), MEAN);
         capacity.learn(&busy(50.0, true), MEAN);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_goes_with_the_endpoints() {
+    fn capacity_scales_with_the_endpoints() {
         let mut capacity = Capacity::of(100.0);
         capacity.learn(&calm(100.0), MEAN);
         capacity.scale(0.5);
@@ -185,7 +185,7 @@ mod tests {
         assert_close(
             capacity.value(),
             50.0,
-            "what more of them gave is forgotten",
+            "the throughput of more endpoints is forgotten",
         );
     }
 }

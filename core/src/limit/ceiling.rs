@@ -1,13 +1,13 @@
 //! A ceiling from failures that load causes.
 //!
-//! An upstream that refuses when its queue is full, or breaks under load, says where its bound is: failed
-//! requests were admitted at higher load than successful ones. The ceiling goes just below that load and rises
+//! An upstream that refuses requests when its queue is full, or fails under load, shows where its bound is: failed
+//! requests were admitted at higher load than successful ones. The ceiling is set just below that load and rises
 //! again slowly, as TCP does after a loss. "Too busy" answers (429, RESOURCE_EXHAUSTED, 503 with Retry-After) count as
-//! failures here, no more: a quota of one caller is answered so at any load.
+//! failures here and nothing more: a service gives them to a caller beyond its quota at any load.
 //!
-//! A correlation can be chance, or a load that rose while something else broke. So it must show several times in a row,
-//! and the ceiling is on trial: unless failures become rarer under it, it goes, and the next suspicion has to wait.
-//! Shedding must help, or not be.
+//! The correlation can be chance, or load can rise while something else breaks. So the correlation must show in several
+//! windows in a row, and a new ceiling is on trial: unless failures become rarer under it, it is removed, and the next
+//! suspicion has to wait. Shedding that does not help must end.
 
 use core::time::Duration;
 
@@ -27,22 +27,22 @@ const CONFIRMATIONS: u32 = 3;
 const WINDOW: Duration = Duration::from_millis(300);
 /// A cut helps when failures become rarer by this factor, ...
 const HELPED: f64 = 0.7;
-/// ... and by more than so many standard deviations of a Poisson count (and of a mean load), ...
+/// ... and by more than this many standard deviations of a Poisson count (and of a mean load), ...
 const CHANCE: f64 = 1.75;
-/// ... judged when so many failures would have been, had nothing changed.
+/// ... judged once this many failures would be expected if nothing had changed.
 const ENOUGH: f64 = 20.0;
-/// After so long without load-caused failures the ceiling rises.
+/// After this long without load-caused failures the ceiling rises.
 const QUIET: Duration = Duration::from_secs(1);
 /// How fast, a second.
 const RISE: f64 = 0.1;
-/// How long a refuted suspicion keeps the next one away, at first and at most.
+/// How long a refuted suspicion delays the next one, at first and at most.
 const FIRST_DOUBT: Duration = Duration::from_secs(5);
 const LONGEST_DOUBT: Duration = Duration::from_secs(60);
 
-/// What a successor is told of a ceiling.
+/// The state of a ceiling that a successor starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CeilingCheckpoint {
-    /// The most in flight; 0 is none.
+    /// The most requests in flight.
     pub limit: Requests,
     /// Whether failures became rarer under it.
     pub is_proven: bool,
@@ -54,11 +54,11 @@ pub(crate) struct Ceiling {
     value: Option<f64>,
     /// The cut that has yet to prove itself.
     trial: Option<Trial>,
-    /// The ceiling has proved itself once: what it does from now on is to follow the bound.
+    /// The ceiling has reduced failures once. From then on it follows the bound without a trial.
     proven: bool,
     failed_at: Instant,
     evidence: Evidence,
-    /// Windows in a row that have shown it, and their outcomes.
+    /// Windows in a row that have shown the correlation, and their outcomes.
     confirmations: u32,
     suspected: Outcomes,
     doubted_until: Instant,
@@ -83,8 +83,8 @@ impl Evidence {
         }
     }
 
-    /// Whether failures come with load. While the load rises, what is answered at once was admitted at a higher one than
-    /// what took its time. So failures must also have met more than was in flight on average.
+    /// Whether failures come with load. While load rises, a fast answer belongs to a request that was admitted at a higher
+    /// load than that of a slow answer. So failed requests must also have met more in flight than the average.
     fn blames_load(&self) -> bool {
         let usual = self.in_flight / self.span;
         let error = self.failures.variance_of_mean().sqrt();
@@ -93,7 +93,7 @@ impl Evidence {
     }
 }
 
-/// How many, and how many of them failed.
+/// How many requests ended, and how many of them failed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcomes {
     all: f64,
@@ -112,7 +112,7 @@ impl Outcomes {
     }
 }
 
-/// What came before a cut, and what came after it.
+/// The outcomes before a cut, and after it.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     before: Outcomes,
@@ -120,7 +120,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Whether failures have become rarer; none while too few are known to say.
+    /// Whether failures have become rarer; `None` while there are too few to tell.
     fn verdict(&self) -> Option<bool> {
         let Self { before, after } = *self;
         let expected = before.failure_share() * after.all;
@@ -133,9 +133,9 @@ impl Trial {
 }
 
 impl Ceiling {
-    /// Goes on from what a leader knew. What was on trial is so again at the next window that shows it.
+    /// Continues from the state of an earlier leader. A ceiling that was on trial gets a new trial at the next window that
+    /// shows the correlation.
     pub(super) fn resume(known: Option<CeilingCheckpoint>) -> Self {
-        let known = known.filter(|ceiling| ceiling.limit.get() > 0.0);
         Self {
             value: known.map(|ceiling| ceiling.limit.get()),
             proven: known.is_some_and(|ceiling| ceiling.is_proven),
@@ -174,7 +174,7 @@ impl Ceiling {
         self.value.is_some()
     }
 
-    /// `limit`, held below the ceiling.
+    /// `limit`, but not above the ceiling.
     pub(crate) fn hold(&self, limit: f64) -> f64 {
         self.value.map_or(limit, |value| limit.min(value))
     }
@@ -210,8 +210,8 @@ impl Ceiling {
             || self.value.is_some()
             || is_off(Mechanism::CeilingConfirmations)
         {
-            // One that rose until the first requests failed has found the bound again. There are too few of them to
-            // tell whether they became rarer.
+            // A proven ceiling that rose until the first requests failed has found the bound again. These are too few
+            // failures to tell whether they became rarer.
             if !self.proven && self.trial.is_none() && !is_off(Mechanism::CeilingTrial) {
                 self.trial = Some(Trial {
                     before: self.suspected,

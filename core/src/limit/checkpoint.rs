@@ -1,4 +1,4 @@
-//! What a successor is told of the limit, made of what each law tells.
+//! The state of the limit that a successor starts from, put together from that of each law.
 
 use core::time::Duration;
 
@@ -21,19 +21,19 @@ pub struct LimitCheckpoint {
     pub floor: FloorCheckpoint,
     /// The latency now.
     pub latest: Quantiles,
-    /// Answers a second that the upstream can give, as far as seen; 0 while unknown.
+    /// Answers a second that the upstream has shown it can give; 0 while unknown.
     pub capacity: PerSecond,
-    /// The limit while a queue stands; none while none does.
+    /// The limit while a queue stands; `None`: no queue stands.
     pub hold: Option<Requests>,
-    /// The bound that failures showed; none where load causes none.
+    /// The bound on the limit from failures that load causes; `None`: no such failures.
     pub ceiling: Option<CeilingCheckpoint>,
-    /// How much of what the objective leaves bursts may wait for; 0 while unknown.
+    /// The part of the affordable wait that bursts may use; 0 while unknown.
     pub burst_gain: Gain,
-    /// Endpoints that all this was learned with; 0 while unknown.
+    /// The number of endpoints that this was learned with; 0 while unknown.
     pub endpoints: u32,
 }
 
-/// Latencies of the last window, queue and all.
+/// Latencies of the last window, with the time in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// The low quantile that shows a queue.
@@ -51,7 +51,7 @@ impl LimitCheckpoint {
 }
 
 impl Limiter {
-    /// Goes on from what a leader knew.
+    /// Continues from the state of an earlier leader.
     pub(crate) fn resume(known: &LimitCheckpoint) -> Self {
         let floor = Floor::resume(known.floor);
         Self {

@@ -1,13 +1,14 @@
-//! While no queue stands: as many in flight as the objective affords.
+//! The limit while no queue stands: as many requests in flight as the objective affords.
 //!
 //! A queue that drains in time costs nothing, so a burst may fill `C (T + w)`, where `w` is what the objective leaves after
-//! serving. Traffic that stands in no queue may need more than was ever seen: a limit that refuses requests although the
-//! fast ones are as fast as ever grows. Where a queue has shown before what the upstream can do, it grows only after answers
-//! to requests of the full limit have come: the answers of a surge come one latency after its requests.
+//! serving. Traffic without a queue may need more in flight than was ever seen. So the limit grows when it refuses requests
+//! although the fast requests are as fast as ever. If a queue has stood before, the capacity is known. Then the limit grows
+//! only after answers to requests of the full limit have come, because a surge shows its queue one latency later.
 //!
-//! A queue stands when requests are refused and the low quantile has been above the floor without a break for an interval
-//! (CoDel). Nothing less will do: a queue that refuses nothing is within the objective, and one that drains within the
-//! interval was a burst. Where answers are rare a window is longer than that: it must end with a queue, too. Where nothing is refused there may be no queue at all, only a slower service.
+//! A queue stands when requests are refused and the low quantile has been above the floor for a whole interval without a
+//! break (as in CoDel). A queue that causes no refusals is within the objective, and a queue that drains within the interval
+//! was a burst. Where answers are rare, a window is longer than the interval, so it must also end with a queue. Without
+//! refusals there may be no queue at all, only a slower service.
 
 use core::time::Duration;
 
@@ -15,44 +16,44 @@ use super::window::WindowStats;
 use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
-/// A queue that has not drained for so long stands.
+/// A queue that has not drained for this long stands.
 pub(super) const STANDING_AFTER: Duration = Duration::from_millis(300);
-/// Its wait is then this share of what the objective affords at the least.
+/// A queue stands only if it costs at least this share of the affordable wait.
 const COSTLY: f64 = 0.5;
-/// One that has refused nothing for so long is no queue.
+/// A queue that has caused no refusal for this long is a slower service instead.
 const SLOWER_AFTER: Duration = Duration::from_secs(2);
-/// Growth of a limit that refused requests, as soon as answers show that it makes no queue.
+/// Growth of a limit that refused requests, once answers show that it makes no queue.
 const GROWTH: f64 = 1.25;
-/// The part of a window's answers that may have been admitted before the limit was full.
+/// The share of a window's answers that may belong to requests from before the limit was full.
 const ADMITTED_BEFORE: f64 = 0.5;
-/// What is left of such growth after a second in which it was not needed.
+/// What is left of this growth after a second in which it was not needed.
 const REMEMBERED: f64 = 0.9;
 
-/// What a window is held against.
+/// What a window is compared with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usual {
-    /// What a request may wait within the objective, seconds.
+pub(super) struct Reference {
+    /// How long a request may wait within the objective, seconds.
     pub(super) affordable: f64,
     /// The mean latency without a queue, seconds.
     pub(super) latency: f64,
     /// Whether a queue has shown how much the upstream can do.
     pub(super) is_capacity_known: bool,
-    /// The limit in force; none where that is no limit for queues.
+    /// The limit in force; `None` if a ceiling or the policy's bounds hold it, so that refusals say nothing of queues.
     pub(super) in_force: Option<f64>,
 }
 
-/// What is known of the queue while none stands.
+/// The state while no queue stands: signs that one is forming.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cruise {
-    /// The limit that use has shown to be right; 0 where the model was enough.
+    /// The limit to which refusals without a queue have raised it; 0 while the model's limit is enough.
     grown: f64,
-    /// Requests were refused then, and no answer has shown a queue.
+    /// Since when requests were refused and no answer has shown a queue.
     full_since: Option<Instant>,
-    /// There has been a queue since.
+    /// Since when there has been a queue that costs enough.
     queue_since: Option<Instant>,
-    /// And the fast requests have been slower than without one since.
+    /// Since when the fast requests have been slower than without a queue.
     busy_since: Option<Instant>,
-    /// Since then requests were refused.
+    /// Whether requests were refused since then.
     has_refused: bool,
 }
 
@@ -65,14 +66,14 @@ impl Cruise {
         self.grown *= factor;
     }
 
-    /// Nothing was in flight at the end of a window without an answer.
+    /// A window had no answer, and nothing was in flight at its end.
     pub(super) const fn run_empty(&mut self) {
         self.queue_since = None;
         self.busy_since = None;
         self.has_refused = false;
     }
 
-    /// Whether a queue has been there for long, and nothing was refused: then it is none, but a service that takes longer.
+    /// Whether requests have been slow for long without a refusal. Then there is no queue; the service has become slower.
     pub(super) fn is_slower(&self, now: Instant) -> bool {
         !self.has_refused
             && self
@@ -80,9 +81,9 @@ impl Cruise {
                 .is_some_and(|since| now.saturating_since(since) >= SLOWER_AFTER)
     }
 
-    /// One window without a queue, which began at `began`. A limit that refuses requests grows. With a known capacity it first
-    /// waits for the answers that can show a queue: those that come at first were admitted before the limit was full.
-    fn grow(&mut self, window: &WindowStats, usual: &Usual, began: Instant) {
+    /// Learns from one window without a queue, which began at `began`. A limit that refuses requests grows. With a known
+    /// capacity it first waits for the answers that can show a queue: the first answers belong to requests from before.
+    fn grow(&mut self, window: &WindowStats, usual: &Reference, began: Instant) {
         let Some(in_force) = usual.in_force else {
             self.full_since = None;
             return;
@@ -100,8 +101,8 @@ impl Cruise {
         }
     }
 
-    /// One window. True when a queue stands.
-    pub(super) fn update(&mut self, window: &WindowStats, usual: &Usual, now: Instant) -> bool {
+    /// Learns from one window. Returns whether a queue stands.
+    pub(super) fn update(&mut self, window: &WindowStats, usual: &Reference, now: Instant) -> bool {
         let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
         if self.grown > 0.0 {
             self.grown *= libm::pow(REMEMBERED, window.span);
@@ -123,7 +124,7 @@ impl Cruise {
             self.queue_since = None;
             return false;
         }
-        // The window that shows it first is a part of the time.
+        // The first window that shows the queue counts as part of the interval.
         let since = *self.queue_since.get_or_insert(now - span);
         now.saturating_since(since) >= STANDING_AFTER
             && (self.has_refused || is_off(Mechanism::StandingRefused))
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use crate::limit::testing::{CALM, assert_close, at};
 
-    /// A tenth of a second with a queue that has a cost of 200 ms.
+    /// A tenth of a second with a queue that costs 200 ms.
     const BUSY: WindowStats = WindowStats {
         span: 0.1,
         delay: 0.2,
@@ -152,8 +153,8 @@ mod tests {
     };
     const AFFORDABLE: f64 = 0.2;
 
-    fn usual(affordable: f64, in_force: Option<f64>) -> Usual {
-        Usual {
+    fn usual(affordable: f64, in_force: Option<f64>) -> Reference {
+        Reference {
             affordable,
             latency: 0.1,
             is_capacity_known: false,
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_window_with_a_burst_is_no_queue_that_stands() {
+    fn a_burst_in_a_long_window_is_no_standing_queue() {
         let usual = usual(AFFORDABLE, None);
         assert!(!Cruise::default().update(&drained(0.9), &usual, at(900)));
         let standing = WindowStats {
@@ -181,7 +182,7 @@ mod tests {
         assert!(Cruise::default().update(&standing, &usual, at(900)));
     }
 
-    /// Milliseconds until a queue stands, where every tenth of a second looks like this.
+    /// Milliseconds until a queue stands if every tenth of a second looks like this.
     fn stands_after(window: &WindowStats, affordable: f64) -> Option<u64> {
         let mut cruise = Cruise::default();
         (1..50)
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_stands_when_it_refuses_and_costs_much_for_long() {
+    fn a_queue_stands_after_an_interval_of_cost_with_refusals() {
         let cheap = WindowStats {
             cost: AFFORDABLE * 0.49,
             ..REFUSING
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_drains_in_between_begins_anew() {
+    fn the_interval_restarts_when_a_queue_drains() {
         let pauses = [
             ("no queue", WindowStats { span: 0.1, ..CALM }),
             ("a cheap one", WindowStats { cost: 0.01, ..BUSY }),
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_never_refuses_is_a_slower_service() {
+    fn a_queue_without_refusals_is_a_slower_service() {
         let mut quiet = Cruise::default();
         let mut refusing = Cruise::default();
         assert!(!quiet.is_slower(at(9_000)), "there was no queue");
@@ -266,7 +267,7 @@ mod tests {
     /// Milliseconds until a limit grows that refuses requests in each window of a tenth of a second, where a request takes
     /// `latency` seconds.
     fn grows_after(latency: f64, is_capacity_known: bool) -> Option<u64> {
-        let usual = Usual {
+        let usual = Reference {
             latency,
             is_capacity_known,
             ..usual(AFFORDABLE, Some(100.0))
@@ -302,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_queue_ends_the_wait_for_growth() {
-        let usual = Usual {
+        let usual = Reference {
             latency: 0.3,
             is_capacity_known: true,
             ..usual(AFFORDABLE, Some(100.0))

@@ -1,40 +1,40 @@
-//! How much of the wait that the objective affords turns out well.
+//! How much of the wait that the objective affords is used.
 //!
-//! What a queue makes late is worked out from latencies: those beyond the objective that would not be without the wait. A
-//! request that is late because of the queue and one that is shed cost the same. So the wait shrinks while more are late
-//! than were shed, and grows while a longer one would make few late.
+//! An answer is late because of the queue if its latency exceeds the objective, but would not without the wait. A request
+//! that is late because of the queue costs as much as one that is shed. So the wait shrinks while more requests are late
+//! than were shed, and grows while a longer wait would make few requests late.
 
 use core::time::Duration;
 
 use crate::histogram::Histogram;
 use crate::units::Gain;
 
-/// Share of the answers that a queue may make late: what a limit without headroom loses in throughput at the least.
+/// Share of the answers that a queue may make late: at least this much throughput is lost by a limit without headroom.
 const LATE: f64 = 0.05;
-/// What is left of the wait after a judgement with more, and the least that ever is.
+/// What is left of the wait after a judgment with too many late answers, and the least part in use.
 const CUT: f64 = 0.8;
 const MIN: f64 = 0.1;
-/// The wait in use before anything was judged.
+/// The part of the wait in use before the first judgment.
 const FIRST: f64 = 1.0;
 
 /// How a wait is judged.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
-    /// Answers that make a judgement.
+    /// Answers that make a judgment.
     judged: f64,
-    /// What one gives back.
+    /// What one judgment gives back.
     step: f64,
-    /// The most that is in use.
+    /// The greatest part in use.
     most: f64,
 }
 
-/// A burst alone may have been larger than most, so it takes many answers. Bursts may be bolder than the first guess.
+/// A single burst may be unusually large, so a judgment takes many answers. Bursts may use more than the first guess.
 const OF_BURSTS: Manner = Manner {
     judged: 500.0,
     step: 0.15,
     most: 1.5,
 };
-/// A queue that stands is there all the time.
+/// A standing queue is there all the time, so fewer answers make a judgment.
 const OF_HOLD: Manner = Manner {
     judged: 50.0,
     step: 0.05,
@@ -49,7 +49,7 @@ pub(super) struct SloFeedback {
     answers: f64,
     /// Late because of the queue, less those that were shed.
     late: f64,
-    /// More that a longer wait would make late.
+    /// Further answers that a longer wait would make late.
     more: f64,
 }
 
@@ -86,14 +86,14 @@ impl<'a> Lateness<'a> {
         late - self.latency.share_above(self.target + self.delay)
     }
 
-    /// Share of the answers that a wait longer by so many seconds would make late, 0..=1.
+    /// Share of the answers that a longer wait would make late, 0..=1; `longer` is in seconds.
     fn with_more(&self, longer: f64) -> f64 {
         self.latency.share_above(self.target - longer) - self.latency.share_above(self.target)
     }
 }
 
 impl SloFeedback {
-    /// Of the wait of bursts: goes on from what a leader knew; 0 is nothing.
+    /// For the wait of bursts; continues from the state of an earlier leader; 0: unknown.
     pub(super) fn resume(known: Gain) -> Self {
         let gain = if known.get() > 0.0 {
             known.get()
@@ -103,12 +103,12 @@ impl SloFeedback {
         Self::at(OF_BURSTS, gain.clamp(MIN, OF_BURSTS.most))
     }
 
-    /// What a successor needs.
+    /// The state for a successor.
     pub(super) const fn checkpoint(&self) -> Gain {
         Gain::new(self.gain)
     }
 
-    /// Of the wait while a queue stands.
+    /// For the wait while a queue stands.
     pub(super) const fn of_hold() -> Self {
         Self::at(OF_HOLD, FIRST)
     }
@@ -127,7 +127,7 @@ impl SloFeedback {
         self.gain
     }
 
-    /// One window, in which `refused` requests were shed; the whole `wait` is in seconds.
+    /// Learns from one window in which `refused` requests were shed; `wait` is the whole wait, in seconds.
     pub(super) fn weigh(&mut self, lateness: &Lateness<'_>, wait: f64, refused: f64) {
         let answers = lateness.answers();
         self.answers += answers;

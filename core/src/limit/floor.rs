@@ -1,12 +1,12 @@
-//! What latency is without a queue.
+//! The latency without a queue.
 //!
-//! Probing for it (Envoy's min-RTT windows) sheds healthy traffic, and a minimum over time is a lottery ticket.
-//! Here every window in which no queue stood teaches: its latencies join a histogram that forgets slowly. While
-//! the upstream is congested nothing is learned, so a long overload does not become normal.
+//! Probing for it (Envoy's min-RTT windows) sheds healthy traffic, and a minimum over time depends on single answers.
+//! Here every window without a standing queue counts: its latencies join a histogram that forgets slowly. While the
+//! upstream is congested nothing is learned, so a long overload does not become normal.
 //!
 //! A queue delays *every* request, the fast ones too. So the sign of a queue is a low quantile that moved, as
-//! CoDel judges by the minimum (Nichols and Jacobson, "Controlling Queue Delay", 2012); slow routes, a brownout
-//! of a fifth of the requests, and long tails leave it where it was. The mean is exact: Little's law is about it.
+//! CoDel judges by the minimum (Nichols and Jacobson, "Controlling Queue Delay", 2012). Slow routes, a brownout
+//! of a fifth of the requests, and long tails do not move it. The mean is exact, because Little's law needs the mean.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,18 +16,18 @@ use crate::sample::Sample;
 use crate::tally::Count;
 use crate::units::Seconds;
 
-/// The quantile that shows a queue: low enough to be of the fast ones, not so low that one cached reply decides.
+/// The quantile that shows a queue: low enough to be that of fast requests, not so low that one cached reply decides.
 pub(crate) const LOW: f64 = 0.1;
-/// Answers after which old ones have lost two thirds of their weight.
+/// After this many answers, older ones have lost two thirds of their weight.
 const MEMORY: f64 = 2_000.0;
-/// Below this many, what was believed before still counts.
+/// With fewer answers than this, the earlier belief still counts.
 const ENOUGH: f64 = 200.0;
-/// Seconds for which the first test is trusted, doubled by each one that agrees, and the most. They are powers of two, so
-/// that a proxy that tests rarely does so at the same time as one that tests often.
+/// Seconds for which the first test is trusted, and the most; each test that agrees doubles them. They are powers of two, so
+/// that a proxy that tests rarely does so at the same moments as one that tests often.
 const TRUSTED: u32 = 4;
 const MOST_TRUSTED: u32 = 64;
 
-/// What a successor is told of the latencies without a queue; all zero while unknown.
+/// The latencies without a queue that a successor starts from; all zero while unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FloorCheckpoint {
     /// The low quantile that shows a queue.
@@ -44,23 +44,23 @@ pub(super) struct Floor {
     pub(super) low: f64,
     pub(super) mean: f64,
     pub(super) tail: f64,
-    /// Answers by bucket, old ones with less weight ...
+    /// Answers by bucket, with less weight for older ones ...
     weights: [f32; BUCKETS],
     /// ... and the exact sums of the same windows: answers, and their latencies in seconds.
     answers: f64,
     latencies: f64,
-    /// It is taken to have no queue in it. The next test comes when the clock passes a multiple of so many seconds. 0: it is in
-    /// doubt where it may do harm.
+    /// More than 0: the floor is taken to have no queue in it, and the next test comes when the clock passes a multiple of this
+    /// many seconds. 0: the floor is in doubt where it may do harm.
     trusted: u32,
 }
 
 impl Floor {
-    /// Goes on from what a leader knew.
+    /// Continues from the state of an earlier leader.
     pub(super) const fn resume(known: FloorCheckpoint) -> Self {
         Self::believed(known.low.get(), known.mean.get(), known.tail.get())
     }
 
-    /// What a successor needs.
+    /// The state for a successor.
     pub(super) const fn checkpoint(&self) -> FloorCheckpoint {
         FloorCheckpoint {
             low: Seconds::new(self.low),
@@ -69,7 +69,7 @@ impl Floor {
         }
     }
 
-    /// What is believed, seconds; zeros when nothing is.
+    /// A floor of these values, seconds; zeros while unknown.
     pub(super) const fn believed(low: f64, mean: f64, tail: f64) -> Self {
         Self {
             low,
@@ -86,13 +86,13 @@ impl Floor {
         self.mean > 0.0
     }
 
-    /// Whether it may have a queue in it that does harm. A queue that stood from the first answer on looks like a slow
-    /// service, so only a test, or a long time without a refusal, makes a mean above `harmless` seconds certain.
+    /// Whether the floor may include a queue that does harm. A queue that stood from the first answer on looks like a slow
+    /// service. So a mean above `harmless` seconds is in doubt until a test, or a long time without a refusal, confirms it.
     pub(super) fn is_in_doubt(&self, harmless: f64) -> bool {
         self.trusted == 0 && self.mean > harmless && !is_off(Mechanism::Proof)
     }
 
-    /// Seconds of the common clock from one test to the next. None where the mean is not above `harmless` seconds.
+    /// Seconds of the common clock from one test to the next; `None` if the mean is not above `harmless` seconds.
     pub(super) fn test_period(&self, harmless: f64) -> Option<u64> {
         (self.mean > harmless && !is_off(Mechanism::Proof)).then(|| u64::from(self.trusted.max(1)))
     }
@@ -116,7 +116,7 @@ impl Floor {
         self.derive(quantile);
     }
 
-    /// Takes this window for what is normal now, and forgets what was. A test has shown that no queue is in it.
+    /// Replaces the floor by this window. A test has shown that the window has no queue in it.
     pub(super) fn restart(&mut self, window: &Sample, quantile: f64, in_doubt: bool) {
         if !window.tally.latency.is_empty() {
             let trusted = match self.trusted {
@@ -130,21 +130,21 @@ impl Floor {
         }
     }
 
-    /// There is no queue in it, as long as no test shows one.
+    /// Takes the floor to have no queue in it until a test shows one.
     pub(super) fn trust(&mut self) {
         if self.trusted == 0 && self.is_known() {
             self.trusted = TRUSTED;
         }
     }
 
-    /// Takes this window for what is normal now; there may still be a queue in it.
+    /// Replaces the floor by this window, which may still have a queue in it.
     pub(super) fn relearn(&mut self, window: &Sample, quantile: f64) {
         self.restart(window, quantile, true);
         self.trusted = 0;
     }
 
-    /// The tail of the latencies up to `target` seconds: what takes longer is late whatever is shed. None where most of
-    /// them do.
+    /// The tail of the latencies up to `target` seconds. Answers that take longer are late however much is shed. `None` if
+    /// most answers take longer.
     pub(super) fn tail_within(&self, target: f64, quantile: f64) -> Option<f64> {
         let weights = self.weights.iter().map(|weight| f64::from(*weight));
         let total: f64 = weights.clone().sum();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_that_may_do_harm_is_in_doubt_until_a_test_and_tested_more_rarely_each_time() {
+    fn a_harmful_floor_is_in_doubt_until_a_test_and_then_tested_ever_more_rarely() {
         let mut floor = Floor::believed(0.0, 0.0, 0.0);
         floor.learn(&window(vec![200; 20]), 0.99);
         assert!(floor.is_in_doubt(0.15) && !floor.is_in_doubt(0.25));
@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn one_window_does_not_overturn_what_was_believed() {
+    fn one_window_does_not_replace_the_floor() {
         let mut floor = Floor::believed(0.02, 0.04, 0.1);
         floor.learn(&window([400, 400, 400]), 0.99);
         assert!(floor.mean < 0.05);
     }
 
     #[test]
-    fn what_is_late_by_itself_is_not_in_the_tail_that_counts() {
+    fn answers_that_are_late_without_a_queue_do_not_count_in_the_tail() {
         let mut floor = Floor::believed(0.0, 0.0, 0.0);
         floor.learn(&window(vec![40; 80].into_iter().chain(vec![540; 20])), 0.99);
         assert!(floor.tail_within(0.3, 0.99).unwrap() < 0.06);

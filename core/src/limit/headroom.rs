@@ -4,16 +4,16 @@ use crate::ablation::{Mechanism, is_off};
 
 /// Room above Little's law, in standard deviations of a Poisson in-flight.
 const HEADROOM_DEVIATIONS: f64 = 1.5;
-/// And this power of the number of lines that these requests fill.
+/// The room grows with this power of the number of endpoint queues that these requests fill.
 const LINES: f64 = 0.25;
 /// Fewer requests than this above Little's law are no queue.
 const MIN_HEADROOM: f64 = 2.0;
 
-/// Room above `carried` requests in flight, behind so many `endpoints` (0: unknown).
+/// Room above `carried` requests in flight for this many `endpoints` (0: unknown).
 ///
-/// Endpoints have a line each, and one may run empty while another is long. Lines that know nothing of each other
-/// would need the root of their number times as much room; a balancer evens out a part of that. Who has fewer in flight
-/// than there are endpoints is not alone in front of a service that is full, and what stands in those lines is of others.
+/// Each endpoint has its own queue, and one may run empty while another is long. Independent queues would need the square
+/// root of their number times as much room; a load balancer evens out a part of that. A proxy with fewer requests in flight
+/// than there are endpoints shares a full service with other proxies, and those queues hold their requests.
 pub(super) fn headroom(carried: f64, endpoints: u32) -> f64 {
     let carried = carried.max(0.0);
     let endpoints = f64::from(endpoints).max(1.0);
@@ -37,11 +37,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_for_lines_is_for_those_who_fill_them() {
+    fn more_endpoints_need_more_room_only_if_requests_fill_their_queues() {
         let lone = headroom(400.0, 1);
         assert!(
             (headroom(400.0, 16) / lone - 2.0).abs() < 1e-9,
-            "all lines are full"
+            "all endpoint queues are full"
         );
         assert!(
             (headroom(400.0, 800) / headroom(400.0, 200) - 1.0).abs() < 1e-9,

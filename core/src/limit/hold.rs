@@ -1,97 +1,97 @@
 //! The limit while a queue stands: what the upstream carries, and a wait that keeps it busy.
 //!
-//! One formula holds in every state, `limit = C (T + w)`; here `w` is short. Each proxy takes its own throughput for `C`, so
-//! that all proxies of an upstream move together by the ratio of the latency they want to the one they have (the gradient
-//! of Netflix's limits and of Envoy's, with a target in place of a minimum), whatever their shares.
+//! The formula is that of every state, `limit = C (T + w)`; here `w` is short. Each proxy uses its own throughput as `C`. So
+//! all proxies of an upstream change their limits by the same ratio, that of the wanted latency to the measured one, whatever
+//! their shares. (This is the gradient of Netflix's limits and of Envoy's, with a target in place of a minimum.)
 //!
-//! What looks like a queue may be a slower service. Then each step down loses throughput, the capacity looks smaller, and
-//! the next step goes further down. So each cut is a test as well ([`judge`]): a queue keeps its throughput, and makes
-//! latency fall with what is in flight; a slower service does neither. Nor does a queue that other proxies fill up again.
-//! So a step that finds a slower service is believed only where its latency leaves the objective room, and otherwise taken
-//! back. What may harm the objective is tried on the beat of a clock that all proxies have, the wall clock: hosts keep it
-//! together well within the time that a cut takes to show.
+//! A slower service can look like a queue. Then each step down loses throughput, the capacity looks smaller, and the next
+//! step goes further down. So each cut is a test as well ([`judge`]): with a queue, throughput stays and latency falls with
+//! the number in flight; with a slower service, neither happens. Neither happens either if other proxies fill the queue up
+//! again. So a step that finds a slower service is believed only if the new latency leaves the objective room. Otherwise the
+//! step is taken back. Where a wrong answer may harm the objective, all proxies make their trials at the same moments, on
+//! the beat of the wall clock. Hosts keep that clock together well within the time that a cut takes to show.
 //!
-//! A latency without a queue that may harm the objective may have had a queue in it from the first answer on. While it is in
-//! doubt, only trials move the limit, one each second; once a trial has found a slower service they become rare. At a limit
-//! of one a trial is a step up, or the doubt would have no end.
+//! A floor that may harm the objective may have had a queue in it from the first answer on. While the floor is in doubt, only
+//! trials move the limit, one each second; once a trial has found a slower service, trials become rare. At a limit of one, a
+//! trial is a step up, or the doubt would never end.
 //!
 //! ```text
 //!              delay > wait               queue: go on
 //!   Settled ------------------> Cut ------------------> Settled
-//!      |                         |  slower, and harmless
-//!      |                         +--------------------> Settled, the latency without a queue is this
+//!      |                         |  slower, and harmless: back
+//!      |                         +--------------------> Settled, this is the new floor
 //!      |                         |  slower or undecided: back
 //!      |                         +--------------------> Settled, no step until the beat
 //!      |  on the beat
-//!      +---------------------> Trial --queue--> Settled; a latency in doubt is what is seen now
+//!      +---------------------> Trial --queue--> Settled; a floor in doubt is replaced by this
 //!                                |  slower, often enough or in doubt
-//!                                +------------> Settled, the latency without a queue is this
+//!                                +------------> Settled, this is the new floor
 //!                                |  undecided: back
 //!                                +------------> Settled
 //! ```
 
 use core::time::Duration;
 
-use super::queue_test::{Finding, Point, judge};
+use super::queue_test::{Finding, Measurement, judge};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::time::Instant;
 use crate::units::Requests;
 
-/// Answers that make one measurement; after [`PATIENCE`] fewer must do.
+/// Answers that make one measurement; after [`PATIENCE`] fewer are enough.
 const MEASURED: u64 = 40;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A test waits for so long at most.
+/// A test waits for at most this long.
 const TEST_PATIENCE: Duration = Duration::from_secs(4);
 /// Trials are made whenever the clock passes a multiple of this.
 const BEAT: Duration = Duration::from_secs(4);
-/// Most that one step changes the limit by.
+/// The largest step down and up, as a factor of the limit.
 const STEP_DOWN: f64 = 0.75;
 const STEP_UP: f64 = 1.5;
-/// The most that a trial of a latency in doubt goes down by.
+/// The deepest step of a trial of a floor in doubt.
 const DEEP_DOWN: f64 = 0.5;
-/// The least step down that is a test, and the least limit, requests.
+/// The smallest step down that is a test, and the smallest limit, requests.
 const LEAST_STEP: f64 = 1.0;
-/// The least step up.
+/// The smallest step up.
 const CREEP_UP: f64 = 1.1;
-/// A queue between these shares of the wait wanted is left as it is.
+/// A queue delay between these shares of the wanted wait changes nothing.
 const TOO_LITTLE: f64 = 0.5;
 const TOO_MUCH: f64 = 1.5;
-/// With so many times what the formula gives in flight, a step down is tried.
+/// A step down is tried when this many times the formula's value is in flight.
 const STRETCHED: f64 = 1.5;
-/// With less than this share of the limit in flight, it is met for moments only: requests come in packs.
+/// With less than this share of the limit in flight on average, requests come in packs and reach the limit only at moments.
 const APP_LIMITED: f64 = 0.6;
-/// The queue is over when in-flight stays below this share of the limit for so long.
+/// The queue is over when in-flight stays below this share of the limit for this long.
 const ROOM: f64 = 0.9;
 const OVER_AFTER: Duration = Duration::from_millis(200);
-/// What is left of the wait after a cut that has raised the throughput, the least that ever is, and how it grows back with
-/// each beat.
+/// After a cut that raised the throughput: the part of the wait that is left, the least part, and how it grows back with each
+/// beat.
 const CONTENDED: f64 = 0.5;
 const MIN_SHARE: f64 = 0.05;
 const FORGIVEN: f64 = 1.1;
-/// So many trials more than not must find a slower service where to believe it may cost the objective.
+/// Where a slower service may cost the objective, trials that find one must outnumber the others by this many to be believed.
 const VOTES: u32 = 3;
 
-/// What the limit is worked out from.
+/// What the limit is computed from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
+pub(super) struct HoldTarget {
     /// Capacity, answers a second.
     pub(super) capacity: f64,
     /// Latency without a queue, seconds.
     pub(super) latency: f64,
-    /// Whether that may have a queue in it.
+    /// Whether that latency may include a queue.
     pub(super) in_doubt: bool,
     /// The wait that keeps the upstream busy, seconds.
     pub(super) wait: f64,
     /// The queue delay of the measurement, seconds.
     pub(super) delay: f64,
-    /// Whether a longer latency without a queue leaves the objective room, up to this mean; seconds.
+    /// A mean latency up to this leaves the objective room, seconds.
     pub(super) harmless: f64,
-    /// The most that could be served within the objective.
+    /// The greatest limit that the objective allows.
     pub(super) most: f64,
 }
 
-impl Target {
+impl HoldTarget {
     /// The formula, with this share of the wait in use.
     fn model(&self, share: f64) -> f64 {
         self.capacity * (self.latency + self.wait * share)
@@ -100,33 +100,33 @@ impl Target {
 
 /// What a window has shown.
 #[derive(Clone, Debug)]
-pub(super) enum Verdict {
+pub(super) enum HoldFinding {
     /// Nothing new.
     Nothing,
-    /// There is a queue: what comes out is all that the upstream can do. This is left of it.
+    /// There is a queue, so the throughput is the capacity. The sample was measured with the rest of the queue.
     Queue(Box<Sample>),
-    /// There is none: the service is as slow as this.
+    /// There is no queue: the service is as slow as in this sample.
     Slower(Box<Sample>),
 }
 
 /// What the measurement under way is for.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// To see whether the wait is as wanted. After a step that failed, none is made before the beat.
+    /// It checks whether the wait is as wanted. After a failed step, no step down is made before the beat.
     Settled { is_blocked: bool },
     /// A step down was made.
     Cut(Step),
-    /// The same, on the beat: its end counts.
+    /// A step on the beat, whose result counts.
     Trial(Step),
 }
 
-/// A step, down but for some trials.
+/// A step of the limit: down, except in some trials.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     /// The limit before it.
     from: f64,
-    /// What was measured there.
-    before: Point,
+    /// What was measured at that limit.
+    before: Measurement,
 }
 
 /// The limit, and the measurement under way.
@@ -141,9 +141,9 @@ pub(super) struct Hold {
     votes: u32,
     /// The second of the common clock.
     second: u64,
-    /// Nothing has been refused, with room for more, since.
+    /// Since when nothing has been refused and there was room.
     calm_since: Option<Instant>,
-    /// The part of the wait that is in use: less where more in flight carries less, as behind a contended lock.
+    /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock.
     share: f64,
 }
 
@@ -163,12 +163,12 @@ impl Hold {
         }
     }
 
-    /// Goes on from what a leader knew.
+    /// Continues from the state of an earlier leader.
     pub(super) const fn resume(known: Requests) -> Self {
         Self::at(known.get())
     }
 
-    /// What a successor needs.
+    /// The state for a successor.
     pub(super) const fn checkpoint(&self) -> Requests {
         Requests::new(self.limit)
     }
@@ -184,8 +184,8 @@ impl Hold {
         self.measured = None;
     }
 
-    /// One round. True when the queue is gone: the limit has had room for a while, and not for a moment's lull. Judged by
-    /// rounds, as where traffic comes in packs a whole window is never calm.
+    /// Learns from one round. Returns whether the queue is gone: there was room under the limit for longer than a short lull.
+    /// It looks at rounds, because a whole window is never calm where traffic comes in packs.
     pub(super) fn is_over(&mut self, round: &Sample, now: Instant) -> bool {
         let is_calm = round.tally.refused_for_load() == 0
             && f64::from(round.in_flight) < self.limit
@@ -198,15 +198,15 @@ impl Hold {
         now.saturating_since(since) >= OVER_AFTER || is_off(Mechanism::ReliefAfter)
     }
 
-    /// One window. `clock` is the same for all proxies that share the upstream; each time it passes a multiple of `period`
-    /// seconds, the latency without a queue is tested.
+    /// Learns from one window. `clock` is the same for all proxies that share the upstream. Each time it passes a multiple of
+    /// `period` seconds, the floor is tested.
     pub(super) fn update(
         &mut self,
         window: &Sample,
         clock: Instant,
         period: Option<u64>,
-        target: impl Fn(&Sample) -> Target,
-    ) -> Verdict {
+        target: impl Fn(&Sample) -> HoldTarget,
+    ) -> HoldFinding {
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);
         let on_beat = last / BEAT.as_secs() != second / BEAT.as_secs();
@@ -220,28 +220,28 @@ impl Hold {
             if on_beat && self.share < 1.0 && !is_off(Mechanism::Forgiven) {
                 self.share = (self.share * FORGIVEN).min(1.0);
             }
-            // Where answers are rare, each window passes a second, and there is nothing but the window to go by.
+            // Where answers are rare, each window is longer than a second, and only the window itself can be compared.
             let seen = match &self.settled {
                 None if target.in_doubt && !self.settling => Some(window),
                 settled => settled.as_ref(),
             };
             if needs_trial
                 && window.tally.refused_for_load() > 0
-                && let Some(before) = seen.and_then(Point::of)
+                && let Some(before) = seen.and_then(Measurement::of)
                 && !is_off(Mechanism::Trial)
             {
                 self.try_out(before, &target);
-                return Verdict::Nothing;
+                return HoldFinding::Nothing;
             }
             if !target.in_doubt {
-                // The window before a beat and the one after it are not of one measurement.
-                return Verdict::Nothing;
+                // Windows before and after a beat must not be mixed in one measurement.
+                return HoldFinding::Nothing;
             }
         }
         if self.settling && !is_off(Mechanism::Settling) {
-            // What completes right after a step was admitted before it, and a queue takes its time to drain.
+            // Requests that complete right after a step were admitted before it, and a queue takes time to drain.
             self.settling = f64::from(window.in_flight) > self.limit + 1.0;
-            return Verdict::Nothing;
+            return HoldFinding::Nothing;
         }
         let measured = match self.measured.take() {
             Some(mut measured) => {
@@ -252,29 +252,29 @@ impl Hold {
         };
         if measured.tally.latency.len() < MEASURED && measured.span < PATIENCE {
             self.measured = Some(measured);
-            return Verdict::Nothing;
+            return HoldFinding::Nothing;
         }
-        let Some(point) = Point::of(&measured) else {
-            return Verdict::Nothing;
+        let Some(point) = Measurement::of(&measured) else {
+            return HoldFinding::Nothing;
         };
         let target = target(&measured);
         match self.phase {
             Phase::Settled { is_blocked } => {
                 let point = self.settle(&measured).unwrap_or(point);
-                // With a floor in doubt only tests move the limit.
+                // While the floor is in doubt, only tests move the limit.
                 if !target.in_doubt {
                     self.follow(&measured, point, &target, is_blocked);
                 }
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
             Phase::Cut(step) => self.end_cut(measured, step, point, &target),
             Phase::Trial(step) => self.end_trial(measured, step, point, &target),
         }
     }
 
-    /// A step down whose end counts. One that tests a latency in doubt goes to the model, if that is not too deep. Where the
-    /// limit is too small to fall, the step goes up: what two requests show in comparison with one is the same.
-    fn try_out(&mut self, before: Point, target: &Target) {
+    /// Begins a trial: a step down whose result counts. A test of a floor in doubt goes down to the model, but not too deep.
+    /// If the limit is too small to fall, the step goes up: two requests compared with one show the same.
+    fn try_out(&mut self, before: Measurement, target: &HoldTarget) {
         let from = self.limit;
         self.phase = Phase::Trial(Step { from, before });
         if target.in_doubt && from < 2.0 * LEAST_STEP && !is_off(Mechanism::TrialUp) {
@@ -289,13 +289,13 @@ impl Hold {
         });
     }
 
-    /// A step by one request at the least: limits are whole numbers, and less would be no test.
+    /// A step down by at least one request: limits are whole numbers, and a smaller step would be no test.
     fn step_down(&mut self, to: f64) {
         self.change(to.min(self.limit - LEAST_STEP).max(LEAST_STEP));
     }
 
-    /// More was measured at this limit. Answers with all of it.
-    fn settle(&mut self, measured: &Sample) -> Option<Point> {
+    /// Adds to the measurements at this limit. Returns all of them.
+    fn settle(&mut self, measured: &Sample) -> Option<Measurement> {
         let settled = match self.settled.take() {
             Some(mut settled) if settled.span < BEAT => {
                 settled.extend(measured);
@@ -303,11 +303,17 @@ impl Hold {
             }
             _ => measured.clone(),
         };
-        Point::of(self.settled.insert(settled))
+        Measurement::of(self.settled.insert(settled))
     }
 
-    /// Nothing is being tried: towards the wait that is wanted.
-    fn follow(&mut self, measured: &Sample, point: Point, target: &Target, is_blocked: bool) {
+    /// Moves the limit towards the wanted wait while no test is under way.
+    fn follow(
+        &mut self,
+        measured: &Sample,
+        point: Measurement,
+        target: &HoldTarget,
+        is_blocked: bool,
+    ) {
         let refused = measured.tally.refused_for_load() > 0;
         if point.in_flight < self.limit * APP_LIMITED && !is_off(Mechanism::AppLimited) {
             self.settled = None;
@@ -319,7 +325,7 @@ impl Hold {
         }
         let wait = target.wait * self.share;
         let model = target.model(self.share);
-        // More in flight than the formula gives: latency is longer than believed, though the fast answers do not show it.
+        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it.
         let is_stretched = point.in_flight > model * STRETCHED && !is_off(Mechanism::Stretched);
         let is_long = target.delay > wait * TOO_MUCH || is_stretched;
         let can_fall = self.limit > model && self.limit > LEAST_STEP && !is_blocked;
@@ -342,7 +348,13 @@ impl Hold {
         }
     }
 
-    fn end_cut(&mut self, measured: Sample, step: Step, after: Point, target: &Target) -> Verdict {
+    fn end_cut(
+        &mut self,
+        measured: Sample,
+        step: Step,
+        after: Measurement,
+        target: &HoldTarget,
+    ) -> HoldFinding {
         let finding = judge(&step.before, &after);
         let is_untested = is_off(Mechanism::CutTest);
         match if is_untested { Finding::Queue } else { finding } {
@@ -356,25 +368,25 @@ impl Hold {
                 self.settle(&measured);
                 self.follow(&measured, after, target, false);
                 if is_contended {
-                    Verdict::Nothing
+                    HoldFinding::Nothing
                 } else {
-                    Verdict::Queue(Box::new(measured))
+                    HoldFinding::Queue(Box::new(measured))
                 }
             }
             Finding::Undecided if measured.span < TEST_PATIENCE => {
                 self.measured = Some(measured);
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
             Finding::Slower if after.latency <= target.harmless && !is_off(Mechanism::Harmless) => {
                 self.phase = Phase::Settled { is_blocked: false };
                 self.change(step.from);
-                Verdict::Slower(Box::new(measured))
+                HoldFinding::Slower(Box::new(measured))
             }
             Finding::Undecided | Finding::Slower => {
                 let is_blocked = !is_off(Mechanism::StepBlock);
                 self.phase = Phase::Settled { is_blocked };
                 self.change(step.from);
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
         }
     }
@@ -383,9 +395,9 @@ impl Hold {
         &mut self,
         measured: Sample,
         step: Step,
-        after: Point,
-        target: &Target,
-    ) -> Verdict {
+        after: Measurement,
+        target: &HoldTarget,
+    ) -> HoldFinding {
         let is_up = self.limit > step.from;
         let finding = if is_up {
             judge(&after, &step.before)
@@ -394,7 +406,7 @@ impl Hold {
         };
         if finding == Finding::Undecided && measured.span < TEST_PATIENCE {
             self.measured = Some(measured);
-            return Verdict::Nothing;
+            return HoldFinding::Nothing;
         }
         self.phase = Phase::Settled { is_blocked: false };
         match finding {
@@ -405,11 +417,11 @@ impl Hold {
                 } else {
                     self.settle(&measured);
                 }
-                Verdict::Queue(Box::new(measured))
+                HoldFinding::Queue(Box::new(measured))
             }
             Finding::Undecided => {
                 self.change(step.from);
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
             Finding::Slower => {
                 self.change(step.from.max(self.limit));
@@ -418,16 +430,16 @@ impl Hold {
                 let is_sure = is_harmless || target.in_doubt || self.votes >= VOTES;
                 if is_sure || is_off(Mechanism::Votes) {
                     self.votes = 0;
-                    return Verdict::Slower(Box::new(measured));
+                    return HoldFinding::Slower(Box::new(measured));
                 }
                 let is_blocked = !is_off(Mechanism::StepBlock);
                 self.phase = Phase::Settled { is_blocked };
-                Verdict::Nothing
+                HoldFinding::Nothing
             }
         }
     }
 
-    /// Another limit: what was measured at the one before says nothing about it.
+    /// Changes the limit: measurements at the old one do not apply to it.
     fn change(&mut self, limit: f64) {
         self.limit = limit;
         self.settled = None;

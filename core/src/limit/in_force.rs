@@ -6,12 +6,12 @@ use super::reason::LimitReason;
 /// The reserve above the limit, in standard deviations of a Poisson in-flight.
 const RESERVE_DEVIATIONS: f64 = 2.0;
 
-/// What the laws want of a limit, and by which of them.
+/// The limit that the laws ask for, and the reason.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedLimit {
     pub(super) limit: f64,
     pub(super) law: LimitReason,
-    /// What bursts may fill, above the limit, for requests above the marginal level.
+    /// What bursts may fill: a limit for requests above the marginal level.
     pub(super) burst: f64,
 }
 
@@ -29,11 +29,11 @@ impl InForce {
         reason: LimitReason::WarmUp,
     };
 
-    /// What is wanted, held under the ceiling and within the policy's bounds; the limits for the marginal level, and for
-    /// those above it.
+    /// Keeps the wanted limit under the ceiling and within the policy's bounds. Returns the limits for the marginal level
+    /// and for the levels above it.
     pub(super) fn set(
         &mut self,
-        wanted: &Wanted,
+        wanted: &WantedLimit,
         ceiling: &Ceiling,
         min: f64,
         max: f64,
@@ -52,13 +52,13 @@ impl InForce {
         (count(limit), count(reserve.min(max).max(limit)))
     }
 
-    /// Held by something else than the laws for queues: what is refused then says nothing about queues.
+    /// Whether the ceiling or the policy's bounds hold the limit. Refusals then say nothing about queues.
     pub(super) const fn is_held(&self) -> bool {
         matches!(self.reason, LimitReason::LoadFailures | LimitReason::Bounds)
     }
 }
 
-/// A limit as a count: at least one, whatever the float.
+/// A limit as a count, at least one.
 pub(super) fn count(limit: f64) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -76,39 +76,52 @@ mod tests {
     use crate::limit::testing::assert_close;
     use crate::units::Requests;
 
-    fn ceiling(value: f64) -> Ceiling {
-        Ceiling::resume(Some(CeilingCheckpoint {
+    fn ceiling(value: Option<f64>) -> Ceiling {
+        Ceiling::resume(value.map(|value| CeilingCheckpoint {
             limit: Requests::new(value),
             is_proven: false,
         }))
     }
 
-    /// What is in force where the laws want 100, or for more important requests a burst: limit, reserve and reason.
+    /// The laws ask for 100, and for a burst for more important requests: limit, reserve and reason in force.
     #[test]
-    fn a_ceiling_goes_before_the_laws_and_the_bounds_before_both() {
+    fn the_bounds_override_the_ceiling_and_the_ceiling_overrides_the_laws() {
         use LimitReason::{Bounds, Burst, LoadFailures};
         for (name, burst, top, [min, max], expected) in [
-            ("the law", 0.0, 0.0, [1.0, 1e3], (100, 120, Burst)),
-            ("a burst", 150.0, 0.0, [1.0, 1e3], (100, 150, Burst)),
+            ("the law", 0.0, None, [1.0, 1e3], (100, 120, Burst)),
+            ("a burst", 150.0, None, [1.0, 1e3], (100, 150, Burst)),
             (
                 "a high ceiling",
                 150.0,
-                130.0,
+                Some(130.0),
                 [1.0, 1e3],
                 (100, 130, Burst),
             ),
-            ("a ceiling", 150.0, 50.0, [1.0, 1e3], (50, 50, LoadFailures)),
-            ("the greatest", 150.0, 0.0, [1.0, 80.0], (80, 80, Bounds)),
-            ("the least", 0.0, 0.0, [400.0, 1e3], (400, 440, Bounds)),
+            (
+                "a ceiling",
+                150.0,
+                Some(50.0),
+                [1.0, 1e3],
+                (50, 50, LoadFailures),
+            ),
+            (
+                "a forged ceiling",
+                150.0,
+                Some(0.0),
+                [1.0, 1e3],
+                (1, 1, LoadFailures),
+            ),
+            ("the greatest", 150.0, None, [1.0, 80.0], (80, 80, Bounds)),
+            ("the least", 0.0, None, [400.0, 1e3], (400, 440, Bounds)),
             (
                 "least and ceiling",
                 150.0,
-                50.0,
+                Some(50.0),
                 [60.0, 1e3],
                 (60, 60, LoadFailures),
             ),
         ] {
-            let wanted = Wanted {
+            let wanted = WantedLimit {
                 limit: 100.0,
                 law: Burst,
                 burst,

@@ -1,11 +1,11 @@
-//! What one complete window says: of the latency without a queue, of capacity, of a queue, and of the limit that holds it.
+//! Learns from one complete window: the floor, the capacity, whether a queue stands, and the limit that holds it.
 
 use core::time::Duration;
 
-use super::cruise::{STANDING_AFTER, Usual};
+use super::cruise::{Reference, STANDING_AFTER};
 use super::feedback::Lateness;
 use super::floor::LOW;
-use super::hold::{Hold, Target, Verdict};
+use super::hold::{Hold, HoldFinding, HoldTarget};
 use super::wait::{HELD_SHARE, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
 use super::{Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
@@ -15,21 +15,21 @@ use crate::sample::Sample;
 use crate::time::Instant;
 use crate::units::Seconds;
 
-/// With less than this share of the limit in flight, there is room.
+/// With less than this share of the limit in flight, there is room for more.
 const ROOM: f64 = 0.5;
-/// After so long without a refusal a floor is no longer in doubt. Time in which requests were refused counts against it, so
-/// many times: a queue that stands refuses requests in most windows.
+/// After this long without a refusal a floor is no longer in doubt. Time with refusals is subtracted, multiplied by the
+/// weight: while a queue stands, requests are refused in most windows.
 const QUIET: Duration = Duration::from_secs(5);
 const REFUSING_WEIGHT: u32 = 2;
-/// A floor in doubt matters while more than this share of the requests is refused.
+/// A floor in doubt matters only while more than this share of the requests is refused.
 const DOUBTFUL_SHARE: f64 = 0.2;
 
 impl Limiter {
-    /// Everything that a complete window teaches, in the order in which one needs the other.
+    /// Learns from a complete window. The order matters: later steps need the results of earlier ones.
     pub(super) fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let quantile = terms.slo.latency_quantile().as_f64();
         let Some(mut stats) = WindowStats::of(window, &self.floor) else {
-            // No answer, nothing to learn: a hang is the breaker's business, an idle upstream nobody's.
+            // Without an answer there is nothing to learn. The breaker handles a hang; an idle upstream needs nothing.
             if window.in_flight == 0
                 && let State::Cruise(cruise) = &mut self.state
             {
@@ -66,8 +66,8 @@ impl Limiter {
         self.capacity.learn(&stats, self.floor.mean);
         self.weigh_lateness(window, &stats, terms.slo);
         let doubt_lasts = self.doubt_lasts(&stats, terms.slo, now);
-        let usual = Usual {
-            // What the upstream itself refuses has cost enough.
+        let usual = Reference {
+            // Requests that the upstream itself refuses have cost enough already.
             affordable: if self.ceiling.is_in_force() && !is_off(Mechanism::CeilingCostly) {
                 0.0
             } else {
@@ -93,8 +93,8 @@ impl Limiter {
         }
     }
 
-    /// A queue that stands fills the limit sooner or later, and requests are refused. Where few were for long there is no
-    /// queue that stood from the first answer on.
+    /// Trusts the floor after a long time with few refusals. A queue that had stood from the first answer on would have filled
+    /// the limit, and requests would have been refused.
     fn trust_after_quiet(&mut self, stats: &WindowStats, span: Duration) {
         if stats.is_refusing {
             self.unrefused_for = self.unrefused_for.saturating_sub(span * REFUSING_WEIGHT);
@@ -106,7 +106,7 @@ impl Limiter {
         }
     }
 
-    /// Holds the window's latencies against the objective, to see how much of the wait turns out well.
+    /// Compares the window's latencies with the objective, to adjust how much of the wait is used.
     fn weigh_lateness(&mut self, window: &Sample, stats: &WindowStats, slo: &Slo) {
         if self.is_unreachable(slo) {
             return;
@@ -125,9 +125,9 @@ impl Limiter {
         }
     }
 
-    /// Whether requests were refused, with a floor that may have a queue in it, for as long as a queue needs to stand.
+    /// Whether requests have been refused, while the floor may include a queue, for as long as a queue takes to stand.
     fn doubt_lasts(&mut self, stats: &WindowStats, slo: &Slo, now: Instant) -> bool {
-        // With room in between, what was refused came in a pack.
+        // If there was room on average, the refused requests came in a pack.
         let has_room = stats.in_flight < self.in_force.limit * ROOM;
         let is_refusing = stats.refused_share > DOUBTFUL_SHARE && !has_room;
         if !is_refusing || !self.is_in_doubt(slo) {
@@ -138,7 +138,7 @@ impl Limiter {
         now.saturating_since(since) >= STANDING_AFTER && !is_off(Mechanism::DoubtHold)
     }
 
-    /// From what is in flight down to what the upstream carries.
+    /// Enters hold, with a limit at what the upstream carries.
     fn enter_hold(&mut self, slo: &Slo) {
         let capacity = self.capacity.before_the_queue();
         let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
@@ -146,11 +146,11 @@ impl Limiter {
         self.has_held = true;
     }
 
-    /// What the limit is held to.
-    fn target(&self, terms: Terms<'_>) -> Target {
+    /// What hold computes the limit from.
+    fn target(&self, terms: Terms<'_>) -> HoldTarget {
         let slo = terms.slo;
         let capacity = self.capacity.value();
-        Target {
+        HoldTarget {
             capacity,
             latency: self.believed_floor(slo),
             in_doubt: self.is_in_doubt(slo),
@@ -174,21 +174,21 @@ impl Limiter {
             return;
         };
         let low = self.floor.low * wanted.latency / self.floor.mean;
-        let verdict = hold.update(window, clock, period, |measured| Target {
+        let verdict = hold.update(window, clock, period, |measured| HoldTarget {
             delay: (measured.tally.latency.quantile(LOW).unwrap_or_default() - low).max(0.0),
             ..wanted
         });
         match verdict {
-            Verdict::Nothing => {}
-            Verdict::Queue(measured) => self.unlearn_queue(&measured, slo),
-            Verdict::Slower(measured) => {
+            HoldFinding::Nothing => {}
+            HoldFinding::Queue(measured) => self.unlearn_queue(&measured, slo),
+            HoldFinding::Slower(measured) => {
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
             }
         }
     }
 
-    /// A queue was cut. What is seen with less of it is nearer to the truth than a floor in doubt, and so it is if a floor that
-    /// may do harm was far from it.
+    /// Corrects the floor after a queue was cut. Latency with less of the queue is nearer to the truth than a floor in doubt,
+    /// and than a harmful floor that is far above it.
     fn unlearn_queue(&mut self, measured: &Sample, slo: &Slo) {
         let mean = measured.mean_latency().unwrap_or(f64::INFINITY);
         let may_harm = self.floor.mean > harmless(slo);

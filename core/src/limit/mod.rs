@@ -1,15 +1,15 @@
 //! The concurrency limit: how many requests may be in flight to one upstream.
 //!
-//! One formula holds in every state, Little's law with a wait: `limit = C (T + w)`. `C` is the upstream's [`capacity`], `T` its
-//! latency without a queue (the [`floor`]), and `w` the [`wait`] that is allowed. What is in flight, `C` and `T` are of the
-//! same part of a request's life: from the moment the upstream has the whole request to the one that the objective measures.
+//! Every state uses one formula, Little's law with a wait: `limit = C (T + w)`. `C` is the upstream's [`capacity`], `T` its
+//! latency without a queue (the [`floor`]), and `w` the [`wait`] that is allowed. Requests in flight, `C` and `T` cover the
+//! same part of a request's life: from the moment the upstream has the whole request to the moment the objective measures.
 //!
-//! The state says how long the wait is. In [`cruise`] no queue stands, and bursts may wait for what the objective leaves. In
-//! [`hold`] one does, and the wait only keeps the upstream busy. Neither needs a probing phase. Whether what looks like a
-//! queue is one is found out by the cuts that hold makes anyway ([`queue_test`]); how much of the wait turns out well by
-//! [`feedback`]. What a window teaches each of them stands in [`judge`].
+//! The state decides how long the wait is. In [`cruise`] no queue stands, and bursts may wait for as long as the objective
+//! leaves after serving. In [`hold`] a queue stands, and the wait only keeps the upstream busy. Neither state needs a probing
+//! phase. The cuts that hold makes anyway show whether a queue really stands ([`queue_test`]). The [`feedback`] adjusts the
+//! part of the wait that is in use. [`judge`] applies each window to all of them.
 //!
-//! Failures that grow with load put a [`ceiling`] on both states. What a successor is told of all this is the [`checkpoint`].
+//! Failures that grow with load put a [`ceiling`] on both states. The [`checkpoint`] is what a successor starts from.
 
 mod capacity;
 mod ceiling;
@@ -42,7 +42,7 @@ use feedback::SloFeedback;
 use floor::Floor;
 use headroom::headroom;
 use hold::Hold;
-use in_force::{InForce, Wanted};
+use in_force::{InForce, WantedLimit};
 
 pub use ceiling::CeilingCheckpoint;
 pub use checkpoint::{LimitCheckpoint, Quantiles};
@@ -54,22 +54,22 @@ const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Once the latency is known, at least this share of the initial limit: traffic that was rare may come in a surge.
 const SURGE: f64 = 0.2;
-/// And before answers have come for so long all of it: the slow ones are missing among the first.
+/// Until answers have come for this long, the whole initial limit: the slow answers are missing among the first ones.
 const COLD_FOR: Duration = Duration::from_secs(2);
 /// Weight of the newest round in the mean of uploads under way, and the least that matters.
 const UPLOADING_WEIGHT: f64 = 0.2;
 const MIN_UPLOADING: f64 = 0.05;
-/// Their number varies by so many standard deviations of a Poisson count. With many slow uploads beside few requests in flight,
-/// more of them than on average would take the places of all others.
+/// Allowance for more uploads than the mean, in standard deviations of a Poisson count. Where many slow uploads run beside few
+/// requests in flight, an upload above the mean would take the place of another request.
 const UPLOADING_VARY: f64 = 3.0;
 
-/// What the limiter is told about the policy.
+/// What the limiter needs of the policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     pub(crate) slo: &'a Slo,
     pub(crate) limit: &'a LimitConfig,
     pub(crate) stance: Stance,
-    /// What makes `now` the same clock for all proxies.
+    /// Added to `now`, this gives a clock that is the same for all proxies.
     pub(crate) ahead: Duration,
 }
 
@@ -78,15 +78,15 @@ pub(crate) struct Terms<'a> {
 /// ```text
 ///          requests refused, and a queue for STANDING_AFTER
 ///  Cruise ---------------------------------------------------> Hold
-///    ^      an outage has begun: what comes back may be less     |
+///    ^      an outage began: the upstream may return weaker      |
 ///    +-----------------------------------------------------------+
 ///                  room under the limit for OVER_AFTER
 /// ```
 #[derive(Clone, Debug)]
 enum State {
-    /// No: bursts may wait for what the objective leaves.
+    /// No queue stands: bursts may wait for as long as the objective leaves after serving.
     Cruise(Cruise),
-    /// It does: as many as keep the upstream busy.
+    /// A queue stands: the limit only keeps the upstream busy.
     Hold(Box<Hold>),
 }
 
@@ -97,21 +97,21 @@ pub(crate) struct Limiter {
     capacity: Capacity,
     state: State,
     ceiling: Ceiling,
-    /// How much of the wait is in use, of bursts and while a queue stands.
+    /// The part of the wait in use: for bursts, and while a queue stands.
     burst_feedback: SloFeedback,
     hold_feedback: SloFeedback,
     /// A queue has stood at some time: the capacity is known.
     has_held: bool,
-    /// How long answers have come: of the first ones the slow are missing.
+    /// For how long answers have come. The slow answers are missing among the first ones.
     known_for: Duration,
-    /// Requests have been refused since, with a floor that may have a queue in it.
+    /// Since when requests have been refused while the floor may include a queue.
     doubtful_since: Option<Instant>,
-    /// How long nothing was refused, less the time in which something was.
+    /// Time without a refusal, minus the (weighted) time with refusals.
     unrefused_for: Duration,
     window: Option<Sample>,
     latest: Quantiles,
     endpoints: u32,
-    /// Mean uploads under way: they are counted with what is in flight, and are none of the upstream's time.
+    /// Mean uploads under way. They count as in flight, but the upstream does not work on them yet.
     uploading: f64,
     in_force: InForce,
 }
@@ -125,8 +125,8 @@ impl Limiter {
         matches!(self.state, State::Hold(_))
     }
 
-    /// The upstream is away, and may be less when it comes back: it is held until it is seen to bear more. Where nothing was
-    /// known before, at the initial limit.
+    /// An outage began. The upstream may return with less capacity, so the limiter holds until it sees the upstream carry
+    /// more: at what the upstream carried before, or at the initial limit if nothing is known.
     pub(crate) fn restart_conservatively(&mut self, terms: Terms<'_>) {
         if !self.is_congested() && !is_off(Mechanism::Restart) {
             let limit = if self.floor.is_known() {
@@ -139,12 +139,12 @@ impl Limiter {
         }
     }
 
-    /// Answers a second that the upstream can give, as far as seen; 0 when unknown.
+    /// Answers a second that the upstream has shown it can give; 0 when unknown.
     pub(crate) const fn capacity(&self) -> f64 {
         self.capacity.value()
     }
 
-    /// One round with what happened since the last.
+    /// One round. `sample` is what happened since the last one.
     pub(crate) fn update(&mut self, sample: &Sample, terms: Terms<'_>, now: Instant) {
         self.follow_endpoints(sample.endpoints);
         self.uploading += (f64::from(sample.uploading) - self.uploading) * UPLOADING_WEIGHT;
@@ -170,9 +170,9 @@ impl Limiter {
         self.judge(&window, terms, now);
     }
 
-    /// The limits in force: for the marginal level, and for those above it.
+    /// The limits in force: for the marginal level, and for the levels above it.
     pub(crate) fn limits(&mut self, terms: Terms<'_>) -> (u32, u32) {
-        // The least is the proxy's own: a thousand sidecars must not let in a thousand times what a service bears.
+        // The minimum is per proxy, not per endpoint: the minimums of a thousand sidecars add up at the service.
         let min = f64::from(terms.limit.min());
         let max = f64::from(terms.limit.max()) * f64::from(self.endpoints.max(1));
         let burst = self.cruise_limit(terms);
@@ -184,7 +184,7 @@ impl Limiter {
             _ if self.floor.is_known() => (burst, LimitReason::Burst),
             _ => (burst, LimitReason::WarmUp),
         };
-        let wanted = Wanted { limit, law, burst };
+        let wanted = WantedLimit { limit, law, burst };
         let (limit, reserve) = self.in_force.set(&wanted, &self.ceiling, min, max);
         if self.uploading < MIN_UPLOADING || is_off(Mechanism::Uploading) {
             return (limit, reserve);
@@ -220,7 +220,7 @@ impl Limiter {
         f64::from(terms.limit.initial()) * f64::from(self.endpoints.max(1))
     }
 
-    /// What is let in however little is known, where `initial` is the policy's.
+    /// The least limit while little is known; `initial` is the policy's, per endpoint.
     fn least(&self, initial: u32) -> f64 {
         if self.has_held {
             0.0
@@ -245,7 +245,7 @@ impl Limiter {
             return;
         }
         if self.endpoints > 0 && !is_off(Mechanism::EndpointsScale) {
-            // Capacity comes and goes with endpoints at once; what one of them can do does not change.
+            // Capacity changes with the number of endpoints at once; the capacity of each endpoint stays the same.
             let factor = f64::from(endpoints) / f64::from(self.endpoints);
             self.capacity.scale(factor);
             match &mut self.state {

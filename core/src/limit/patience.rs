@@ -1,21 +1,21 @@
-//! How long is too long for an answer, by what answers usually take.
+//! How long is too long for an answer, compared with the usual latency.
 
 use core::time::Duration;
 
 use super::FloorCheckpoint;
 use crate::config::Slo;
 
-/// Most answers come within so many mean latencies.
+/// Most answers come within this many mean latencies.
 const USUAL_OF_MEAN: u32 = 2;
-/// Silence for so many mean latencies, and so many targets, is more than a bad moment.
+/// Silence for this many mean latencies, and this many latency targets, is a hang.
 const HANG_OF_MEAN: u32 = 5;
 const HANG_OF_TARGET: u32 = 2;
-/// Garbage collectors and schedulers pause for longer than a tight target.
+/// The shortest wait that is a hang: garbage collectors and schedulers pause for longer than a tight target.
 const MIN_HANG: Duration = Duration::from_millis(500);
 
 impl FloorCheckpoint {
-    /// How long a request must have waited for its caller's leaving to say something: longer than most answers take, or,
-    /// where that is not known, the objective's `target`.
+    /// How long a request must have waited before its caller's departure counts against the upstream: longer than most
+    /// answers take, but at most the objective's `target`; the target if the usual latency is unknown.
     pub(crate) fn usual_wait(&self, target: Duration) -> Duration {
         match self.usual_latency() {
             Duration::ZERO => target,
@@ -24,7 +24,7 @@ impl FloorCheckpoint {
     }
 
     /// How long a request may wait for its headers before it counts as hanging: longer than any queue within the objective,
-    /// and than an upstream that is slow by nature usually takes.
+    /// and longer than a slow upstream usually takes.
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
         slo.latency_target()
             .saturating_mul(HANG_OF_TARGET)
@@ -51,9 +51,9 @@ mod tests {
         }
     }
 
-    /// Mean latency in seconds, objective in milliseconds, and how long a request may wait in milliseconds.
+    /// Mean latency in seconds, latency target in milliseconds, and how long a request may wait in milliseconds.
     #[test]
-    fn a_hang_is_known_by_the_objective_and_by_what_answers_usually_take() {
+    fn a_hang_is_measured_by_the_objective_and_by_the_usual_latency() {
         for (mean, target_ms, expected) in [
             (0.0, 300, 600),
             (0.0625, 300, 600),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_sooner_than_answers_usually_come_says_nothing() {
+    fn a_caller_that_leaves_before_answers_usually_come_says_nothing() {
         let target = Duration::from_millis(300);
         let wait = |mean| of_mean(mean).usual_wait(target);
         assert_eq!(wait(0.0), target);

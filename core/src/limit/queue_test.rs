@@ -1,23 +1,23 @@
-//! Whether what was cut was a queue.
+//! Tells a queue from a slower service by a cut of the limit.
 //!
-//! By Little's law throughput, latency and what is in flight are bound: where a queue is cut, throughput stays and latency
-//! falls with what is in flight; where a slower service is asked for less, latency stays and throughput falls. Both are
-//! looked at: a proxy with a small share of the load loses throughput to others whatever it is, yet sees the latency of
-//! all of them. Half of the cut, on a logarithmic scale, is the mark; it must be passed by more than chance.
+//! By Little's law, throughput times latency is the number in flight. If a queue is cut, throughput stays and latency falls
+//! with the number in flight. If a slower service gets fewer requests, latency stays and throughput falls. The test looks at
+//! both: a proxy with a small share of the load loses throughput to other proxies in either case, but it sees the latency
+//! that all of them cause. The mark is half of the cut on a logarithmic scale; a change must pass it by more than chance.
 
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 
-/// Standard errors by which a mark must be passed.
+/// Standard errors by which a change must pass the mark.
 const SURE: f64 = 1.5;
-/// Latencies vary by this part of their mean at the least, whatever a histogram shows.
+/// Latencies are taken to vary by at least this part of their mean, whatever the histogram shows.
 const MIN_VARIATION: f64 = 0.2;
-/// Throughput that is greater by less than this share is the same.
+/// Throughput that grows by less than this share counts as unchanged.
 const MORE: f64 = 0.05;
 
 /// What was measured at one limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Point {
+pub(super) struct Measurement {
     /// Mean requests in flight.
     pub(super) in_flight: f64,
     /// Answers a second.
@@ -26,12 +26,12 @@ pub(super) struct Point {
     pub(super) latency: f64,
     /// Answers.
     pub(super) answers: f64,
-    /// Standard deviation of the latencies by their mean.
+    /// Standard deviation of the latencies, divided by their mean.
     pub(super) variation: f64,
 }
 
-impl Point {
-    /// None where nothing was answered or in flight.
+impl Measurement {
+    /// `None` if nothing was answered or in flight.
     pub(super) fn of(measured: &Sample) -> Option<Self> {
         let latency = measured.mean_latency().filter(|latency| *latency > 0.0)?;
         let in_flight = measured.mean_in_flight();
@@ -46,27 +46,27 @@ impl Point {
     }
 }
 
-impl Point {
-    /// Whether more was carried than at another point, by more than chance.
+impl Measurement {
+    /// Whether the throughput was higher than in another measurement by more than chance.
     pub(super) fn carries_more_than(&self, other: &Self) -> bool {
         let gain = libm::log(self.throughput / other.throughput);
         gain > MORE.max(error(self, other))
     }
 }
 
-/// What a cut says.
+/// The result of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     /// There was a queue.
     Queue,
-    /// There was none.
+    /// There was none: the service is slower.
     Slower,
     /// It may be chance.
     Undecided,
 }
 
-/// What the step from one point down to the other says.
-pub(super) fn judge(before: &Point, after: &Point) -> Finding {
+/// Judges the step down from one measurement to the other.
+pub(super) fn judge(before: &Measurement, after: &Measurement) -> Finding {
     let mark = -mark(after.in_flight / before.in_flight);
     let throughput = libm::log(after.throughput / before.throughput);
     let latency = libm::log(after.latency / before.latency);
@@ -84,14 +84,14 @@ pub(super) fn judge(before: &Point, after: &Point) -> Finding {
     }
 }
 
-/// Half of a step to this share of what was in flight, on a logarithmic scale.
+/// Half of a step to this share of the number in flight, on a logarithmic scale.
 fn mark(step: f64) -> f64 {
     -libm::log(step) / 2.0
 }
 
-/// What may be chance in the logarithm of a ratio. What is in flight is held by the limit, so that by Little's law
-/// throughput is as sure as the mean latency.
-fn error(one: &Point, other: &Point) -> f64 {
+/// How much of the logarithm of a ratio may be chance. The limit fixes the number in flight, so by Little's law throughput
+/// is as certain as the mean latency.
+fn error(one: &Measurement, other: &Measurement) -> f64 {
     if is_off(Mechanism::Chance) {
         return 0.0;
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::limit::testing::{assert_close, window};
 
-    const BEFORE: Point = Point {
+    const BEFORE: Measurement = Measurement {
         in_flight: 20.0,
         throughput: 100.0,
         latency: 0.2,
@@ -112,8 +112,8 @@ mod tests {
         variation: 0.2,
     };
 
-    /// What the step from one point down to another is: by what is in flight, throughput and latency after it by those
-    /// before, the answers on either side, and how latencies vary.
+    /// Number in flight, throughput and latency after the step as shares of those before; the answers on either side; the
+    /// variation of latencies; and the finding.
     #[test]
     fn a_queue_keeps_throughput_or_shortens_latency_and_a_slower_service_does_neither() {
         use Finding::{Queue, Slower, Undecided};
@@ -141,12 +141,12 @@ mod tests {
             ),
         ];
         for (name, [in_flight, throughput, latency], answers, variation, expected) in table {
-            let before = Point {
+            let before = Measurement {
                 answers,
                 variation,
                 ..BEFORE
             };
-            let after = Point {
+            let after = Measurement {
                 in_flight: before.in_flight * in_flight,
                 throughput: before.throughput * throughput,
                 latency: before.latency * latency,
@@ -157,17 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn the_side_that_is_less_sure_decides() {
-        let after = Point {
+    fn the_less_certain_measurement_decides() {
+        let after = Measurement {
             in_flight: 15.0,
             throughput: 75.0,
             ..BEFORE
         };
-        let few = Point {
+        let few = Measurement {
             answers: 3.0,
             ..after
         };
-        let varied = Point {
+        let varied = Measurement {
             variation: 1.5,
             ..after
         };
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_greater_by_a_share_that_matters_and_is_no_chance() {
+    fn throughput_must_grow_by_a_relevant_share_and_more_than_chance() {
         for (times, answers, expected) in [
             (0.9, 1e6, false),
             (1.0, 1e6, false),
@@ -186,8 +186,8 @@ mod tests {
             (1.2, 100.0, true),
             (1.2, 4.0, false),
         ] {
-            let other = Point { answers, ..BEFORE };
-            let this = Point {
+            let other = Measurement { answers, ..BEFORE };
+            let this = Measurement {
                 throughput: other.throughput * times,
                 ..other
             };
@@ -200,20 +200,20 @@ mod tests {
     }
 
     #[test]
-    fn a_point_needs_answers_and_requests_in_flight() {
+    fn a_measurement_needs_answers_and_requests_in_flight() {
         assert!(
-            Point::of(&window(1_000, 0, 0).holding(5)).is_none(),
+            Measurement::of(&window(1_000, 0, 0).holding(5)).is_none(),
             "no answer"
         );
         assert!(
-            Point::of(&window(1_000, 9, 0).holding(5)).is_none(),
+            Measurement::of(&window(1_000, 9, 0).holding(5)).is_none(),
             "no time"
         );
         assert!(
-            Point::of(&window(1_000, 9, 10).holding(0)).is_none(),
+            Measurement::of(&window(1_000, 9, 10).holding(0)).is_none(),
             "idle"
         );
-        let point = Point::of(&window(2_000, 100, 200)).unwrap();
+        let point = Measurement::of(&window(2_000, 100, 200)).unwrap();
         assert_close(point.in_flight, 10.0, "in flight");
         assert_close(point.throughput, 50.0, "throughput");
         assert_close(point.latency, 0.2, "latency");

@@ -1,4 +1,4 @@
-//! The names of what holds the limit.
+//! The reasons for the limit.
 
 /// Why the limit is what it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -6,15 +6,15 @@ pub enum LimitReason {
     /// Nothing is known yet.
     #[default]
     WarmUp,
-    /// No queue stands: as much as the SLO's latency affords.
+    /// No queue stands: as many as the objective's latency affords.
     Burst,
     /// A queue stands: the knee.
     Knee,
-    /// Load-caused failures put a ceiling.
+    /// A ceiling from failures that load causes.
     LoadFailures,
     /// The policy's bounds.
     Bounds,
-    /// No queue stands, and no shedding makes most answers be in time.
+    /// No queue stands, and shedding cannot make most answers meet the objective.
     Unreachable,
 }
 

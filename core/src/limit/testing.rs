@@ -60,7 +60,7 @@ pub(super) fn terms(policy: &Policy) -> Terms<'_> {
     }
 }
 
-/// A latency without a queue of so many seconds, and this tail.
+/// This latency without a queue, and this tail, seconds.
 pub(super) const fn floor(mean: f64, tail: f64) -> FloorCheckpoint {
     FloorCheckpoint {
         low: Seconds::new(mean),
@@ -69,7 +69,7 @@ pub(super) const fn floor(mean: f64, tail: f64) -> FloorCheckpoint {
     }
 }
 
-/// `answers` of `ms` milliseconds each within `span_ms`, with as many in flight as Little's law says.
+/// `answers` of `ms` milliseconds each within `span_ms`, with the number in flight of Little's law.
 pub(super) fn window(span_ms: u64, answers: u64, ms: u64) -> Sample {
     let mut sample = Sample::empty(Duration::from_millis(span_ms));
     sample.tally.add(Count::Arrivals, answers);
@@ -80,7 +80,7 @@ pub(super) fn window(span_ms: u64, answers: u64, ms: u64) -> Sample {
 }
 
 impl Sample {
-    /// With so many in flight on average and at the end.
+    /// With this many in flight on average and at the end.
     pub(super) fn holding(mut self, in_flight: u64) -> Self {
         let micros = u64::try_from(self.span.as_micros()).unwrap() * in_flight;
         let counted = self.tally.get(Count::InFlightMicros);
@@ -91,7 +91,7 @@ impl Sample {
         self
     }
 
-    /// With so many more requests that were refused for want of room.
+    /// With this many more requests that were refused because of load.
     pub(super) fn refusing(mut self, refused: u64) -> Self {
         self.tally.add(Count::Arrivals, refused);
         for _ in 0..refused {
@@ -121,7 +121,7 @@ impl Rig {
         }
     }
 
-    /// An upstream that gives 100 answers a second of 100 ms, as seen for three seconds.
+    /// An upstream that has given 100 answers a second of 100 ms for three seconds.
     pub(super) fn calm() -> Self {
         let mut rig = Self::new();
         rig.rounds(30, &window(100, 10, 100));
@@ -150,7 +150,7 @@ impl Rig {
         self.limiter.limits(terms(&self.policy))
     }
 
-    /// Whether the latency without a queue may have a queue in it.
+    /// Whether the floor may include a queue.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.limiter.is_in_doubt(self.policy.slo())
     }

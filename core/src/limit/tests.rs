@@ -1,16 +1,16 @@
-//! The limit as a whole, by what rounds show it.
+//! The limit as a whole, over several rounds.
 
 use super::testing::{Rig, assert_close, floor, queue, terms, window};
 use super::*;
 use crate::units::{Gain, PerSecond, Requests};
 
-/// What a tenth of a second of the calm upstream looks like.
+/// A tenth of a second of the calm upstream.
 fn calm() -> Sample {
     window(100, 10, 100)
 }
 
 #[test]
-fn before_anything_is_known_the_limit_is_the_initial_one_of_each_endpoint() {
+fn the_limit_starts_at_the_initial_one_for_each_endpoint() {
     for (endpoints, expected) in [(0, 20), (1, 20), (3, 60)] {
         let mut rig = Rig::new();
         let mut sample = window(100, 0, 0);
@@ -21,7 +21,7 @@ fn before_anything_is_known_the_limit_is_the_initial_one_of_each_endpoint() {
 }
 
 #[test]
-fn what_is_rare_is_let_in_up_to_the_initial_limit_at_first_and_a_share_of_it_later() {
+fn rare_traffic_gets_the_initial_limit_at_first_and_a_share_of_it_later() {
     let mut rig = Rig::new();
     let rare = window(1_000, 10, 10);
     assert_eq!(rig.rounds(1, &rare).0, 20);
@@ -41,7 +41,7 @@ fn the_limit_is_what_the_objective_leaves_for_a_burst() {
 }
 
 #[test]
-fn a_window_waits_for_answers_enough_or_a_second() {
+fn a_window_lasts_until_it_has_enough_answers_or_a_second_passed() {
     let mut rig = Rig::new();
     rig.rounds(3, &window(100, 3, 100));
     assert!(!rig.limiter.floor.is_known(), "nine answers");
@@ -55,7 +55,7 @@ fn a_window_waits_for_answers_enough_or_a_second() {
 }
 
 #[test]
-fn a_queue_that_refuses_for_long_is_held_and_one_that_is_over_is_not() {
+fn a_queue_with_refusals_is_held_until_it_is_over() {
     let mut rig = Rig::calm();
     let burst = rig.limit();
     rig.rounds(2, &queue());
@@ -73,21 +73,21 @@ fn a_queue_that_refuses_for_long_is_held_and_one_that_is_over_is_not() {
 }
 
 #[test]
-fn a_burst_that_refuses_nothing_is_not_held() {
+fn a_burst_without_refusals_is_not_held() {
     let mut rig = Rig::calm();
     rig.rounds(15, &window(100, 10, 400));
     assert!(!rig.limiter.is_congested());
 }
 
 #[test]
-fn the_reserve_is_for_what_the_objective_leaves() {
+fn the_reserve_is_what_the_objective_leaves_for_bursts() {
     let mut rig = Rig::held();
     let (limit, reserve) = rig.limits();
     assert!(reserve > limit, "{limit} and {reserve}");
 }
 
 #[test]
-fn who_wants_throughput_is_held_at_no_knee() {
+fn the_throughput_stance_does_not_hold_at_the_knee() {
     let mut rig = Rig::held();
     let held = rig.limit();
     let policy = rig.policy.clone();
@@ -105,7 +105,7 @@ fn an_objective_that_no_shedding_meets_sheds_nothing() {
     let mut rig = Rig::new();
     rig.rounds(30, &window(100, 10, 500));
     assert_eq!(rig.limiter.reason(), LimitReason::Unreachable);
-    // Half as many again each second, with half a second for each.
+    // A throughput of 50 % more, and half a second for each request.
     let mut answers = 10;
     for _ in 0..4 {
         answers += answers / 2;
@@ -118,7 +118,7 @@ fn an_objective_that_no_shedding_meets_sheds_nothing() {
 }
 
 #[test]
-fn a_slow_minority_makes_no_objective_unreachable() {
+fn a_slow_minority_does_not_make_the_objective_unreachable() {
     let mut rig = Rig::new();
     let mut mixed = window(100, 8, 100);
     mixed.tally.merge(&window(100, 2, 900).tally);
@@ -131,7 +131,7 @@ fn uploads_under_way_are_added_to_the_limits() {
     let [mut rig, mut twin] = [Rig::calm(), Rig::calm()];
     let mut uploading = calm();
     uploading.uploading = 10;
-    // The mean follows slowly, with what it varies by, and is gone when it is hardly there.
+    // The mean follows slowly, with an allowance for its variation, and ends when it is very small.
     for (rounds, sample, more) in [(1, &uploading, 7), (40, &uploading, 20), (40, &calm(), 0)] {
         let (limit, reserve) = twin.rounds(rounds, &calm());
         let with_uploads = rig.rounds(rounds, sample);
@@ -140,7 +140,7 @@ fn uploads_under_way_are_added_to_the_limits() {
 }
 
 #[test]
-fn an_upstream_that_comes_back_is_held_at_what_it_carried() {
+fn a_recovering_upstream_is_held_at_what_it_carried_before() {
     let mut rig = Rig::calm();
     rig.limiter.restart_conservatively(terms(&rig.policy));
     assert!(rig.limiter.is_congested());
@@ -152,14 +152,14 @@ fn an_upstream_that_comes_back_is_held_at_what_it_carried() {
 }
 
 #[test]
-fn an_upstream_that_goes_away_is_held_at_the_initial_limit_or_at_what_is_believed() {
+fn after_an_outage_an_upstream_is_held_at_the_initial_limit_or_the_believed_floor() {
     let mut unknown = Rig::new();
     unknown
         .limiter
         .restart_conservatively(terms(&unknown.policy));
     assert!(unknown.limiter.is_congested());
     assert_eq!(unknown.limit(), 20, "nothing is known");
-    // All it has shown, 100 a second of 400 ms, may have a queue in it; the objective is 300 ms.
+    // All answers so far, 100 a second of 400 ms, may include a queue; the objective is 300 ms.
     let mut doubted = Rig::new();
     doubted.rounds(1, &queue());
     doubted
@@ -171,7 +171,7 @@ fn an_upstream_that_goes_away_is_held_at_the_initial_limit_or_at_what_is_believe
 }
 
 #[test]
-fn limits_and_what_is_known_go_with_the_endpoints() {
+fn limits_and_learned_state_scale_with_the_endpoints() {
     for (name, mut rig) in [("cruise", Rig::calm()), ("hold", Rig::held())] {
         rig.limiter.follow_endpoints(2);
         let capacity = rig.limiter.capacity();
@@ -196,7 +196,7 @@ fn the_first_number_of_endpoints_changes_nothing() {
 }
 
 #[test]
-fn the_greatest_limit_is_of_each_endpoint_and_the_least_of_the_proxy() {
+fn the_maximum_is_per_endpoint_and_the_minimum_per_proxy() {
     let mut rig = Rig::resume(&LimitCheckpoint {
         floor: floor(0.1, 0.1),
         capacity: PerSecond::new(1e6),
@@ -208,7 +208,7 @@ fn the_greatest_limit_is_of_each_endpoint_and_the_least_of_the_proxy() {
 }
 
 #[test]
-fn a_successor_goes_on_from_what_was_learned() {
+fn a_successor_continues_from_learned_state() {
     for (name, mut rig) in [("cruise", Rig::calm()), ("hold", Rig::held())] {
         let known = rig.limiter.checkpoint();
         let mut successor = Rig::resume(&known);
@@ -224,7 +224,7 @@ fn a_successor_goes_on_from_what_was_learned() {
 }
 
 #[test]
-fn from_nothing_nothing_is_learned() {
+fn an_empty_checkpoint_gives_a_new_limiter() {
     let expected = LimitCheckpoint {
         burst_gain: Gain::new(1.0),
         ..LimitCheckpoint::default()

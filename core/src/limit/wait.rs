@@ -1,27 +1,28 @@
 //! How long requests may wait: the `w` of `limit = C (T + w)`.
 //!
-//! A burst that drains in time costs nobody anything, so while no queue stands the wait is what the objective leaves after
-//! serving. While one stands it is no longer than keeps the upstream busy between arrivals. Answers that take longer than the
-//! objective by themselves are late whatever is shed: they are left out, or a slow class would take the wait from all others.
+//! A burst that drains in time costs nothing, so while no queue stands the wait is what the objective leaves after serving.
+//! While a queue stands, the wait is just long enough to keep the upstream busy between arrivals. Answers that exceed the
+//! objective without any queue are late however much is shed. They are left out, or a slow class would take the wait from
+//! all other requests.
 
 use super::Limiter;
 use super::headroom::headroom;
 use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 
-/// Share of the objective's latency that may be used; the rest is for what we do not see, the way to the caller.
+/// Share of the objective's latency that may be used; the rest is for what the proxy does not see: the way to the caller.
 const OBJECTIVE_USED: f64 = 0.95;
-/// Latencies below this share of the objective's leave it so much room that a queue in them does no harm.
+/// A latency below this share of the objective's leaves so much room that a queue in it does no harm.
 const HARMLESS: f64 = 0.7;
-/// The least wait, by the objective's latency, where serving leaves nothing.
+/// The least wait, as a share of the objective's latency, where serving leaves nothing.
 const MIN_WAIT: f64 = 0.1;
-/// The wait, by the mean latency, where no answer can be in time. Shedding only keeps queues from growing without end there, so
-/// a service may become so many times slower before it is mistaken for a queue.
+/// The wait, in mean latencies, where no answer can be in time. There, shedding only keeps queues from growing without end,
+/// so a service may become this many times slower before that counts as a queue.
 const UNREACHABLE_WAIT: f64 = 3.0;
-/// A queue is held at this share of the wait that the objective affords at most.
+/// While a queue stands, the wait is at most this share of the affordable wait.
 pub(super) const HELD_SHARE: f64 = 0.35;
 
-/// Latencies up to this leave the objective so much room that a queue in them does no harm, seconds.
+/// The longest latency that leaves so much room that a queue in it does no harm, seconds.
 pub(super) fn harmless(slo: &Slo) -> f64 {
     slo.latency_target().as_secs_f64() * HARMLESS
 }
@@ -32,7 +33,7 @@ impl Limiter {
         self.wait_at(slo, 1.0, self.tail(slo))
     }
 
-    /// The same while a queue stands: a floor in doubt is believed only where it does no harm.
+    /// The same while a queue stands: a floor in doubt counts only as far as it does no harm.
     pub(super) fn affordable_held(&self, slo: &Slo) -> f64 {
         let tail = if self.is_in_doubt(slo) {
             Some(self.floor.tail.min(harmless(slo)))
@@ -42,7 +43,7 @@ impl Limiter {
         self.wait_at(slo, 1.0, tail)
     }
 
-    /// How long bursts may wait, as they have turned out so far, seconds.
+    /// How long bursts may wait, adjusted by feedback, seconds.
     pub(super) fn burst_wait(&self, slo: &Slo) -> f64 {
         if is_off(Mechanism::BurstWait) {
             return 0.0;
@@ -59,8 +60,9 @@ impl Limiter {
         (if is_costly { most } else { busy }) * self.hold_feedback.gain()
     }
 
-    /// What the objective leaves after serving, seconds. The last in a queue is served within the mean as often as not, within
-    /// the tail nearly always: a `gain` of 1 is halfway, 1.5 is the mean, and below 0.5 there is less than the tail leaves.
+    /// What the objective leaves after serving, seconds. Serving the last request in a queue takes about the mean, and nearly
+    /// never more than the tail. A `gain` of 0.5 reserves the tail, 1.5 the mean, and 1 the middle between them. A gain below
+    /// 0.5 leaves less than the tail does.
     fn wait_at(&self, slo: &Slo, gain: f64, tail: Option<f64>) -> f64 {
         let target = slo.latency_target().as_secs_f64();
         let Some(tail) = tail else {
@@ -74,7 +76,7 @@ impl Limiter {
         left + spread * (gain - 0.5)
     }
 
-    /// The tail of the answers that can be in time, seconds; none where most cannot.
+    /// The tail of the answers that can be in time, seconds; `None` if most cannot.
     fn tail(&self, slo: &Slo) -> Option<f64> {
         let used = slo.latency_target().as_secs_f64() * OBJECTIVE_USED;
         let quantile = slo.latency_quantile().as_f64();
@@ -95,17 +97,17 @@ impl Limiter {
         self.floor.is_known() && self.tail(slo).is_none()
     }
 
-    /// Whether no shedding makes most answers be in time.
+    /// Whether shedding cannot make most answers meet the objective.
     pub(super) fn is_unreachable(&self, slo: &Slo) -> bool {
         self.is_late(slo) && !self.is_in_doubt(slo)
     }
 
-    /// Whether the latency without a queue may have a queue in it that does harm, or is not known.
+    /// Whether the floor is unknown, or may include a queue that does harm.
     pub(super) fn is_in_doubt(&self, slo: &Slo) -> bool {
         !self.floor.is_known() || self.floor.is_in_doubt(harmless(slo))
     }
 
-    /// The latency without a queue, seconds; one that is in doubt is believed only where it does no harm.
+    /// The latency without a queue, seconds. While the floor is in doubt, at most the harmless latency.
     pub(super) fn believed_floor(&self, slo: &Slo) -> f64 {
         let harmless = harmless(slo);
         let is_too_much = self.floor.mean > harmless && self.is_in_doubt(slo);
@@ -123,7 +125,7 @@ mod tests {
     use crate::limit::testing::{Rig, assert_close, floor};
     use crate::units::{Gain, PerSecond};
 
-    /// 100 a second, with this mean and tail in milliseconds, and bursts that use so much of the wait.
+    /// 100 answers a second, with this mean and tail in milliseconds; bursts use the part `gain` of the wait.
     fn known(mean: f64, tail: f64, gain: f64) -> Rig {
         Rig::resume(&LimitCheckpoint {
             floor: floor(mean / 1e3, tail / 1e3),
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_affordable_does_not_depend_on_how_bursts_turned_out() {
+    fn the_affordable_wait_does_not_depend_on_feedback() {
         for gain in [0.1, 1.0, 1.5] {
             let rig = known(100.0, 200.0, gain);
             let wait = rig.limiter.affordable(rig.policy.slo());
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_held_at_what_keeps_the_upstream_busy_or_a_share_of_what_is_affordable() {
+    fn a_queue_is_held_at_the_headroom_or_a_share_of_the_affordable_wait() {
         for (name, tail, capacity, expected) in [
             // 1.5 deviations of the 10 that are carried.
             ("busy", 100.0, 100.0, 1.5 * 10_f64.sqrt() / 100.0),
@@ -176,12 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn an_objective_is_unreachable_when_most_answers_take_longer_by_themselves() {
+    fn an_objective_is_unreachable_when_most_answers_exceed_it_without_a_queue() {
         for (mean, tail, late, unreachable) in [
             (100.0, 280.0, false, false),
             (100.0, 290.0, true, true),
             (100.0, 900.0, true, true),
-            // No test has shown that there is no queue in it.
+            // No test has shown that the floor has no queue in it.
             (250.0, 900.0, true, false),
         ] {
             let rig = known(mean, tail, 1.0);
@@ -201,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_floor_in_doubt_is_believed_only_where_it_does_no_harm() {
-        // The mean, what is believed of it, and what a request may wait then; tested, it is 30 ms for both of the latter.
+        // The mean, the floor that is believed, and how long a request may wait.
         for (mean, expected, wait) in [(100.0, 0.1, 0.185), (280.0, 0.21, 0.075)] {
             let mut rig = known(mean, mean, 1.0);
             let slo = rig.policy.slo();

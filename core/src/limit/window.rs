@@ -1,21 +1,21 @@
-//! The figures of one complete window.
+//! The statistics of one complete window.
 
 use super::floor::{Floor, LOW};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::tally::Count;
 
-/// The queue delay that counts as one, as a fraction of the mean latency without a queue.
+/// The least queue delay that counts as a queue, as a fraction of the mean latency without one.
 pub(super) const BUSY_DELAY: f64 = 0.25;
-/// The same of the mean latency, which counts too while requests are refused: answers that cost the upstream nothing,
-/// from a cache or another queue, are fast whatever the others wait. More than a mix of requests varies by.
+/// The same for the rise of the mean latency. Answers that cost the upstream nothing, from a cache or another queue, are fast
+/// however long the others wait, so the mean counts too. The fraction is larger than the variation of a mix of requests.
 const BUSY_MEAN: f64 = 1.0;
-/// And at least this much, seconds: below it schedulers and networks make noise.
+/// The least delay in any case, seconds: below it schedulers and networks make noise.
 const MIN_BUSY_DELAY: f64 = 0.001;
-/// Fewer requests than this above Little's law are no queue.
+/// With fewer waiting requests than this there is no queue.
 const MIN_QUEUE: f64 = 1.0;
 
-/// What the limit is judged by.
+/// The statistics of one window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowStats {
     /// Length, seconds.
@@ -28,21 +28,21 @@ pub(super) struct WindowStats {
     /// The low quantile and the mean of the latencies, seconds.
     pub(super) low: f64,
     pub(super) mean: f64,
-    /// What the fast requests waited longer than without load, seconds.
+    /// How much longer the fast requests took than without a queue, seconds.
     pub(super) delay: f64,
-    /// What requests waited longer on average: more than the fast ones where each takes longer, not only waits.
+    /// How much longer requests took on average, at least `delay`: more than it where serving itself takes longer, seconds.
     pub(super) cost: f64,
-    /// Whether that is a queue.
+    /// Whether the delay is a queue.
     pub(super) is_busy: bool,
-    /// Whether requests were refused for want of room.
+    /// Whether requests were refused because of load.
     pub(super) is_refusing: bool,
-    /// How many, and which share of the arrivals, 0..=1.
+    /// How many requests were refused because of load, and their share of the arrivals, 0..=1.
     pub(super) refused: f64,
     pub(super) refused_share: f64,
 }
 
 impl WindowStats {
-    /// The figures of a window; none without an answer of known latency.
+    /// The statistics of a window; `None` without an answer of known latency.
     pub(super) fn of(window: &Sample, floor: &Floor) -> Option<Self> {
         let low = window.tally.latency.quantile(LOW)?;
         let delay = if floor.is_known() {
@@ -81,18 +81,18 @@ impl WindowStats {
         })
     }
 
-    /// Whether it ends with more in flight than the upstream needs for its throughput, where that has the mean latency
-    /// `without` a queue, seconds.
+    /// Whether the window ends with more in flight than the upstream needs for its throughput; `without` is the mean latency
+    /// without a queue, seconds.
     pub(super) fn ends_full(&self, without: f64) -> bool {
         self.in_flight_at_end > self.throughput * without
     }
 
-    /// Whether all of them were, by so much that a floor in doubt had a queue in it.
+    /// Whether requests were on average so much faster than a floor in doubt that the floor had a queue in it.
     pub(super) fn is_faster_on_average(&self, floor: &Floor) -> bool {
         self.mean < floor.mean * (1.0 - BUSY_DELAY)
     }
 
-    /// Whether the fast requests were faster than ever.
+    /// Whether the fast requests were clearly faster than the floor.
     pub(super) fn is_faster(&self, floor: &Floor) -> bool {
         self.low < floor.low * (1.0 - BUSY_DELAY)
     }
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn a_window_without_an_answer_has_no_figures() {
+    fn a_window_without_an_answer_has_no_statistics() {
         assert!(WindowStats::of(&window(1_000, 0, 0).refusing(9), &floor(100.0)).is_none());
     }
 
     #[test]
-    fn a_queue_is_a_delay_that_matters_of_requests_enough() {
+    fn a_queue_needs_enough_delay_and_enough_requests() {
         // Latency without a queue and now, milliseconds; answers a second.
         for (name, without, now, answers, expected) in [
             ("as ever", 100.0, 100, 100, false),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_costs_what_it_delays_or_more_where_each_takes_longer() {
+    fn a_queue_costs_its_delay_or_more_if_serving_takes_longer() {
         let mut mixed = window(1_000, 50, 100);
         mixed.tally.merge(&window(1_000, 50, 500).tally);
         let stats = WindowStats::of(&mixed, &floor(100.0)).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_figures_are_those_of_the_window() {
+    fn the_statistics_are_those_of_the_window() {
         let sample = window(500, 40, 100).refusing(10);
         let stats = WindowStats::of(&sample, &floor(100.0)).unwrap();
         assert_close(stats.span, 0.5, "span");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn faster_than_ever_is_by_more_than_a_little() {
+    fn faster_than_the_floor_means_faster_by_a_quarter() {
         for (ms, expected) in [(100, false), (85, false), (60, true)] {
             let floor = floor(100.0);
             let stats = WindowStats::of(&window(1_000, 50, ms), &floor).unwrap();

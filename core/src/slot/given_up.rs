@@ -1,7 +1,7 @@
 //! Callers that left without an answer.
 //!
-//! A hang shows in requests that get old. Where callers have less patience than that, none ever does: they leave, and
-//! others come. So those who waited for longer than answers usually take are counted until an answer comes.
+//! A hang shows in requests that wait for too long. If callers give up sooner, no request ever does: they leave, and others
+//! come. So callers that left after a longer wait than answers usually take are counted until an answer comes.
 
 use core::time::Duration;
 
@@ -16,18 +16,18 @@ pub(super) struct GivenUp {
 }
 
 impl GivenUp {
-    /// A caller left that had waited long enough.
+    /// A caller left after a long enough wait.
     pub(super) const fn see(&mut self, now: Instant) {
         self.count = self.count.saturating_add(1);
         self.at = now;
     }
 
-    /// Somebody was answered: it is no hang.
+    /// A request was answered: there is no hang.
     pub(super) const fn see_answer(&mut self) {
         self.count = 0;
     }
 
-    /// How many there are, if the last of them left within `recent`. Other workers may have had answers since.
+    /// The number of such callers, if the last one left within `recent`; else 0, because other workers may have had answers.
     pub(super) fn since(&self, recent: Duration, now: Instant) -> u32 {
         if self.count > 0 && now.saturating_since(self.at) < recent && !is_off(Mechanism::GivenUp) {
             self.count
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_that_left_count_until_somebody_is_answered_or_long_ago() {
+    fn departed_callers_count_until_an_answer_comes_or_for_a_limited_time() {
         let mut given_up = GivenUp::default();
         assert_eq!(given_up.since(RECENT, at(0)), 0);
         (0..5).for_each(|tenth| given_up.see(at(1_000 + tenth * 100)));

@@ -1,9 +1,9 @@
 //! Which of a worker's requests are in flight.
 //!
-//! A request is load from the moment the upstream has all of it to the moment that the objective measures: the same part
-//! of its life that its latency is taken from, or Little's law would mix two clocks. Before that it is an upload, which
-//! is its caller's time; after that it is open, which is no load. Some stop being load sooner: uploads that stall,
-//! requests that hang since before the breaker opened, requests that later ones overtook, and bodies without an end.
+//! A request is load from the moment the upstream has all of it to the moment that the objective measures. Its latency covers
+//! the same part of its life, or Little's law would mix two clocks. Before that, the request is an upload, whose time is the
+//! caller's. After that it is open, and no load. Some requests stop being load sooner: uploads that stall, requests that hang
+//! since before the breaker opened, requests that later ones overtook, and bodies without an end.
 //!
 //! ```text
 //!  Uploading --request complete--> Waiting --headers--> Answering --measured--> Open --leave--> gone
@@ -19,15 +19,15 @@ use super::{COARSE_BUCKETS, Slot};
 use crate::ablation::{Mechanism, is_off};
 use crate::ages::Ages;
 use crate::config::Until;
-use crate::permit::{Permit, Place, Purpose, Stage};
+use crate::permit::{LedgerPlace, Permit, Purpose, RequestStage};
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
-/// How a request is let in.
+/// A request at its admission.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    /// The proxy's requests in flight with it.
+pub(crate) struct AdmittedRequest {
+    /// The proxy's requests in flight, this one included.
     pub(crate) load: u32,
     pub(crate) purpose: Purpose,
     /// Whether a body follows its headers.
@@ -47,22 +47,27 @@ pub(crate) enum Shift {
 }
 
 impl Slot {
-    /// A request is let in.
-    pub(crate) fn enter(&mut self, upstream: UpstreamId, entry: Entry, now: Instant) -> Permit {
+    /// A request is admitted.
+    pub(crate) fn enter(
+        &mut self,
+        upstream: UpstreamId,
+        entry: AdmittedRequest,
+        now: Instant,
+    ) -> Permit {
         self.tally.add(Count::Admitted, 1);
         let (stage, place) = if entry.purpose == Purpose::Exempt {
-            // It is no load, or a caller that passes for a health checker could take everybody's places.
+            // It does not count as load, or a caller that poses as a health checker could take all places.
             self.exempt = self.exempt.saturating_add(1);
             self.open = self.open.saturating_add(1);
-            (Stage::Open, Place::NONE)
+            (RequestStage::Open, LedgerPlace::NONE)
         } else if entry.has_body {
             self.uploading = self.uploading.saturating_add(1);
             let horizon = self.upload_horizon;
             let uploads = self.uploads.get_or_insert_with(|| ledger(horizon));
-            (Stage::Uploading, uploads.enter(now))
+            (RequestStage::Uploading, uploads.enter(now))
         } else {
             self.count_in_flight(1, now);
-            (Stage::Waiting, self.waiting.enter(now))
+            (RequestStage::Waiting, self.waiting.enter(now))
         };
         Permit {
             upstream,
@@ -80,11 +85,11 @@ impl Slot {
 
     /// The upstream has the whole request: its clock starts.
     pub(crate) fn start(&mut self, permit: &mut Permit, now: Instant) -> Shift {
-        if permit.stage != Stage::Uploading {
+        if permit.stage != RequestStage::Uploading {
             return Shift::Same;
         }
         let was_counted = self.leave_ledger(permit, now);
-        permit.stage = Stage::Waiting;
+        permit.stage = RequestStage::Waiting;
         permit.started_at = now;
         permit.place = self.waiting.enter(now);
         self.count_in_flight(1, now);
@@ -97,26 +102,26 @@ impl Slot {
 
     /// The response headers came, and `until` is what the objective measures.
     pub(crate) fn answer(&mut self, permit: &mut Permit, until: Until, now: Instant) -> Shift {
-        // A health check may be answered beside the queue, by an upstream that answers nothing else.
+        // A hanging upstream may still answer health checks, so these are no sign that the queue moves.
         if permit.purpose != Purpose::Exempt {
             self.last_response = now;
             self.given_up.see_answer();
             self.answered_up_to = self.answered_up_to.max(Some(permit.started_at));
         }
         match permit.stage {
-            Stage::Answering | Stage::Open => Shift::Same,
+            RequestStage::Answering | RequestStage::Open => Shift::Same,
             // Answered before the request was complete: there is nothing to measure.
-            Stage::Uploading => self.open(permit, now),
-            Stage::Waiting if until == Until::Headers => self.measure(permit, now),
-            Stage::Waiting => {
+            RequestStage::Uploading => self.open(permit, now),
+            RequestStage::Waiting if until == Until::Headers => self.measure(permit, now),
+            RequestStage::Waiting => {
                 if self.waiting.leave(permit.place) {
                     let horizon = self.answering_horizon();
                     let answering = self.answering.get_or_insert_with(|| ledger(horizon));
                     permit.place = answering.enter(now);
-                    permit.stage = Stage::Answering;
+                    permit.stage = RequestStage::Answering;
                 } else {
-                    // It was taken out already, and stays so.
-                    permit.stage = Stage::Open;
+                    // It was taken out of the count already, and stays out.
+                    permit.stage = RequestStage::Open;
                 }
                 Shift::Same
             }
@@ -125,18 +130,18 @@ impl Slot {
 
     /// The moment that the objective measures: the request is no load any more.
     pub(crate) fn measure(&mut self, permit: &mut Permit, now: Instant) -> Shift {
-        if matches!(permit.stage, Stage::Uploading | Stage::Open) {
+        if matches!(permit.stage, RequestStage::Uploading | RequestStage::Open) {
             return Shift::Same;
         }
         let shift = self.open(permit, now);
         if shift == Shift::Lower {
-            // A request that was taken out stood in no queue, and says nothing about one.
+            // A request that was taken out of the count says nothing about a queue.
             permit.latency = Some(now.saturating_since(permit.started_at));
         }
         shift
     }
 
-    /// The connection became something else, which is no load.
+    /// The connection was upgraded: it is no load any more.
     pub(crate) fn upgrade(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         self.learn_upgrade(permit);
         self.open(permit, now)
@@ -154,10 +159,10 @@ impl Slot {
         }
     }
 
-    /// A request is load no longer, and has not ended.
+    /// A request is no load any more, but has not ended.
     fn open(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         let was_counted = self.leave_ledger(permit, now);
-        permit.stage = Stage::Open;
+        permit.stage = RequestStage::Open;
         self.open = self.open.saturating_add(1);
         if was_counted {
             Shift::Lower
@@ -166,30 +171,30 @@ impl Slot {
         }
     }
 
-    /// Takes a request out of where it is counted. Says whether the proxy-wide count includes it.
+    /// Takes a request out of its ledger. Returns whether the proxy-wide count includes it.
     fn leave_ledger(&mut self, permit: &Permit, now: Instant) -> bool {
         let counted = match permit.stage {
-            Stage::Uploading => {
+            RequestStage::Uploading => {
                 let counted = leave(&mut self.uploads, permit);
                 self.uploading = self.uploading.saturating_sub(u32::from(counted));
                 counted
             }
-            Stage::Waiting => self.waiting.leave(permit.place),
-            Stage::Answering => leave(&mut self.answering, permit),
-            Stage::Open => false,
+            RequestStage::Waiting => self.waiting.leave(permit.place),
+            RequestStage::Answering => leave(&mut self.answering, permit),
+            RequestStage::Open => false,
         };
         if !counted {
             self.open = self.open.saturating_sub(1);
-        } else if permit.stage != Stage::Uploading {
+        } else if permit.stage != RequestStage::Uploading {
             self.count_in_flight(-1, now);
         }
         counted
     }
 
-    /// Takes those out of the count in flight that are no load, and says how many: uploads that take longer than answers
-    /// may, requests that hang since before the breaker opened, requests that later ones overtook, and bodies that go on
-    /// for [`super::ANSWERING_FOR`]. An upstream that is back does not know of those that hang; their callers wait for timeouts,
-    /// and until then they would take the places of requests that it could serve.
+    /// Takes requests that are no load out of the count in flight, and returns how many: uploads that take longer than answers
+    /// may, requests that hang since before the breaker opened, requests that later ones overtook, and bodies that go on for
+    /// [`super::ANSWERING_FOR`]. A recovered upstream does not know of the requests that hang. Their callers wait for timeouts,
+    /// and until then these requests would take the places of others that the upstream could serve.
     pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {
         let lost = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
             Some(self.hang_after)
@@ -207,7 +212,7 @@ impl Slot {
         taken.saturating_add(self.take_slow_uploads(now))
     }
 
-    /// Takes uploads out of the count in flight that take longer than answers may, and says how many.
+    /// Takes uploads that take longer than answers may out of the count in flight, and returns how many.
     pub(crate) fn take_slow_uploads(&mut self, now: Instant) -> u32 {
         if self.uploading == 0 {
             return 0;
@@ -218,17 +223,17 @@ impl Slot {
         taken
     }
 
-    /// The age from which waiting requests stand in no queue: they wait far beyond the target, and later ones have been
-    /// answered. To shed others for their sake would help neither.
+    /// The age from which waiting requests count as overtaken: they wait far beyond the target although later ones have been
+    /// answered, so they are in no queue. To shed other requests because of them would help nobody.
     fn overtaken(&self, now: Instant) -> Option<Duration> {
-        // A clock that jumped back knows of no request that was let in later.
+        // After the clock jumped back, no request can be said to be later.
         let answered = self.answered_up_to.filter(|at| *at <= now)?;
         let age = now.saturating_since(answered).max(self.hang_after);
-        // The ledger does not tell those apart that are older than its horizon.
+        // The ledger cannot tell ages beyond its horizon apart.
         (age <= self.waiting.horizon() && !is_off(Mechanism::Overtaken)).then_some(age)
     }
 
-    /// What the proxy-wide count holds of this worker: requests in flight, and uploads that may soon be.
+    /// This worker's part of the proxy-wide count: requests in flight, and uploads that may soon be.
     pub(crate) const fn held(&self) -> u32 {
         self.in_flight.saturating_add(self.uploading)
     }

@@ -1,5 +1,5 @@
-//! What one worker keeps for one upstream: its gate and limits as the leader decided them, what is [in
-//! flight](in_flight), what [outcomes](outcome) say, and what the leader [is told](report).
+//! One worker's state of one upstream: gate and limits by the leader's decision, requests [in flight](in_flight), their
+//! [outcomes](outcome), and the [report](report) to the leader.
 
 mod given_up;
 pub(crate) mod in_flight;
@@ -24,14 +24,14 @@ use crate::upstream::UpstreamKey;
 use given_up::GivenUp;
 use report::{Fewest, Recent};
 
-/// Where the objective measures a later moment than the headers, a body that goes on for so long after them is a stream or
-/// a large download: it no longer counts as in flight. Longer where the objective leaves a request more time.
+/// If the objective measures a later moment than the headers, a body that goes on for this long after them is a stream or a
+/// large download: it no longer counts as in flight. The time is longer if the objective leaves a request more time.
 pub const ANSWERING_FOR: Duration = Duration::from_secs(5);
 /// Ages are told apart up to this many times the time after which a request hangs.
 const AGE_HORIZON: u32 = 2;
-/// A hang is seen a fifteenth of its time too late at most.
+/// With this many buckets, a hang is noticed late by a fifteenth of its time at most.
 const WAITING_BUCKETS: usize = 32;
-/// Whether an upload stalls, or a body is a stream, is known to a sixth of the time: nothing is in a hurry there.
+/// With this many, a stalled upload or a stream is noticed late by a sixth of its time at most, which is soon enough.
 const COARSE_BUCKETS: usize = 8;
 
 /// Worker-side state of one upstream.
@@ -57,28 +57,28 @@ pub(crate) struct Slot {
     uploads: Option<Box<Ages<COARSE_BUCKETS>>>,
     /// Uploads under way that may soon be in flight.
     pub(crate) uploading: u32,
-    /// Requests that have not ended and are no load: what the objective measures is over, or they were taken out.
+    /// Requests that have not ended and are no load: their latency is measured, or they were taken out of the count.
     pub(crate) open: u32,
     /// Of these, requests of health checkers that passed a refusal.
     pub(crate) exempt: u32,
     /// Most requests per endpoint that have not ended.
     max_open: Option<u32>,
-    /// Requests of the proxy's other workers that have not ended, as the leader last said.
+    /// Requests of the proxy's other workers that have not ended, by the leader's last directive.
     unended_elsewhere: u32,
     /// What this worker last reported of that.
     unended_reported: u32,
-    /// The breaker let go, and what hangs since before is to be written off.
+    /// Whether requests that hang since before the breaker opened must be written off, because it let go.
     write_off: bool,
     /// Whether the proxy-wide count of requests in flight includes this worker's.
     pub(crate) shared: bool,
-    /// The last request was shed for want of room.
+    /// Whether the last request was shed because of load.
     pub(crate) full: bool,
-    /// A request that waits for longer hangs; where later ones are answered, it stands in no queue.
+    /// A request that waits for longer hangs; if later requests are answered meanwhile, it is overtaken.
     pub(crate) hang_after: Duration,
-    /// An upload that takes longer may never end: it is no load before it does.
+    /// An upload that takes longer may never end, and is no load until it does.
     upload_horizon: Duration,
     pub(crate) last_response: Instant,
-    /// When the latest of the requests that were answered had been let in.
+    /// The latest admission among the requests that were answered.
     answered_up_to: Option<Instant>,
     given_up: GivenUp,
     pub(crate) last_used: Instant,
@@ -89,15 +89,15 @@ pub(crate) struct Slot {
     others: Fewest,
     retry_after_ms: Recent,
     /// Refusals and arrivals since the tick, for the cap on the share shed.
-    pub(crate) refused_share: Share,
+    pub(crate) refused_share: PartOfWhole,
     integrated_at: Instant,
-    /// For so many ticks more the leader is taken to know its name.
+    /// For this many more ticks the leader is assumed to know the upstream's name.
     introduced: u8,
 }
 
-/// How many of how many.
+/// A part and its whole, as counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Share {
+pub(crate) struct PartOfWhole {
     pub(crate) part: u32,
     pub(crate) whole: u32,
 }
@@ -153,13 +153,13 @@ impl Slot {
             peak: Recent::default(),
             others: Fewest::default(),
             retry_after_ms: Recent::default(),
-            refused_share: Share::default(),
+            refused_share: PartOfWhole::default(),
             integrated_at: now,
             introduced: 0,
         }
     }
 
-    /// Follows what the leader decided.
+    /// Follows the leader's directive.
     pub(crate) fn adopt(&mut self, directive: &Directive, policy: &Policy, now: Instant) {
         let was_open = matches!(self.gate.state(), BreakerState::Open { .. });
         self.gate.adopt(directive.breaker, directive.epoch, now);
@@ -174,7 +174,7 @@ impl Slot {
         self.follow_policy(policy, now);
     }
 
-    /// What is in force.
+    /// The directive in force.
     pub(crate) fn directive(&self) -> Directive {
         let (breaker, epoch) = self.gate.decided();
         Directive {
@@ -197,7 +197,7 @@ impl Slot {
         self.refused_share.whole = self.refused_share.whole.saturating_add(1);
     }
 
-    /// What follows from the policy and from what was learned.
+    /// Sets what follows from the policy and from learned state.
     pub(crate) fn follow_policy(&mut self, policy: &Policy, now: Instant) {
         let Learned { limit, breaker } = &self.learned;
         self.thresholds = Thresholds::new(
@@ -205,7 +205,7 @@ impl Slot {
             breaker.rates.outcomes.get(),
             policy.breaker().trip_ratio().as_f64(),
         );
-        // Another policy's bounds hold at once, also where nobody asks the leader.
+        // The bounds of a new policy hold at once, without a decision of the leader.
         let endpoints = limit.endpoints.max(1);
         self.ladder = self.ladder.within(
             policy.limit().min(),
@@ -239,7 +239,7 @@ impl Slot {
         })
     }
 
-    /// When a request, of this worker or of one that it leads, last asked for it.
+    /// When a request of this worker, or of a worker that it leads, last asked for the upstream.
     pub(crate) fn last_wanted(&self) -> Instant {
         self.last_used.max(self.last_led)
     }

@@ -1,31 +1,31 @@
 //! What a request's answer and its end say about the upstream.
 //!
-//! A success is heard with the response headers: a stream that goes on for minutes is alive all the same. A response that
-//! fails after them takes the success back, unless it was open for long: a stream that is reset after minutes, with many
-//! others, says that an endpoint was restarted, not that requests fail. A timeout before the request is complete is its
-//! caller's.
+//! A success counts with the response headers, because a stream may go on for minutes. If the response fails after them, the
+//! success is taken back, unless the response was open for long: a stream that is reset after minutes, together with many
+//! others, shows a restarted endpoint and not failing requests. A timeout before the request is complete is the caller's
+//! fault.
 
 use super::{ANSWERING_FOR, Slot};
 use crate::breaker::{BreakerState, TripReason, ramp_start};
 use crate::config::Policy;
 use crate::outcome::{Failure, Outcome};
-use crate::permit::{Answer, Permit, Purpose, Stage};
+use crate::permit::{AnswerClass, Permit, Purpose, RequestStage};
 use crate::tally::Count;
 use crate::time::Instant;
 
 impl Slot {
-    /// Learns what the response headers of a request say, if it is nothing bad. The rest is learned at its end.
+    /// Learns from the response headers of a request, unless they are bad. Bad outcomes are learned at its end.
     pub(crate) fn learn_answer(&mut self, permit: &mut Permit, outcome: Outcome, now: Instant) {
         let is_stale = permit.epoch != self.gate.epoch();
         if permit.purpose == Purpose::Exempt || permit.answer.is_some() || is_stale {
             return;
         }
         permit.answer = match outcome {
-            Outcome::Success => Some(Answer::Success),
-            Outcome::Ignored => Some(Answer::Neutral),
+            Outcome::Success => Some(AnswerClass::Success),
+            Outcome::Ignored => Some(AnswerClass::Neutral),
             Outcome::Failure(_) | Outcome::Overload { .. } | Outcome::Cancelled => None,
         };
-        if permit.answer != Some(Answer::Success) {
+        if permit.answer != Some(AnswerClass::Success) {
             return;
         }
         self.tally.add(Count::Successes, 1);
@@ -34,7 +34,7 @@ impl Slot {
         if permit.purpose == Purpose::Probe {
             self.tally.add(Count::ProbeSuccesses, 1);
             if matches!(self.gate.state(), BreakerState::Open { .. }) {
-                // The leader hears of it a tick or two later, and will say the same.
+                // The leader gets the report a tick or two later, and will decide the same.
                 self.write_off = true;
                 self.gate
                     .ramp_locally(ramp_start(self.ladder.limit(), &self.learned.limit), now);
@@ -44,15 +44,15 @@ impl Slot {
         // A success trips nothing.
         let _ = self
             .gate
-            .hear(Outcome::Success, permit, &self.thresholds, now);
+            .record(Outcome::Success, permit, &self.thresholds, now);
     }
 
-    /// Learns that a connection became something else. Its end may be hours away: a probe does not wait for it.
+    /// Learns that a connection was upgraded. Its end may be hours away, so a probe does not wait for it.
     pub(crate) fn learn_upgrade(&mut self, permit: &mut Permit) {
-        if permit.answer != Some(Answer::Neutral) {
+        if permit.answer != Some(AnswerClass::Neutral) {
             return;
         }
-        permit.answer = Some(Answer::Upgraded);
+        permit.answer = Some(AnswerClass::Upgraded);
         self.tally.add(Count::Ignored, 1);
         let is_probe = permit.purpose == Purpose::Probe;
         self.tally.add(Count::ProbeSuccesses, u64::from(is_probe));
@@ -66,13 +66,13 @@ impl Slot {
         if permit.epoch != self.gate.epoch() && permit.purpose != Purpose::Probe {
             return;
         }
-        let is_success = answer == Answer::Success;
+        let is_success = answer == AnswerClass::Success;
         self.tally.add_answer(latency, is_success);
         let is_slow = is_success && latency > policy.slo().latency_target();
         self.tally.add(Count::Slow, u64::from(is_slow));
     }
 
-    /// Learns how a request ended. Answers with a reason when that is enough to trip.
+    /// Learns how a request ended. Returns a reason if that trips the breaker.
     pub(crate) fn learn_end(
         &mut self,
         permit: &Permit,
@@ -81,16 +81,16 @@ impl Slot {
         now: Instant,
     ) -> Option<TripReason> {
         if permit.purpose == Purpose::Exempt
-            || permit.answer == Some(Answer::Upgraded)
+            || permit.answer == Some(AnswerClass::Upgraded)
             || is_past(permit, now)
         {
             return None;
         }
         let outcome = match outcome {
-            // A proxy that times every stream ends stalled uploads, which the upstream is not to blame for. Nor is it for
-            // a deadline of the caller's that most answers cannot keep.
+            // A proxy with a timeout for every stream ends stalled uploads, for which the upstream is not to blame. Nor is it
+            // to blame for a caller's deadline that most answers cannot meet.
             Outcome::Failure(Failure::Timeout)
-                if permit.stage == Stage::Uploading || self.is_too_soon(permit, now) =>
+                if permit.stage == RequestStage::Uploading || self.is_too_soon(permit, now) =>
             {
                 Outcome::Cancelled
             }
@@ -104,13 +104,13 @@ impl Slot {
             self.given_up.see_answer();
         }
         if permit.epoch != self.gate.epoch() {
-            // Its success, where it was one, was counted in its own time.
-            let is_stale = permit.answer != Some(Answer::Success);
+            // A success was counted in its own epoch.
+            let is_stale = permit.answer != Some(AnswerClass::Success);
             self.tally.add(Count::Stale, u64::from(is_stale));
             return None;
         }
         let says_otherwise = !matches!(outcome, Outcome::Success | Outcome::Cancelled);
-        if says_otherwise && permit.answer == Some(Answer::Success) {
+        if says_otherwise && permit.answer == Some(AnswerClass::Success) {
             // A gRPC status in the trailers, or a response that broke off.
             self.tally.add(Count::Retracted, 1);
             self.gate.retract(&self.thresholds);
@@ -138,7 +138,7 @@ impl Slot {
         if permit.purpose == Purpose::Probe {
             self.judge_probe(permit, outcome, policy, now);
         }
-        self.gate.hear(outcome, permit, &self.thresholds, now)
+        self.gate.record(outcome, permit, &self.thresholds, now)
     }
 
     /// Whether a request has waited for less than answers take on average.
@@ -150,30 +150,32 @@ impl Slot {
     /// A caller left.
     fn learn_departure(&mut self, permit: &Permit, policy: &Policy, now: Instant) {
         self.tally.add(Count::Cancelled, 1);
-        if matches!(permit.stage, Stage::Uploading | Stage::Open) {
+        if matches!(permit.stage, RequestStage::Uploading | RequestStage::Open) {
             return;
         }
-        // The caller lost patience: the answer would have been slow, however slow.
+        // The caller gave up after the target: the answer would have been slow.
         let age = now.saturating_since(permit.started_at);
         let target = policy.slo().latency_target();
         self.tally.add(Count::Slow, u64::from(age > target));
         // Worked out only for callers that left: most do not.
-        if permit.stage == Stage::Waiting && age >= self.learned.limit.floor.usual_wait(target) {
+        if permit.stage == RequestStage::Waiting
+            && age >= self.learned.limit.floor.usual_wait(target)
+        {
             self.given_up.see(now);
         }
     }
 
-    /// What a probe's end says that its headers did not.
+    /// Judges a probe by its end, if its headers did not decide.
     fn judge_probe(&mut self, permit: &Permit, outcome: Outcome, policy: &Policy, now: Instant) {
         let age = now.saturating_since(permit.started_at);
         let target = policy.slo().latency_target();
         let count = match outcome {
-            // An upstream that refuses is alive.
+            // An upstream that rejects a request is alive.
             Outcome::Ignored if permit.is_answered() => Count::ProbeSuccesses,
             Outcome::Overload { .. } => Count::ProbeSuccesses,
             Outcome::Failure(_) => Count::ProbeFailures,
             Outcome::Cancelled
-                if permit.stage == Stage::Waiting
+                if permit.stage == RequestStage::Waiting
                     && age >= self.learned.limit.floor.usual_wait(target) =>
             {
                 Count::ProbeFailures
@@ -184,10 +186,10 @@ impl Slot {
     }
 }
 
-/// Whether a request was answered well so long ago that its end says nothing about the upstream now.
+/// Whether a request had a good answer so long ago that its end says nothing about the upstream now.
 fn is_past(permit: &Permit, now: Instant) -> bool {
     let open_since = permit.latency.map(|latency| permit.started_at + latency);
-    permit.answer == Some(Answer::Success)
+    permit.answer == Some(AnswerClass::Success)
         && open_since.is_some_and(|since| now.saturating_since(since) >= ANSWERING_FOR)
 }
 

@@ -1,21 +1,21 @@
-//! What the leader is told of an upstream, and when.
+//! The reports about an upstream to the leader, and when they are sent.
 //!
-//! A report may be overwritten before it is read. Counts lose nothing by that, as they only grow; extremes are those of
+//! A report may be overwritten before it is read. No count is lost by that, because counts only grow. Extremes are those of
 //! this tick and the one before.
 
 use core::time::Duration;
 
-use super::{Share, Slot};
+use super::{PartOfWhole, Slot};
 use crate::breaker::BreakerState;
 use crate::exchange::{Introduction, Report};
 use crate::time::Instant;
 
 /// An upstream that was used this recently is reported to the leader.
 const REPORTED_FOR: Duration = Duration::from_secs(5);
-/// A leader that has not answered for an upstream in so many ticks is told its name again.
+/// If the leader has not decided about an upstream for this many ticks, it gets the name again.
 const INTRODUCED_FOR: u8 = 10;
 
-/// The greatest of this tick and the one before, so that a report that is overwritten loses nothing.
+/// The greatest of this tick and the one before, so that an overwritten report loses nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Recent {
     this: u32,
@@ -30,7 +30,7 @@ pub(super) struct Fewest {
 }
 
 impl Slot {
-    /// A request asked for admission when it would make so many in flight in the whole proxy.
+    /// A request asked for admission; with it, `load` would be in flight in the whole proxy.
     pub(crate) fn see_load(&mut self, load: u32) {
         self.peak.see(load);
         let met = i64::from(load) - 1 - i64::from(self.held());
@@ -42,17 +42,17 @@ impl Slot {
             .see(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX));
     }
 
-    /// The leader that is followed has answered for it.
+    /// The present leader has decided about the upstream.
     pub(crate) const fn mark_introduced(&mut self) {
         self.introduced = INTRODUCED_FOR;
     }
 
-    /// Another leader may not know it.
+    /// There is a new leader, which may not know the upstream.
     pub(crate) const fn mark_unknown(&mut self) {
         self.introduced = 0;
     }
 
-    /// What the leader needs to be told besides the report.
+    /// The upstream's name, if the leader may need it.
     pub(crate) fn introduction(&self) -> Option<Introduction<'_>> {
         let tripped = self.gate.trip().is_some();
         (self.introduced == 0 || tripped).then(|| Introduction {
@@ -68,10 +68,10 @@ impl Slot {
         self.peak.roll();
         self.others.roll();
         self.retry_after_ms.roll();
-        self.refused_share = Share::default();
+        self.refused_share = PartOfWhole::default();
     }
 
-    /// What the leader needs to know. `packed` is room for the counts.
+    /// The report for the leader. `packed` is the buffer for the counts.
     pub(crate) fn report<'a>(&mut self, packed: &'a mut Vec<u8>, now: Instant) -> Report<'a> {
         self.integrate(now);
         let overdue = self.waiting.at_least(self.hang_after, now);
@@ -95,12 +95,12 @@ impl Slot {
         report.with_counts(&self.tally, packed)
     }
 
-    /// Until when the leader hears of it if nobody asks for it any more.
+    /// Until when the upstream is reported if no more requests come.
     pub(crate) fn reported_until(&self) -> Instant {
         self.last_used + REPORTED_FOR
     }
 
-    /// Whether the leader should hear of it.
+    /// Whether the upstream is reported.
     pub(crate) fn is_reported(&self, now: Instant) -> bool {
         !self.is_idle()
             || now.saturating_since(self.last_used) < REPORTED_FOR

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::Slot;
-use super::in_flight::Entry;
+use super::in_flight::AdmittedRequest;
 use crate::config::{Config, Policy, RuleIndex};
 use crate::permit::{Permit, Purpose};
 use crate::tally::Count;
@@ -39,7 +39,7 @@ pub(super) fn slot() -> Slot {
 impl Slot {
     pub(super) fn admit(&mut self, purpose: Purpose, has_body: bool, now: Instant) -> Permit {
         let load = self.held() + 1;
-        let entry = Entry {
+        let entry = AdmittedRequest {
             load,
             purpose,
             has_body,

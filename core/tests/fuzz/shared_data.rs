@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use bolero::TypeGenerator;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Decision, Directives, Engine, Failure, Instant, Known, Outcome, Slice, Unshared, UpstreamId,
+    Decision, Directives, Engine, Failure, GivenRequest, Instant, Outcome, Slice, Unshared,
+    UpstreamId,
 };
 
 use crate::envelope::{PREFIX, seal};
@@ -71,7 +72,7 @@ fn engine() -> (Engine, UpstreamId) {
 
 fn send(engine: &mut Engine, upstream: UpstreamId, outcome: Outcome, now: Instant) {
     if let Decision::Admit(permit) =
-        engine.admit(upstream, &mut Known::default(), &mut Unshared, now)
+        engine.admit(upstream, &mut GivenRequest::default(), &mut Unshared, now)
     {
         engine.complete(permit, outcome, &mut Unshared, now);
     }

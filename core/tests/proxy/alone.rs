@@ -1,8 +1,8 @@
 //! One engine that serves alone, under ordinary traffic.
 
 use tidegate_core::{
-    Decision, Directive, Engine, Failure, Instant, Known, Outcome, Permit, Unshared, UpstreamId,
-    UpstreamSnapshot,
+    Decision, Directive, Engine, Failure, GivenRequest, Instant, Outcome, Permit, Unshared,
+    UpstreamId, UpstreamSnapshot,
 };
 
 use super::{MILLI, config};
@@ -55,7 +55,7 @@ impl Alone {
 
     pub(crate) fn admit(&mut self) -> Option<Permit> {
         let (upstream, now) = (self.upstream, self.now());
-        let mut request = Known::default();
+        let mut request = GivenRequest::default();
         match self
             .engine
             .admit(upstream, &mut request, &mut Unshared, now)

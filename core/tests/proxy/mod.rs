@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use proptest::sample::Index;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Decision, Directives, Engine, Instant, Known, Outcome, Permit, Snapshot, UpstreamId,
+    Counter, Decision, Directives, Engine, GivenRequest, Instant, Outcome, Permit, Snapshot,
+    UpstreamId,
 };
 
 use crate::counters::Shared;
@@ -234,7 +235,12 @@ impl Proxy {
         let upstream = self.upstream(engine, index);
         let at = self.at();
         let worker = &mut self.engines[engine];
-        match worker.admit(upstream, &mut Known::default(), &mut self.counters, at) {
+        match worker.admit(
+            upstream,
+            &mut GivenRequest::default(),
+            &mut self.counters,
+            at,
+        ) {
             Decision::Admit(mut permit) => {
                 worker.respond(&mut permit, Outcome::Success, &mut self.counters, at);
                 worker.complete(permit, outcome, &mut self.counters, at);

@@ -1,7 +1,7 @@
-//! What was learned, kept for VMs to come.
+//! Learned state, kept for later VMs.
 //!
-//! A leader knows the upstreams that were in use since it leads. What a leader before it knew of others must not be
-//! lost with the first write of the new one, so that is read once and carried along.
+//! A leader knows the upstreams that were in use while it leads. The learned state of other upstreams, from leaders before,
+//! must not be lost with the first write of a new leader. So it is read once and written along.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use tidegate_core::{Directive, Directives, Instant};
 
-/// How often what was learned is written.
+/// How often learned state is written.
 const EVERY: Duration = Duration::from_secs(1);
 /// Most upstreams carried along from leaders before: as many as a configuration may allow.
 const MAX_INHERITED: usize = 10_000;
@@ -35,13 +35,13 @@ impl Archive {
         self.inherited.is_some()
     }
 
-    /// This worker leads, after a leader who left this.
+    /// This worker leads, after a leader that left this.
     pub fn open(&mut self, inherited: Option<Directives<'_>>) {
         let inherited = inherited.unwrap_or_default();
         self.inherited = Some(inherited.entries().take(MAX_INHERITED).collect());
     }
 
-    /// Another worker leads.
+    /// Another worker leads now.
     pub fn close(&mut self) {
         *self = Self::default();
     }

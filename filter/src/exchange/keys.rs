@@ -20,31 +20,31 @@ impl Keys {
         }
     }
 
-    /// Who has which place.
+    /// Which worker has which place.
     #[must_use]
     pub fn workers(&self) -> String {
         format!("{}/workers", self.prefix)
     }
 
-    /// Who leads.
+    /// Which worker leads.
     #[must_use]
     pub fn lease(&self) -> String {
         format!("{}/lease", self.prefix)
     }
 
-    /// What the worker at `place` saw.
+    /// The slice of the worker at `place`.
     #[must_use]
     pub fn slice(&self, place: usize) -> String {
         format!("{}/slice/{place}", self.prefix)
     }
 
-    /// What holds.
+    /// Directives.
     #[must_use]
     pub fn directives(&self) -> String {
         format!("{}/directives", self.prefix)
     }
 
-    /// What was learned.
+    /// Learned state.
     #[must_use]
     pub fn learned(&self) -> String {
         format!("{}/learned", self.prefix)

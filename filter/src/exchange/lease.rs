@@ -1,18 +1,18 @@
 //! One leader at a time.
 //!
 //! The lease names a worker and an end; its holder renews it on every tick by compare and swap. When it runs out (the
-//! holder's VM is gone, or its thread is stuck) whoever ticks first takes it. Two leaders at once are possible for
+//! holder's VM is gone, or its thread is stuck), the first worker to tick takes it. Two leaders at once are possible for
 //! less than a tick, when a stuck holder wakes up between its read and its write; the write then fails.
 //!
-//! Leading is work, more of it the more upstreams and workers there are, and it must not delay requests. Envoy's main
-//! thread has a VM that ticks and serves none. Nothing tells a VM on which thread it is, but one that has seen a
-//! request knows that it is not there: it gives the lease up, and takes one that ran out only when nobody else does.
+//! Leading takes time, which grows with upstreams and workers, and must not delay requests. Envoy's main thread has a VM that
+//! ticks but serves no requests. A VM cannot see on which thread it is, but one that has seen a request is not on the main
+//! thread. Such a worker gives the lease up, and takes an expired one only if no other worker does.
 
 use core::time::Duration;
 
 use tidegate_core::Instant;
 
-use crate::api::{Expect, Host, HostError, Stored};
+use crate::api::{Expect, Host, HostError, WriteResult};
 
 /// Whether a worker has requests to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +23,21 @@ pub enum Duty {
     Serving,
 }
 
-/// A serving worker leaves a lease that ran out to others for so long: some ticks.
+/// A serving worker leaves an expired lease to others for this long: some ticks.
 const COURTESY: Duration = Duration::from_millis(300);
-/// A serving worker that had to take the lease back offers it again after so long.
+/// A serving worker that had to take the lease back offers it again after this long.
 const OFFER_EVERY: Duration = Duration::from_secs(60);
 
 /// One worker's claim to the lease at a key.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct LeaseClaim {
     key: String,
     worker: u64,
     span: Duration,
     offered_at: Option<Instant>,
 }
 
-impl Claim {
+impl LeaseClaim {
     /// The claim of `worker` to the lease at `key`, which lasts for `span`.
     #[must_use]
     pub const fn new(key: String, worker: u64, span: Duration) -> Self {
@@ -49,7 +49,7 @@ impl Claim {
         }
     }
 
-    /// Takes, renews or gives up the lease; answers whether the worker holds it.
+    /// Takes, renews or gives up the lease. Returns whether the worker holds it.
     ///
     /// # Errors
     /// When shared data cannot be read or written.
@@ -81,7 +81,7 @@ impl Claim {
         if gives_up {
             self.offered_at = Some(now);
         }
-        Ok(host.set_shared(&self.key, &lease.encode(), expect)? == Stored::Done && !gives_up)
+        Ok(host.set_shared(&self.key, &lease.encode(), expect)? == WriteResult::Done && !gives_up)
     }
 }
 
@@ -125,11 +125,14 @@ mod tests {
 
     const SPAN: Duration = Duration::from_millis(500);
 
-    struct Worker(FakeHost, Claim);
+    struct Worker(FakeHost, LeaseClaim);
 
     impl Worker {
         fn new(host: &FakeHost, number: u64) -> Self {
-            Self(host.clone(), Claim::new("lease".to_owned(), number, SPAN))
+            Self(
+                host.clone(),
+                LeaseClaim::new("lease".to_owned(), number, SPAN),
+            )
         }
 
         fn press(&mut self, duty: Duty, millis: u64) -> bool {
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_taken_over() {
+    fn a_malformed_lease_is_taken_over() {
         let host = FakeHost::default();
         host.set_shared("lease", b"?", Expect::Anything).unwrap();
         assert!(Worker::new(&host, 2).leads_at(0));

@@ -1,16 +1,16 @@
-//! How the workers of a proxy tell each other what they saw.
+//! The exchange between the workers of a proxy, over shared data.
 //!
 //! Each VM publishes a slice on every tick; the one that holds the lease gathers them, decides, and publishes
 //! directives, which the others follow. Shared data is one mutex for the whole process, so it is used per tick and
-//! never per request. What the payloads mean is core's business; how they travel is said here:
+//! never per request. Core defines the payloads; this module transports them:
 //!
 //! | key | what | written by |
 //! |---|---|---|
-//! | `workers` | which worker has which place | whoever joins, the leader when one is gone; compare and swap |
-//! | `lease` | who leads, and until when | whoever leads or wants to; compare and swap |
-//! | `slice/<place>` | what that worker saw | that worker |
-//! | `directives` | what holds for upstreams in use | the leader, every round |
-//! | `learned` | what holds for all | the leader, once a second |
+//! | `workers` | which worker has which place | a new worker, and the leader when one is gone; compare and swap |
+//! | `lease` | which worker leads, and until when | the leader and its candidates; compare and swap |
+//! | `slice/<place>` | that worker's reports | that worker |
+//! | `directives` | directives of upstreams in use | the leader, every round |
+//! | `learned` | learned state of all upstreams | the leader, once a second |
 //! | `names` | upstreams with metrics of their own | see [`crate::names`] |
 //! | `serial` | how many VMs there have been | every VM once |
 //! | `versions` | which versions of the module run | every VM once, and leaders once a second; compare and swap |
@@ -32,13 +32,13 @@ use crate::api::{Expect, Host};
 use crate::faults::{Fault, Faults};
 use archive::Archive;
 use keys::Keys;
-use lease::{Claim, Duty};
+use lease::{Duty, LeaseClaim};
 use places::Places;
 use versions::Versions;
 
 /// The leader keeps the lease for this long after each tick; some ticks may be late.
 pub const LEASE: Duration = Duration::from_millis(500);
-/// A worker that has not reported for so long has lost its place.
+/// A worker that has not reported for this long has lost its place.
 pub const GONE_AFTER: Duration = Duration::from_secs(3);
 
 /// Whether this worker decides.
@@ -57,7 +57,7 @@ pub enum Role {
 pub struct Exchange {
     keys: Keys,
     worker: u64,
-    claim: Claim,
+    claim: LeaseClaim,
     place: Option<usize>,
     places: Places,
     /// The version of the directives that were followed last.
@@ -71,7 +71,7 @@ impl Exchange {
     #[must_use]
     pub fn new(keys: Keys, worker: u64) -> Self {
         Self {
-            claim: Claim::new(keys.lease(), worker, LEASE),
+            claim: LeaseClaim::new(keys.lease(), worker, LEASE),
             versions: Versions::new(keys.versions(), WIRE_VERSION),
             keys,
             worker,
@@ -88,7 +88,7 @@ impl Exchange {
         self.places.taken()
     }
 
-    /// What earlier VMs have learned, to start from: first all, then what holds now.
+    /// Learned state of earlier VMs, to start from: first that of all upstreams, then the present directives.
     pub fn restore(&self, host: &impl Host, faults: &Faults) -> Vec<Directives<'static>> {
         [self.keys.learned(), self.keys.directives()]
             .iter()
@@ -159,7 +159,7 @@ impl Exchange {
         slices
     }
 
-    /// Leads: publishes what was decided.
+    /// Leads: publishes the directives.
     pub fn publish_directives(
         &mut self,
         host: &impl Host,
@@ -174,7 +174,7 @@ impl Exchange {
         faults.check(host, Fault::SharedData, written);
     }
 
-    /// Leads: publishes what was learned, about once a second. `learned` is only asked for when it is time.
+    /// Leads: publishes learned state, about once a second. `learned` is called only when it is time.
     pub fn save(
         &mut self,
         host: &impl Host,
@@ -224,7 +224,7 @@ impl Exchange {
         if self.place.is_some() {
             return;
         }
-        // Beaten by another newcomer: the next tick tries again.
+        // Another new worker was faster: the next tick tries again.
         let Some(place) = self.places.claim(self.worker) else {
             faults.note(
                 host,
@@ -235,12 +235,12 @@ impl Exchange {
         };
         let expect = version.map_or(Expect::Absent, Expect::Version);
         let written = host.set_shared(&self.keys.workers(), &self.places.encode(), expect);
-        if faults.check(host, Fault::SharedData, written) == Some(crate::api::Stored::Done) {
+        if faults.check(host, Fault::SharedData, written) == Some(crate::api::WriteResult::Done) {
             self.place = Some(place);
         }
     }
 
-    /// Writes places that were freed, if nobody joined in between; else a later round does it.
+    /// Writes places that were freed, if no worker joined in between; else a later round does it.
     fn store_places(&self, host: &impl Host, faults: &Faults) {
         let read = host.shared(&self.keys.workers());
         let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
@@ -275,7 +275,7 @@ mod tests {
     use tidegate_core::Directive;
 
     #[test]
-    fn a_fresh_vm_starts_from_what_was_learned_and_then_from_what_holds() {
+    fn a_fresh_vm_starts_from_learned_state_and_then_from_directives() {
         let host = FakeHost::default();
         let keys = Keys::new("tidegate");
         let exchange = Exchange::new(keys.clone(), 1);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_left_is_not_looked_at() {
+    fn data_of_another_version_is_not_read() {
         let host = FakeHost::default();
         let (keys, faults) = (Keys::new("tidegate"), Faults::default());
         let later = keys.learned().replace(

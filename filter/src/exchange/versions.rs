@@ -18,7 +18,7 @@ use crate::api::{Expect, Host, HostError};
 
 /// How often a version says that it runs.
 const EVERY: Duration = Duration::from_secs(1);
-/// One that has not said so for this long is gone; some words may come late, and be lost to another's.
+/// A version that has not said so for this long is gone; some writes may be late, or be lost to those of another version.
 const GONE_AFTER: Duration = Duration::from_secs(3);
 const ENTRY_BYTES: usize = 1 + 8;
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_hears_of_another_while_that_runs() {
+    fn a_version_knows_of_another_while_that_runs() {
         let host = FakeHost::default();
         let (old, new) = (versions(5), versions(6));
         let tell = |version: &Versions, millis| version.tell(&host, at(millis)).unwrap();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumped_back_and_nonsense_are_no_version() {
+    fn neither_a_jumped_clock_nor_malformed_data_makes_a_version() {
         let host = FakeHost::default();
         versions(6).tell(&host, at(1_000_000)).unwrap();
         assert!(!versions(5).tell(&host, at(0)).unwrap());

@@ -1,9 +1,9 @@
 //! Publishes what one upstream's metrics say.
 //!
-//! A counter is the process's: every worker adds what its own count grew by since the last tick, so their sum is the
-//! proxy's without anybody adding up. Gauges that say what holds for the proxy are recorded by the leader alone,
-//! because the last writer wins. A metric is defined when it first has something to say, and only in the VM that
-//! says it: a thousand upstreams times every reason to shed would fill the proxy's memory with zeros.
+//! A counter belongs to the process: every worker adds the growth of its own count since the last tick, so the counter is
+//! the sum over the proxy. Gauges of the whole proxy are recorded by the leader alone, because the last writer wins. A
+//! metric is defined when it first has a value to publish, and only in the VM that publishes it: a thousand upstreams times
+//! every reason to shed would fill the proxy's memory with zeros.
 
 use tidegate_core::UpstreamView;
 

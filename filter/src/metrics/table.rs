@@ -1,8 +1,8 @@
-//! Every metric there is: the one list that names and documents them. What fills them stands in `sources.rs`.
+//! All metrics: the one list that names and documents them. Their values come from `sources.rs`.
 //!
-//! Envoy's WebAssembly metrics carry no labels, so labels stand in the name: `tidegate_upstream=.=<name>;.;`, where there
-//! is one more `tidegate_<label>=.=<value>;.;`, then `tidegate_<metric>`. Envoy puts `wasmcustom.` in front, and `stats_tags` (generated from
-//! this table, see `reference.rs`) turns them into labels again.
+//! Envoy's WebAssembly metrics carry no labels, so labels are part of the name: `tidegate_upstream=.=<name>;.;`, then
+//! `tidegate_<label>=.=<value>;.;` if there is one more, then `tidegate_<metric>`. Envoy puts `wasmcustom.` in front, and
+//! `stats_tags` (generated from this table, see `reference.rs`) turn them into labels again.
 
 use tidegate_core::{Criticality, LimitReason, ShedReason, TripReason};
 
@@ -113,7 +113,7 @@ const FAULTS: [&str; Fault::ALL.len()] = {
 
 /// Requests that asked for admission.
 pub const REQUESTS: Metric = counter("requests_total", "Requests that asked for admission.");
-/// Requests let in.
+/// Requests admitted.
 pub const ADMITTED: Metric = counter("requests_admitted_total", "Requests let in.");
 /// Requests shed, by reason.
 pub const SHED: Metric = labelled(
@@ -142,7 +142,7 @@ pub const RANKED: Metric = labelled(
     "criticality",
     &CLASSES,
 );
-/// Requests shed for want of room, by class.
+/// Requests shed because of load, by class.
 pub const CLASS_SHED: Metric = labelled(
     counter(
         "class_shed_total",
@@ -151,7 +151,7 @@ pub const CLASS_SHED: Metric = labelled(
     "criticality",
     &CLASSES,
 );
-/// Requests that would have been shed for want of room, by class.
+/// Requests that would have been shed because of load, by class.
 pub const CLASS_WOULD_SHED: Metric = labelled(
     counter(
         "class_would_shed_total",
@@ -165,7 +165,7 @@ pub const SPARED: Metric = counter(
     "requests_spared_total",
     "Requests let in only because `shed.maxShare` was reached.",
 );
-/// Health checks let in.
+/// Health checks admitted.
 pub const EXEMPT: Metric = counter(
     "requests_exempt_total",
     "Health checks let in although others would have been shed.",
@@ -248,7 +248,7 @@ pub const TRIP_REASONS: Metric = labelled(
     "reason",
     &TRIPS,
 );
-/// Changes of what rules the limit.
+/// Changes of the reason for the limit.
 pub const LIMIT_REASONS: Metric = labelled(
     counter(
         "limit_changes_total",

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Counters, Decision, Engine, Failure, Instant, Known, Outcome, Permit, Phase,
+    Counter, Counters, Decision, Engine, Failure, GivenRequest, Instant, Outcome, Permit, Phase,
     UpstreamId,
 };
 
@@ -140,7 +140,7 @@ impl Play {
         let is_quiet = matches!(tenth, Tenth::Quiet | Tenth::HungFail | Tenth::HungLeave);
         for number in (0..REQUESTS).filter(|_| !is_quiet) {
             let now = Instant::from_nanos(begin + GAP * number);
-            let mut known = Known::default();
+            let mut known = GivenRequest::default();
             let decision = self
                 .engine
                 .admit(self.upstream, &mut known, &mut self.counters, now);

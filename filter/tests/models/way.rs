@@ -13,7 +13,7 @@ use std::time::Duration;
 use tidegate_core::Instant;
 use tidegate_core::reply::LocalReply;
 use tidegate_filter::api::{
-    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, Stored,
+    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
     attribute,
 };
 use tidegate_filter::pairs;
@@ -218,14 +218,19 @@ impl Host for Way {
         })
     }
 
-    fn set_shared(&self, key: &str, value: &[u8], expect: Expect) -> Result<Stored, HostError> {
+    fn set_shared(
+        &self,
+        key: &str,
+        value: &[u8],
+        expect: Expect,
+    ) -> Result<WriteResult, HostError> {
         let seat = self.0.borrow();
         let key = seat.key(key);
         let value = Rc::from(seat.bytes(&key, value));
         drop(seat);
         Ok(match self.call(Call::Write(key, value, expect)) {
-            Some(Answer::Written(false)) => Stored::Beaten,
-            _ => Stored::Done,
+            Some(Answer::Written(false)) => WriteResult::Beaten,
+            _ => WriteResult::Done,
         })
     }
 

@@ -2,8 +2,8 @@
 
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Counters, Decision, Engine, Event, Instant, Known, Outcome, Permit, Phase, Shed,
-    UpstreamId,
+    Counter, Counters, Decision, Engine, Event, GivenRequest, Instant, Outcome, Permit, Phase,
+    Shed, UpstreamId,
 };
 
 use crate::world::proxy::Flight;
@@ -72,7 +72,7 @@ impl Proxy {
     /// Asks for one request; `endpoints` is 0 where the proxy does not know how many there are.
     pub(super) fn admit(&mut self, endpoints: u32, now: Instant) -> Result<Permit, Shed> {
         self.engine.set_endpoints(self.upstream, endpoints);
-        let mut request = Known::default();
+        let mut request = GivenRequest::default();
         let decision = self
             .engine
             .admit(self.upstream, &mut request, &mut self.counts, now);

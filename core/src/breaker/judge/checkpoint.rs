@@ -1,4 +1,4 @@
-//! What a successor is told of the breaker, beside its state.
+//! What a successor needs of the breaker besides its state.
 
 use core::time::Duration;
 
@@ -9,16 +9,16 @@ use super::{Judge, RatesCheckpoint};
 use crate::breaker::BreakerState;
 use crate::time::Instant;
 
-/// What is known of an upstream's outcomes. By default nothing is.
+/// What is known of an upstream's outcomes; by default nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BreakerCheckpoint {
     /// What is usual while the breaker is closed.
     pub rates: RatesCheckpoint,
-    /// The outage under way; none while the breaker is closed.
+    /// The present outage; `None` while the breaker is closed.
     pub outage: Option<Outage>,
 }
 
-/// An outage under way: the breaker is open, or not closed again yet.
+/// The present outage: the breaker is open, or not closed again yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
     /// When it began.
@@ -36,7 +36,7 @@ impl BreakerCheckpoint {
 }
 
 impl Judge {
-    /// Goes on where another leader stopped.
+    /// Continues from the state of an earlier leader.
     pub(crate) fn resume(state: BreakerState, epoch: u32, known: &BreakerCheckpoint) -> Self {
         let outage = known.outage.filter(|_| state != BreakerState::Closed);
         Self {
@@ -51,7 +51,7 @@ impl Judge {
         }
     }
 
-    /// What a successor needs beside [`Judge::state`] and [`Judge::epoch`].
+    /// What a successor needs besides [`Judge::state`] and [`Judge::epoch`].
     pub(crate) fn checkpoint(&self) -> BreakerCheckpoint {
         let outage = self
             .outage_since
@@ -72,7 +72,7 @@ mod tests {
     use crate::units::{PerSecond, Share};
 
     #[test]
-    fn an_outage_is_told_until_the_breaker_is_closed() {
+    fn the_checkpoint_has_the_outage_until_the_breaker_is_closed() {
         let known = BreakerCheckpoint {
             rates: RatesCheckpoint {
                 failures: Share::new(0.25),

@@ -1,4 +1,4 @@
-//! When a closed breaker opens: the sum of evidence, the window's success rate, or a hang.
+//! When a closed breaker opens: on the sum of evidence, the window's success rate, or a hang.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::time::Instant;
 
 /// A success rate of fewer outcomes means nothing (Hystrix: 20 requests; Linkerd: 5 of one endpoint).
 const MIN_REQUESTS: u64 = 20;
-/// A success rate too low must stay so for this long: failures that load causes stop when the limit has followed.
+/// The success rate must be too low for this long: failures that load causes stop when the limit has followed.
 const LOW_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Judge {
@@ -53,7 +53,7 @@ impl Judge {
                 return Some(TripReason::ConsecutiveFailures);
             }
         }
-        // Failures beside as many successes as ever are of other requests: one path, or one caller.
+        // Failures beside the usual number of successes come from one path or one caller.
         let success_rate = self.window.success_rate(now);
         let is_low = self
             .window
@@ -94,21 +94,21 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::breaker::judge::Transition;
+    use crate::breaker::judge::BreakerTransition;
     use crate::config::{Config, MINIMAL_EXAMPLE};
     use crate::limit::LimitCheckpoint;
     use crate::sample::Sample;
 
     const TICK: Duration = Duration::from_millis(100);
 
-    /// What is counted in one round.
+    /// The outcomes of one round.
     #[derive(Clone, Copy, Default)]
     struct Round {
         successes: u64,
         failures: u64,
     }
 
-    /// Plays the same round again and again. Answers when and why the breaker opened, if it did.
+    /// Plays the same round again and again. Returns when and why the breaker opened, if it did.
     fn play(judge: &mut Judge, from: u32, rounds: u32, round: Round) -> Option<(u32, TripReason)> {
         let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
         (from..from + rounds).find_map(|number| {
@@ -125,18 +125,18 @@ mod tests {
                 hang_after: Duration::from_millis(500),
                 limit: 20,
                 probes: 0,
-                dice: 0.0,
+                uniform: 0.0,
                 now,
             };
             match judge.update(&findings, config.default_policy().breaker()) {
-                Some(Transition::Trip(reason)) => Some((number - from, reason)),
+                Some(BreakerTransition::Trip(reason)) => Some((number - from, reason)),
                 _ => None,
             }
         })
     }
 
     #[test]
-    fn an_upstream_that_nothing_is_known_of_may_be_one_that_fails_often() {
+    fn an_unknown_upstream_may_be_one_that_fails_often() {
         let dead = Round {
             failures: 1,
             ..Round::default()
@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(reason, TripReason::ConsecutiveFailures);
             rounds + 1
         };
-        // Sixteen, and a second in which successes may still come.
+        // Sixteen failures, and a second in which successes may still come.
         assert_eq!(failures(&mut Judge::default(), 0), 26);
         let mut judge = Judge::default();
         let good = Round {
@@ -163,7 +163,7 @@ mod tests {
     };
 
     #[test]
-    fn failures_beside_as_many_successes_as_ever_are_no_outage() {
+    fn failures_beside_the_usual_successes_are_no_outage() {
         let beside = Round {
             failures: 90,
             ..GOOD
@@ -179,9 +179,9 @@ mod tests {
         assert_eq!(reason, TripReason::LowSuccessRate, "in place of successes");
     }
 
-    /// The rate of successes must not be learned from the failures that take their place before the window shows them.
+    /// A falling rate of successes must not become usual before the window shows the failures.
     #[test]
-    fn a_sudden_share_of_failures_opens_the_breaker_before_it_is_usual() {
+    fn a_sudden_share_of_failures_opens_the_breaker_before_it_becomes_usual() {
         for failures in [55, 60, 70, 80, 90] {
             let mut judge = Judge::default();
             let good = Round {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_usually_fails_so_often_is_left_alone() {
+    fn a_steady_high_failure_rate_does_not_trip() {
         let failing = Round {
             successes: 4,
             failures: 6,

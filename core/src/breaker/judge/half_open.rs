@@ -1,6 +1,6 @@
-//! The way back: a probe decides whether the upstream is there, a ramp how fast traffic returns.
+//! Recovery: a probe decides whether the upstream is back, the ramp how fast traffic returns.
 
-use super::{Findings, Judge, MIN_OVERDUE, Transition};
+use super::{BreakerTransition, Findings, Judge, MIN_OVERDUE};
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{BreakerState, TripReason};
 use crate::config::BreakerConfig;
@@ -9,7 +9,7 @@ use crate::shed::ShedReason;
 use crate::tally::{Count, Tally};
 use crate::time::Instant;
 
-/// Where the knee is not known the ramp starts with this part of the limit; it doubles at every tick: three steps to go.
+/// If the knee is unknown, the ramp starts with the limit divided by this and doubles at every tick.
 const FIRST_RAMP_STEP: u32 = 4;
 
 impl Judge {
@@ -19,31 +19,31 @@ impl Judge {
         until: Instant,
         probes: u64,
         config: &BreakerConfig,
-    ) -> Option<Transition> {
+    ) -> Option<BreakerTransition> {
         let tally = &findings.sample.tally;
-        // One answer shows that the upstream is back, whatever others found. The ramp judges what it is worth.
+        // One successful probe shows that the upstream is back, even if others failed. The ramp judges how good it is.
         if tally.get(Count::ProbeSuccesses) > 0 {
-            return Some(Transition::Ramp);
+            return Some(BreakerTransition::Ramp);
         }
         self.probe_failures += tally.get(Count::ProbeFailures);
         if self.probe_failures >= u64::from(self.rates.thresholds(config).probes) {
-            return Some(Transition::Trip(TripReason::ProbeFailed));
+            return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
-        // A probe may have been sent without a report of it: its worker is gone, or reported to another leader. Then
-        // others are refused, or the ceiling is reached.
+        // A probe may have been sent without a report: its worker is gone, or reported to another leader. Then other requests
+        // are refused as probes, or the ceiling is reached.
         if tally.get(Count::ProbesSent) > 0 || findings.probes >= probes || refuses_probes(tally) {
-            // It went when the interval was over or later, but not before the last round.
+            // It was sent after the interval ended, and not before the last round.
             let earliest = findings.now - findings.sample.span;
             self.probing_since
                 .get_or_insert_with(|| until.max(earliest).min(findings.now));
         }
-        // After a jump backwards the wait begins anew.
+        // After a jump backwards the wait starts over.
         let since = self.probing_since?.min(findings.now);
         self.probing_since = Some(since);
         if findings.now.saturating_since(since) >= findings.hang_after
             && !is_off(Mechanism::ProbeHang)
         {
-            return Some(Transition::Trip(TripReason::ProbeFailed));
+            return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
         let granted_at = *self.granted_at.get_or_insert(since);
         let patience = findings.target.max(self.interval / 2);
@@ -51,7 +51,7 @@ impl Judge {
             && findings.now.saturating_since(granted_at) >= patience
             && !is_off(Mechanism::ProbeCompany)
         {
-            // The probe may hang for long yet, and the upstream be back meanwhile: it gets company.
+            // The probe may hang for a long time although the upstream is back: allow another probe.
             self.granted_at = Some(findings.now);
             self.state = BreakerState::Open {
                 until,
@@ -63,7 +63,7 @@ impl Judge {
             && tally.get(Count::ProbesSent) == 0
             && since + findings.sample.span < findings.now
         {
-            // The probe ended without a verdict, its caller gone, and every worker has reported since: grant another.
+            // The probe ended without a result because its caller left, and every worker has reported since: grant another.
             self.probing_since = None;
             self.state = BreakerState::Open {
                 until,
@@ -73,28 +73,32 @@ impl Judge {
         None
     }
 
-    pub(super) fn judge_ramp(&mut self, findings: &Findings<'_>, limit: u32) -> Option<Transition> {
+    pub(super) fn judge_ramp(
+        &mut self,
+        findings: &Findings<'_>,
+        limit: u32,
+    ) -> Option<BreakerTransition> {
         let sample = findings.sample;
         if sample.overdue >= MIN_OVERDUE.min(limit)
             && self.is_unanswered(findings)
             && !is_off(Mechanism::Hang)
         {
-            return Some(Transition::Trip(TripReason::Hang));
+            return Some(BreakerTransition::Trip(TripReason::Hang));
         }
-        // Any answer shows that the upstream is alive, also one to a client's error.
+        // Any answer shows that the upstream is alive, even the answer to a client error.
         if sample.tally.get(Count::Successes) + sample.tally.get(Count::Ignored) == 0 {
             return None;
         }
         let next = limit.saturating_mul(2);
         if next >= findings.limit {
-            return Some(Transition::Reset);
+            return Some(BreakerTransition::Reset);
         }
         self.state = BreakerState::Ramp { limit: next };
         None
     }
 }
 
-/// The first limit of the ramp: the knee, which makes no queue. Where that is not known, a part of what is.
+/// The first limit of the ramp: the knee, which causes no queue, or a part of the limit if the knee is unknown.
 pub(crate) fn ramp_start(limit: u32, known: &LimitCheckpoint) -> u32 {
     if is_off(Mechanism::Ramp) || known.is_congested() && !is_off(Mechanism::RampFromKnee) {
         limit
@@ -103,7 +107,7 @@ pub(crate) fn ramp_start(limit: u32, known: &LimitCheckpoint) -> u32 {
     }
 }
 
-/// Whether half-open refused anybody, in whatever mode.
+/// Whether half-open refused any request, in any mode.
 fn refuses_probes(tally: &Tally) -> bool {
     tally.shed(ShedReason::BreakerHalfOpen) > 0
         || tally.would_shed(ShedReason::BreakerHalfOpen) > 0
@@ -130,7 +134,7 @@ mod tests {
         half_open_of(0.0, 1)
     }
 
-    /// Of an upstream that usually fails this share of its outcomes, with so many probes granted.
+    /// For an upstream that usually fails this share of its outcomes, with this many probes granted.
     fn half_open_of(failure_rate: f64, probes: u64) -> Judge {
         let state = BreakerState::Open {
             until: at(1_000),
@@ -146,8 +150,13 @@ mod tests {
         Judge::resume(state, 1, &known)
     }
 
-    /// One round that counted these, with `sent` probes in all.
-    fn round(judge: &mut Judge, counts: &[Count], sent: u64, now: Instant) -> Option<Transition> {
+    /// One round with these counts, and `sent` probes in all.
+    fn round(
+        judge: &mut Judge,
+        counts: &[Count],
+        sent: u64,
+        now: Instant,
+    ) -> Option<BreakerTransition> {
         let mut sample = Sample::empty(Duration::from_millis(100));
         for count in counts {
             sample.tally.add(*count, 1);
@@ -160,7 +169,7 @@ mod tests {
             hang_after: HANG_AFTER,
             limit: 20,
             probes: sent,
-            dice: 0.0,
+            uniform: 0.0,
             now,
         };
         let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
@@ -173,19 +182,22 @@ mod tests {
             let counts = [Count::ProbesSent, outcome];
             round(&mut half_open(), &counts, 1, at(1_100))
         };
-        let failed = Transition::Trip(TripReason::ProbeFailed);
+        let failed = BreakerTransition::Trip(TripReason::ProbeFailed);
         assert_eq!(probe(Count::ProbeFailures), Some(failed));
-        assert_eq!(probe(Count::ProbeSuccesses), Some(Transition::Ramp));
+        assert_eq!(probe(Count::ProbeSuccesses), Some(BreakerTransition::Ramp));
     }
 
     #[test]
-    fn where_requests_usually_fail_several_probes_decide() {
+    fn several_probes_decide_if_requests_usually_fail() {
         let failed = [Count::ProbesSent, Count::ProbeFailures];
         let mut judge = half_open_of(0.3, 3);
         assert_eq!(round(&mut judge, &failed, 1, at(1_100)), None);
         assert_eq!(round(&mut judge, &failed, 2, at(1_200)), None);
         let tripped = round(&mut judge, &failed, 3, at(1_300));
-        assert_eq!(tripped, Some(Transition::Trip(TripReason::ProbeFailed)));
+        assert_eq!(
+            tripped,
+            Some(BreakerTransition::Trip(TripReason::ProbeFailed))
+        );
         let BreakerState::Open { probes, .. } = judge.state() else {
             panic!("open again");
         };
@@ -195,14 +207,18 @@ mod tests {
         round(&mut judge, &failed, 1, at(1_100));
         let both = [Count::ProbeFailures, Count::ProbeSuccesses];
         let ramp = round(&mut judge, &both, 3, at(1_200));
-        assert_eq!(ramp, Some(Transition::Ramp), "one of them succeeds");
+        assert_eq!(ramp, Some(BreakerTransition::Ramp), "one of them succeeds");
         let ramp = round(&mut half_open(), &both, 2, at(1_100));
-        assert_eq!(ramp, Some(Transition::Ramp), "also where one decides");
+        assert_eq!(
+            ramp,
+            Some(BreakerTransition::Ramp),
+            "also where one decides"
+        );
     }
 
     #[test]
-    fn a_probe_that_nobody_reported_is_not_waited_for_without_end() {
-        // Its worker crashed: the shared count says that it was sent, no report does.
+    fn the_wait_for_an_unreported_probe_ends() {
+        // Its worker crashed: the shared count has the probe, and no report has it.
         let mut judge = half_open();
         assert_eq!(round(&mut judge, &[], 1, at(1_100)), None);
         assert_eq!(round(&mut judge, &[], 1, at(1_200)), None);
@@ -223,7 +239,7 @@ mod tests {
         round(&mut judge, &[Count::Successes], 1, at(1_300));
         assert_eq!(judge.state(), BreakerState::Ramp { limit: 10 });
         let done = round(&mut judge, &[Count::Successes], 1, at(1_400));
-        assert_eq!(done, Some(Transition::Reset));
+        assert_eq!(done, Some(BreakerTransition::Reset));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The leader's side of the breaker: one state for the whole proxy, and what moves it: [`closed`], [`half_open`]. What is
-//! usual for the upstream is in [`rates`], what a successor is told of all this in [`checkpoint`].
+//! The leader's side of the breaker: one state for the whole proxy. [`closed`] and [`half_open`] decide on transitions,
+//! [`rates`] learns what is usual for the upstream, and [`checkpoint`] is what a successor starts from.
 
 mod checkpoint;
 mod closed;
@@ -9,7 +9,7 @@ mod rates;
 use core::time::Duration;
 
 use super::evidence::Evidence;
-use super::interval::{Bounds, History, open_interval};
+use super::interval::{History, OpenBounds, open_interval};
 use super::silence::Silence;
 use super::window::Window;
 use super::{BreakerState, LocalTrip, TripReason};
@@ -24,32 +24,32 @@ pub use checkpoint::{BreakerCheckpoint, Outage};
 pub(crate) use half_open::ramp_start;
 pub use rates::RatesCheckpoint;
 
-/// One request that hangs may be a slow query; this many, and no answer to anyone, is a hang.
+/// One overdue request may be a slow query; this many, with no answer to any request, are a hang.
 const MIN_OVERDUE: u32 = 5;
 
-/// What the judge is told about one interval.
+/// The judge's input for one interval.
 pub(crate) struct Findings<'a> {
     pub(crate) sample: &'a Sample,
-    /// Trips that workers reported and that were not heard before.
+    /// Trips that workers have newly reported.
     pub(crate) trips: &'a [LocalTrip],
     /// What is known of the limit.
     pub(crate) known: &'a LimitCheckpoint,
     /// The objective's latency target.
     pub(crate) target: Duration,
-    /// Waiting longer than this for response headers is a hang.
+    /// A longer wait for response headers is a hang.
     pub(crate) hang_after: Duration,
-    /// The concurrency limit that would hold with a closed breaker.
+    /// The concurrency limit with a closed breaker.
     pub(crate) limit: u32,
     /// Probes ever sent.
     pub(crate) probes: u64,
-    /// In 0..1.
-    pub(crate) dice: f64,
+    /// A random number in 0..1.
+    pub(crate) uniform: f64,
     pub(crate) now: Instant,
 }
 
-/// One step along the diagram.
+/// A transition of the breaker's diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transition {
+pub(crate) enum BreakerTransition {
     Trip(TripReason),
     Ramp,
     Reset,
@@ -61,16 +61,16 @@ pub(crate) struct Judge {
     state: BreakerState,
     epoch: u32,
     evidence: Evidence,
-    /// Of the proxy's successes, and of answers of all kinds.
+    /// The gaps between the proxy's successes, and between answers of any kind.
     successes: Silence,
     answers: Silence,
     window: Window,
     rates: Rates,
     outage_since: Option<Instant>,
     low_since: Option<Instant>,
-    /// A probe is under way since.
+    /// Since when a probe is under way.
     probing_since: Option<Instant>,
-    /// When the last probe beside it was granted.
+    /// When the last further probe was granted.
     granted_at: Option<Instant>,
     /// Probes that failed since the breaker opened.
     probe_failures: u64,
@@ -91,7 +91,7 @@ impl Judge {
         &mut self,
         findings: &Findings<'_>,
         config: &BreakerConfig,
-    ) -> Option<Transition> {
+    ) -> Option<BreakerTransition> {
         self.watch(findings);
         let transition = if config.enabled() {
             self.decide(findings, config)
@@ -114,8 +114,8 @@ impl Judge {
         self.answers.end_at(findings.sample.last_response);
     }
 
-    /// Whether no answer has come for so long that requests hang: longer than a request may wait, and than answers
-    /// usually fail to come. Few requests that are answered late by design, such as long polls, are no hang.
+    /// Whether no answer has come for so long that requests hang: longer than a request may wait, and longer than the usual
+    /// gap between answers. A few requests that are answered late by design, such as long polls, are no hang.
     fn is_unanswered(&self, findings: &Findings<'_>) -> bool {
         let silent_for = findings.now.saturating_since(findings.sample.last_response);
         silent_for >= findings.hang_after
@@ -125,16 +125,23 @@ impl Judge {
                 || is_off(Mechanism::HangSilence))
     }
 
-    fn decide(&mut self, findings: &Findings<'_>, config: &BreakerConfig) -> Option<Transition> {
-        let reported = self.reported(findings.trips).map(Transition::Trip);
+    fn decide(
+        &mut self,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+    ) -> Option<BreakerTransition> {
+        let reported = self.reported(findings.trips).map(BreakerTransition::Trip);
         match self.state {
             BreakerState::Closed => {
                 let is_failing = self.is_failing(findings.now, config.trip_ratio().as_f64());
                 self.rates.learn(findings.sample, is_failing, findings.now);
-                reported.or_else(|| self.judge_closed(findings, config).map(Transition::Trip))
+                reported.or_else(|| {
+                    self.judge_closed(findings, config)
+                        .map(BreakerTransition::Trip)
+                })
             }
             BreakerState::Open { until, probes } if findings.now < until => {
-                // The policy may have changed, and clocks jump back: no wait is longer than allowed now.
+                // The policy may have changed, and clocks jump back: no wait may be longer than the policy allows now.
                 let latest = findings.now + config.max_open().max(config.min_open());
                 self.state = BreakerState::Open {
                     until: until.min(latest),
@@ -149,8 +156,8 @@ impl Judge {
         }
     }
 
-    /// A trip that a worker made on evidence of this epoch, of the one before when this is young, or of the next one: of
-    /// its own ramp, that the leader has not heard of.
+    /// The reason of a worker's trip on evidence of this epoch, of the epoch before, or of the next one: that of a worker's own
+    /// ramp that the leader does not know of.
     fn reported(&self, trips: &[LocalTrip]) -> Option<TripReason> {
         let behind_the_next =
             |trip: &LocalTrip| self.epoch.wrapping_add(1).wrapping_sub(trip.epoch);
@@ -161,11 +168,16 @@ impl Judge {
             .min()
     }
 
-    fn disarm(&self) -> Option<Transition> {
-        (self.state != BreakerState::Closed).then_some(Transition::Reset)
+    fn disarm(&self) -> Option<BreakerTransition> {
+        (self.state != BreakerState::Closed).then_some(BreakerTransition::Reset)
     }
 
-    fn enter(&mut self, transition: Transition, findings: &Findings<'_>, config: &BreakerConfig) {
+    fn enter(
+        &mut self,
+        transition: BreakerTransition,
+        findings: &Findings<'_>,
+        config: &BreakerConfig,
+    ) {
         let now = findings.now;
         self.epoch = self.epoch.wrapping_add(1);
         self.evidence.forget();
@@ -177,11 +189,11 @@ impl Judge {
         self.successes.restart(now);
         self.answers.restart(now);
         self.state = match transition {
-            Transition::Trip(_) => self.open(findings, config, probing_since),
-            Transition::Ramp => BreakerState::Ramp {
+            BreakerTransition::Trip(_) => self.open(findings, config, probing_since),
+            BreakerTransition::Ramp => BreakerState::Ramp {
                 limit: ramp_start(findings.limit, findings.known),
             },
-            Transition::Reset => {
+            BreakerTransition::Reset => {
                 self.interval = Duration::ZERO;
                 BreakerState::Closed
             }
@@ -203,7 +215,7 @@ impl Judge {
         }
         let since = *self.outage_since.get_or_insert(now);
         self.interval = open_interval(
-            Bounds {
+            OpenBounds {
                 min: config.min_open(),
                 max: config.max_open(),
             },
@@ -216,9 +228,9 @@ impl Judge {
                     findings.sample.retry_after
                 },
             },
-            findings.dice,
+            findings.uniform,
         );
-        // A probe that hangs has used up part of the wait already.
+        // The time for which a probe hung is already part of the wait.
         let until = (probing_since.unwrap_or(now) + self.interval).max(now);
         BreakerState::Open {
             until,

@@ -1,9 +1,9 @@
-//! What is usual for an upstream while its breaker is closed: how many outcomes it has, and what share of them fails.
+//! What is usual for an upstream while its breaker is closed: the rate of outcomes, and the share of them that fails.
 //!
-//! An outage must not teach that failing is usual. It shows some moments before the breaker opens; so what was learned
-//! then is taken back to what held a while ago.
+//! An outage must not make failures usual. It begins some moments before the breaker opens, so the failure rate is then
+//! reset to that of a while ago.
 //!
-//! A new upstream may be one that always fails a little. So the rate begins high, and the first outcomes weigh the more.
+//! A new upstream may be one that always fails a little. So the failure rate starts high, and the first outcomes weigh more.
 
 use core::time::Duration;
 
@@ -17,24 +17,25 @@ use crate::tally::Count;
 use crate::time::Instant;
 use crate::units::{PerSecond, Share};
 
-/// Outcomes in which the learned failure rate moves halfway and a bit.
+/// The memory of the learned failure rate, in outcomes: after this many new ones it has moved more than halfway to their rate.
 const RATE_MEMORY: f64 = 200.0;
-/// So many outcomes is what a failure rate weighs that nothing is known of.
+/// The weight of the initial failure rate, in outcomes.
 const FIRST_WEIGHT: f64 = 20.0;
-/// Time constant of the learned outcome rate, seconds; shorter at first, so that the beginning is no rate of zero.
+/// Time constant of the learned outcome rate, seconds; shorter at first, so that the rate does not start from zero.
 const RATE_SECONDS: f64 = 10.0;
-/// Time constant of the usual rate of successes while failures prevail, seconds: many times the ten that the window needs to
-/// show them, or they teach what is usual before. And no longer, as the others' traffic may fall meanwhile.
+/// Time constant of the usual rate of successes while failures prevail, seconds. It is many times the ten seconds that the
+/// window needs to show failures, or the lower rate would become usual first. It is not longer, because traffic may fall
+/// meanwhile.
 const FAILING_SECONDS: f64 = 300.0;
-/// A rate of successes that stands on less is not known, seconds.
+/// A rate of successes from a shorter time counts as unknown, seconds.
 const KNOWN_SECONDS: f64 = 2.0;
-/// What a failure rate was this long ago is free of the outage that begins now.
+/// The failure rate of this long ago is not affected by an outage that begins now.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// What a successor is told of the rates.
+/// The rates that a successor starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RatesCheckpoint {
-    /// The share of outcomes that usually fail; it says nothing where `outcomes` is 0.
+    /// The share of outcomes that usually fail; meaningless if `outcomes` is 0.
     pub failures: Share,
     /// Outcomes a second; 0 while nothing is known.
     pub outcomes: PerSecond,
@@ -47,34 +48,34 @@ impl RatesCheckpoint {
     }
 }
 
-/// The rates, as learned.
+/// The learned rates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    usual: Usual,
-    /// The same a while ago, and the candidate that takes its place.
-    settled: Usual,
-    settling: Usual,
+    usual: UsualFailures,
+    /// The same a while ago, and the candidate that replaces it.
+    settled: UsualFailures,
+    settling: UsualFailures,
     settled_at: Instant,
     /// Outcomes a second.
     outcomes: f64,
-    /// Seconds that `outcomes` stands on, at most [`RATE_SECONDS`].
+    /// Seconds from which `outcomes` was learned, at most [`RATE_SECONDS`].
     span: f64,
     /// Successes a second.
     successes: f64,
-    /// Seconds without prevailing failures that `successes` stands on, at most [`RATE_SECONDS`].
+    /// Seconds without prevailing failures from which `successes` was learned, at most [`RATE_SECONDS`].
     good_span: f64,
 }
 
-/// A share of outcomes that fail.
+/// The share of outcomes that usually fail.
 #[derive(Clone, Copy, Debug)]
-struct Usual {
+struct UsualFailures {
     /// 0..=1.
     failures: f64,
-    /// Outcomes that it stands on, at most [`RATE_MEMORY`].
+    /// Outcomes from which it was learned, at most [`RATE_MEMORY`].
     weight: f64,
 }
 
-impl Default for Usual {
+impl Default for UsualFailures {
     fn default() -> Self {
         Self {
             failures: FIRST_FAILURE_RATE,
@@ -83,7 +84,7 @@ impl Default for Usual {
     }
 }
 
-impl Usual {
+impl UsualFailures {
     fn learn(&mut self, failures: f64, outcomes: f64) {
         self.failures +=
             (failures / outcomes - self.failures) * outcomes / (outcomes + self.weight);
@@ -92,14 +93,14 @@ impl Usual {
 }
 
 impl Rates {
-    /// Goes on from what a leader knew.
+    /// Continues from the state of an earlier leader.
     pub(super) fn resume(known: RatesCheckpoint) -> Self {
         let (usual, span) = match known.usual_failures() {
             Some(failures) => {
                 let weight = RATE_MEMORY;
-                (Usual { failures, weight }, RATE_SECONDS)
+                (UsualFailures { failures, weight }, RATE_SECONDS)
             }
-            None => (Usual::default(), 0.0),
+            None => (UsualFailures::default(), 0.0),
         };
         let outcomes = known.outcomes.get();
         Self {
@@ -114,7 +115,7 @@ impl Rates {
         }
     }
 
-    /// What a successor needs.
+    /// The state for a successor.
     pub(super) const fn checkpoint(&self) -> RatesCheckpoint {
         RatesCheckpoint {
             failures: Share::new(self.usual.failures),
@@ -156,26 +157,26 @@ impl Rates {
         }
     }
 
-    /// Whether `rate` successes a second are so few, against what is usual, that failures took their place: by at least
-    /// `trip_ratio`, 0..=1. False where nothing is known: a service that has failed as often since it was first asked serves
-    /// the others, and to open the breaker would lose these.
+    /// Whether `rate` successes a second are so few, compared with the usual rate, that failures have replaced at least
+    /// `trip_ratio` (0..=1) of them. False if the usual rate is unknown: a service that has failed this often from the start
+    /// still serves its other requests, and an open breaker would lose these.
     pub(super) fn lacks_successes(&self, rate: f64, trip_ratio: f64) -> bool {
         self.good_span >= KNOWN_SECONDS && rate <= (1.0 - trip_ratio) * self.successes
     }
 
-    /// So many successes a second are few, and the breaker opens for it. If it finds as many when it closes, they are
-    /// what there is: to open again would lose them.
+    /// The breaker opens because of this low rate of successes. If the rate is the same when the breaker closes, it is the
+    /// usual one: to open again would lose these successes.
     pub(super) const fn accept_successes(&mut self, rate: f64) {
         self.successes = rate;
         self.good_span = RATE_SECONDS;
     }
 
-    /// The outage that begins now must not teach what is usual.
+    /// An outage begins: resets the usual failure rate to that of a while ago.
     pub(super) const fn settle(&mut self) {
         self.usual = self.settled;
     }
 
-    /// What an outcome weighs now.
+    /// The weights and threshold of the trip test now.
     pub(super) fn thresholds(&self, config: &BreakerConfig) -> Thresholds {
         let ratio = config.trip_ratio().as_f64();
         Thresholds::new(self.usual.failures, self.outcomes, ratio)

@@ -1,4 +1,4 @@
-//! How much of a wait is in use, by what it made late and what was shed.
+//! How late and shed requests change the part of the wait that is in use.
 
 use super::*;
 use crate::limit::testing::{assert_close, window};
@@ -8,7 +8,7 @@ const TARGET: Duration = Duration::from_millis(300);
 /// The whole wait, seconds.
 const WAIT: f64 = 0.5;
 
-/// How many answers, and of how many milliseconds each.
+/// This many answers of this many milliseconds each.
 type Groups = &'static [(u64, u64)];
 
 fn answers(groups: Groups) -> Sample {
@@ -26,8 +26,8 @@ fn weigh(feedback: &mut SloFeedback, groups: Groups, delay: f64, refused: f64) {
 }
 
 #[test]
-fn the_wait_shrinks_while_a_queue_makes_more_late_than_were_shed_and_grows_while_few() {
-    // Answers by latency, the queue delay, how many were refused, and the gain of bursts.
+fn the_wait_shrinks_while_more_are_late_than_shed_and_grows_while_few_are_late() {
+    // Answers by latency, queue delay, number refused, and the gain of bursts.
     let table: [(&str, Groups, f64, f64, f64); 9] = [
         ("in time", &[(500, 100)], 0.2, 0.0, 1.15),
         ("late because of the queue", &[(500, 400)], 0.2, 0.0, 0.8),
@@ -53,7 +53,7 @@ fn the_wait_shrinks_while_a_queue_makes_more_late_than_were_shed_and_grows_while
 }
 
 #[test]
-fn windows_add_up_to_a_judgement_and_then_begin_anew() {
+fn windows_add_up_to_a_judgment_and_then_start_over() {
     let mut feedback = SloFeedback::resume(Gain::default());
     for _ in 0..4 {
         weigh(&mut feedback, &[(100, 400)], 0.2, 0.0);
@@ -90,7 +90,7 @@ fn the_gain_stays_within_its_bounds() {
 }
 
 #[test]
-fn a_queue_that_stands_is_judged_sooner_and_given_back_slower() {
+fn a_standing_queue_is_judged_sooner_and_its_wait_returns_more_slowly() {
     let mut hold = SloFeedback::of_hold();
     weigh(&mut hold, &[(50, 400)], 0.2, 0.0);
     assert_close(hold.gain(), 0.8, "late");
@@ -99,7 +99,7 @@ fn a_queue_that_stands_is_judged_sooner_and_given_back_slower() {
 }
 
 #[test]
-fn a_gain_that_was_learned_is_taken_within_the_bounds() {
+fn a_learned_gain_is_clamped_to_the_bounds() {
     for (learned, expected) in [(0.0, 1.0), (0.01, 0.1), (0.7, 0.7), (9.0, 1.5)] {
         assert_close(
             SloFeedback::resume(Gain::new(learned)).gain(),

@@ -1,10 +1,10 @@
-//! What each window of a queue that is held means for the limit.
+//! How the limit moves with each window while a queue is held.
 
 use super::*;
 use crate::limit::testing::{assert_close, at, window};
 
 /// 100 a second, 100 ms without a queue, and a queue of 100 ms where 20 ms are wanted: the model says 12.
-const QUEUED: Target = Target {
+const QUEUED: HoldTarget = HoldTarget {
     capacity: 100.0,
     latency: 0.1,
     in_doubt: false,
@@ -13,23 +13,23 @@ const QUEUED: Target = Target {
     harmless: 0.15,
     most: 50.0,
 };
-/// As long a queue as wanted.
-const WANTED: Target = Target {
+/// A queue of the wanted length.
+const WANTED: HoldTarget = HoldTarget {
     capacity: 160.0,
     delay: 0.02,
     ..QUEUED
 };
-/// None.
-const EMPTY: Target = Target {
+/// No queue.
+const EMPTY: HoldTarget = HoldTarget {
     delay: 0.0,
     ..QUEUED
 };
-const DOUBTED: Target = Target {
+const DOUBTED: HoldTarget = HoldTarget {
     in_doubt: true,
     ..QUEUED
 };
 
-/// What is held, and the clock that all proxies have.
+/// The limit under test, and the clock that all proxies share.
 struct Rig {
     hold: Hold,
     clock: Instant,
@@ -37,7 +37,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// At `limit`, where what was admitted before has drained.
+    /// At `limit`, after the requests that were admitted before have drained.
     fn at(limit: f64) -> Self {
         let mut hold = Hold::at(limit);
         hold.settling = false;
@@ -48,17 +48,17 @@ impl Rig {
         }
     }
 
-    /// In a cut from 20 to 15, where 100 answers a second of 200 ms came before it.
+    /// In a cut from 20 to 15; before it came 100 answers a second of 200 ms.
     fn cut() -> Self {
         let mut rig = Self::at(20.0);
-        assert!(matches!(rig.second(100, 200, QUEUED), Verdict::Nothing));
+        assert!(matches!(rig.second(100, 200, QUEUED), HoldFinding::Nothing));
         assert!(matches!(rig.hold.phase, Phase::Cut { .. }));
         assert_close(rig.hold.limit, 15.0, "cut");
         rig.drain();
         rig
     }
 
-    /// The same in a trial on the beat, after so many trials that found a slower service.
+    /// The same in a trial on the beat, after `votes` trials that found a slower service.
     fn trial(votes: u32) -> Self {
         let mut rig = Self::at(20.0);
         rig.hold.phase = Phase::Settled { is_blocked: true };
@@ -72,26 +72,29 @@ impl Rig {
         rig
     }
 
-    fn show(&mut self, window: &Sample, target: Target) -> Verdict {
+    fn show(&mut self, window: &Sample, target: HoldTarget) -> HoldFinding {
         self.hold
             .update(window, self.clock, self.period, |_| target)
     }
 
     /// One second in which requests are refused.
-    fn second(&mut self, answers: u64, ms: u64, target: Target) -> Verdict {
+    fn second(&mut self, answers: u64, ms: u64, target: HoldTarget) -> HoldFinding {
         self.show(&window(1_000, answers, ms).refusing(10), target)
     }
 
-    /// The next beat comes in a second that says nothing else.
-    fn beat(&mut self, target: Target) {
+    /// Passes the next beat, in a second without other information.
+    fn beat(&mut self, target: HoldTarget) {
         self.clock = self.clock + BEAT;
-        assert!(matches!(self.second(100, 200, target), Verdict::Nothing));
+        assert!(matches!(
+            self.second(100, 200, target),
+            HoldFinding::Nothing
+        ));
     }
 
-    /// What was admitted before a step is answered.
+    /// Answers the requests that were admitted before a step.
     fn drain(&mut self) {
         assert!(self.hold.settling);
-        assert!(matches!(self.second(1, 1, QUEUED), Verdict::Nothing));
+        assert!(matches!(self.second(1, 1, QUEUED), HoldFinding::Nothing));
         assert!(!self.hold.settling);
     }
 
@@ -105,19 +108,19 @@ impl Rig {
 }
 
 #[test]
-fn nothing_is_measured_until_what_was_admitted_before_has_drained() {
+fn measuring_starts_when_earlier_requests_have_drained() {
     let mut rig = Rig::at(20.0);
     rig.hold.settling = true;
     for (in_flight, settling) in [(40, true), (22, true), (21, false)] {
         let verdict = rig.show(&window(1_000, 100, 200).holding(in_flight), QUEUED);
-        assert!(matches!(verdict, Verdict::Nothing));
+        assert!(matches!(verdict, HoldFinding::Nothing));
         assert_eq!(rig.hold.settling, settling, "{in_flight}");
         assert!(rig.hold.measured.is_none());
     }
 }
 
 #[test]
-fn a_measurement_takes_answers_enough_or_two_seconds() {
+fn a_measurement_takes_enough_answers_or_two_seconds() {
     for (answers, steps) in [(39, 2), (40, 1), (15, 2)] {
         let mut rig = Rig::at(20.0);
         let taken = (1..5).find(|_| {
@@ -133,30 +136,30 @@ fn a_measurement_takes_answers_enough_or_two_seconds() {
     }
 }
 
-/// Where nothing is tried: what is in flight of a limit of 20, requests refused, and the limit after it.
+/// Without a test under way: number in flight at a limit of 20, requests refused, and the limit after it.
 #[test]
-fn the_limit_follows_the_wait_that_is_wanted() {
-    let near = Target {
+fn the_limit_follows_the_wanted_wait() {
+    let near = HoldTarget {
         capacity: 180.0,
         ..EMPTY
     };
-    let far = Target {
+    let far = HoldTarget {
         capacity: 400.0,
         ..EMPTY
     };
-    let below_the_model = Target {
+    let below_the_model = HoldTarget {
         capacity: 400.0,
         ..QUEUED
     };
-    let above_the_model = Target {
+    let above_the_model = HoldTarget {
         capacity: 120.0,
         ..EMPTY
     };
-    let low_most = Target {
+    let low_most = HoldTarget {
         most: 25.0,
         ..EMPTY
     };
-    let lowest_most = Target { most: 5.0, ..EMPTY };
+    let lowest_most = HoldTarget { most: 5.0, ..EMPTY };
     for (name, in_flight, refused, target, expected) in [
         ("too long a queue", 20, 10, QUEUED, 15.0),
         ("too long, none refused", 20, 0, QUEUED, 15.0),
@@ -180,7 +183,7 @@ fn the_limit_follows_the_wait_that_is_wanted() {
     ] {
         let mut rig = Rig::at(20.0);
         let sample = window(1_000, 100, 200).holding(in_flight).refusing(refused);
-        assert!(matches!(rig.show(&sample, target), Verdict::Nothing));
+        assert!(matches!(rig.show(&sample, target), HoldFinding::Nothing));
         assert_close(rig.hold.limit, expected, name);
     }
 }
@@ -188,7 +191,7 @@ fn the_limit_follows_the_wait_that_is_wanted() {
 #[test]
 fn a_small_limit_rises_by_one_at_least() {
     let mut rig = Rig::at(2.0);
-    let tiny = Target {
+    let tiny = HoldTarget {
         capacity: 12.0,
         ..EMPTY
     };
@@ -204,7 +207,7 @@ fn a_step_down_ends_at_the_model() {
 }
 
 #[test]
-fn where_more_in_flight_carries_less_the_wait_is_shorter() {
+fn contention_shortens_the_wait() {
     let mut rig = Rig::at(13.0);
     rig.hold.share = 0.5;
     rig.second(100, 130, QUEUED);
@@ -212,26 +215,32 @@ fn where_more_in_flight_carries_less_the_wait_is_shorter() {
 }
 
 #[test]
-fn a_cut_of_a_queue_goes_on() {
+fn a_cut_of_a_queue_continues_downwards() {
     let mut rig = Rig::cut();
-    assert!(matches!(rig.second(100, 150, QUEUED), Verdict::Queue(_)));
+    assert!(matches!(
+        rig.second(100, 150, QUEUED),
+        HoldFinding::Queue(_)
+    ));
     assert_close(rig.hold.limit, 12.0, "the next step");
     assert!(matches!(rig.hold.phase, Phase::Cut { .. }));
 
     let mut rig = Rig::cut();
-    assert!(matches!(rig.second(100, 150, WANTED), Verdict::Queue(_)));
+    assert!(matches!(
+        rig.second(100, 150, WANTED),
+        HoldFinding::Queue(_)
+    ));
     assert_close(rig.hold.limit, 15.0, "it is as long as wanted");
     assert!(rig.is_settled() && rig.hold.settled.is_some());
 }
 
 #[test]
-fn a_cut_of_a_slower_service_goes_back() {
-    let harmless = Target {
+fn a_cut_of_a_slower_service_is_taken_back() {
+    let harmless = HoldTarget {
         harmless: 0.25,
         ..QUEUED
     };
     let mut rig = Rig::cut();
-    let Verdict::Slower(measured) = rig.second(75, 200, harmless) else {
+    let HoldFinding::Slower(measured) = rig.second(75, 200, harmless) else {
         panic!("it is slower");
     };
     assert_close(measured.mean_latency().unwrap(), 0.2, "as slow as this");
@@ -239,7 +248,7 @@ fn a_cut_of_a_slower_service_goes_back() {
     assert!(rig.is_settled());
 
     let mut rig = Rig::cut();
-    assert!(matches!(rig.second(75, 200, QUEUED), Verdict::Nothing));
+    assert!(matches!(rig.second(75, 200, QUEUED), HoldFinding::Nothing));
     assert_close(rig.hold.limit, 20.0, "back");
     assert!(rig.is_blocked(), "to believe it could cost the objective");
 }
@@ -253,7 +262,7 @@ fn no_step_down_is_made_until_the_beat() {
         rig.second(100, 200, QUEUED);
         assert_close(rig.hold.limit, 20.0, "blocked");
     }
-    let near = Target {
+    let near = HoldTarget {
         capacity: 120.0,
         ..EMPTY
     };
@@ -262,21 +271,21 @@ fn no_step_down_is_made_until_the_beat() {
 }
 
 #[test]
-fn a_cut_that_says_nothing_waits_and_then_goes_back() {
+fn an_undecided_cut_waits_and_is_then_taken_back() {
     let mut rig = Rig::cut();
     for _ in 0..3 {
-        assert!(matches!(rig.second(86, 174, QUEUED), Verdict::Nothing));
+        assert!(matches!(rig.second(86, 174, QUEUED), HoldFinding::Nothing));
         assert_close(rig.hold.limit, 15.0, "more answers may tell");
     }
-    assert!(matches!(rig.second(86, 174, QUEUED), Verdict::Nothing));
+    assert!(matches!(rig.second(86, 174, QUEUED), HoldFinding::Nothing));
     assert_close(rig.hold.limit, 20.0, "back after four seconds");
     assert!(rig.is_blocked());
 }
 
 #[test]
-fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
+fn contention_halves_the_wait_which_recovers_beat_by_beat() {
     let mut rig = Rig::cut();
-    assert!(matches!(rig.second(150, 100, WANTED), Verdict::Nothing));
+    assert!(matches!(rig.second(150, 100, WANTED), HoldFinding::Nothing));
     assert_close(rig.hold.share, 0.5, "half");
     let mut forgiven = 0.5_f64;
     for _ in 0..20 {
@@ -289,14 +298,14 @@ fn contention_halves_the_wait_and_is_forgiven_beat_by_beat() {
     rig.hold.settling = false;
     rig.hold.phase = Phase::Cut(Step {
         from: 20.0,
-        before: Point::of(&window(1_000, 100, 200)).unwrap(),
+        before: Measurement::of(&window(1_000, 100, 200)).unwrap(),
     });
-    assert!(matches!(rig.second(150, 100, WANTED), Verdict::Nothing));
+    assert!(matches!(rig.second(150, 100, WANTED), HoldFinding::Nothing));
     assert_close(rig.hold.share, 0.05, "the least");
 }
 
-/// On the beat: whether a step had failed, the seconds between tests of the floor, how many trials found a slower service,
-/// and requests were refused; and whether a trial begins.
+/// On the beat: whether a step had failed, seconds between tests of the floor, trials that found a slower service, requests
+/// refused, and whether a trial begins.
 #[test]
 fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
     for (name, is_blocked, period, votes, refused, expected) in [
@@ -315,7 +324,7 @@ fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
         rig.hold.settled = Some(sample.clone());
         rig.clock = at(4_000);
         rig.period = period;
-        assert!(matches!(rig.show(&sample, WANTED), Verdict::Nothing));
+        assert!(matches!(rig.show(&sample, WANTED), HoldFinding::Nothing));
         let is_trial = matches!(rig.hold.phase, Phase::Trial { .. });
         assert_eq!(is_trial, expected, "{name}");
         assert_close(rig.hold.limit, if expected { 15.0 } else { 20.0 }, name);
@@ -323,7 +332,7 @@ fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
     }
 }
 
-/// Where answers are so rare that each window passes a second, there is nothing but the window to go by.
+/// Where answers are so rare that each window is longer than a second, only the window itself can be compared.
 #[test]
 fn a_trial_begins_with_the_window_where_nothing_was_measured_before() {
     for (settling, expected) in [(false, true), (true, false)] {
@@ -338,7 +347,7 @@ fn a_trial_begins_with_the_window_where_nothing_was_measured_before() {
 }
 
 #[test]
-fn the_clock_is_the_same_for_all_and_each_of_its_marks_comes_once() {
+fn each_mark_of_the_common_clock_counts_once() {
     for (period, tested) in [
         (None, [false, false, false, false]),
         (Some(1), [true, true, true, false]),
@@ -364,10 +373,13 @@ fn the_clock_is_the_same_for_all_and_each_of_its_marks_comes_once() {
 fn the_beat_does_not_end_a_cut() {
     let mut rig = Rig::cut();
     rig.clock = at(4_000);
-    assert!(matches!(rig.second(100, 150, WANTED), Verdict::Queue(_)));
+    assert!(matches!(
+        rig.second(100, 150, WANTED),
+        HoldFinding::Queue(_)
+    ));
 }
 
-/// The answers before a trial, and the capacity that the model has: 100 ms and a wait of 20 ms.
+/// Answers before a trial, and the capacity of the model with 100 ms and a wait of 20 ms.
 #[test]
 fn a_trial_goes_down_to_the_model_by_half_at_most() {
     for (name, answers, capacity, expected) in [
@@ -383,7 +395,7 @@ fn a_trial_goes_down_to_the_model_by_half_at_most() {
         rig.second(
             100,
             200,
-            Target {
+            HoldTarget {
                 capacity,
                 ..DOUBTED
             },
@@ -393,7 +405,7 @@ fn a_trial_goes_down_to_the_model_by_half_at_most() {
 }
 
 #[test]
-fn a_step_down_is_one_request_at_the_least_and_leaves_one() {
+fn a_step_down_is_at_least_one_request_and_leaves_one() {
     for (limit, to, expected) in [(20.0, 15.0, 15.0), (4.4, 3.9, 3.4), (1.5, 1.2, 1.0)] {
         let mut hold = Hold::at(limit);
         hold.step_down(to);
@@ -415,7 +427,10 @@ fn only_tests_move_the_limit_while_the_floor_is_in_doubt() {
 fn a_trial_that_finds_a_queue_stays_down_and_takes_a_vote_back() {
     for (votes, left) in [(0, 0), (2, 1)] {
         let mut rig = Rig::trial(votes);
-        assert!(matches!(rig.second(100, 150, QUEUED), Verdict::Queue(_)));
+        assert!(matches!(
+            rig.second(100, 150, QUEUED),
+            HoldFinding::Queue(_)
+        ));
         assert_close(rig.hold.limit, 15.0, "down");
         assert_eq!(rig.hold.votes, left);
         assert!(rig.is_settled() && rig.hold.settled.is_some());
@@ -425,14 +440,14 @@ fn a_trial_that_finds_a_queue_stays_down_and_takes_a_vote_back() {
 #[test]
 fn a_trial_that_finds_a_queue_shows_what_is_left_of_it() {
     let mut rig = Rig::trial(0);
-    let Verdict::Queue(measured) = rig.second(100, 150, DOUBTED) else {
+    let HoldFinding::Queue(measured) = rig.second(100, 150, DOUBTED) else {
         panic!("it was a queue");
     };
     assert_close(measured.mean_latency().unwrap(), 0.15, "as fast as this");
 }
 
-/// With a floor in doubt and a limit of one: answers a second and their latency at a limit of two, and which of a slower
-/// service and a queue that shows.
+/// With a floor in doubt and a limit of one: answers a second and their latency at a limit of two, and whether that shows a
+/// slower service or a queue.
 #[test]
 fn a_trial_at_a_limit_of_one_is_a_step_up() {
     for (answers, ms, limit, slower, queue) in
@@ -445,14 +460,18 @@ fn a_trial_at_a_limit_of_one_is_a_step_up() {
         assert_close(rig.hold.limit, 2.0, "up");
         rig.drain();
         let verdict = rig.second(answers, ms, DOUBTED);
-        assert_eq!(matches!(verdict, Verdict::Slower(_)), slower, "{answers}");
-        assert_eq!(matches!(verdict, Verdict::Queue(_)), queue, "{answers}");
+        assert_eq!(
+            matches!(verdict, HoldFinding::Slower(_)),
+            slower,
+            "{answers}"
+        );
+        assert_eq!(matches!(verdict, HoldFinding::Queue(_)), queue, "{answers}");
         assert_close(rig.hold.limit, limit, "after it");
     }
 }
 
-/// A trial finds a slower service: whether that is harmless or the floor in doubt, the votes before it, and whether it is
-/// believed.
+/// A trial finds a slower service: whether that is harmless, whether the floor is in doubt, the votes before it, and whether
+/// it is believed.
 #[test]
 fn a_trial_that_finds_a_slower_service_is_believed_where_it_is_harmless_or_often_enough() {
     for (name, harmless, in_doubt, votes, expected) in [
@@ -463,13 +482,17 @@ fn a_trial_that_finds_a_slower_service_is_believed_where_it_is_harmless_or_often
         ("nothing else is believed", 0.15, true, 0, true),
     ] {
         let mut rig = Rig::trial(votes);
-        let target = Target {
+        let target = HoldTarget {
             harmless,
             in_doubt,
             ..QUEUED
         };
         let verdict = rig.second(75, 200, target);
-        assert_eq!(matches!(verdict, Verdict::Slower(_)), expected, "{name}");
+        assert_eq!(
+            matches!(verdict, HoldFinding::Slower(_)),
+            expected,
+            "{name}"
+        );
         assert_eq!(
             rig.hold.votes,
             if expected { 0 } else { votes + 1 },
@@ -481,20 +504,20 @@ fn a_trial_that_finds_a_slower_service_is_believed_where_it_is_harmless_or_often
 }
 
 #[test]
-fn a_trial_that_says_nothing_waits_and_then_goes_back() {
+fn an_undecided_trial_waits_and_is_then_taken_back() {
     let mut rig = Rig::trial(1);
     for _ in 0..3 {
-        assert!(matches!(rig.second(86, 174, QUEUED), Verdict::Nothing));
+        assert!(matches!(rig.second(86, 174, QUEUED), HoldFinding::Nothing));
         assert!(matches!(rig.hold.phase, Phase::Trial { .. }));
     }
-    assert!(matches!(rig.second(86, 174, QUEUED), Verdict::Nothing));
+    assert!(matches!(rig.second(86, 174, QUEUED), HoldFinding::Nothing));
     assert_close(rig.hold.limit, 20.0, "back");
     assert_eq!(rig.hold.votes, 1, "no vote");
     assert!(rig.is_settled());
 }
 
 #[test]
-fn what_was_measured_is_kept_for_a_beat() {
+fn measurements_are_kept_for_a_beat() {
     let mut rig = Rig::at(20.0);
     for (second, kept) in [1, 2, 3, 4, 1, 2].into_iter().zip([1, 2, 3, 4, 1, 2]) {
         rig.second(100, 200, WANTED);
@@ -503,9 +526,9 @@ fn what_was_measured_is_kept_for_a_beat() {
     }
 }
 
-/// A round: what is in flight of a limit of 20 on average and at the end, and what is refused.
+/// A round: number in flight at a limit of 20, on average and at the end, and number refused.
 #[test]
-fn a_queue_is_over_when_nothing_is_refused_and_there_is_room_for_a_while() {
+fn a_queue_is_over_after_a_time_with_room_and_without_refusals() {
     let round = |mean, end, refused| {
         let mut round = window(100, 0, 0).holding(mean).refusing(refused);
         round.in_flight = end;
@@ -525,7 +548,7 @@ fn a_queue_is_over_when_nothing_is_refused_and_there_is_room_for_a_while() {
 }
 
 #[test]
-fn a_moment_without_room_begins_the_wait_for_the_end_anew() {
+fn a_moment_without_room_restarts_the_wait_for_the_end() {
     let calm = window(100, 0, 0).holding(5);
     let full = window(100, 0, 0).holding(20);
     let mut hold = Hold::at(20.0);
@@ -537,7 +560,7 @@ fn a_moment_without_room_begins_the_wait_for_the_end_anew() {
 }
 
 #[test]
-fn the_limit_goes_with_the_endpoints_and_what_was_measured_is_void() {
+fn the_limit_scales_with_the_endpoints_and_measurements_are_discarded() {
     let mut rig = Rig::cut();
     rig.second(20, 150, QUEUED);
     assert!(rig.hold.measured.is_some());

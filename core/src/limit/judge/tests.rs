@@ -1,4 +1,4 @@
-//! What windows teach: of the floor, of a queue, and of what looks like one.
+//! What the limiter learns from windows: the floor, a queue, and what looks like one.
 
 use crate::limit::LimitCheckpoint;
 use crate::limit::testing::{Rig, assert_close, floor, queue, window};
@@ -14,8 +14,8 @@ fn held_at_40() -> Rig {
     })
 }
 
-/// So many windows of an upstream that is asked for more than is let in: the limit stands in it, and `answers` says how
-/// many of it come out in a second.
+/// Windows of an upstream under more demand than the limit, with as many in flight as the limit; `answers` gives the
+/// answers a second at a limit.
 fn saturate(rig: &mut Rig, windows: u32, answers: impl Fn(u64) -> u64) {
     for _ in 0..windows {
         let limit = u64::from(rig.limit());
@@ -26,7 +26,7 @@ fn saturate(rig: &mut Rig, windows: u32, answers: impl Fn(u64) -> u64) {
 }
 
 #[test]
-fn a_slower_service_is_believed_where_that_is_harmless() {
+fn a_slower_service_is_believed_if_that_is_harmless() {
     let mut rig = held_at_40();
     saturate(&mut rig, 20, |limit| limit * 1_000 / 150);
     let mean = rig.limiter.floor.mean;
@@ -66,7 +66,7 @@ fn a_queue_from_the_first_answer_on_is_cut_until_the_objective_is_met() {
 }
 
 #[test]
-fn a_trial_takes_the_queue_out_of_a_floor_in_doubt() {
+fn a_trial_removes_the_queue_from_a_floor_in_doubt() {
     let mut rig = Rig::new();
     for _ in 0..12 {
         // 100 a second whatever is in flight; one in five takes twice as long, so that the tail is never harmless.
@@ -92,7 +92,7 @@ fn nothing_is_learned_from_a_queue_and_the_floor_falls_with_faster_answers() {
 }
 
 #[test]
-fn a_queue_that_refuses_nothing_for_two_seconds_is_what_is_normal_now() {
+fn a_queue_without_refusals_for_two_seconds_becomes_normal() {
     let mut rig = Rig::calm();
     rig.rounds(20, &window(100, 10, 200));
     assert_close(rig.limiter.floor.mean, 0.1, "not yet");
@@ -122,10 +122,10 @@ fn a_hang_does_not_end_a_queue() {
     assert!(rig.limiter.is_congested());
 }
 
-/// First answers that come while requests are refused: latency, refused of ten more, in flight, and whether the floor is in
-/// doubt after half a second, and what was seen is held for a queue.
+/// First answers that come while requests are refused: latency, refused of ten more, in flight, whether the floor is in doubt
+/// after half a second, and whether the limiter then holds.
 #[test]
-fn a_floor_in_doubt_is_held_while_many_are_refused_unless_there_is_room() {
+fn a_floor_in_doubt_holds_while_many_are_refused_unless_there_is_room() {
     for (name, ms, refused, in_flight, doubted, held) in [
         ("nothing refused", 280, 0, 80, true, false),
         ("many refused", 280, 5, 200, true, true),
@@ -144,7 +144,7 @@ fn a_floor_in_doubt_is_held_while_many_are_refused_unless_there_is_room() {
     }
 }
 
-/// In which seconds a request is refused (`x`), and whether the floor is in doubt after them.
+/// The seconds in which a request is refused (`x`), and whether the floor is in doubt after them.
 #[test]
 fn a_floor_is_trusted_after_five_seconds_without_a_refusal() {
     for (seconds, doubted) in [
@@ -178,7 +178,7 @@ fn a_test_that_finds_a_queue_corrects_a_floor_that_was_trusted() {
     }
 }
 
-/// Answers of 280 ms came first. The latency of the next ones, and the mean that is believed then.
+/// Answers of 280 ms came first: the latency of the next ones, and the mean that is believed then.
 #[test]
 fn a_window_without_its_queue_replaces_a_floor_in_doubt() {
     for (ms, expected) in [(240, 0.28), (150, 0.15)] {
@@ -191,7 +191,7 @@ fn a_window_without_its_queue_replaces_a_floor_in_doubt() {
 }
 
 #[test]
-fn late_answers_take_the_wait_from_bursts_and_not_where_the_objective_is_unreachable() {
+fn late_answers_shorten_the_wait_of_bursts_unless_the_objective_is_unreachable() {
     let mut rig = Rig::calm();
     rig.rounds(60, &window(100, 10, 400));
     let gain = rig.limiter.burst_feedback.gain();
@@ -202,7 +202,7 @@ fn late_answers_take_the_wait_from_bursts_and_not_where_the_objective_is_unreach
 }
 
 #[test]
-fn what_is_shown_is_the_latency_now() {
+fn the_published_latency_is_the_present_one() {
     let mut rig = Rig::calm();
     rig.rounds(1, &queue());
     let latest = rig.limiter.latest;

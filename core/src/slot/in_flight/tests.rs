@@ -1,26 +1,26 @@
-//! Tables of what each step of a request's life means for what is counted.
+//! Tables of how each step of a request's life changes the counts.
 
 use super::*;
 use crate::slot::testing::{WEB, at, policy, slot};
 
-/// What may happen to one request.
+/// A step in the life of a request.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Its body is complete.
     Start,
     /// The response headers come.
-    Answer,
+    AnswerClass,
     /// The moment that the objective measures.
     Measure,
-    /// The connection becomes something else.
+    /// The connection is upgraded.
     Upgrade,
-    /// A tick after so many milliseconds.
+    /// A tick after this many milliseconds.
     TickAfter(u64),
-    /// The breaker lets go, and a tick comes after so many milliseconds.
+    /// The breaker lets go, and a tick comes after this many milliseconds.
     WriteOffAfter(u64),
     Leave,
 }
-use Step::{Answer, Leave, Measure, Start, TickAfter, Upgrade, WriteOffAfter};
+use Step::{AnswerClass, Leave, Measure, Start, TickAfter, Upgrade, WriteOffAfter};
 
 /// What is counted: uploads, requests in flight, open requests.
 type Counted = [u32; 3];
@@ -29,7 +29,7 @@ const IN_FLIGHT: Counted = [0, 1, 0];
 const OPEN: Counted = [0, 0, 1];
 const GONE: Counted = [0, 0, 0];
 
-/// How a request is let in, and what each step does to the proxy-wide count and to what is counted here.
+/// A request at its admission, and how each step changes the proxy-wide count and the counts here.
 struct Life {
     name: &'static str,
     until: Until,
@@ -39,7 +39,7 @@ struct Life {
     latency: Option<u64>,
 }
 
-/// A step takes so long, milliseconds.
+/// The time of a step, milliseconds.
 const STEP: u64 = 10;
 
 /// Lives, each for itself.
@@ -49,7 +49,7 @@ const LIVES: &[Life] = &[
         until: Until::Headers,
         has_body: false,
         steps: &[
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
         ],
@@ -60,7 +60,7 @@ const LIVES: &[Life] = &[
         until: Until::FirstByte,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (Measure, Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -72,8 +72,8 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (Measure, Shift::Lower, OPEN),
             (Leave, Shift::Same, GONE),
         ],
@@ -94,7 +94,7 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (Leave, Shift::Lower, GONE),
         ],
         latency: None,
@@ -107,7 +107,7 @@ const LIVES: &[Life] = &[
             (TickAfter(100), Shift::Same, UPLOADING),
             (Start, Shift::Same, IN_FLIGHT),
             (Start, Shift::Same, IN_FLIGHT),
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Leave, Shift::Same, GONE),
         ],
         latency: Some(2 * STEP),
@@ -120,7 +120,7 @@ const LIVES: &[Life] = &[
             (TickAfter(2_000), Shift::Lower, OPEN),
             (TickAfter(2_000), Shift::Same, OPEN),
             (Start, Shift::Raise, IN_FLIGHT),
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Leave, Shift::Same, GONE),
         ],
         latency: Some(STEP),
@@ -147,7 +147,7 @@ const LIVES: &[Life] = &[
         until: Until::Headers,
         has_body: true,
         steps: &[
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Start, Shift::Same, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -159,7 +159,7 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: true,
         steps: &[
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Start, Shift::Same, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -172,7 +172,7 @@ const LIVES: &[Life] = &[
         has_body: true,
         steps: &[
             (TickAfter(2_000), Shift::Lower, OPEN),
-            (Answer, Shift::Same, OPEN),
+            (AnswerClass, Shift::Same, OPEN),
             (Start, Shift::Same, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -185,7 +185,7 @@ const LIVES: &[Life] = &[
         has_body: false,
         steps: &[
             (WriteOffAfter(1_000), Shift::Lower, OPEN),
-            (Answer, Shift::Same, OPEN),
+            (AnswerClass, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
         ],
         latency: None,
@@ -196,7 +196,7 @@ const LIVES: &[Life] = &[
         has_body: false,
         steps: &[
             (WriteOffAfter(1_000), Shift::Lower, OPEN),
-            (Answer, Shift::Same, OPEN),
+            (AnswerClass, Shift::Same, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
         ],
@@ -238,7 +238,7 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (TickAfter(4_900), Shift::Same, IN_FLIGHT),
             (TickAfter(3_000), Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
@@ -251,7 +251,7 @@ const LIVES: &[Life] = &[
         until: Until::FirstByte,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (TickAfter(8_000), Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -263,7 +263,7 @@ const LIVES: &[Life] = &[
         until: Until::Headers,
         has_body: true,
         steps: &[
-            (Answer, Shift::Lower, OPEN),
+            (AnswerClass, Shift::Lower, OPEN),
             (Upgrade, Shift::Same, OPEN),
             (TickAfter(60_000), Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -275,7 +275,7 @@ const LIVES: &[Life] = &[
         until: Until::End,
         has_body: false,
         steps: &[
-            (Answer, Shift::Same, IN_FLIGHT),
+            (AnswerClass, Shift::Same, IN_FLIGHT),
             (Upgrade, Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
@@ -288,7 +288,7 @@ const LIVES: &[Life] = &[
 fn each_step_counts_a_request_where_it_belongs() {
     for life in LIVES {
         let (mut slot, mut millis) = (slot(), 1_000);
-        let entry = Entry {
+        let entry = AdmittedRequest {
             load: 1,
             purpose: Purpose::Normal,
             has_body: life.has_body,
@@ -300,12 +300,12 @@ fn each_step_counts_a_request_where_it_belongs() {
             let name = format!("{}: step {number}, {step:?}", life.name);
             millis += match step {
                 TickAfter(span) | WriteOffAfter(span) => *span,
-                Start | Answer | Measure | Upgrade | Leave => STEP,
+                Start | AnswerClass | Measure | Upgrade | Leave => STEP,
             };
             let now = at(millis);
             let shift = match step {
                 Start => slot.start(&mut permit, now),
-                Answer => slot.answer(&mut permit, life.until, now),
+                AnswerClass => slot.answer(&mut permit, life.until, now),
                 Measure => slot.measure(&mut permit, now),
                 Upgrade => slot.upgrade(&mut permit, now),
                 Leave => slot.leave(&permit, now),
@@ -364,7 +364,7 @@ fn only_what_is_in_flight_adds_to_the_time_in_flight() {
     assert_eq!(micros(&mut slot, 1_000), 200_000);
 }
 
-/// Requests in the same ledger leave for themselves, not in the place of others.
+/// Each request leaves the ledger for itself, not in the place of another.
 #[test]
 fn of_two_uploads_the_younger_keeps_its_place() {
     let mut slot = slot();
@@ -380,7 +380,7 @@ fn of_two_uploads_the_younger_keeps_its_place() {
     assert!(slot.is_idle());
 }
 
-/// The same fate by another way: not the breaker lets go, but a later request is answered.
+/// The same result for another reason: a later request is answered.
 #[test]
 fn a_request_that_a_later_one_overtook_is_open() {
     for until in Until::ALL {
@@ -401,9 +401,9 @@ fn a_request_that_a_later_one_overtook_is_open() {
     }
 }
 
-/// An upload was let in before those that wait, whatever the moment at which it is answered.
+/// An upload was admitted before the waiting requests, whenever it is answered.
 #[test]
-fn an_upload_that_is_answered_overtakes_nobody_that_came_later() {
+fn an_answered_upload_overtakes_no_later_request() {
     let mut slot = slot();
     let mut upload = slot.admit(Purpose::Normal, true, at(0));
     let waiting = slot.admit(Purpose::Normal, false, at(1_000));

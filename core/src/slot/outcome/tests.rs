@@ -1,4 +1,4 @@
-//! Tables of what is counted for what the headers and the end of a response say.
+//! Tables of the counts for each outcome by the headers and the end of a response.
 
 use core::time::Duration;
 
@@ -62,14 +62,14 @@ fn open_slot() -> Slot {
 }
 
 #[test]
-fn a_success_is_heard_with_the_headers() {
+fn a_success_counts_with_the_headers() {
     let mut slot = slot();
     let mut permit = slot.admit(Purpose::Normal, false, at(0));
     answer(&mut slot, &mut permit, SUCCESS, at(20));
     assert_eq!(counted(&slot), [(Count::Successes, 1)]);
     assert_eq!(slot.count(Count::SuccessLoad), 1);
     assert_eq!(slot.last_response, at(20));
-    // Minutes later: a stream says nothing new.
+    // Minutes later the stream adds nothing.
     assert_eq!(end(&mut slot, &permit, SUCCESS, at(300_000)), None);
     assert_eq!(counted(&slot), [(Count::Successes, 1)]);
     assert_eq!(slot.count(Count::SuccessLoad), 1);
@@ -201,7 +201,7 @@ fn a_probe_succeeds_with_its_headers() {
     assert!(matches!(slot.gate.state(), BreakerState::Ramp { .. }));
     assert!(slot.write_off, "what hangs since before is written off");
     assert_eq!(slot.count(Count::Answers), 1, "its latency is the first");
-    // Whatever becomes of its body says nothing about the time after it.
+    // The fate of its body says nothing about the upstream later.
     for outcome in [SUCCESS, BROKEN] {
         assert_eq!(slot.learn_end(&probe, outcome, &policy(), at(50)), None);
     }
@@ -212,7 +212,7 @@ fn a_probe_succeeds_with_its_headers() {
 }
 
 #[test]
-fn an_upgrade_is_heard_at_once_and_its_end_says_nothing() {
+fn an_upgrade_counts_at_once_and_its_end_says_nothing() {
     for end_of_it in [NEUTRAL, SUCCESS, BROKEN, LATE, GONE] {
         let mut slot = slot();
         let mut permit = slot.admit(Purpose::Normal, true, at(0));
@@ -239,7 +239,7 @@ fn a_probe_that_becomes_a_websocket_does_not_wait_for_its_end() {
 }
 
 #[test]
-fn a_probe_is_judged_by_what_it_says_of_the_upstream() {
+fn a_probe_is_judged_by_what_its_outcome_says_about_the_upstream() {
     let patience = 400;
     let table: [Probe; 8] = [
         // A client error is an answer.
@@ -306,7 +306,7 @@ enum Got {
 }
 
 #[test]
-fn a_departure_is_held_against_the_upstream_only_while_its_clock_runs() {
+fn a_departure_counts_against_the_upstream_only_while_latency_runs() {
     let late = u64::try_from(TARGET.as_millis()).unwrap() + 1;
     // Slow ones, and callers that gave up.
     let table = [
@@ -338,7 +338,7 @@ fn a_departure_is_held_against_the_upstream_only_while_its_clock_runs() {
     }
 }
 
-/// Requests, one after the other, until one trips; at most so many.
+/// Plays requests one after the other until one trips, at most `requests` of them.
 fn trips_within(requests: u32, has_body: bool, outcome: Outcome) -> bool {
     let mut slot = slot();
     (0..requests).any(|number| {
@@ -349,7 +349,7 @@ fn trips_within(requests: u32, has_body: bool, outcome: Outcome) -> bool {
 }
 
 #[test]
-fn an_upload_that_stalls_trips_nothing_however_it_ends() {
+fn a_stalled_upload_trips_nothing_however_it_ends() {
     assert!(trips_within(200, false, LATE));
     assert!(!trips_within(200, true, LATE), "the caller took the time");
     assert!(!trips_within(200, true, GONE));
@@ -370,7 +370,7 @@ fn a_stalled_upload_that_a_timeout_ends_is_a_departure() {
 }
 
 #[test]
-fn outcomes_of_an_epoch_that_is_over_are_stale_unless_they_were_heard_in_it() {
+fn outcomes_of_an_earlier_epoch_are_stale_unless_they_were_counted_in_it() {
     let table: [Exchange; 4] = [
         (Some(SUCCESS), BROKEN, &[(Count::Successes, 1)]),
         (Some(SUCCESS), SUCCESS, &[(Count::Successes, 1)]),
@@ -413,7 +413,7 @@ fn a_health_check_is_never_judged() {
 }
 
 #[test]
-fn a_deadline_shorter_than_answers_usually_take_is_the_callers_own() {
+fn a_deadline_shorter_than_usual_answers_is_the_callers_fault() {
     for (usual, age_ms, expected) in [
         (0.05, 20, Count::Cancelled),
         (0.05, 60, Count::Failures),
