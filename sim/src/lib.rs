@@ -7,10 +7,11 @@
 //! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
 //! - what became of it: [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`limits`];
 //! - whether laws are fitted to the stories they are judged by: [`sweep`], with seeds that nobody chose: [`acceptance`];
-//! - how it is shown to people: [`report`].
+//! - how it is shown to people: [`charts`], and the crate `tidegate_report`.
 
 pub mod acceptance;
 pub mod arrivals;
+pub mod charts;
 pub mod compare;
 pub mod contender;
 pub mod digest;
@@ -20,7 +21,6 @@ pub mod number;
 pub mod oracle;
 pub mod profile;
 pub mod record;
-pub mod report;
 pub mod rivals;
 pub mod rng;
 pub mod scenario;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use tidegate_sim::report::chart::Chart;
-use tidegate_sim::report::chart::bars::Bars;
-use tidegate_sim::report::page::{Page, escape};
+use tidegate_report::chart::Chart;
+use tidegate_report::chart::bars::Bars;
+use tidegate_report::page::{Page, escape};
 
 /// A title and what stands below it.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_sim::report::colour::Colour;
+use tidegate_report::colour::Colour;
 use tidegate_testbed::bench::report::median::Spread;
 
 use crate::result::{CellResult, Figure, Topology};

@@ -1,8 +1,8 @@
 //! Cells over time: response time and rates, second by second.
 
+use tidegate_report::chart::{Chart, Level, Line, Stroke, WIDTH};
+use tidegate_report::colour::Colour;
 use tidegate_sim::number;
-use tidegate_sim::report::chart::{Chart, Level, Line, Stroke, WIDTH};
-use tidegate_sim::report::colour::Colour;
 
 use super::document::Document;
 use super::groups::{Group, everybody};

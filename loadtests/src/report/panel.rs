@@ -1,7 +1,7 @@
 //! Bars for some cells of a study: one picture for each figure, a group for each point, a bar for each contender.
 
+use tidegate_report::chart::bars::{Bar, Bars, Scale, Series};
 use tidegate_sim::number;
-use tidegate_sim::report::chart::bars::{Bar, Bars, Scale, Series};
 
 use super::document::Document;
 use super::groups::{Group, distinct, everybody};

@@ -1,7 +1,7 @@
 //! The composite score of each contender, part by part.
 
-use tidegate_sim::report::chart::bars::{Bar, Bars, Series};
-use tidegate_sim::report::colour::Colour;
+use tidegate_report::chart::bars::{Bar, Bars, Series};
+use tidegate_report::colour::Colour;
 
 use super::document::Document;
 use super::groups::{Group, contender, everybody};

@@ -2,12 +2,12 @@
 
 use super::verdict::best;
 use super::{Comparison, OURS, Outcome};
+use crate::charts::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
 use crate::number;
 use crate::profile::Mode;
-use crate::report::chart::{Band, Chart, Level, Line, RightAxis, Stroke};
-use crate::report::colour::Colour;
-use crate::report::story::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
 use crate::scenario::Scenario;
+use tidegate_report::chart::{Band, Chart, Level, Line, RightAxis, Stroke};
+use tidegate_report::colour::Colour;
 
 /// Size of the charts that stand beside each other, in pixels.
 const SMALL: (u32, u32) = (430, 200);
@@ -70,7 +70,7 @@ fn chosen<'a>(
 
 /// An empty chart with what the scenario does to the upstreams.
 fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
-    story::empty(scenario, bands(scenario), title, unit)
+    charts::empty(scenario, bands(scenario), title, unit)
 }
 
 /// Stretches in which an upstream does not serve.

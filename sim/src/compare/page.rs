@@ -4,8 +4,8 @@ use super::charts::charts;
 use super::table::{self, Rows};
 use super::{Comparison, OURS};
 use crate::limits::{self, Judged, Standing};
-use crate::report::page::Page;
 use crate::scenario::Scenario;
+use tidegate_report::page::Page;
 
 /// Writes the page.
 #[must_use]

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::Comparison;
 use crate::limits::{Judged, Standing};
-use crate::report::table;
 use crate::scenario::{Measure, Scenario};
+use tidegate_report::table;
 
 /// A table: its head, and its rows with as many cells.
 #[derive(Debug, Clone, PartialEq, Eq)]

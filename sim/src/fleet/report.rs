@@ -6,10 +6,10 @@ use super::figures::{Figures, PhaseFigures};
 use super::series::Point;
 use super::swing::Swing;
 use crate::number::float;
-use crate::report::chart::{Band, Chart, Line, Stroke};
-use crate::report::colour::Colour;
-use crate::report::page::Page;
-use crate::report::table;
+use tidegate_report::chart::{Band, Chart, Line, Stroke};
+use tidegate_report::colour::Colour;
+use tidegate_report::page::Page;
+use tidegate_report::table;
 
 /// A rhythm of more than this strength is told in tables.
 const TOLD_STRENGTH: f64 = 0.4;

@@ -2,7 +2,7 @@
 
 use super::standing::Played;
 use crate::compare::OURS;
-use crate::report::table;
+use tidegate_report::table;
 
 /// Our score in a story beside the best of the others.
 #[derive(Debug, Clone, Copy, PartialEq)]

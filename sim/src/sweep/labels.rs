@@ -11,8 +11,8 @@ use crate::compare::OURS;
 use crate::number;
 use crate::oracle;
 use crate::profile::{Behaviour, Change, Headers, Mode};
-use crate::report::table;
 use crate::scenario::{AdversaryKind, ClientProfile, Scenario, TimedChange, Until};
+use tidegate_report::table;
 
 /// At less than this part of the capacity nothing is overloaded.
 const CALM: f64 = 0.9;

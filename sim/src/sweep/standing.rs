@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::labels;
 use crate::number;
-use crate::report::table;
 use crate::scenario::Scenario;
+use tidegate_report::table;
 
 /// Below this a score is poor ...
 pub const POOR: f64 = 0.9;

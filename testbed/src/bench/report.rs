@@ -10,8 +10,8 @@ use super::journal::Metadata;
 use crate::run::Outcome;
 use crate::variant::Variant;
 use median::{Runs, shown};
-use tidegate_sim::report::page::Page;
-use tidegate_sim::report::table;
+use tidegate_report::page::Page;
+use tidegate_report::table;
 use tidegate_sim::scenario::{Measure, Scenario};
 use tidegate_sim::targets::Verdict;
 

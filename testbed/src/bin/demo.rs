@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tidegate_sim::report::table;
+use tidegate_report::table;
 use tidegate_testbed::demo::{self, Story, Told, phases, report};
 use tidegate_testbed::{about, envoy, run};
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::counter::Tool;
 use super::{memory, requests};
+use tidegate_report::table;
 use tidegate_sim::number::float;
-use tidegate_sim::report::table;
 
 /// Most instructions that an admitted request may cost above no filter.
 const MAX_ADMITTED: f64 = 58_000.0;

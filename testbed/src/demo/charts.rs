@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Phase, SideRecord, Told};
+use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
+use tidegate_report::colour::Colour;
 use tidegate_sim::number;
-use tidegate_sim::report::chart::{Band, Chart, Level, Line, Stroke};
-use tidegate_sim::report::colour::Colour;
 use tidegate_sim::series::{self, Sample, Window};
 
 /// Goodput of both sides over time: the picture of the effect.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::Told;
 use super::charts::{bad, inside, latency, main_chart, reached};
 use crate::envoy::PushOutcome;
+use tidegate_report::page::{Page, escape};
 use tidegate_sim::number;
-use tidegate_sim::report::page::{Page, escape};
 
 /// The report as one page.
 #[must_use]

@@ -3,11 +3,11 @@
 use super::median::Runs;
 use crate::run::Outcome;
 use crate::variant::Variant;
+use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
+use tidegate_report::colour::Colour;
+use tidegate_sim::charts::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
 use tidegate_sim::number;
 use tidegate_sim::profile::{Behaviour, Mode};
-use tidegate_sim::report::chart::{Band, Chart, Level, Line, Stroke};
-use tidegate_sim::report::colour::Colour;
-use tidegate_sim::report::story::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::series::{Sample, Window};
 
@@ -63,7 +63,7 @@ pub(super) fn charts(scenario: &Scenario, runs: Runs<'_>) -> Charts {
 
 /// An empty chart with what the scenario does to the upstreams.
 fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
-    story::empty(scenario, bands(scenario), title, unit)
+    charts::empty(scenario, bands(scenario), title, unit)
 }
 
 fn goodput(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {

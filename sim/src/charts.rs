@@ -1,9 +1,9 @@
 //! What charts of a scenario have in common, whoever played it: its marks, the oracle's line, the scale.
 
-use crate::report::chart::{Band, Chart, Line, Mark, Stroke};
-use crate::report::colour::Colour;
 use crate::scenario::{self, MarkKind, Scenario};
 use crate::series::Window;
+use tidegate_report::chart::{Band, Chart, Line, Mark, Stroke};
+use tidegate_report::colour::Colour;
 
 /// Highest latency shown, in milliseconds: callers give up after a second.
 pub const LATENCY_TOP_MS: f64 = 1_050.0;

@@ -11,8 +11,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::legend::legend;
 use super::{Axis, Band, Chart, Ground, Level, Line, Mark, Stroke};
-use crate::number;
-use crate::report::colour::Colour;
+use crate::colour::Colour;
 
 /// Pixels of the canvas for one of the picture.
 pub(super) const FINENESS: u32 = 2;
@@ -36,7 +35,7 @@ const THICK: u32 = 4;
 const THIN: u32 = 3;
 
 /// Room for a time on its axis, in pixels.
-const TIME_LABEL: f64 = 70.0;
+const TIME_LABEL: u32 = 70;
 /// Most numbers on an axis of values.
 pub(super) const VALUE_LABELS: usize = 6;
 
@@ -190,7 +189,7 @@ fn axes(chart: &Chart, plot: &mut Plot<'_, '_>) -> Result<()> {
         .axis_style(colour(Colour::Grid))
         .bold_line_style(colour(Colour::Grid).stroke_width(FINENESS))
         .light_line_style(TRANSPARENT)
-        .x_labels(number::floor(f64::from(chart.width) / TIME_LABEL))
+        .x_labels(usize::try_from(chart.width / TIME_LABEL).unwrap_or(1))
         .y_labels(VALUE_LABELS)
         .x_label_formatter(&seconds)
         .y_label_formatter(&value)

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 use super::draw::{Area, BESIDE, Result, letters, pixels, px, stroke_of};
 use super::{Line, Stroke};
-use crate::report::colour::Colour;
+use crate::colour::Colour;
 
 /// Length of the little line before a name, and the distances around it, in pixels.
 const KEY: u32 = 18;

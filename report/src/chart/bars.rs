@@ -13,8 +13,7 @@ use super::draw::{
     colour, letters, pixels, px, short,
 };
 use super::{Line, WIDTH, framed};
-use crate::number;
-use crate::report::colour::Colour;
+use crate::colour::Colour;
 
 /// Groups of bars.
 #[derive(Debug, Clone)]
@@ -97,7 +96,7 @@ impl Bars {
         }
     }
 
-    /// The bars as an SVG element for a [`crate::report::page::Page`].
+    /// The bars as an SVG element for a [`crate::page::Page`].
     ///
     /// What cannot be drawn says why in its place.
     #[must_use]
@@ -119,7 +118,7 @@ impl Bars {
         let axis = Axis::of(self);
         let rows = self.groups.iter().map(|name| name.lines().count()).max();
         let below = px(10) + px(ROW) * u32::try_from(rows.unwrap_or(1)).unwrap_or(1);
-        let groups = number::float_len(self.groups.len()).max(1.0);
+        let groups = count(self.groups.len()).max(1.0);
         let mut plot = ChartBuilder::on(&area)
             .margin_top(px(TITLE) + names + px(4))
             .margin_right(px(RIGHT))
@@ -136,19 +135,19 @@ impl Bars {
             .y_label_formatter(&|height| short(axis.value(*height)))
             .label_style(letters(SMALL_LETTERS, Colour::Text))
             .draw()?;
-        for (index, name) in self.groups.iter().enumerate() {
-            let (x, y) = plot.backend_coord(&(number::float_len(index) + 0.5, 0.0));
+        for (index, name) in (0_u32..).zip(&self.groups) {
+            let (x, y) = plot.backend_coord(&(f64::from(index) + 0.5, 0.0));
             for (row, text) in (0..).zip(name.lines()) {
                 let y = y + pixels(px(5) + px(ROW) * row);
                 let style = letters(SMALL_LETTERS, Colour::Text).pos(BELOW);
                 area.draw(&Text::new(text, (x, y), style))?;
             }
         }
-        for (index, series) in self.series.iter().enumerate() {
-            for (group, bar) in series.bars.iter().enumerate() {
-                let room = FILLED / number::float_len(self.series.len());
-                let left = number::float_len(group) + (1.0 - FILLED) / 2.0;
-                let middle = left + room * (number::float_len(index) + 0.5);
+        for (index, series) in (0_u32..).zip(&self.series) {
+            for (group, bar) in (0_u32..).zip(&series.bars) {
+                let room = FILLED / count(self.series.len());
+                let left = f64::from(group) + (1.0 - FILLED) / 2.0;
+                let middle = left + room * (f64::from(index) + 0.5);
                 let ink = colour(series.colour);
                 let Some(bar) = bar.filter(|bar| bar.value.is_finite()) else {
                     let (x, y) = plot.backend_coord(&(middle, 0.0));
@@ -180,6 +179,11 @@ impl Bars {
     }
 }
 
+/// How many there are, as a float; a chart has fewer than 2^32 of anything.
+fn count(many: usize) -> f64 {
+    u32::try_from(many).map_or(f64::INFINITY, f64::from)
+}
+
 /// The axis of values: on a logarithmic scale heights are decades above its foot.
 #[derive(Debug, Clone, Copy)]
 struct Axis {
@@ -205,11 +209,11 @@ impl Axis {
             },
             Scale::Log => {
                 let least = values.iter().copied().fold(most, f64::min);
-                let end = libm::log10(most * HEADROOM).ceil();
-                let begin = libm::log10(least).floor().min(end - 1.0).max(end - DECADES);
+                let end = (most * HEADROOM).log10().ceil();
+                let begin = least.log10().floor().min(end - 1.0).max(end - DECADES);
                 Self {
                     scale: Scale::Log,
-                    foot: libm::pow(10.0, begin),
+                    foot: 10_f64.powf(begin),
                     height: end - begin,
                 }
             }
@@ -221,7 +225,7 @@ impl Axis {
         let height = match self.scale {
             Scale::Linear => value,
             Scale::Log if value <= self.foot => 0.0,
-            Scale::Log => libm::log10(value / self.foot),
+            Scale::Log => (value / self.foot).log10(),
         };
         height.clamp(0.0, self.height)
     }
@@ -230,7 +234,7 @@ impl Axis {
     fn value(&self, height: f64) -> f64 {
         match self.scale {
             Scale::Linear => height,
-            Scale::Log => self.foot * libm::pow(10.0, height),
+            Scale::Log => self.foot * 10_f64.powf(height),
         }
     }
 
@@ -238,7 +242,10 @@ impl Axis {
     fn labels(&self) -> usize {
         match self.scale {
             Scale::Linear => VALUE_LABELS,
-            Scale::Log => number::floor(self.height) + 1,
+            Scale::Log => (1_u32..)
+                .take_while(|decade| f64::from(*decade) <= self.height)
+                .count()
+                .saturating_add(1),
         }
     }
 }
