@@ -1,10 +1,16 @@
-//! Tables for a terminal, charts, and pages that need nothing else.
+//! Tables, charts and pages that show runs to people.
 //!
-//! The simulator, the testbed's benchmark and demo, and the load tests show the same kind of data, so they share one
-//! look. A [`page::Page`] holds tables and [`chart::Chart`]s. Each chart is inline SVG. Pages and charts are readable on
-//! a light and on a dark ground. A page loads nothing from elsewhere and has no script.
+//! The simulator, the demo, the benchmark, the cost measurement and the load tests show the same kind of data, so they
+//! share one look:
+//!
+//! - [`table::Table`]: columns for a terminal, for Markdown and for a page;
+//! - [`chart::Chart`] and [`chart::bars::Bars`]: SVG, readable on a light and on a dark ground;
+//! - [`page::Page`]: headings, tables and charts as one HTML file that loads nothing and has no script, as Markdown, and
+//!   as JSON.
+//!
+//! The crate knows figures and names. What they mean, and where they come from, is the caller's business.
 
 pub mod chart;
-pub mod colour;
+pub mod color;
 pub mod page;
 pub mod table;

@@ -1,156 +1,268 @@
-//! One HTML page that needs nothing else: no script, no font, no picture from elsewhere.
+//! A page of headings, tables and charts: HTML that needs nothing else, Markdown, and JSON.
 
-use super::chart::{Chart, style};
+mod html;
 
-/// A page that is being written.
-#[derive(Debug, Clone)]
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::chart::Chart;
+use crate::chart::bars::Bars;
+use crate::table::Table;
+
+/// A title and what stands below it.
+#[derive(Debug, Clone, Serialize)]
 pub struct Page {
     title: String,
-    body: String,
+    blocks: Vec<Block>,
+}
+
+/// A piece of a page.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Block {
+    Heading(String),
+    Subheading(String),
+    Paragraph(String),
+    Note(String),
+    Cards(Vec<Card>),
+    Table(Table),
+    Charts(Vec<Picture>),
+    Folded { summary: String, block: Box<Self> },
+}
+
+/// A figure with a filter beside the same figure without one, as the first thing that catches the eye.
+#[derive(Debug, Clone, Serialize)]
+pub struct Card {
+    /// What the figure is.
+    pub title: String,
+    /// With the filter, with its unit.
+    pub with: String,
+    /// Without it.
+    pub without: String,
+    /// What the figure is to be held against.
+    pub note: String,
+}
+
+/// A chart of either kind.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Picture {
+    /// Values over time.
+    Chart(Chart),
+    /// Values side by side.
+    Bars(Bars),
+}
+
+impl From<Chart> for Picture {
+    fn from(chart: Chart) -> Self {
+        Self::Chart(chart)
+    }
+}
+
+impl From<Bars> for Picture {
+    fn from(bars: Bars) -> Self {
+        Self::Bars(bars)
+    }
 }
 
 impl Page {
-    /// An empty page with a heading.
+    /// A page with nothing below its title yet.
     #[must_use]
     pub fn new(title: &str) -> Self {
         Self {
             title: title.to_owned(),
-            body: format!("<h1>{}</h1>", escape(title)),
+            blocks: Vec::new(),
         }
     }
 
-    /// A heading.
+    /// Adds the heading of a section.
     pub fn heading(&mut self, text: &str) -> &mut Self {
-        self.body += &format!("<h2>{}</h2>", escape(text));
-        self
+        self.add(Block::Heading(text.to_owned()))
     }
 
-    /// A paragraph; the text is escaped.
+    /// Adds a heading within a section.
+    pub fn subheading(&mut self, text: &str) -> &mut Self {
+        self.add(Block::Subheading(text.to_owned()))
+    }
+
+    /// Adds a paragraph.
     pub fn paragraph(&mut self, text: &str) -> &mut Self {
-        self.body += &format!("<p>{}</p>", escape(text));
-        self
+        self.add(Block::Paragraph(text.to_owned()))
     }
 
-    /// A paragraph in small letters.
+    /// Adds a paragraph in small letters.
     pub fn note(&mut self, text: &str) -> &mut Self {
-        self.body += &format!("<p class=\"note\">{}</p>", escape(text));
-        self
+        self.add(Block::Note(text.to_owned()))
     }
 
-    /// Markup as it is.
-    pub fn raw(&mut self, markup: &str) -> &mut Self {
-        self.body += markup;
-        self
+    /// Adds cards beside each other; not in Markdown.
+    pub fn cards(&mut self, cards: Vec<Card>) -> &mut Self {
+        self.add(Block::Cards(cards))
     }
 
-    /// A chart in its frame.
-    pub fn chart(&mut self, chart: &Chart) -> &mut Self {
-        self.body += &format!("<figure>{}</figure>", chart.svg());
-        self
+    /// Adds a table; a table without rows is left out.
+    pub fn table(&mut self, table: Table) -> &mut Self {
+        if table.rows.is_empty() {
+            return self;
+        }
+        self.add(Block::Table(table))
     }
 
-    /// Small charts beside each other, as many as there is room for.
-    pub fn charts(&mut self, charts: &[Chart]) -> &mut Self {
-        let figure = |chart: &Chart| format!("<figure>{}</figure>", chart.svg());
-        let figures: String = charts.iter().map(figure).collect();
-        self.body += &format!("<div class=\"side-by-side\">{figures}</div>");
-        self
+    /// Adds a long table, of which HTML shows `summary` until it is opened; a table without rows is left out.
+    pub fn folded_table(&mut self, summary: &str, table: Table) -> &mut Self {
+        if table.rows.is_empty() {
+            return self;
+        }
+        self.fold(summary, Block::Table(table))
     }
 
-    /// A table; cells that begin with `*` are stressed, with `!` as something bad.
-    pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> &mut Self {
-        self.grouped_table(&[], head, rows)
+    /// Adds charts, small ones beside each other; not in Markdown.
+    pub fn charts<P: Into<Picture>>(&mut self, charts: impl IntoIterator<Item = P>) -> &mut Self {
+        self.add(Block::Charts(charts.into_iter().map(Into::into).collect()))
     }
 
-    /// A table of words: every column to the left.
-    pub fn words(&mut self, head: &[&str], rows: &[Vec<String>]) -> &mut Self {
-        self.body += "<div class=\"words\">";
-        self.grouped_table(&[], head, rows);
-        self.body += "</div>";
-        self
-    }
-
-    /// A table whose columns have common headings: each with the number of columns below it.
-    pub fn grouped_table(
+    /// Adds charts, of which HTML shows `summary` until it is opened; not in Markdown.
+    pub fn folded_charts<P: Into<Picture>>(
         &mut self,
-        groups: &[(&str, u32)],
-        head: &[&str],
-        rows: &[Vec<String>],
+        summary: &str,
+        charts: impl IntoIterator<Item = P>,
     ) -> &mut Self {
-        let groups: String = groups
-            .iter()
-            .map(|(name, columns)| {
-                format!(
-                    "<th class=\"group\" colspan=\"{columns}\">{}</th>",
-                    escape(name)
-                )
-            })
-            .collect();
-        let head: String = head
-            .iter()
-            .map(|cell| format!("<th>{}</th>", escape(cell)))
-            .collect();
-        let row = |row: &Vec<String>| {
-            format!(
-                "<tr>{}</tr>",
-                row.iter().map(|text| cell(text)).collect::<String>()
-            )
-        };
-        let rows: String = rows.iter().map(row).collect();
-        self.body += &format!(
-            "<div class=\"wide\"><table><thead><tr>{groups}</tr><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        );
+        let charts = charts.into_iter().map(Into::into).collect();
+        self.fold(summary, Block::Charts(charts))
+    }
+
+    fn fold(&mut self, summary: &str, block: Block) -> &mut Self {
+        self.add(Block::Folded {
+            summary: summary.to_owned(),
+            block: Box::new(block),
+        })
+    }
+
+    fn add(&mut self, block: Block) -> &mut Self {
+        self.blocks.push(block);
         self
     }
 
-    /// The finished page.
+    /// One HTML file without script, font or picture from elsewhere.
     #[must_use]
     pub fn html(&self) -> String {
-        format!(
-            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-             <meta name=\"color-scheme\" content=\"light dark\"><title>{}</title>\
-             <style>{PAGE}{}</style></head><body><main>{}</main></body></html>\n",
-            escape(&self.title),
-            style(),
-            self.body
-        )
+        html::page(self)
+    }
+
+    /// The text and the tables as Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut text = format!("# {}\n", self.title);
+        for (index, block) in self.blocks.iter().enumerate() {
+            let next = self.blocks.get(index + 1);
+            // A heading of charts alone would head nothing.
+            let is_needless =
+                matches!(block, Block::Subheading(_)) && next.is_none_or(|next| !next.is_text());
+            if block.is_text() && !is_needless {
+                // Writing to a string does not fail.
+                let _ = write!(text, "\n{}", block.markdown());
+            }
+        }
+        text
+    }
+
+    /// Writes `NAME.html` and, with what the page shows as data, `NAME.json` beside it. Returns the whole path of the
+    /// HTML file.
+    ///
+    /// # Errors
+    /// When the folder or a file cannot be written; the message names it.
+    pub fn write(&self, folder: &Path, name: &str) -> io::Result<PathBuf> {
+        let named = |path: &Path, error: io::Error| {
+            io::Error::new(error.kind(), format!("write {}: {error}", path.display()))
+        };
+        let page = folder.join(name).with_extension("html");
+        let data = page.with_extension("json");
+        fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
+        fs::write(&data, serde_json::to_vec(self)?).map_err(|error| named(&data, error))?;
+        fs::write(&page, self.html()).map_err(|error| named(&page, error))?;
+        Ok(fs::canonicalize(&page).unwrap_or(page))
     }
 }
 
-fn cell(text: &str) -> String {
-    if let Some(stressed) = text.strip_prefix('*') {
-        format!("<td><strong>{}</strong></td>", escape(stressed))
-    } else if let Some(bad) = text.strip_prefix('!') {
-        format!("<td><strong class=\"bad\">{}</strong></td>", escape(bad))
-    } else {
-        format!("<td>{}</td>", escape(text))
+impl Block {
+    /// Whether Markdown shows it.
+    fn is_text(&self) -> bool {
+        match self {
+            Self::Cards(_) | Self::Charts(_) => false,
+            Self::Folded { block, .. } => block.is_text(),
+            _ => true,
+        }
+    }
+
+    fn markdown(&self) -> String {
+        match self {
+            Self::Heading(text) => format!("## {text}\n"),
+            Self::Subheading(text) => format!("### {text}\n"),
+            Self::Paragraph(text) | Self::Note(text) => format!("{text}\n"),
+            Self::Table(table) => table.markdown(),
+            Self::Folded { summary, block } => format!("### {summary}\n\n{}", block.markdown()),
+            Self::Cards(_) | Self::Charts(_) => String::new(),
+        }
     }
 }
 
-/// Text as it may stand in markup.
-#[must_use]
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-const PAGE: &str = "\
-:root{--ink:#1d2330;--soft:#5d6574;--ground:#f6f7f9;--card:#fff;--rule:#e1e5eb;--accent:#0b7a75;--bad:#c8553d}\
-@media(prefers-color-scheme:dark){:root{--ink:#e8ecf2;--soft:#98a2b3;--ground:#0c0f14;--card:#12161d;--rule:#262d38;--accent:#3fd0c9;--bad:#ff8a70}}\
-*{box-sizing:border-box}body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',sans-serif}\
-main{max-width:920px;margin:0 auto;padding:40px 20px 64px}h1{font-size:28px;line-height:1.2;margin:0 0 8px}\
-h2{font-size:20px;margin:40px 0 8px}h3{font-size:15.5px;margin:22px 0 0}h3+p{margin-top:3px}p{margin:8px 0 14px;max-width:80ch}.note{color:var(--soft);font-size:13.5px}\
-figure{margin:14px 0;background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:10px 8px 4px;overflow-x:auto}\
-.chart{display:block;width:100%;height:auto;min-width:600px}.wide{overflow-x:auto}\
-table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums;background:var(--card);border:1px solid var(--rule);border-radius:10px;overflow:hidden}\
-th,td{padding:7px 10px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}th{font-weight:600;color:var(--soft)}\
-th.group{text-align:center;border-bottom:0;padding-bottom:0}th:first-child,td:first-child{text-align:left}.words th,.words td{text-align:left}tbody tr:last-child td{border-bottom:0}strong{color:var(--accent)}strong.bad{color:var(--bad)}\
-.side-by-side{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:10px}.side-by-side figure{margin:0}.side-by-side .chart{min-width:0}\
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px;margin:18px 0}\
-.card{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:14px 16px}\
-.card b{display:block;font-size:13px;font-weight:600;color:var(--soft)}\
-.card .big{font-size:25px;white-space:nowrap;font-weight:650;line-height:1.25}.card .with{color:var(--accent)}.card .without{color:var(--bad)}\
-.card small{color:var(--soft)}";
+    fn page() -> Page {
+        let mut page = Page::new("T");
+        let row = vec!["*a|b".to_owned(), "!<1".to_owned()];
+        page.heading("H & co")
+            .table(Table::with_names(1, &["name", "n"], vec![row]))
+            .subheading("S")
+            .charts([Bars::new("B", "u", vec!["g".to_owned()])]);
+        page
+    }
+
+    #[test]
+    fn markdown_has_the_tables() {
+        let expected = "# T\n\n## H & co\n\n| name | n |\n|---|---:|\n| **a\\|b** | **<1** |\n";
+        assert_eq!(page().markdown(), expected);
+    }
+
+    #[test]
+    fn html_has_the_charts_and_loads_nothing() {
+        let html = page().html();
+        assert!(
+            html.contains("<figure><svg") && html.contains("H &amp; co"),
+            "{html}"
+        );
+        assert!(
+            html.contains("<strong class=\"bad\">&lt;1</strong>"),
+            "{html}"
+        );
+        let addresses: Vec<&str> = html.split("http").skip(1).collect();
+        assert!(
+            addresses
+                .iter()
+                .all(|rest| rest.starts_with("://www.w3.org/2000/svg")),
+            "{addresses:?}"
+        );
+        assert!(!html.contains("<script") && !html.contains("<link"));
+    }
+
+    #[test]
+    fn json_has_what_tables_and_charts_show() {
+        let mut page = page();
+        let chart = Chart::new("C", "ms", 2.0);
+        let points = [(0.0, Some(1.0)), (1.0, None)];
+        let line = crate::chart::Line::new("l", crate::color::Color::Teal, points);
+        page.charts([Chart {
+            lines: vec![line],
+            ..chart
+        }]);
+        let json = serde_json::to_string(&page).unwrap();
+        assert!(json.contains("\"rows\":[[\"*a|b\",\"!<1\"]]"), "{json}");
+        assert!(json.contains("\"points\":[[0.0,1.0],[1.0,null]]"), "{json}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::scenario::{self, MarkKind, Scenario};
 use crate::series::Window;
 use tidegate_report::chart::{Band, Chart, Line, Mark, Stroke};
-use tidegate_report::colour::Colour;
+use tidegate_report::color::Color;
 
 /// Highest latency shown, in milliseconds: callers give up after a second.
 pub const LATENCY_TOP_MS: f64 = 1_050.0;
@@ -29,17 +29,17 @@ pub fn empty(scenario: &Scenario, bands: Vec<Band>, title: &str, unit: &str) -> 
 /// A value of each window over time.
 pub fn line(
     name: &str,
-    colour: Colour,
+    color: Color,
     windows: &[Window],
     value: impl Fn(&Window) -> Option<f64>,
 ) -> Line {
-    Line::new(name, colour, windows.iter().map(|w| (w.at_s, value(w))))
+    Line::new(name, color, windows.iter().map(|w| (w.at_s, value(w))))
 }
 
 /// The oracle's goodput.
 #[must_use]
 pub fn oracle(windows: &[Window]) -> Line {
-    line("oracle", Colour::Slate, windows, |w| Some(w.oracle)).stroke(Stroke::Dashed)
+    line("oracle", Color::Slate, windows, |w| Some(w.oracle)).stroke(Stroke::Dashed)
 }
 
 /// What goodput can come to, with room above it; requests a second.

@@ -3,7 +3,9 @@
 //! A difference whose 95 % confidence interval by Welch's test holds zero is noise. Many are tested, so that one in
 //! twenty is called a difference by chance: what counts is what holds over loads and figures.
 
-use super::document::Document;
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
+
 use super::groups::{Group, Who, distinct};
 use crate::compare::welch;
 use crate::result::{Figure, Topology};
@@ -34,7 +36,7 @@ fn steps() -> [(&'static str, Who, Who); 2] {
 }
 
 /// Adds the table: for each load what each step adds.
-pub(super) fn write(document: &mut Document, all: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page, all: &[Group<'_>]) {
     let mut rows = Vec::new();
     for cell in distinct(all.iter().map(|group| group.any.cell.as_str())) {
         let of = |who: &Who| {
@@ -57,8 +59,8 @@ pub(super) fn write(document: &mut Document, all: &[Group<'_>]) {
     if rows.is_empty() {
         return;
     }
-    document.subheading("What each step adds");
-    document.paragraph(
+    page.subheading("What each step adds");
+    page.paragraph(
         "Difference of the means over the repetitions in milliseconds, with its 95 % confidence interval (Welch). Where \
          the interval holds zero it is noise.",
     );
@@ -66,7 +68,7 @@ pub(super) fn write(document: &mut Document, all: &[Group<'_>]) {
         .into_iter()
         .chain(FIGURES.map(Figure::head))
         .collect();
-    document.table(&head, rows, 2);
+    page.table(Table::with_names(2, &head, rows));
 }
 
 /// A difference as a cell of a table.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_report::colour::Colour;
+use tidegate_report::color::Color;
 use tidegate_testbed::bench::report::median::Spread;
 
 use crate::result::{CellResult, Figure, Topology};
@@ -94,8 +94,8 @@ pub(super) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T>
     found
 }
 
-/// Everybody in some groups, in order of appearance, each with a name and a colour.
-pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
+/// Everybody in some groups, in order of appearance, each with a name and a color.
+pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Color)> {
     let all = distinct(groups.iter().map(Group::who));
     let first = all
         .iter()
@@ -106,35 +106,35 @@ pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
         .all(|who| who.topology == Topology::Direct || Some(who.topology) == first);
     let mut free = FREE.iter().cycle();
     let painted = |who: Who| {
-        let colour = colour(&who, has_one)
+        let color = color(&who, has_one)
             .or_else(|| free.next().copied())
-            .unwrap_or(Colour::Slate);
+            .unwrap_or(Color::Slate);
         let name = name(&who, has_one);
-        (who, name, colour)
+        (who, name, color)
     };
     all.into_iter().map(painted).collect()
 }
 
-/// Colours for those that have none of their own; not those near to orange and plum, in which a contender's own picture
+/// Colors for those that have none of their own; not those near to orange and plum, in which a contender's own picture
 /// has what was shed and what failed.
-const FREE: [Colour; 6] = [
-    Colour::Violet,
-    Colour::Slate,
-    Colour::Navy,
-    Colour::Olive,
-    Colour::Blue,
-    Colour::Cyan,
+const FREE: [Color; 6] = [
+    Color::Violet,
+    Color::Slate,
+    Color::Navy,
+    Color::Olive,
+    Color::Blue,
+    Color::Cyan,
 ];
 
-fn colour(who: &Who, is_one_topology: bool) -> Option<Colour> {
+fn color(who: &Who, is_one_topology: bool) -> Option<Color> {
     // Ours is teal and no protection red in every report; only where both topologies meet are there two of each.
     let is_second = who.topology == Topology::Sidecar && !is_one_topology;
     match (who.topology, who.contender.as_str()) {
-        (Topology::Direct, _) => Some(Colour::Grey),
-        (_, "tidegate") if is_second => Some(Colour::Green),
-        (_, "tidegate") => Some(Colour::Teal),
-        (_, "none") if is_second => Some(Colour::Pink),
-        (_, "none") => Some(Colour::Red),
+        (Topology::Direct, _) => Some(Color::Grey),
+        (_, "tidegate") if is_second => Some(Color::Green),
+        (_, "tidegate") => Some(Color::Teal),
+        (_, "none") if is_second => Some(Color::Pink),
+        (_, "none") => Some(Color::Red),
         _ => None,
     }
 }

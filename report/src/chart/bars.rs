@@ -7,16 +7,20 @@
 //! scale values below its foot have no height.
 
 use plotters::prelude::*;
+use plotters::style::Color as _;
 
-use super::draw::{
-    self, BELOW, FINENESS, HEADROOM, LEFT, RIGHT, Result, SMALL_LETTERS, TITLE, VALUE_LABELS,
-    colour, letters, pixels, px, short,
+use serde::Serialize;
+
+use super::canvas::{
+    BELOW, FINENESS, Ground, HEADROOM, LEFT, RIGHT, Result, SMALL_LETTERS, TITLE, VALUE_LABELS,
+    framed, ink, letters, pixels, px, short,
 };
-use super::{Line, WIDTH, framed};
-use crate::colour::Colour;
+use super::legend::heading;
+use super::{Line, WIDTH};
+use crate::color::Color;
 
 /// Groups of bars.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Bars {
     /// Title above it.
     pub title: String,
@@ -27,28 +31,32 @@ pub struct Bars {
     /// Who is compared; each has a bar in each group.
     pub series: Vec<Series>,
     /// How values become heights.
+    #[serde(skip)]
     pub scale: Scale,
     /// Where the axis ends; none: a little above the greatest value. Not for [`Scale::Log`].
     pub top: Option<f64>,
     /// Width in pixels.
+    #[serde(skip)]
     pub width: u32,
     /// Height in pixels.
+    #[serde(skip)]
     pub height: u32,
 }
 
 /// One who is compared.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Series {
     /// Name in the legend.
     pub name: String,
-    /// Colour of the bars.
-    pub colour: Colour,
+    /// Color of the bars.
+    #[serde(skip)]
+    pub color: Color,
     /// One for each group; none is a gap.
     pub bars: Vec<Option<Bar>>,
 }
 
 /// A value with the range of its repetitions.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bar {
     /// The value.
     pub value: f64,
@@ -96,13 +104,13 @@ impl Bars {
         }
     }
 
-    /// The bars as an SVG element for a [`crate::page::Page`].
+    /// The bars as an SVG element for a page, which has the style of charts.
     ///
     /// What cannot be drawn says why in its place.
     #[must_use]
-    pub fn svg(&self) -> String {
-        let drawn = self.draw().map_err(|error| error.to_string());
-        framed(&self.title, (self.width, self.height), "", drawn)
+    pub(crate) fn svg(&self) -> String {
+        let size = (self.width, self.height);
+        framed(&self.title, size, Ground::Page, self.draw())
     }
 
     fn draw(&self) -> Result<String> {
@@ -112,9 +120,9 @@ impl Bars {
         let keys: Vec<Line> = self
             .series
             .iter()
-            .map(|series| Line::new(&series.name, series.colour, []))
+            .map(|series| Line::new(&series.name, series.color, []))
             .collect();
-        let names = draw::heading(&area, &self.title, &self.unit, &keys, self.width)?;
+        let names = heading(&area, &self.title, &self.unit, &keys, self.width)?;
         let axis = Axis::of(self);
         let rows = self.groups.iter().map(|name| name.lines().count()).max();
         let below = px(10) + px(ROW) * u32::try_from(rows.unwrap_or(1)).unwrap_or(1);
@@ -127,19 +135,19 @@ impl Bars {
             .build_cartesian_2d(0.0..groups, 0.0..axis.height)?;
         plot.configure_mesh()
             .disable_x_mesh()
-            .axis_style(colour(Colour::Grid))
-            .bold_line_style(colour(Colour::Grid).stroke_width(FINENESS))
+            .axis_style(ink(Color::Grid))
+            .bold_line_style(ink(Color::Grid).stroke_width(FINENESS))
             .light_line_style(TRANSPARENT)
             .x_labels(0)
             .y_labels(axis.labels())
             .y_label_formatter(&|height| short(axis.value(*height)))
-            .label_style(letters(SMALL_LETTERS, Colour::Text))
+            .label_style(letters(SMALL_LETTERS, Color::Text))
             .draw()?;
         for (index, name) in (0_u32..).zip(&self.groups) {
             let (x, y) = plot.backend_coord(&(f64::from(index) + 0.5, 0.0));
             for (row, text) in (0..).zip(name.lines()) {
                 let y = y + pixels(px(5) + px(ROW) * row);
-                let style = letters(SMALL_LETTERS, Colour::Text).pos(BELOW);
+                let style = letters(SMALL_LETTERS, Color::Text).pos(BELOW);
                 area.draw(&Text::new(text, (x, y), style))?;
             }
         }
@@ -148,26 +156,26 @@ impl Bars {
                 let room = FILLED / count(self.series.len());
                 let left = f64::from(group) + (1.0 - FILLED) / 2.0;
                 let middle = left + room * (f64::from(index) + 0.5);
-                let ink = colour(series.colour);
+                let paint = ink(series.color);
                 let Some(bar) = bar.filter(|bar| bar.value.is_finite()) else {
                     let (x, y) = plot.backend_coord(&(middle, 0.0));
                     area.draw(&Cross::new(
                         (x, y - 2 * CROSS),
                         CROSS,
-                        ink.stroke_width(FINENESS),
+                        paint.stroke_width(FINENESS),
                     ))?;
                     continue;
                 };
                 let half = room * BAR / 2.0;
                 let corners = [(middle - half, axis.at(bar.value)), (middle + half, 0.0)];
-                let rectangle = Rectangle::new(corners, ink.mix(STRENGTH).filled());
+                let rectangle = Rectangle::new(corners, paint.mix(STRENGTH).filled());
                 plot.draw_series(std::iter::once(rectangle))?;
                 if bar.greatest > bar.least {
                     let ends = [
                         (middle, axis.at(bar.least)),
                         (middle, axis.at(bar.greatest)),
                     ];
-                    let style = colour(Colour::Ink).stroke_width(FINENESS);
+                    let style = ink(Color::Ink).stroke_width(FINENESS);
                     plot.draw_series(std::iter::once(PathElement::new(ends, style)))?;
                 }
             }
@@ -268,7 +276,7 @@ mod tests {
         Bars {
             series: vec![Series {
                 name: "a<b".to_owned(),
-                colour: Colour::Teal,
+                color: Color::Teal,
                 bars: values.iter().map(bar).collect(),
             }],
             scale,

@@ -30,7 +30,7 @@ pub(crate) struct Options {
     /// Runs of each scenario with each contender, with seeds of their own; figures are medians.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// Folder for `compare.json` and `report.html`.
+    /// Folder for `compare.json`, and for `report.html` with its data as `report.json`.
     #[arg(long, default_value = "out/sim-compare")]
     out: PathBuf,
     /// Threads; the result does not depend on them.
@@ -81,9 +81,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     let verdicts = verdict::verdicts(&comparison, bar);
     write_json(&options.out, &comparison, &verdicts)?;
-    let report = options.out.join("report.html");
-    fs::write(&report, page::page(&comparison, &verdicts, seeds))
-        .with_context(|| format!("write {}", report.display()))?;
+    let report = page::page(&comparison, &verdicts, seeds).write(&options.out, "report")?;
     if !options.limits {
         println!("{}", table::text(&comparison, &verdicts));
     }
@@ -99,7 +97,6 @@ fn sum(options: &Options, verdicts: &[Judged], report: &Path) -> ExitCode {
         print!("{}", table::lines(verdicts, Standing::AtLimit, "limit "));
         print!("{}", table::lines(verdicts, Standing::Missed, "FAILED"));
     }
-    let report = fs::canonicalize(report).unwrap_or_else(|_| report.to_owned());
     println!("report: {}", report.display());
     println!(
         "targets: {} of {} met, {} more as near as {FILE} grants",

@@ -48,7 +48,7 @@ pub(crate) struct Options {
     /// to do as in the large fleet.
     #[arg(long, default_value_t = 1.0)]
     rest_at: f64,
-    /// Folder for `fleet.json` and `report.html`.
+    /// Folder for `fleet.json`, and for `report.html` with its data as `report.json`.
     #[arg(long, default_value = "out/sim-fleet")]
     out: PathBuf,
     /// End with a line of passed and failed checks, and with a failure when one failed.
@@ -73,7 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         );
         runs.push((run, cost));
     }
-    println!("\n{}", fleet::table(&runs));
+    println!("\n{}", fleet::table(&runs).text());
     write(options, &runs)?;
     if !options.check {
         return Ok(ExitCode::SUCCESS);
@@ -198,12 +198,8 @@ fn write(options: &Options, runs: &[(FleetRun, Cost)]) -> Result<()> {
         &options.out.join("fleet.json"),
         &serde_json::to_vec(&document)?,
     )?;
-    let report = options.out.join("report.html");
-    save(&report, fleet::page(runs).as_bytes())?;
-    println!(
-        "report: {}",
-        fs::canonicalize(&report).unwrap_or(report).display()
-    );
+    let report = fleet::page(runs).write(&options.out, "report")?;
+    println!("report: {}", report.display());
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::number;
 use crate::profile::Mode;
 use crate::scenario::Scenario;
 use tidegate_report::chart::{Band, Chart, Level, Line, RightAxis, Stroke};
-use tidegate_report::colour::Colour;
+use tidegate_report::color::Color;
 
 /// Size of the charts that stand beside each other, in pixels.
 const SMALL: (u32, u32) = (430, 200);
@@ -44,25 +44,25 @@ pub(super) fn charts(comparison: &Comparison, scenario: &Scenario) -> Charts {
     }
 }
 
-/// Ours, no protection, the best of each kind, and Envoy's best known filter; each with its colour, ours last.
+/// Ours, no protection, the best of each kind, and Envoy's best known filter; each with its color, ours last.
 fn chosen<'a>(
     firsts: &'a [Outcome],
     untuned: Option<&str>,
     tuned: Option<&str>,
-) -> Vec<(&'a Outcome, Colour)> {
+) -> Vec<(&'a Outcome, Color)> {
     let wanted = [
-        (Some("none"), Colour::Red),
-        (tuned, Colour::Gold),
-        (Some("adaptive-concurrency"), Colour::Blue),
-        (untuned, Colour::Violet),
-        (Some(OURS), Colour::Teal),
+        (Some("none"), Color::Red),
+        (tuned, Color::Gold),
+        (Some("adaptive-concurrency"), Color::Blue),
+        (untuned, Color::Violet),
+        (Some(OURS), Color::Teal),
     ];
-    let mut lines: Vec<(&Outcome, Colour)> = Vec::new();
-    for (name, colour) in wanted {
+    let mut lines: Vec<(&Outcome, Color)> = Vec::new();
+    for (name, color) in wanted {
         let outcome = firsts.iter().find(|o| Some(o.contender) == name);
         let is_new = |o: &&Outcome| !lines.iter().any(|(line, _)| line.contender == o.contender);
         if let Some(outcome) = outcome.filter(is_new) {
-            lines.push((outcome, colour));
+            lines.push((outcome, color));
         }
     }
     lines
@@ -94,13 +94,13 @@ fn bands(scenario: &Scenario) -> Vec<Band> {
 }
 
 fn offered(outcome: &Outcome) -> Line {
-    line("offered", Colour::Grey, &outcome.windows, |w| {
+    line("offered", Color::Grey, &outcome.windows, |w| {
         Some(w.offered)
     })
     .stroke(Stroke::Dashed)
 }
 
-fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Colour)]) -> Chart {
+fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Color)]) -> Chart {
     let mut chart = empty(
         scenario,
         "Goodput",
@@ -111,12 +111,12 @@ fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Colour)]) -> 
     chart.lines.extend(
         lines
             .iter()
-            .map(|(o, colour)| line(o.contender, *colour, &o.windows, |w| Some(w.good))),
+            .map(|(o, color)| line(o.contender, *color, &o.windows, |w| Some(w.good))),
     );
     chart
 }
 
-fn latency(scenario: &Scenario, lines: &[(&Outcome, Colour)]) -> Chart {
+fn latency(scenario: &Scenario, lines: &[(&Outcome, Color)]) -> Chart {
     let mut chart = empty(scenario, "99th percentile of answers 200", "ms");
     chart.top = Some(LATENCY_TOP_MS);
     chart.levels.push(Level {
@@ -126,7 +126,7 @@ fn latency(scenario: &Scenario, lines: &[(&Outcome, Colour)]) -> Chart {
     chart.lines.extend(
         lines
             .iter()
-            .map(|(o, colour)| line(o.contender, *colour, &o.windows, |w| w.p99_ms)),
+            .map(|(o, color)| line(o.contender, *color, &o.windows, |w| w.p99_ms)),
     );
     chart
 }
@@ -137,14 +137,14 @@ const LIMIT_TOP: f64 = 150.0;
 /// The limits of all that have one which moves.
 fn limits(scenario: &Scenario, firsts: &[Outcome]) -> Option<Chart> {
     let mut chart = empty(scenario, "Concurrency limits", "requests in flight");
-    let mut colours = [
-        Colour::Blue,
-        Colour::Violet,
-        Colour::Orange,
-        Colour::Green,
-        Colour::Pink,
-        Colour::Brown,
-        Colour::Navy,
+    let mut colors = [
+        Color::Blue,
+        Color::Violet,
+        Color::Orange,
+        Color::Green,
+        Color::Pink,
+        Color::Brown,
+        Color::Navy,
     ]
     .into_iter()
     .cycle();
@@ -156,12 +156,12 @@ fn limits(scenario: &Scenario, firsts: &[Outcome]) -> Option<Chart> {
             continue;
         }
         let points = outcome.samples.iter().map(|s| (s.at_s, s.limit.map(limit)));
-        let colour = if outcome.contender == OURS {
-            Colour::Teal
+        let color = if outcome.contender == OURS {
+            Color::Teal
         } else {
-            colours.next().unwrap_or(Colour::Grey)
+            colors.next().unwrap_or(Color::Grey)
         };
-        let line = Line::new(outcome.contender, colour, points);
+        let line = Line::new(outcome.contender, color, points);
         chart.lines.push(line.stroke(Stroke::Steps));
     }
     let greatest = |line: &Line| {
@@ -185,9 +185,9 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
         band.label.clear();
     }
     chart.top = Some(goodput_top(&outcome.windows));
-    let good = line("good", Colour::Teal, &outcome.windows, |w| Some(w.good));
-    let shed = line("shed", Colour::Gold, &outcome.windows, |w| Some(w.shed));
-    let failed = line("failed", Colour::Red, &outcome.windows, |w| Some(w.failed));
+    let good = line("good", Color::Teal, &outcome.windows, |w| Some(w.good));
+    let shed = line("shed", Color::Gold, &outcome.windows, |w| Some(w.shed));
+    let failed = line("failed", Color::Red, &outcome.windows, |w| Some(w.failed));
     // Dashes are a line each, and there are many of these pictures.
     chart.lines.extend([
         oracle(&outcome.windows).stroke(Stroke::Solid),
@@ -195,7 +195,7 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
         shed,
         failed,
     ]);
-    let p99 = line("p99 ms", Colour::Violet, &outcome.windows, |w| w.p99_ms);
+    let p99 = line("p99 ms", Color::Violet, &outcome.windows, |w| w.p99_ms);
     chart.lines.push(p99.right());
     chart.right = Some(RightAxis {
         unit: "ms".to_owned(),

@@ -1,15 +1,16 @@
 //! The comparison as one HTML page that needs nothing else.
 
 use super::charts::charts;
-use super::table::{self, Rows};
+use super::table;
 use super::{Comparison, OURS};
 use crate::limits::{self, Judged, Standing};
 use crate::scenario::Scenario;
 use tidegate_report::page::Page;
+use tidegate_report::table::Table;
 
 /// Writes the page.
 #[must_use]
-pub fn page(comparison: &Comparison, verdicts: &[Judged], seeds: u64) -> String {
+pub fn page(comparison: &Comparison, verdicts: &[Judged], seeds: u64) -> Page {
     let mut page = Page::new("Tidegate and its rivals in the laboratory");
     page.paragraph(
         "Every scenario with every contender, on simulated time: the same arrivals, the same service times, \
@@ -22,13 +23,14 @@ pub fn page(comparison: &Comparison, verdicts: &[Judged], seeds: u64) -> String 
     page.note(&seeds);
     verdict(&mut page, verdicts);
     page.heading("Scores");
-    let scores = stressed(table::scores(comparison));
-    page.table(&scores.head, &scores.rows);
+    let mut scores = table::scores(comparison);
+    scores.stress_column(OURS);
+    page.table(scores);
     who(&mut page, comparison);
     for scenario in &comparison.scenarios {
         one(&mut page, comparison, scenario);
     }
-    page.html()
+    page
 }
 
 fn verdict(page: &mut Page, verdicts: &[Judged]) {
@@ -47,13 +49,13 @@ fn verdict(page: &mut Page, verdicts: &[Judged]) {
         table::count(verdicts, Standing::AtLimit),
         limits::FILE
     ));
-    let mut rows = table::verdicts(verdicts);
-    for (row, verdict) in rows.rows.iter_mut().zip(verdicts) {
+    let mut table = table::verdicts(verdicts);
+    for (row, verdict) in verdicts.iter().enumerate() {
         if verdict.standing == Standing::Missed {
-            stress(row);
+            table.stress_row(row);
         }
     }
-    page.table(&rows.head, &rows.rows);
+    page.table(table);
 }
 
 fn who(page: &mut Page, comparison: &Comparison) {
@@ -70,46 +72,24 @@ fn who(page: &mut Page, comparison: &Comparison) {
             tuned.to_owned(),
         ]
     });
-    page.table(
+    page.table(Table::new(
         &["name", "what it is", "settings"],
-        &rows.collect::<Vec<_>>(),
-    );
+        rows.collect(),
+    ));
 }
 
 fn one(page: &mut Page, comparison: &Comparison, scenario: &Scenario) {
     page.heading(&format!("{}: {}", scenario.name, scenario.title));
     page.paragraph(&scenario.prose.replace('\n', " "));
-    let mut rows = table::contenders(comparison, scenario);
-    for row in &mut rows.rows {
-        if row.first().is_some_and(|name| name == OURS) {
-            stress(row);
-        }
+    let mut table = table::contenders(comparison, scenario);
+    let is_ours = |row: &Vec<String>| row.first().is_some_and(|name| name == OURS);
+    if let Some(ours) = table.rows.iter().position(is_ours) {
+        table.stress_row(ours);
     }
-    page.table(&rows.head, &rows.rows);
     let charts = charts(comparison, scenario);
-    for chart in &charts.together {
-        page.chart(chart);
-    }
-    page.raw("<details><summary>Each contender by itself</summary>");
-    page.charts(&charts.each);
-    page.raw("</details>");
-}
-
-fn stress(row: &mut [String]) {
-    for cell in row {
-        cell.insert(0, '*');
-    }
-}
-
-/// Our column in stress.
-fn stressed(rows: Rows) -> Rows {
-    let Rows { head, mut rows } = rows;
-    if let Some(ours) = head.iter().position(|name| *name == OURS) {
-        for cell in rows.iter_mut().filter_map(|row| row.get_mut(ours)) {
-            cell.insert(0, '*');
-        }
-    }
-    Rows { head, rows }
+    page.table(table)
+        .charts(charts.together)
+        .folded_charts("Each contender by itself", charts.each);
 }
 
 #[cfg(test)]
@@ -136,7 +116,7 @@ mod tests {
             found: "0.9000".to_owned(),
             standing: Standing::Missed,
         };
-        let page = page(&all, &[missed], 3);
+        let page = page(&all, &[missed], 3).html();
         assert!(page.contains("Met 0 of 1;"), "{page}");
         assert!(
             page.contains("<strong>score &gt;= 0.95</strong>"),

@@ -1,20 +1,11 @@
-//! The comparison as tables: for a terminal as text, for the page as rows.
+//! The comparison as tables, for a terminal and for the page.
 
 use std::fmt::Write as _;
 
 use super::Comparison;
 use crate::limits::{Judged, Standing};
 use crate::scenario::{Measure, Scenario};
-use tidegate_report::table;
-
-/// A table: its head, and its rows with as many cells.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rows {
-    /// Names of the columns.
-    pub head: Vec<&'static str>,
-    /// One row after the other.
-    pub rows: Vec<Vec<String>>,
-}
+use tidegate_report::table::Table;
 
 /// Columns behind the contender's name.
 const COLUMNS: [(&str, Measure); 8] = [
@@ -47,7 +38,7 @@ pub fn shown(measure: Measure, value: Option<f64>) -> String {
 
 /// Contenders of one scenario below each other; columns in which nobody has a figure are left out.
 #[must_use]
-pub fn contenders(comparison: &Comparison, scenario: &Scenario) -> Rows {
+pub fn contenders(comparison: &Comparison, scenario: &Scenario) -> Table {
     let of = |name: &str, measure| comparison.median(&scenario.name, name, measure);
     let kept: Vec<(&'static str, Measure)> = COLUMNS
         .into_iter()
@@ -62,17 +53,13 @@ pub fn contenders(comparison: &Comparison, scenario: &Scenario) -> Rows {
             .chain(figures)
             .collect()
     });
-    Rows {
-        head: std::iter::once("contender")
-            .chain(kept.iter().map(|(name, _)| *name))
-            .collect(),
-        rows: rows.collect(),
-    }
+    let head = std::iter::once("contender").chain(kept.iter().map(|(name, _)| *name));
+    Table::new(&head.collect::<Vec<_>>(), rows.collect())
 }
 
 /// Scores: scenarios below each other, contenders beside each other.
 #[must_use]
-pub fn scores(comparison: &Comparison) -> Rows {
+pub fn scores(comparison: &Comparison) -> Table {
     let names = comparison.contenders.iter().map(|kind| kind.name);
     let rows = comparison.scenarios.iter().map(|scenario| {
         let cells = comparison.contenders.iter().map(|kind| {
@@ -83,15 +70,13 @@ pub fn scores(comparison: &Comparison) -> Rows {
             .chain(cells)
             .collect()
     });
-    Rows {
-        head: std::iter::once("scenario").chain(names).collect(),
-        rows: rows.collect(),
-    }
+    let head = std::iter::once("scenario").chain(names);
+    Table::new(&head.collect::<Vec<_>>(), rows.collect())
 }
 
 /// The verdicts below each other.
 #[must_use]
-pub fn verdicts(verdicts: &[Judged]) -> Rows {
+pub fn verdicts(verdicts: &[Judged]) -> Table {
     let rows = verdicts.iter().map(|verdict| {
         vec![
             verdict.scenario.clone(),
@@ -100,10 +85,7 @@ pub fn verdicts(verdicts: &[Judged]) -> Rows {
             verdict.standing.name().to_owned(),
         ]
     });
-    Rows {
-        head: vec!["scenario", "target", "found", "verdict"],
-        rows: rows.collect(),
-    }
+    Table::new(&["scenario", "target", "found", "verdict"], rows.collect())
 }
 
 /// The verdicts of one standing as lines that begin with a word, and end with a line break.
@@ -126,16 +108,13 @@ pub fn count(verdicts: &[Judged], standing: Standing) -> usize {
 pub fn text(comparison: &Comparison, verdicts: &[Judged]) -> String {
     let mut text = String::new();
     for scenario in &comparison.scenarios {
-        let rows = contenders(comparison, scenario);
-        let table = table::text(&rows.head, &rows.rows);
+        let table = contenders(comparison, scenario).text();
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}: {}\n{table}", scenario.name, scenario.title);
     }
-    let scores = scores(comparison);
-    let _ = writeln!(text, "scores\n{}", table::text(&scores.head, &scores.rows));
+    let _ = writeln!(text, "scores\n{}", scores(comparison).text());
     if !verdicts.is_empty() {
-        let rows = self::verdicts(verdicts);
-        let _ = writeln!(text, "verdict\n{}", table::text(&rows.head, &rows.rows));
+        let _ = writeln!(text, "verdict\n{}", self::verdicts(verdicts).text());
     }
     text
 }

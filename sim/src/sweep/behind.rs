@@ -2,7 +2,7 @@
 
 use super::standing::Played;
 use crate::compare::OURS;
-use tidegate_report::table;
+use tidegate_report::table::Table;
 
 /// Our score in a story beside the best of the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,8 +70,7 @@ pub fn text(stories: &[Behind<'_>]) -> String {
             one.played.title.clone(),
         ]
     };
-    let rows: Vec<Vec<String>> = stories.iter().map(row).collect();
-    table::words(&head, &rows)
+    Table::of_words(&head, stories.iter().map(row).collect()).text()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::number;
 use crate::oracle;
 use crate::profile::{Behaviour, Change, Headers, Mode};
 use crate::scenario::{AdversaryKind, ClientProfile, Scenario, TimedChange, Until};
-use tidegate_report::table;
+use tidegate_report::table::Table;
 
 /// At less than this part of the capacity nothing is overloaded.
 const CALM: f64 = 0.9;
@@ -270,8 +270,7 @@ pub fn text(axes: &[Axis]) -> String {
             shown(one.behind),
         ]
     };
-    let rows: Vec<Vec<String>> = axes.iter().map(row).collect();
-    table::text(&head, &rows)
+    Table::new(&head, axes.iter().map(row).collect()).text()
 }
 
 /// The story in which nothing is overloaded and doing nothing is furthest ahead of us, and by how much.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::labels;
 use crate::number;
 use crate::scenario::Scenario;
-use tidegate_report::table;
+use tidegate_report::table::Table;
 
 /// Below this a score is poor ...
 pub const POOR: f64 = 0.9;
@@ -148,8 +148,7 @@ pub fn text(standings: &[Standing]) -> String {
             .chain([one.best.to_string()])
             .collect()
     };
-    let rows: Vec<Vec<String>> = standings.iter().map(row).collect();
-    table::text(&head, &rows)
+    Table::new(&head, standings.iter().map(row).collect()).text()
 }
 
 #[cfg(test)]

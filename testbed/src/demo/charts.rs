@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Phase, SideRecord, Told};
 use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
-use tidegate_report::colour::Colour;
+use tidegate_report::color::Color;
 use tidegate_sim::number;
 use tidegate_sim::series::{self, Sample, Window};
 
@@ -17,21 +17,21 @@ pub fn main_chart(told: &Told) -> Chart {
     let windows = windows(told, &told.with);
     chart.lines.push(line(
         "what an oracle gets",
-        Colour::Slate,
+        Color::Slate,
         Stroke::Dashed,
         &windows,
         |w| Some(w.oracle),
     ));
     chart.lines.push(line(
         "without",
-        Colour::Red,
+        Color::Red,
         Stroke::Solid,
         &self::windows(told, &told.without),
         |w| Some(w.good),
     ));
     chart.lines.push(line(
         "with Tidegate",
-        Colour::Teal,
+        Color::Teal,
         Stroke::Area,
         &windows,
         |w| Some(w.good),
@@ -53,17 +53,17 @@ pub(super) fn latency(told: &Told) -> Chart {
     points.push((end, points.last().and_then(|(_, value)| *value)));
     chart
         .lines
-        .push(Line::new("objective", Colour::Grey, points).stroke(Stroke::Steps));
+        .push(Line::new("objective", Color::Grey, points).stroke(Stroke::Steps));
     chart.lines.push(line(
         "without",
-        Colour::Red,
+        Color::Red,
         Stroke::Solid,
         &windows(told, &told.without),
         |w| w.p99_ms,
     ));
     chart.lines.push(line(
         "with Tidegate",
-        Colour::Teal,
+        Color::Teal,
         Stroke::Solid,
         &windows(told, &told.with),
         |w| w.p99_ms,
@@ -76,21 +76,21 @@ pub(super) fn bad(told: &Told) -> Chart {
     let (with, without) = (windows(told, &told.with), windows(told, &told.without));
     chart.lines.push(line(
         "without: errors and given up",
-        Colour::Red,
+        Color::Red,
         Stroke::Solid,
         &without,
         |w| Some(w.failed),
     ));
     chart.lines.push(line(
         "with: shed, told at once",
-        Colour::Gold,
+        Color::Gold,
         Stroke::Solid,
         &with,
         |w| Some(w.shed),
     ));
     chart.lines.push(line(
         "with: errors and given up",
-        Colour::Teal,
+        Color::Teal,
         Stroke::Solid,
         &with,
         |w| Some(w.failed),
@@ -101,11 +101,11 @@ pub(super) fn bad(told: &Told) -> Chart {
 pub(super) fn reached(told: &Told) -> Chart {
     let mut chart = with_phases(told, "What reaches the service", "requests a second", false);
     let lines = [
-        ("without", Colour::Red, &told.without.samples),
-        ("with Tidegate", Colour::Teal, &told.with.samples),
+        ("without", Color::Red, &told.without.samples),
+        ("with Tidegate", Color::Teal, &told.with.samples),
     ];
     let end = told.story.scenario.duration.as_secs_f64();
-    for (name, colour, samples) in lines {
+    for (name, color, samples) in lines {
         let told = samples
             .iter()
             .take_while(|sample| sample.at_s <= end)
@@ -122,7 +122,7 @@ pub(super) fn reached(told: &Told) -> Chart {
                 }
                 _ => None,
             });
-        chart.lines.push(Line::new(name, colour, points));
+        chart.lines.push(Line::new(name, color, points));
     }
     chart.levels.push(Level {
         value: told.story.capacity(),
@@ -147,15 +147,15 @@ pub(super) fn inside(told: &Told) -> Chart {
         .take_while(|sample| sample.at_s <= end)
         .count();
     let samples = told.with.samples.get(..before_end).unwrap_or_default();
-    let mut push = |name: &str, colour, stroke, value: fn(&Sample) -> Option<u64>| {
+    let mut push = |name: &str, color, stroke, value: fn(&Sample) -> Option<u64>| {
         let points = samples
             .iter()
             .map(|s| (s.at_s, value(s).map(number::float)));
-        let line = Line::new(name, colour, points).stroke(stroke);
+        let line = Line::new(name, color, points).stroke(stroke);
         chart.lines.push(line);
     };
-    push("in flight", Colour::Blue, Stroke::Solid, |s| s.in_flight);
-    push("limit", Colour::Teal, Stroke::Steps, |s| s.limit);
+    push("in flight", Color::Blue, Stroke::Solid, |s| s.in_flight);
+    push("limit", Color::Teal, Stroke::Steps, |s| s.limit);
     let not_closed = samples.windows(2).filter_map(|pair| match pair {
         [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
         _ => None,
@@ -204,11 +204,11 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(1);
 
 fn line(
     name: &str,
-    colour: Colour,
+    color: Color,
     stroke: Stroke,
     windows: &[Window],
     value: fn(&Window) -> Option<f64>,
 ) -> Line {
     let points = windows.iter().map(|window| (window.at_s, value(window)));
-    Line::new(name, colour, points).stroke(stroke)
+    Line::new(name, color, points).stroke(stroke)
 }

@@ -4,23 +4,23 @@ use super::median::Runs;
 use crate::run::Outcome;
 use crate::variant::Variant;
 use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
-use tidegate_report::colour::Colour;
+use tidegate_report::color::Color;
 use tidegate_sim::charts::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
 use tidegate_sim::number;
 use tidegate_sim::profile::{Behaviour, Mode};
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::series::{Sample, Window};
 
-const fn colour(variant: Variant) -> Colour {
+const fn color(variant: Variant) -> Color {
     match variant {
-        Variant::Tidegate => Colour::Teal,
-        Variant::None => Colour::Red,
-        Variant::StaticDefault => Colour::Brown,
-        Variant::StaticTuned => Colour::Gold,
-        Variant::Outlier => Colour::Green,
-        Variant::AdaptiveConcurrency => Colour::Blue,
-        Variant::AdmissionControl => Colour::Pink,
-        Variant::Both => Colour::Violet,
+        Variant::Tidegate => Color::Teal,
+        Variant::None => Color::Red,
+        Variant::StaticDefault => Color::Brown,
+        Variant::StaticTuned => Color::Gold,
+        Variant::Outlier => Color::Green,
+        Variant::AdaptiveConcurrency => Color::Blue,
+        Variant::AdmissionControl => Color::Pink,
+        Variant::Both => Color::Violet,
     }
 }
 
@@ -91,7 +91,7 @@ fn latency(scenario: &Scenario, firsts: &[&Outcome]) -> Chart {
 
 fn sheds(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
     let mut chart = empty(scenario, "Shed", "requests a second");
-    let offered = line("offered", Colour::Grey, &any.windows, |w| Some(w.offered));
+    let offered = line("offered", Color::Grey, &any.windows, |w| Some(w.offered));
     chart.lines.push(offered.stroke(Stroke::Dashed));
     let shedding: Vec<&Outcome> = firsts
         .iter()
@@ -105,8 +105,8 @@ fn sheds(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
 /// A line for each contender; ours is drawn last, above the others.
 fn of_each(outcomes: &[&Outcome], value: fn(&Window) -> Option<f64>) -> Vec<Line> {
     let of_one = |outcome: &&Outcome| {
-        let (name, colour) = (outcome.variant.name(), colour(outcome.variant));
-        line(name, colour, &outcome.windows, value)
+        let (name, color) = (outcome.variant.name(), color(outcome.variant));
+        line(name, color, &outcome.windows, value)
     };
     outcomes.iter().rev().map(of_one).collect()
 }
@@ -120,14 +120,14 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
     chart.marks.iter_mut().for_each(|m| m.label.clear());
     chart.bands.iter_mut().for_each(|b| b.label.clear());
     let windows = &outcome.windows;
-    let good = line("good", colour(outcome.variant), windows, |w| Some(w.good));
+    let good = line("good", color(outcome.variant), windows, |w| Some(w.good));
     chart.lines.push(oracle(&outcome.windows));
     chart
         .lines
-        .push(line("shed", Colour::Orange, windows, |w| Some(w.shed)));
+        .push(line("shed", Color::Orange, windows, |w| Some(w.shed)));
     chart
         .lines
-        .push(line("failed, late", Colour::Plum, windows, |w| {
+        .push(line("failed, late", Color::Plum, windows, |w| {
             Some(w.offered - w.good - w.shed)
         }));
     chart.lines.push(good.stroke(Stroke::Area));
@@ -138,14 +138,14 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
 fn inside(scenario: &Scenario, outcome: &Outcome) -> Chart {
     let unit = "requests; shaded while the breaker is not closed";
     let mut chart = empty(scenario, "Inside the filter", unit);
-    let mut push = |name: &str, colour, stroke, value: fn(&Sample) -> Option<u64>| {
+    let mut push = |name: &str, color, stroke, value: fn(&Sample) -> Option<u64>| {
         let samples = outcome.samples.iter();
         let points = samples.map(|s| (s.at_s, value(s).map(number::float)));
-        let line = Line::new(name, colour, points).stroke(stroke);
+        let line = Line::new(name, color, points).stroke(stroke);
         chart.lines.push(line);
     };
-    push("in flight", Colour::Blue, Stroke::Solid, |s| s.in_flight);
-    push("limit", Colour::Teal, Stroke::Steps, |s| s.limit);
+    push("in flight", Color::Blue, Stroke::Solid, |s| s.in_flight);
+    push("limit", Color::Teal, Stroke::Steps, |s| s.limit);
     let pairs = outcome.samples.windows(2).filter_map(|pair| match pair {
         [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
         _ => None,

@@ -1,15 +1,15 @@
-//! Colours on light and on dark ground.
+//! Colors on light and on dark ground.
 //!
-//! The drawing library writes fixed colours into the SVG: those for light ground. Where the reader prefers
+//! The drawing library writes fixed colors into the SVG: those for light ground. Where the reader prefers
 //! dark, a style sheet replaces each by its sister: a rule of a style sheet goes before a presentation
-//! attribute, and an attribute selector finds all elements of one colour. Without the style sheet the picture
+//! attribute, and an attribute selector finds all elements of one color. Without the style sheet the picture
 //! is still a good one on light ground.
 
 use std::fmt::Write as _;
 
-/// A colour of lines and areas, each with a sister for dark ground.
+/// A color of lines and areas, each with a sister for dark ground.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Colour {
+pub enum Color {
     /// Ours, everywhere.
     Teal,
     /// No protection, everywhere.
@@ -52,32 +52,32 @@ pub enum Colour {
     Ground,
 }
 
-/// Each colour as red, green and blue, for light and for dark ground.
-const SISTERS: [(Colour, u32, u32); 20] = [
-    (Colour::Teal, 0x0b_7a75, 0x3f_d0c9),
-    (Colour::Red, 0xc8_553d, 0xff_8a70),
-    (Colour::Grey, 0x8a_8f98, 0x8a_8f98),
-    (Colour::Slate, 0x5b_6270, 0xaa_b2c0),
-    (Colour::Gold, 0xc9_9700, 0xf2_c94c),
-    (Colour::Violet, 0x6c_4bb6, 0xb3_9cff),
-    (Colour::Blue, 0x2c_6fbb, 0x7d_b7ff),
-    (Colour::Pink, 0xb0_367d, 0xff_86c5),
-    (Colour::Green, 0x4d_8b31, 0x9a_d17b),
-    (Colour::Brown, 0x8a_5a2b, 0xd9_a878),
-    (Colour::Orange, 0xe0_7b00, 0xff_b45c),
-    (Colour::Cyan, 0x00_96b0, 0x5a_d7ee),
-    (Colour::Olive, 0x7d_7f1f, 0xc9_cc6a),
-    (Colour::Navy, 0x2f_3c7e, 0x97_a6f5),
-    (Colour::Plum, 0x7a_2340, 0xe5_8fa9),
-    (Colour::Ink, 0x1d_2330, 0xee_f1f6),
-    (Colour::Text, 0x4a_505c, 0xb6_bdc9),
-    (Colour::Soft, 0x6b_7280, 0x8f_98a8),
-    (Colour::Grid, 0xe4_e7ec, 0x2a_313d),
-    (Colour::Ground, 0xff_ffff, 0x12_161d),
+/// Each color as red, green and blue, for light and for dark ground.
+const SISTERS: [(Color, u32, u32); 20] = [
+    (Color::Teal, 0x0b_7a75, 0x3f_d0c9),
+    (Color::Red, 0xc8_553d, 0xff_8a70),
+    (Color::Grey, 0x8a_8f98, 0x8a_8f98),
+    (Color::Slate, 0x5b_6270, 0xaa_b2c0),
+    (Color::Gold, 0xc9_9700, 0xf2_c94c),
+    (Color::Violet, 0x6c_4bb6, 0xb3_9cff),
+    (Color::Blue, 0x2c_6fbb, 0x7d_b7ff),
+    (Color::Pink, 0xb0_367d, 0xff_86c5),
+    (Color::Green, 0x4d_8b31, 0x9a_d17b),
+    (Color::Brown, 0x8a_5a2b, 0xd9_a878),
+    (Color::Orange, 0xe0_7b00, 0xff_b45c),
+    (Color::Cyan, 0x00_96b0, 0x5a_d7ee),
+    (Color::Olive, 0x7d_7f1f, 0xc9_cc6a),
+    (Color::Navy, 0x2f_3c7e, 0x97_a6f5),
+    (Color::Plum, 0x7a_2340, 0xe5_8fa9),
+    (Color::Ink, 0x1d_2330, 0xee_f1f6),
+    (Color::Text, 0x4a_505c, 0xb6_bdc9),
+    (Color::Soft, 0x6b_7280, 0x8f_98a8),
+    (Color::Grid, 0xe4_e7ec, 0x2a_313d),
+    (Color::Ground, 0xff_ffff, 0x12_161d),
 ];
 
-impl Colour {
-    /// Colours for contenders that have none of their own, in the order in which they are told apart best.
+impl Color {
+    /// Colors for contenders that have none of their own, in the order in which they are told apart best.
     pub const FREE: [Self; 11] = [
         Self::Gold,
         Self::Violet,
@@ -95,15 +95,15 @@ impl Colour {
     /// Red, green and blue on light ground.
     #[must_use]
     pub fn on_light(self) -> [u8; 3] {
-        let found = SISTERS.iter().find(|(colour, ..)| *colour == self);
+        let found = SISTERS.iter().find(|(color, ..)| *color == self);
         let [_, red, green, blue] = found.map_or(0, |(_, light, _)| *light).to_be_bytes();
         [red, green, blue]
     }
 }
 
-/// The rules that replace the colours of every `.chart` on dark ground.
+/// The rules that replace the colors of every `.chart` on dark ground.
 #[must_use]
-pub(super) fn dark_rules() -> String {
+pub(crate) fn dark_rules() -> String {
     let mut rules = String::new();
     for (_, light, dark) in SISTERS {
         // Writing to a string does not fail. The drawing library writes capital letters.
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_colour_can_be_told_from_the_others_by_its_light_value() {
+    fn every_color_can_be_told_from_the_others_by_its_light_value() {
         let mut lights: Vec<u32> = SISTERS.iter().map(|(_, light, _)| *light).collect();
         lights.sort_unstable();
         lights.dedup();
@@ -129,6 +129,6 @@ mod tests {
 
     #[test]
     fn bytes_are_red_green_blue() {
-        assert_eq!(Colour::Teal.on_light(), [0x0b, 0x7a, 0x75]);
+        assert_eq!(Color::Teal.on_light(), [0x0b, 0x7a, 0x75]);
     }
 }
