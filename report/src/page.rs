@@ -147,12 +147,6 @@ impl Page {
         self
     }
 
-    /// One HTML file without script, font or picture from elsewhere.
-    #[must_use]
-    pub fn html(&self) -> String {
-        html::page(self)
-    }
-
     /// The text and the tables as Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {

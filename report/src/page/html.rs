@@ -12,8 +12,16 @@ const STYLE: &str = include_str!("style.css");
 /// Charts narrower than this, in pixels, stand beside each other.
 const SMALL: u32 = 500;
 
-pub(super) fn page(page: &Page) -> String {
-    let markup = html! {
+impl Page {
+    /// One HTML file without script, font or picture from elsewhere.
+    #[must_use]
+    pub fn html(&self) -> String {
+        of_page(self).into_string()
+    }
+}
+
+fn of_page(page: &Page) -> Markup {
+    html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -31,8 +39,7 @@ pub(super) fn page(page: &Page) -> String {
             }
         }
         "\n"
-    };
-    markup.into_string()
+    }
 }
 
 fn of_block(block: &Block) -> Markup {

@@ -2,36 +2,25 @@
 
 use super::verdict::best;
 use super::{Comparison, OURS, Outcome};
-use crate::charts::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
+use crate::charts::{self, Charts, goodput_top, line, oracle};
 use crate::number;
 use crate::profile::Mode;
 use crate::scenario::Scenario;
-use tidegate_report::chart::{Band, Chart, Level, Line, RightAxis, Stroke};
+use tidegate_report::chart::{Band, Chart, Line, Stroke};
 use tidegate_report::color::Color;
 
 /// Size of the charts that stand beside each other, in pixels.
 const SMALL: (u32, u32) = (430, 200);
 
-/// The charts of one scenario.
-pub(super) struct Charts {
-    /// Goodput, latency and limits of the few that matter most.
-    pub(super) together: Vec<Chart>,
-    /// One small picture of each contender.
-    pub(super) each: Vec<Chart>,
-}
-
 /// Draws the first run of every contender.
-pub(super) fn charts(comparison: &Comparison, scenario: &Scenario) -> Charts {
+pub(super) fn of(comparison: &Comparison, scenario: &Scenario) -> Charts {
     let first = |name: &str| comparison.runs(&scenario.name, name).next().cloned();
     let kinds = comparison.contenders.iter();
     let firsts: Vec<Outcome> = kinds.filter_map(|kind| first(kind.name)).collect();
     let best = |is_tuned| best(comparison, &scenario.name, is_tuned);
     let lines = chosen(&firsts, best(false), best(true));
     let Some(any) = firsts.first() else {
-        return Charts {
-            together: Vec::new(),
-            each: Vec::new(),
-        };
+        return Charts::default();
     };
     let mut together = vec![goodput(scenario, any, &lines), latency(scenario, &lines)];
     together.extend(limits(scenario, &firsts));
@@ -75,39 +64,17 @@ fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
 
 /// Stretches in which an upstream does not serve.
 fn bands(scenario: &Scenario) -> Vec<Band> {
-    let mut bands = Vec::new();
-    for upstream in &scenario.upstreams {
-        let stages = upstream.stages();
-        let ends = stages.iter().skip(1).map(|(at, _)| *at);
-        for ((from, behaviour), to) in stages.iter().zip(ends.chain([scenario.duration])) {
-            if behaviour.mode != Mode::Serve {
-                bands.push(Band {
-                    from: from.as_secs_f64(),
-                    to: to.as_secs_f64(),
-                    label: format!("{} is down", upstream.name),
-                    is_trouble: true,
-                });
-            }
-        }
-    }
-    bands
-}
-
-fn offered(outcome: &Outcome) -> Line {
-    line("offered", Color::Grey, &outcome.windows, |w| {
-        Some(w.offered)
+    charts::bands(scenario, |upstream, behaviour| {
+        (behaviour.mode != Mode::Serve).then(|| format!("{} is down", upstream.name))
     })
-    .stroke(Stroke::Dashed)
 }
 
 fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Color)]) -> Chart {
-    let mut chart = empty(
-        scenario,
-        "Goodput",
-        "good answers a second, by time of arrival",
-    );
-    chart.top = Some(goodput_top(&any.windows));
-    chart.lines.extend([offered(any), oracle(&any.windows)]);
+    let mut chart = charts::goodput(scenario, bands(scenario), &any.windows);
+    let windows = &any.windows;
+    chart
+        .lines
+        .extend([charts::offered(windows), oracle(windows)]);
     chart.lines.extend(
         lines
             .iter()
@@ -117,12 +84,7 @@ fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Color)]) -> C
 }
 
 fn latency(scenario: &Scenario, lines: &[(&Outcome, Color)]) -> Chart {
-    let mut chart = empty(scenario, "99th percentile of answers 200", "ms");
-    chart.top = Some(LATENCY_TOP_MS);
-    chart.levels.push(Level {
-        value: number::millis(scenario.slo.latency),
-        label: "objective".to_owned(),
-    });
+    let mut chart = charts::latency(scenario, bands(scenario));
     chart.lines.extend(
         lines
             .iter()
@@ -197,9 +159,6 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
     ]);
     let p99 = line("p99 ms", Color::Violet, &outcome.windows, |w| w.p99_ms);
     chart.lines.push(p99.right());
-    chart.right = Some(RightAxis {
-        unit: "ms".to_owned(),
-        top: Some(LATENCY_TOP_MS),
-    });
+    chart.right = Some(charts::latency_axis());
     chart
 }

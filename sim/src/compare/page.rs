@@ -1,8 +1,7 @@
 //! The comparison as one HTML page that needs nothing else.
 
-use super::charts::charts;
-use super::table;
 use super::{Comparison, OURS};
+use super::{charts, table};
 use crate::limits::{self, Judged, Standing};
 use crate::scenario::Scenario;
 use tidegate_report::page::Page;
@@ -86,7 +85,7 @@ fn one(page: &mut Page, comparison: &Comparison, scenario: &Scenario) {
     if let Some(ours) = table.rows.iter().position(is_ours) {
         table.stress_row(ours);
     }
-    let charts = charts(comparison, scenario);
+    let charts = charts::of(comparison, scenario);
     page.table(table)
         .charts(charts.together)
         .folded_charts("Each contender by itself", charts.each);

@@ -134,7 +134,7 @@ pub fn page(
         if table.rows.is_empty() {
             continue;
         }
-        let charts = charts::charts(scenario, Runs(outcomes));
+        let charts = charts::of(scenario, Runs(outcomes));
         page.heading(&scenario.title)
             .paragraph(scenario.prose.trim())
             .table(table)

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::{Phase, SideRecord, Told};
 use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
 use tidegate_report::color::Color;
+use tidegate_sim::charts;
 use tidegate_sim::number;
-use tidegate_sim::series::{self, Sample, Window};
+use tidegate_sim::series::{self, Window};
 
 /// Goodput of both sides over time: the picture of the effect.
 #[must_use]
@@ -147,27 +148,7 @@ pub(super) fn inside(told: &Told) -> Chart {
         .take_while(|sample| sample.at_s <= end)
         .count();
     let samples = told.with.samples.get(..before_end).unwrap_or_default();
-    let mut push = |name: &str, color, stroke, value: fn(&Sample) -> Option<u64>| {
-        let points = samples
-            .iter()
-            .map(|s| (s.at_s, value(s).map(number::float)));
-        let line = Line::new(name, color, points).stroke(stroke);
-        chart.lines.push(line);
-    };
-    push("in flight", Color::Blue, Stroke::Solid, |s| s.in_flight);
-    push("limit", Color::Teal, Stroke::Steps, |s| s.limit);
-    let not_closed = samples.windows(2).filter_map(|pair| match pair {
-        [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
-        _ => None,
-    });
-    chart.bands = not_closed
-        .map(|(from, to)| Band {
-            from,
-            to,
-            label: String::new(),
-            is_trouble: true,
-        })
-        .collect();
+    charts::add_filter(&mut chart, samples);
     chart
 }
 

@@ -3,13 +3,12 @@
 use super::median::Runs;
 use crate::run::Outcome;
 use crate::variant::Variant;
-use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
+use tidegate_report::chart::{Band, Chart, Line, Stroke};
 use tidegate_report::color::Color;
-use tidegate_sim::charts::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
-use tidegate_sim::number;
+use tidegate_sim::charts::{self, Charts, goodput_top, line, oracle};
 use tidegate_sim::profile::{Behaviour, Mode};
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::series::{Sample, Window};
+use tidegate_sim::series::Window;
 
 const fn color(variant: Variant) -> Color {
     match variant {
@@ -27,26 +26,15 @@ const fn color(variant: Variant) -> Color {
 /// Size of the charts that stand beside each other, in pixels.
 const SMALL: (u32, u32) = (430, 220);
 
-/// The charts of one scenario.
-pub(super) struct Charts {
-    /// All contenders in one picture each.
-    pub(super) together: Vec<Chart>,
-    /// One small picture of each contender.
-    pub(super) each: Vec<Chart>,
-}
-
 /// Draws the first run of every contender.
-pub(super) fn charts(scenario: &Scenario, runs: Runs<'_>) -> Charts {
+pub(super) fn of(scenario: &Scenario, runs: Runs<'_>) -> Charts {
     let firsts: Vec<&Outcome> = runs
         .variants()
         .into_iter()
         .filter_map(|variant| runs.of(&scenario.name, variant).next())
         .collect();
     let Some(any) = firsts.first() else {
-        return Charts {
-            together: Vec::new(),
-            each: Vec::new(),
-        };
+        return Charts::default();
     };
     let mut together = vec![goodput(scenario, any, &firsts), latency(scenario, &firsts)];
     if firsts.iter().any(|outcome| outcome.figures.shed > 0) {
@@ -67,32 +55,21 @@ fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
 }
 
 fn goodput(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
-    let mut chart = empty(
-        scenario,
-        "Goodput",
-        "good answers a second, by time of arrival",
-    );
-    chart.top = Some(goodput_top(&any.windows));
+    let mut chart = charts::goodput(scenario, bands(scenario), &any.windows);
     chart.lines.push(oracle(&any.windows));
     chart.lines.extend(of_each(firsts, |w| Some(w.good)));
     chart
 }
 
 fn latency(scenario: &Scenario, firsts: &[&Outcome]) -> Chart {
-    let mut chart = empty(scenario, "99th percentile of answers 200", "ms");
-    chart.top = Some(LATENCY_TOP_MS);
-    chart.levels.push(Level {
-        value: number::millis(scenario.slo.latency),
-        label: "objective".to_owned(),
-    });
+    let mut chart = charts::latency(scenario, bands(scenario));
     chart.lines.extend(of_each(firsts, |w| w.p99_ms));
     chart
 }
 
 fn sheds(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
     let mut chart = empty(scenario, "Shed", "requests a second");
-    let offered = line("offered", Color::Grey, &any.windows, |w| Some(w.offered));
-    chart.lines.push(offered.stroke(Stroke::Dashed));
+    chart.lines.push(charts::offered(&any.windows));
     let shedding: Vec<&Outcome> = firsts
         .iter()
         .copied()
@@ -138,49 +115,15 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
 fn inside(scenario: &Scenario, outcome: &Outcome) -> Chart {
     let unit = "requests; shaded while the breaker is not closed";
     let mut chart = empty(scenario, "Inside the filter", unit);
-    let mut push = |name: &str, color, stroke, value: fn(&Sample) -> Option<u64>| {
-        let samples = outcome.samples.iter();
-        let points = samples.map(|s| (s.at_s, value(s).map(number::float)));
-        let line = Line::new(name, color, points).stroke(stroke);
-        chart.lines.push(line);
-    };
-    push("in flight", Color::Blue, Stroke::Solid, |s| s.in_flight);
-    push("limit", Color::Teal, Stroke::Steps, |s| s.limit);
-    let pairs = outcome.samples.windows(2).filter_map(|pair| match pair {
-        [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
-        _ => None,
-    });
-    let band = |(from, to)| Band {
-        from,
-        to,
-        label: String::new(),
-        is_trouble: true,
-    };
-    chart.bands = pairs.map(band).collect();
+    charts::add_filter(&mut chart, &outcome.samples);
     chart
 }
 
-/// Stretches in which an upstream is not itself.
+/// Stretches in which an upstream is in trouble.
 fn bands(scenario: &Scenario) -> Vec<Band> {
-    let mut bands = Vec::new();
-    for profile in &scenario.upstreams {
-        let stages = profile.stages();
-        let ends = stages
-            .iter()
-            .skip(1)
-            .map(|(at, _)| *at)
-            .chain(std::iter::once(scenario.duration));
-        for ((from, behaviour), to) in stages.iter().zip(ends) {
-            let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
-            bands.extend(trouble(behaviour, &profile.behaviour).map(|label| Band {
-                from,
-                to,
-                label: label.to_owned(),
-                is_trouble: true,
-            }));
-        }
-    }
-    bands
+    charts::bands(scenario, |upstream, behaviour| {
+        trouble(behaviour, &upstream.behaviour).map(str::to_owned)
+    })
 }
 
 /// What is wrong with an upstream, beside how it was at the start.
