@@ -11,13 +11,9 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tidegate_core::{Criticality, Instant, Outcome, Phase};
 
-use crate::rivals::{BOUNDS, RIVALS};
-use crate::scenario::Scenario;
-use crate::tidegate;
-use crate::world::Run;
+use crate::fault::Fault;
 
 /// The number of a request that was admitted or asks to be; no other request of the run has it.
 pub type RequestId = u64;
@@ -27,7 +23,7 @@ pub type RequestId = u64;
 pub struct Ask<'a> {
     /// Its number; a retry is a request of its own.
     pub request: RequestId,
-    /// The worker that asks, below [`Scenario::workers`].
+    /// The worker that asks, below [`crate::scenario::Scenario::workers`].
     pub worker: usize,
     /// The upstream, by its index in the scenario.
     pub upstream: usize,
@@ -128,46 +124,6 @@ pub struct Note {
     pub reason: &'static str,
 }
 
-/// Something that happens to a proxy; in a scenario `kind = "worker-crash"` and so on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Mishap {
-    /// A worker's plugin crashes and starts afresh. Its requests in flight go on, and it hears no more of them.
-    WorkerCrash {
-        /// The worker, below [`Scenario::workers`].
-        worker: u32,
-    },
-    /// The one that decides for all workers is gone, and nobody takes its place.
-    LeaderLost,
-    /// The one that decides for all workers hands over to another.
-    LeaderChanged,
-    /// The configuration is pushed anew.
-    Push,
-    /// Another one is pushed, which asks for more.
-    PushOther,
-    /// One is pushed that has errors.
-    PushRejected,
-    /// The VM of the one that decides for all workers crashes; the lease must run out before another takes its place.
-    LeaderCrash,
-    /// A worker's thread is so busy that its upkeep waits.
-    WorkerLate {
-        /// The worker, below [`Scenario::workers`].
-        worker: u32,
-        /// For how long.
-        #[serde(with = "humantime_serde")]
-        lasts: Duration,
-    },
-    /// The proxy's clock jumps.
-    ClockStep {
-        /// By so many milliseconds; back where it is less than nothing.
-        millis: i64,
-    },
-    /// The proxy gets no more requests: it drains.
-    ProxyLeaves,
-    /// A fresh proxy stands where one has left.
-    ProxyJoins,
-}
-
 /// An algorithm that protects upstreams, for one proxy with all of its workers.
 pub trait Contender {
     /// Decides about a request. Whatever is admitted is completed later.
@@ -208,9 +164,9 @@ pub trait Contender {
         let _ = now;
     }
 
-    /// Hears of a mishap. What runs in one piece inside the proxy has none of these, and ignores them.
-    fn suffer(&mut self, mishap: Mishap, now: Instant) {
-        let _ = (mishap, now);
+    /// Injects a fault. What runs in one piece inside the proxy has none of these, and ignores them.
+    fn inject(&mut self, fault: Fault, now: Instant) {
+        let _ = (fault, now);
     }
 
     /// What charts show for an upstream.
@@ -240,55 +196,3 @@ pub struct ContenderError {
 
 /// A contender that was made, or why not.
 pub type Made = Result<Box<dyn Contender>, ContenderError>;
-
-/// A contender that can be had by its name.
-#[derive(Debug, Clone, Copy)]
-pub struct Kind {
-    /// Name on the command line and in tables, kebab-case.
-    pub name: &'static str,
-    /// One line that says what it is.
-    pub title: &'static str,
-    /// How one is made, and who chose its settings.
-    pub make: Make,
-}
-
-/// How a contender is made, and who chose its settings.
-#[derive(Debug, Clone, Copy)]
-pub enum Make {
-    /// As it was published. Makes one for a proxy of the scenario. No two proxies of a run get the same seed.
-    Published(fn(&Scenario, seed: u64) -> Made),
-    /// The same, set by somebody who knows the capacity, which nobody does outside a laboratory.
-    Tuned(fn(&Scenario, seed: u64) -> Made),
-    /// Plays the scenario with one setting after another and answers with the best run: a bound, not a rival.
-    Hindsight(fn(&Scenario) -> Result<Run, ContenderError>),
-}
-
-impl Kind {
-    /// Whether somebody chose its settings who knows more than a proxy can.
-    #[must_use]
-    pub const fn is_tuned(&self) -> bool {
-        matches!(self.make, Make::Tuned(_) | Make::Hindsight(_))
-    }
-
-    /// Whether it is no rival but a bound: it plays a scenario many times, and only where it is asked for by name.
-    #[must_use]
-    pub const fn is_bound(&self) -> bool {
-        matches!(self.make, Make::Hindsight(_))
-    }
-}
-
-/// Everyone who competes, Tidegate first.
-#[must_use]
-pub fn all() -> Vec<Kind> {
-    let mut all = vec![tidegate::KIND];
-    all.extend(RIVALS);
-    all
-}
-
-/// Everyone who competes, and then the bounds.
-#[must_use]
-pub fn known() -> Vec<Kind> {
-    let mut known = all();
-    known.extend(BOUNDS);
-    known
-}

@@ -4,8 +4,8 @@
 //! testbed, on real Envoys:
 //!
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
-//! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
-//! - what became of it: [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`limits`];
+//! - what protects the upstream: [`contender`] (what it has to answer), [`kind`], [`rivals`], [`roster`] (all of them);
+//! - what became of it: [`run`], [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`known_gaps`];
 //! - whether laws are fitted to the stories they are judged by: [`sweep`], with seeds that nobody chose: [`acceptance`];
 //! - how it is shown to people: [`charts`], and the crate `tidegate_report`.
 
@@ -15,14 +15,18 @@ pub mod charts;
 pub mod compare;
 pub mod contender;
 pub mod digest;
+pub mod fault;
 pub mod fleet;
-pub mod limits;
+pub mod kind;
+pub mod known_gaps;
 pub mod number;
 pub mod oracle;
 pub mod profile;
 pub mod record;
 pub mod rivals;
 pub mod rng;
+pub mod roster;
+pub mod run;
 pub mod scenario;
 pub mod score;
 pub mod series;

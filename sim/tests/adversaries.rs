@@ -6,10 +6,13 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use tidegate_core::{Failure, Instant, Outcome, UpstreamKey};
-use tidegate_sim::contender::{self, Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use tidegate_sim::contender::{Ask, Contender, Done, Made, Verdict, View};
+use tidegate_sim::kind::{Kind, Make};
 use tidegate_sim::record::{Answer, Record};
+use tidegate_sim::roster;
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::world::{Run, play};
+use tidegate_sim::world::play;
 
 /// A quarter of a minute of honest load beside an adversary, and what is special about the service.
 fn scenario(load: &str, adversary: &str, behaviour: &str) -> Scenario {
@@ -27,7 +30,7 @@ fn scenario(load: &str, adversary: &str, behaviour: &str) -> Scenario {
 }
 
 fn named(name: &str) -> Kind {
-    let all = contender::all();
+    let all = roster::all();
     *all.iter().find(|kind| kind.name == name).unwrap()
 }
 

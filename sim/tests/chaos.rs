@@ -3,18 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use tidegate_sim::compare::OURS;
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::Kind;
+use tidegate_sim::roster;
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::sweep::chaos::judge::{self, faults};
 use tidegate_sim::sweep::chaos::{story, undisturbed};
-use tidegate_sim::world::{self, Run};
+use tidegate_sim::world;
 
 /// Of another seed than that by which `make sim-chaos` looks.
 const SEED: u64 = 2;
 const STORIES: u32 = 20;
 
 fn ours() -> Kind {
-    let known = contender::all();
+    let known = roster::all();
     *known.iter().find(|kind| kind.name == OURS).unwrap()
 }
 

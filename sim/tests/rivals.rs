@@ -7,12 +7,14 @@
 
 use std::time::Duration;
 
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::Kind;
+use tidegate_sim::roster;
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::{Measure, Scenario, folder};
-use tidegate_sim::world::{self, Run};
+use tidegate_sim::world;
 
 fn kind(name: &str) -> Kind {
-    let known = contender::known();
+    let known = roster::known();
     *known.iter().find(|kind| kind.name == name).unwrap()
 }
 
@@ -233,7 +235,7 @@ fn dagor_and_cinnamon_keep_what_is_critical() {
 
 #[test]
 fn every_rival_plays_the_same_run_twice() {
-    for kind in contender::all() {
+    for kind in roster::all() {
         let digest = || play("capacity-halves", kind.name).digest;
         assert_eq!(digest(), digest(), "{}", kind.name);
     }

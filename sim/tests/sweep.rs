@@ -7,7 +7,8 @@
 use std::thread;
 
 use tidegate_sim::compare::OURS;
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::Kind;
+use tidegate_sim::roster;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::sweep::{Axes, Played, Proxies, Standing, story, story_of};
 use tidegate_sim::world;
@@ -19,7 +20,7 @@ const SMALL: f64 = 400.0;
 const SEED: u64 = 2;
 
 fn kind(name: &str) -> Kind {
-    let known = contender::all();
+    let known = roster::all();
     *known.iter().find(|kind| kind.name == name).unwrap()
 }
 

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::Kind;
 use tidegate_sim::record::{Answer, Record};
+use tidegate_sim::roster;
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::world::{Run, play};
+use tidegate_sim::world::play;
 
 fn unprotected() -> Kind {
-    let all = contender::all();
+    let all = roster::all();
     *all.iter().find(|kind| kind.name == "none").unwrap()
 }
 
@@ -419,7 +421,7 @@ fn every_contender_lets_go_of_streams_uploads_and_broken_connections() {
          connections={max=60, backlog=5}\npauses={every='3s', length='200ms'}\n\
          contention={above=20, slope=0.1}";
     let scenario = Scenario::parse(rest, "test").unwrap();
-    for kind in contender::all() {
+    for kind in roster::all() {
         let run = play(&scenario, &kind).unwrap();
         assert_eq!(run.leaked.unwrap_or(0), 0, "{}", kind.name);
         assert_eq!(

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde_json::json;
 use tidegate_core::ablation::{Mechanism, Mechanisms, play_without};
-use tidegate_sim::contender::Kind;
+use tidegate_sim::kind::Kind;
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::sweep::{self, Played, Proxies};
 use tidegate_sim::{tidegate, world};

@@ -6,12 +6,13 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tidegate_sim::acceptance;
 use tidegate_sim::compare::OURS;
-use tidegate_sim::contender::Kind;
+use tidegate_sim::kind::Kind;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, behind, labels, standing};
+use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, axes, behind, standing};
 use tidegate_sim::targets::{Accept, Targets, Verdict};
 
-use super::sweep::{Options, closing, play, save, save_stories};
+use super::stories::{closing, play, save, save_stories};
+use super::sweep_options::Options;
 
 /// Stories of one kind.
 struct Group {
@@ -108,8 +109,8 @@ fn show(group: &Group, played: &[Played], standings: &[Standing]) {
     println!("{}: {} stories", group.name, played.len());
     println!("{}", standing::text(standings));
     if group.axes == Axes::All {
-        println!("{}", labels::text(&labels::axes(played)));
-        if let Some((one, gap)) = labels::worst_calm(played) {
+        println!("{}", axes::text(&axes::axes(played)));
+        if let Some((one, gap)) = axes::worst_calm(played) {
             println!(
                 "nothing overloaded: behind `none` by {gap:.3} at most, in {}\n",
                 one.name

@@ -9,7 +9,7 @@ use tidegate_sim::compare::OURS;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::sweep::chaos::{judge, story};
 
-use super::{jobs, sweep};
+use super::{jobs, stories};
 
 /// Plays stories of faults: crashes, pushes, clock steps, late workers, proxies replaced, a service that is down or slow.
 #[derive(Debug, Parser)]
@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         );
         failed.push(story.clone());
     }
-    sweep::save_stories(&options.out, &failed)?;
+    stories::save_stories(&options.out, &failed)?;
     if !failed.is_empty() {
         let folder = options.out.display();
         println!("to see one: make sim ARGS=\"run {folder}/NAME.toml\"");

@@ -1,6 +1,6 @@
 //! `compare`: every scenario with every contender, as tables, JSON and a page.
 
-mod limits;
+mod known_gaps;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use serde_json::json;
 use tidegate_sim::compare::{Comparison, Outcome, page, table, verdict};
-use tidegate_sim::contender::Kind;
-use tidegate_sim::limits::{FILE, Judged, Limits, Standing};
+use tidegate_sim::kind::Kind;
+use tidegate_sim::known_gaps::{FILE, Judged, KnownGaps, Standing};
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::targets::Targets;
 
@@ -53,12 +53,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let contenders = super::contenders(&options.contenders)?;
     let targets = Targets::read()?;
     let names: BTreeSet<&str> = known.iter().map(|s| s.name.as_str()).collect();
-    let (limits, page) = Limits::read(&names, targets.comparison)?;
+    let (known_gaps, page) = KnownGaps::read(&names, targets.comparison)?;
     if options.limits && !options.write {
-        limits::agree(&limits, &page)?;
+        known_gaps::agree(&known_gaps, &page)?;
     }
     let seeds = if options.limits {
-        limits.seeds
+        known_gaps.seeds
     } else {
         options.seeds
     };
@@ -69,14 +69,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         contenders,
     };
     let page = if options.write {
-        limits::write(&comparison, &targets, &limits, &page)?
+        known_gaps::write(&comparison, &targets, &known_gaps, &page)?
     } else {
         page
     };
     let rows = page.rows();
     let bar = verdict::Bar {
         targets: &targets,
-        limits: &limits,
+        known_gaps: &known_gaps,
         rows: options.limits.then_some(rows.as_slice()),
     };
     let verdicts = verdict::verdicts(&comparison, bar);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tidegate_sim::contender::Kind;
+use tidegate_sim::kind::Kind;
 use tidegate_sim::scenario::Scenario;
 
 /// One run to be made.
@@ -111,7 +111,7 @@ fn take<'j, 'a>(jobs: &'j [Job<'a>], next: &AtomicUsize) -> Option<(usize, &'j J
 
 #[cfg(test)]
 mod tests {
-    use tidegate_sim::contender;
+    use tidegate_sim::roster;
 
     use super::*;
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn results_are_in_the_order_of_the_jobs_whatever_the_threads() {
-        let (scenarios, kinds) = ([scenario()], contender::all());
+        let (scenarios, kinds) = ([scenario()], roster::all());
         let jobs = all(&scenarios, &kinds, 50);
         assert_eq!(jobs.len(), 50 * kinds.len());
         let names = |threads| {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_first_error_ends_it() {
-        let (scenarios, kinds) = ([scenario()], contender::all());
+        let (scenarios, kinds) = ([scenario()], roster::all());
         let jobs = all(&scenarios, &kinds, 10);
         let made = run(&jobs, 1, |job| {
             if job.repetition < 3 {

@@ -7,9 +7,10 @@ use anyhow::Result;
 use clap::Parser;
 use tidegate_core::Phase;
 use tidegate_sim::number;
+use tidegate_sim::run::{Noted, Run};
 use tidegate_sim::scenario::{Measure, Range, Scenario};
 use tidegate_sim::series::{self, Window};
-use tidegate_sim::world::{self, Noted, Run};
+use tidegate_sim::world;
 
 /// Shows one scenario: its figures, the expectations, the run over time, and what breakers did.
 #[derive(Debug, Parser)]

@@ -12,7 +12,8 @@ mod charts;
 
 use serde::Serialize;
 
-use crate::contender::{ContenderError, Kind};
+use crate::contender::ContenderError;
+use crate::kind::Kind;
 use crate::number;
 use crate::scenario::{Measure, Scenario};
 use crate::score::Figures;
@@ -119,7 +120,8 @@ impl Comparison {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::contender::{ContenderError, Made, Make};
+    use crate::contender::{ContenderError, Made};
+    use crate::kind::Make;
 
     fn never(_scenario: &Scenario, _seed: u64) -> Made {
         Err(ContenderError {

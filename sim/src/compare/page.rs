@@ -2,7 +2,7 @@
 
 use super::{Comparison, OURS};
 use super::{charts, table};
-use crate::limits::{self, Judged, Standing};
+use crate::known_gaps::{self, Judged, Standing};
 use crate::scenario::Scenario;
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
@@ -46,7 +46,7 @@ fn verdict(page: &mut Page, verdicts: &[Judged]) {
         table::count(verdicts, Standing::Met),
         verdicts.len(),
         table::count(verdicts, Standing::AtLimit),
-        limits::FILE
+        known_gaps::FILE
     ));
     let mut table = table::verdicts(verdicts);
     for (row, verdict) in verdicts.iter().enumerate() {

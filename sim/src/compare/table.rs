@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Comparison;
-use crate::limits::{Judged, Standing};
+use crate::known_gaps::{Judged, Standing};
 use crate::scenario::{Measure, Scenario};
 use tidegate_report::table::Table;
 

@@ -1,9 +1,9 @@
 //! A comparison against the targets and the limits, and who the rivals to beat are.
 
 use super::{Comparison, OURS};
-use crate::contender::{Kind, Make};
-use crate::limits::row::{self, Row, Scores};
-use crate::limits::{self, Held, Judged, Limits};
+use crate::kind::{Kind, Make};
+use crate::known_gaps::row::{self, Row, Scores};
+use crate::known_gaps::{self, Held, Judged, KnownGaps};
 use crate::scenario::Measure;
 use crate::targets::{self, Gap, Score, Targets};
 
@@ -13,7 +13,7 @@ pub struct Bar<'a> {
     /// What must be reached.
     pub targets: &'a Targets,
     /// Where less is granted.
-    pub limits: &'a Limits,
+    pub known_gaps: &'a KnownGaps,
     /// Rows of the page on the limits; without them the run is not held against list and page.
     pub rows: Option<&'a [Row]>,
 }
@@ -43,14 +43,14 @@ pub fn verdicts(comparison: &Comparison, bar: Bar<'_>) -> Vec<Judged> {
 /// Our score in a scenario beside the best rivals', and the page's row about that.
 fn against_rivals(comparison: &Comparison, scenario: &str, bar: Bar<'_>) -> Vec<Judged> {
     let gaps = gaps(comparison, scenario, bar.targets);
-    let limit = bar.limits.scenarios.get(scenario);
+    let known = bar.known_gaps.scenarios.get(scenario);
     let held = match bar.rows {
         Some(_) => Held::Whole,
         None => Held::Part,
     };
-    let judge = |gap| limits::judge(scenario, gap, limit, held);
+    let judge = |gap| known_gaps::judge(scenario, gap, known, held);
     let mut judged: Vec<Judged> = gaps.iter().map(judge).collect();
-    if let (Some(_), Some(rows), Some(found)) = (limit, bar.rows, Scores::of(&gaps)) {
+    if let (Some(_), Some(rows), Some(found)) = (known, bar.rows, Scores::of(&gaps)) {
         judged.push(row::agree(scenario, rows, &found));
     }
     judged
@@ -108,8 +108,8 @@ mod tests {
 
     use super::super::tests::comparison;
     use super::*;
-    use crate::limits::row::Best;
-    use crate::limits::{Limit, Standing};
+    use crate::known_gaps::row::Best;
+    use crate::known_gaps::{KnownGap, Standing};
 
     fn targets() -> Targets {
         let text = "scenarios.t = { score = { min = 0.95 } }\n\
@@ -118,24 +118,28 @@ mod tests {
     }
 
     /// What is granted to scenario "t" against rivals that nobody tuned; nothing without a bound.
-    fn limits(bound: Option<f64>) -> Limits {
-        let limit = |bound| Limit {
+    fn known_gaps(bound: Option<f64>) -> KnownGaps {
+        let known = |bound| KnownGap {
             behind_best_untuned: Some(bound),
             behind_tuned: None,
             reason: "because".to_owned(),
             see: "why".to_owned(),
         };
-        let scenarios = bound.map(|bound| ("t".to_owned(), limit(bound)));
-        Limits {
+        let scenarios = bound.map(|bound| ("t".to_owned(), known(bound)));
+        KnownGaps {
             seeds: 1,
             scenarios: scenarios.into_iter().collect::<BTreeMap<_, _>>(),
         }
     }
 
-    fn judged(comparison: &Comparison, limits: &Limits, rows: Option<&[Row]>) -> Vec<Judged> {
+    fn judged(
+        comparison: &Comparison,
+        known_gaps: &KnownGaps,
+        rows: Option<&[Row]>,
+    ) -> Vec<Judged> {
         let bar = Bar {
             targets: &targets(),
-            limits,
+            known_gaps,
             rows,
         };
         verdicts(comparison, bar)
@@ -164,7 +168,7 @@ mod tests {
             ("tuned", true, 0.995),
         ]);
         assert_eq!(
-            standings(&judged(&all, &limits(None), None)),
+            standings(&judged(&all, &known_gaps(None), None)),
             [Standing::Met, Standing::Met, Standing::Missed],
             "its range, the untuned, the tuned"
         );
@@ -174,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_granted_is_a_limit_and_what_is_not_is_missed() {
-        let standing = |bound| standings(&judged(&behind(), &limits(bound), None))[1];
+        let standing = |bound| standings(&judged(&behind(), &known_gaps(bound), None))[1];
         assert_eq!(standing(None), Standing::Missed, "it is not listed");
         assert_eq!(standing(Some(0.035)), Standing::AtLimit);
         assert_eq!(standing(Some(0.025)), Standing::Missed, "by more than that");
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_whole_run_is_held_against_the_page() {
-        let limits = limits(Some(0.035));
+        let known_gaps = known_gaps(Some(0.035));
         let row = |ours| {
             let best = |rival: &str, score| Best {
                 rival: rival.to_owned(),
@@ -193,10 +197,10 @@ mod tests {
                 untuned: best("best", 1.0),
                 tuned: best("tuned", 0.985),
             };
-            Row::new("t", scores, &limits.scenarios["t"])
+            Row::new("t", scores, &known_gaps.scenarios["t"])
         };
         let last = |rows: &[Row]| {
-            let judged = judged(&behind(), &limits, Some(rows));
+            let judged = judged(&behind(), &known_gaps, Some(rows));
             assert_eq!(judged.len(), 4, "{judged:?}");
             judged[3].standing
         };
@@ -208,10 +212,13 @@ mod tests {
     #[test]
     fn what_is_listed_without_need_is_missed_in_a_whole_run() {
         let all = comparison(&[(OURS, false, 0.97), ("best", false, 0.97)]);
-        let limits = limits(Some(0.035));
-        assert_eq!(standings(&judged(&all, &limits, None))[1], Standing::Met);
+        let known_gaps = known_gaps(Some(0.035));
         assert_eq!(
-            standings(&judged(&all, &limits, Some(&[])))[1],
+            standings(&judged(&all, &known_gaps, None))[1],
+            Standing::Met
+        );
+        assert_eq!(
+            standings(&judged(&all, &known_gaps, Some(&[])))[1],
             Standing::Missed
         );
     }
@@ -219,7 +226,7 @@ mod tests {
     #[test]
     fn without_us_there_is_no_verdict() {
         let all = comparison(&[("other", false, 1.0)]);
-        assert!(judged(&all, &limits(None), None).is_empty());
+        assert!(judged(&all, &known_gaps(None), None).is_empty());
     }
 
     #[test]
@@ -228,7 +235,7 @@ mod tests {
         assert_eq!(best(&all, "t", false), Some("a"));
         assert_eq!(best(&all, "t", true), None);
         let all = comparison(&[(OURS, false, 0.9), ("a", false, 0.9), ("b", false, 0.9)]);
-        let judged = judged(&all, &limits(None), None);
+        let judged = judged(&all, &known_gaps(None), None);
         assert!(judged[1].found.contains("(a "), "{judged:?}");
     }
 }

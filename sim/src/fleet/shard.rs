@@ -7,17 +7,20 @@
 mod accounts;
 mod at_endpoint;
 mod at_proxy;
+mod callers;
 mod event;
+mod held;
+mod place;
 
 use std::time::Duration;
 
 use tidegate_core::Instant;
 use tidegate_core::config::Config;
 
-use self::accounts::{Caller, callers};
-use self::at_endpoint::Visit;
-use self::at_proxy::Held;
+use self::callers::{Caller, callers};
 use self::event::What;
+use self::held::{Held, Visit};
+use self::place::{TICK, at_index, home};
 use super::demand::Demand;
 use super::ledger::{BIN_NS, Ledger};
 use super::plan::Fleet;
@@ -32,11 +35,7 @@ use crate::world::proxy::Flight;
 use crate::world::upstream::Upstream;
 
 pub(super) use self::event::Message;
-
-/// Shards of a fleet: a part of what a digest means, so not a matter of the machine.
-pub(super) const SHARDS: u32 = 4;
-/// Each engine's upkeep is this far apart, as in the filter.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) use self::place::SHARDS;
 
 /// One shard.
 pub(super) struct Shard<'a> {
@@ -60,15 +59,6 @@ pub(super) struct Shard<'a> {
     digest: Digest,
     events: u64,
     outbox: Vec<Vec<Message>>,
-}
-
-/// The shard of a proxy or an endpoint.
-const fn home(index: u32) -> u32 {
-    index % SHARDS
-}
-
-fn at_index(index: u32) -> usize {
-    usize::try_from(index).unwrap_or(usize::MAX)
 }
 
 impl<'a> Shard<'a> {
@@ -211,9 +201,4 @@ impl<'a> Shard<'a> {
         self.ledger.leaked = believed.abs_diff(self.in_flight);
         (self.ledger, self.digest, self.events)
     }
-}
-
-fn bin_at(now: Instant) -> usize {
-    let nanos = now.as_nanos().saturating_sub(START.as_nanos());
-    usize::try_from(nanos / BIN_NS).unwrap_or(usize::MAX)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::server::Request;
+use super::request::Request;
 use crate::number;
 use crate::profile::{Behaviour, Body, Headers, Mode, PauseClock, ServiceTime};
 use crate::scenario::{Stages, Until};

@@ -30,53 +30,17 @@
 
 mod demand;
 mod fluid;
+mod request;
 mod server;
 mod slots;
-
-use std::time::Duration;
+mod verdict;
 
 use crate::arrivals::Arrival;
-use crate::record::{Answer, Record};
 use crate::scenario::{Bucket, Scenario};
-use server::{Request, Server};
+use request::Request;
+use server::Server;
 
-/// The oracle's verdict on one request.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
-    /// Whether it would have been admitted.
-    pub admitted: bool,
-    /// Expected number of good answers: 0 when not admitted, 1 when nothing else is wrong.
-    pub good: f64,
-    /// Whether it is worth nothing to anybody and costs nothing, so that neither serving nor shedding it counts.
-    pub is_worthless: bool,
-    /// Whether any answer 200 is a good one, because none can be within the objective.
-    pub any_answer: bool,
-}
-
-impl Verdict {
-    /// Nothing can be got out of it.
-    const NOTHING: Self = Self {
-        admitted: false,
-        good: 0.0,
-        is_worthless: false,
-        any_answer: false,
-    };
-    /// Nor can anything be lost.
-    const WORTHLESS: Self = Self {
-        is_worthless: true,
-        ..Self::NOTHING
-    };
-
-    /// Whether what came out is a good answer.
-    #[must_use]
-    pub fn is_good(&self, record: &Record, latency: Duration) -> bool {
-        if self.any_answer {
-            record.answer == Answer::Ok
-        } else {
-            record.is_good(latency)
-        }
-    }
-}
+pub use verdict::Verdict;
 
 /// Judges every arrival of a scenario; the verdicts are in the order of `arrivals`.
 #[must_use]

@@ -3,31 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Verdict;
 use super::demand::Demand;
 use super::fluid::Fluid;
+use super::request::Request;
 use super::slots::Slots;
-use crate::arrivals::Arrival;
+use super::verdict::Verdict;
 use crate::profile::Behaviour;
-use crate::scenario::{Bucket, ClientProfile, Slo, Stages, UpstreamProfile};
+use crate::scenario::{Bucket, Slo, Stages, UpstreamProfile};
 
 /// A share of answers in time below this is none.
 const REACHABLE: f64 = 0.01;
-
-/// A request that is complete at the service.
-pub(super) struct Request<'a> {
-    pub(super) at: Duration,
-    pub(super) arrival: &'a Arrival,
-    pub(super) client: &'a ClientProfile,
-}
-
-impl Request<'_> {
-    /// What is left of the caller's patience.
-    fn patience(&self) -> Duration {
-        let uploading = self.at.saturating_sub(self.arrival.at);
-        self.client.deadline.saturating_sub(uploading)
-    }
-}
 
 /// One upstream: its endpoints, of which each arrival meets the next.
 pub(super) struct Server {

@@ -1,5 +1,7 @@
 //! What the oracle gets out of upstreams of known capacity.
 
+use std::time::Duration;
+
 use super::*;
 use crate::arrivals::schedule;
 use crate::number;

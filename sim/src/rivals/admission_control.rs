@@ -17,7 +17,8 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::{Failure, Instant, Outcome};
 
 use super::rolling::{Counts, Rolling};
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
+use crate::kind::{Kind, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 

@@ -12,7 +12,8 @@
 use std::time::Duration;
 
 use super::limiter::{Limit, Limiter, Sample};
-use crate::contender::{Kind, Made, Make};
+use crate::contender::Made;
+use crate::kind::{Kind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.

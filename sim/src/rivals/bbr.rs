@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use tidegate_core::Instant;
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
+use crate::kind::{Kind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 

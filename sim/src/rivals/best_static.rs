@@ -14,10 +14,12 @@
 use std::collections::BTreeSet;
 
 use super::static_limit;
-use crate::contender::{ContenderError, Kind, Make};
+use crate::contender::ContenderError;
+use crate::kind::{Kind, Make};
 use crate::number;
+use crate::run::Run;
 use crate::scenario::Scenario;
-use crate::world::{self, Run};
+use crate::world;
 
 /// How it is had.
 pub(super) const KIND: Kind = Kind {

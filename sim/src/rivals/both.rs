@@ -13,7 +13,8 @@ use tidegate_core::Instant;
 
 use super::adaptive_concurrency::Gradient;
 use super::admission_control::AdmissionControl;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
+use crate::kind::{Kind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.

@@ -27,7 +27,8 @@ use super::limiter::{self, Limit};
 use super::priority::{self, Histogram};
 use super::vegas::Vegas;
 use super::windowed::Windowed;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
+use crate::kind::{Kind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 

@@ -16,7 +16,8 @@
 
 use super::limiter::{Limit, Limiter, Sample};
 use super::windowed::Windowed;
-use crate::contender::{Kind, Made, Make};
+use crate::contender::Made;
+use crate::kind::{Kind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.

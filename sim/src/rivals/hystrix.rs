@@ -21,7 +21,8 @@ use std::time::Duration;
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, RequestId, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Made, Note, RequestId, Verdict, View};
+use crate::kind::{Kind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.

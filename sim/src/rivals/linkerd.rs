@@ -27,7 +27,8 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Made, Note, Verdict, View};
+use crate::kind::{Kind, Make};
 use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;

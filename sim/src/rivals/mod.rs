@@ -29,7 +29,7 @@ mod trial;
 mod vegas;
 mod windowed;
 
-use crate::contender::Kind;
+use crate::kind::Kind;
 
 /// Every rival, in the order of tables.
 pub const RIVALS: &[Kind] = &[

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome, Phase};
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Made, Note, Verdict, View};
+use crate::kind::{Kind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.

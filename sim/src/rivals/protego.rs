@@ -28,7 +28,8 @@ use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
+use crate::kind::{Kind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.

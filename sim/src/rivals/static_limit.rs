@@ -9,7 +9,8 @@
 //! <https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/circuit_breaker.proto>.
 
 use super::limiter::{Limit, Limiter, Sample};
-use crate::contender::{Contender, Kind, Made, Make};
+use crate::contender::{Contender, Made};
+use crate::kind::{Kind, Make};
 use crate::scenario::Scenario;
 
 /// Envoy's defaults.

@@ -21,7 +21,8 @@ use rand::{Rng, SeedableRng};
 
 use super::limiter::{Limit, Limiter, Sample};
 use super::windowed::Windowed;
-use crate::contender::{Kind, Made, Make};
+use crate::contender::Made;
+use crate::kind::{Kind, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{ClientProfile, Scenario, TimedChange, UpstreamProfile};
-use crate::contender::Mishap;
+use crate::fault::Fault;
 use crate::profile::Behaviour;
 
 /// More than a simulated run could hold.
@@ -80,8 +80,7 @@ impl Scenario {
                     "incidents[{index}].proxy: found {proxy}, expected < proxies"
                 ));
             }
-            if let Mishap::WorkerCrash { worker } | Mishap::WorkerLate { worker, .. } =
-                incident.what
+            if let Fault::WorkerCrash { worker } | Fault::WorkerLate { worker, .. } = incident.what
                 && worker >= self.workers
             {
                 faults.push(format!(

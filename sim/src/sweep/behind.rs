@@ -1,6 +1,6 @@
 //! The stories to look at: those in which another is furthest ahead of us, and our lowest scores.
 
-use super::standing::Played;
+use super::played::Played;
 use crate::compare::OURS;
 use tidegate_report::table::Table;
 

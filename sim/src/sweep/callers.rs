@@ -1,8 +1,7 @@
 //! Who sends what: streams, uploads, classes of requests, and callers that are worth nothing.
 
 use super::dice::{self, Dice};
-use super::extra::{behaviour, lognormal};
-use super::service::slower;
+use super::service::{behaviour, lognormal, slower};
 use crate::number;
 use crate::profile::{Body, Change, ServiceTime};
 use crate::scenario::{

@@ -3,11 +3,8 @@
 //! Each is a change of the finished story, so that a story without any is the classic one of its number. Those that
 //! change the service come before those that change who sends what.
 
-use std::time::Duration;
-
 use super::dice::Dice;
 use super::{callers, responses};
-use crate::profile::{Behaviour, ServiceTime};
 use crate::scenario::Scenario;
 
 /// Something more.
@@ -97,18 +94,4 @@ pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
         story.title.push_str("; ");
         story.title.push_str(&word);
     }
-}
-
-/// The service behind a story.
-pub(super) fn behaviour(story: &mut Scenario) -> Option<&mut Behaviour> {
-    story
-        .upstreams
-        .first_mut()
-        .map(|profile| &mut profile.behaviour)
-}
-
-/// A log-normal time.
-pub(super) fn lognormal(dice: &mut Dice, mean: Duration, spread: (f64, f64)) -> ServiceTime {
-    let sigma = super::dice::hundredths(dice.between(spread.0, spread.1));
-    ServiceTime::Lognormal { mean, sigma }
 }

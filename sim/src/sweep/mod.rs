@@ -10,9 +10,11 @@
 //! Edges: a story with more proxies or endpoints is the one of the same number before one proxy, as far as slots can
 //! be divided; an endpoint has at least one.
 
+pub mod axes;
 pub mod behind;
 pub mod chaos;
 pub mod labels;
+pub mod played;
 pub mod standing;
 
 mod adversary;
@@ -24,6 +26,7 @@ mod incident;
 mod load;
 mod responses;
 mod service;
+mod spread;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,8 +40,11 @@ use dice::Dice;
 use incident::Incident;
 use load::Load;
 use service::Service;
+use spread::Spread;
 
-pub use standing::{Played, Standing};
+pub use played::Played;
+pub use spread::Proxies;
+pub use standing::Standing;
 
 /// So many requests at the capacity make a run long enough ...
 const REQUESTS: f64 = 3_000.0;
@@ -50,17 +56,6 @@ const WARMUP: f64 = 0.1;
 /// What is promised holds for so many of the answers.
 const QUANTILE: f64 = 0.99;
 
-/// How many proxies and endpoints stories have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Proxies {
-    /// One of each.
-    #[default]
-    One,
-    /// Drawn: 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints; of [`Axes::All`] 1 to 20 and 1 to 8.
-    Some,
-}
-
 /// What stories are made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -70,59 +65,6 @@ pub enum Axes {
     Classic,
     /// And what responses, requests, endpoints and callers can be like beyond that.
     All,
-}
-
-/// What stands before a service, and over how many endpoints it is spread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Spread {
-    proxies: u32,
-    /// Of each proxy.
-    workers: u32,
-    endpoints: u32,
-}
-
-impl Spread {
-    /// Draws all of it in either case, so that what is drawn after it is the same.
-    fn drawn(dice: &mut Dice, proxies: Proxies) -> Self {
-        let drawn = Self {
-            proxies: dice.one_of(1, &[2, 3, 6, 20]),
-            workers: dice.one_of(1, &[2, 2, 4]),
-            endpoints: dice.one_of(1, &[1, 2, 8]),
-        };
-        match proxies {
-            Proxies::One => Self {
-                proxies: 1,
-                endpoints: 1,
-                ..drawn
-            },
-            Proxies::Some => drawn,
-        }
-    }
-
-    /// The same with any number of proxies and endpoints.
-    fn of_all_axes(self, dice: &mut Dice, proxies: Proxies) -> Self {
-        let drawn = [20.5, 8.5].map(|most| dice::count(dice.scale(0.5, most)).max(1));
-        match (proxies, drawn) {
-            (Proxies::One, _) => self,
-            (Proxies::Some, [proxies, endpoints]) => Self {
-                proxies,
-                endpoints,
-                ..self
-            },
-        }
-    }
-
-    /// What stands before the service, in a few words.
-    fn words(self) -> String {
-        let workers = match self.workers {
-            1 => "1 worker".to_owned(),
-            count => format!("{count} workers"),
-        };
-        match self.proxies {
-            1 => workers,
-            count => format!("{count} proxies of {workers}"),
-        }
-    }
 }
 
 /// The story `number` of a seed, of [`Axes::Classic`].

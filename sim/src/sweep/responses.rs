@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::dice::{self, Dice};
-use super::extra::{behaviour, lognormal};
+use super::service::{behaviour, lognormal};
 use crate::number;
 use crate::profile::{Abandoned, Body, Connections, Contention, Headers, Pauses, ServiceTime};
 use crate::scenario::{Scenario, Until};

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::Spread;
 use super::dice::{self, Dice};
+use super::spread::Spread;
 use crate::number;
 use crate::profile::{Behaviour, ServiceTime};
+use crate::scenario::Scenario;
 
 /// What services bear, requests a second: less tells nothing in a minute, more takes long to play.
 const CAPACITY: std::ops::RangeInclusive<f64> = 20.0..=6_000.0;
@@ -95,6 +96,20 @@ pub(super) fn slower(law: &ServiceTime, factor: f64) -> ServiceTime {
         ServiceTime::Lognormal { sigma, .. } => ServiceTime::Lognormal { mean, sigma },
         _ => ServiceTime::constant(mean),
     }
+}
+
+/// The service behind a story.
+pub(super) fn behaviour(story: &mut Scenario) -> Option<&mut Behaviour> {
+    story
+        .upstreams
+        .first_mut()
+        .map(|profile| &mut profile.behaviour)
+}
+
+/// A log-normal time.
+pub(super) fn lognormal(dice: &mut Dice, mean: Duration, spread: (f64, f64)) -> ServiceTime {
+    let sigma = dice::hundredths(dice.between(spread.0, spread.1));
+    ServiceTime::Lognormal { mean, sigma }
 }
 
 #[cfg(test)]

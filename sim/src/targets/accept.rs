@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::Verdict;
 use super::judge::{ROUNDING, shown};
 use crate::scenario::Range;
-use crate::sweep::{Played, Standing, labels};
+use crate::sweep::{Played, Standing, axes};
 
 /// Bounds for our scores in one group of stories, each of which counts as 1 at most. What is left out does not bind.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -51,7 +51,7 @@ impl Accept {
             at_most("share of stories below 0.7", found, most)
         });
         let behind = self.behind_none_where_calm.map(|most| {
-            let found = labels::worst_calm(played).map_or(f64::NAN, |(_, gap)| gap);
+            let found = axes::worst_calm(played).map_or(f64::NAN, |(_, gap)| gap);
             at_most("behind none where nothing is overloaded", found, most)
         });
         [Some(mean), tenth, bad, behind]

@@ -18,8 +18,10 @@ use tidegate_core::{
 };
 
 use crate::contender::{
-    Ask, Contender, ContenderError, Done, Kind, Made, Make, Mishap, Note, RequestId, Verdict, View,
+    Ask, Contender, ContenderError, Done, Made, Note, RequestId, Verdict, View,
 };
+use crate::fault::Fault;
+use crate::kind::{Kind, Make};
 use crate::scenario::{ClientProfile, Counting, Scenario, Until};
 use crate::world;
 use counters::Gauges;
@@ -355,40 +357,40 @@ impl Contender for Tidegate {
         }
     }
 
-    fn suffer(&mut self, mishap: Mishap, world_now: Instant) {
+    fn inject(&mut self, fault: Fault, world_now: Instant) {
         let now = self.clock(world_now);
         let index = |worker: u32| usize::try_from(worker).unwrap_or(usize::MAX);
-        match mishap {
-            Mishap::WorkerCrash { worker } => self.crash(index(worker), now),
-            Mishap::LeaderLost => self.leader = None,
-            Mishap::LeaderCrash => {
+        match fault {
+            Fault::WorkerCrash { worker } => self.crash(index(worker), now),
+            Fault::LeaderLost => self.leader = None,
+            Fault::LeaderCrash => {
                 if let Some(leader) = self.leader {
                     self.crash(leader, now);
                     self.led_from = world_now + LEASE;
                 }
             }
-            Mishap::LeaderChanged => {
+            Fault::LeaderChanged => {
                 let before = self.leader.replace(0);
                 if let Some(vm) = before.and_then(|leader| self.vms.get_mut(leader)) {
                     vm.engine.resign();
                 }
             }
-            Mishap::Push => self.reconfigure(self.config.clone(), now),
-            Mishap::PushOther => {
+            Fault::Push => self.reconfigure(self.config.clone(), now),
+            Fault::PushOther => {
                 if let Ok(config) = Config::from_json(OTHER.as_bytes()) {
                     self.reconfigure(config, now);
                 }
             }
-            Mishap::PushRejected => {
+            Fault::PushRejected => {
                 // As in the filter: what ran before goes on.
                 if let Ok(config) = Config::from_json(REJECTED.as_bytes()) {
                     self.reconfigure(config, now);
                 }
             }
-            Mishap::WorkerLate { worker, lasts } => {
+            Fault::WorkerLate { worker, lasts } => {
                 self.late.insert(index(worker), world_now + lasts);
             }
-            Mishap::ClockStep { millis } => {
+            Fault::ClockStep { millis } => {
                 let step = Duration::from_millis(millis.unsigned_abs());
                 if millis < 0 {
                     self.behind += step;
@@ -396,8 +398,8 @@ impl Contender for Tidegate {
                     self.ahead += step;
                 }
             }
-            Mishap::ProxyLeaves => {}
-            Mishap::ProxyJoins => self.restart(now),
+            Fault::ProxyLeaves => {}
+            Fault::ProxyJoins => self.restart(now),
         }
     }
 

@@ -6,7 +6,8 @@ use super::call::{Attempt, Held, Refusal};
 use super::queue::What;
 use super::run::World;
 use crate::arrivals::{Arrival, Sending};
-use crate::contender::{Ask, Contender, Done, Mishap, Verdict};
+use crate::contender::{Ask, Contender, Done, Verdict};
+use crate::fault::Fault;
 use crate::scenario::ClientProfile;
 
 impl World<'_> {
@@ -184,7 +185,7 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn suffer(&mut self, index: usize) {
+    pub(super) fn inject(&mut self, index: usize) {
         let Some(incident) = self.scenario.incidents.get(index) else {
             return;
         };
@@ -192,11 +193,11 @@ impl World<'_> {
         let proxies = self.proxies.iter_mut().enumerate();
         for (_, proxy) in proxies.filter(|(index, _)| only.is_none_or(|only| only == *index)) {
             match incident.what {
-                Mishap::ProxyLeaves => proxy.is_away = true,
-                Mishap::ProxyJoins => proxy.is_away = false,
+                Fault::ProxyLeaves => proxy.is_away = true,
+                Fault::ProxyJoins => proxy.is_away = false,
                 _ => {}
             }
-            proxy.contender.suffer(incident.what, self.now);
+            proxy.contender.inject(incident.what, self.now);
         }
     }
 }

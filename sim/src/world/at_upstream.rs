@@ -6,8 +6,9 @@ use tidegate_core::Instant;
 
 use super::call::{Attempt, Place};
 use super::queue::What;
+use super::reception::{Acceptance, Job, Reception, Reply};
 use super::run::{START, World};
-use super::upstream::{Acceptance, Endpoint, Job, Reception, Reply};
+use super::upstream::Endpoint;
 
 impl World<'_> {
     /// The headers of a request come.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::config::OverloadConfig;
 use tidegate_core::{Failure, Instant, Outcome, classify};
 
-use super::upstream::{Flow, Reply};
+use super::reception::{Flow, Reply};
 use crate::record::Answer;
 
 /// A request as its caller sees it, over all attempts.

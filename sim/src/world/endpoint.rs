@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::upstream::{Acceptance, Flow, Job, Reception, Reply};
+use super::reception::{Acceptance, Flow, Job, Reception, Reply};
 use crate::profile::{Abandoned, Behaviour, Lie, Mode, PauseClock};
 use crate::rng::{self, Generator};
 use crate::scenario::Stages;

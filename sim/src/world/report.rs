@@ -1,67 +1,19 @@
-//! What is written down during a run, and made of it at the end.
+//! Looks at a run while it is played, and what is made of its ledger at the end.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_core::{Instant, Phase};
+use tidegate_core::Phase;
 
 use super::queue::What;
 use super::run::{START, World};
-use super::{Noted, Run};
-use crate::digest::Digest;
 use crate::number;
 use crate::record::{Answer, Record};
+use crate::run::{Noted, Run};
 use crate::score::{Figures, Reached};
 use crate::series::Sample;
 
 /// Distance between two looks at upstreams and contenders.
 pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
-
-/// What is written down.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    digest: Digest,
-    events: u64,
-    most_in_flight: u64,
-    asked: u64,
-    admitted: u64,
-    sheds: BTreeMap<&'static str, u64>,
-    samples: Vec<Sample>,
-    notes: Vec<Noted>,
-}
-
-impl Ledger {
-    pub(super) fn hear(&mut self, at: Instant, what: What) {
-        let (kind, subject) = what.code();
-        self.events += 1;
-        self.digest.feed(at.as_nanos());
-        // Four bits hold the kinds that there were first; those that came later are fed by themselves.
-        if kind < 16 {
-            self.digest.feed(subject << 4 | kind);
-        } else {
-            self.digest.feed(subject << 4);
-            self.digest.feed(kind);
-        }
-    }
-
-    pub(super) fn ask(&mut self) {
-        self.asked += 1;
-    }
-
-    pub(super) fn admit(&mut self) {
-        self.admitted += 1;
-    }
-
-    pub(super) fn shed(&mut self, attempt: usize, reason: &'static str) {
-        self.digest.feed(u64::try_from(attempt).unwrap_or(u64::MAX));
-        self.digest.feed_bytes(reason.as_bytes());
-        *self.sheds.entry(reason).or_default() += 1;
-    }
-
-    pub(super) fn hold(&mut self, in_flight: u64) {
-        self.most_in_flight = self.most_in_flight.max(in_flight);
-    }
-}
 
 /// A breaker's phase as charts show it; more is worse.
 const fn severity(phase: Phase) -> u64 {

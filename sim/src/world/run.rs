@@ -5,9 +5,9 @@ use std::time::Duration;
 use tidegate_core::{Instant, UpstreamKey};
 
 use super::call::{Attempt, Call};
+use super::ledger::Ledger;
 use super::proxy::{Flight, Proxy};
 use super::queue::{Queue, What};
-use super::report::Ledger;
 use super::upstream::Upstream;
 use crate::arrivals::{self, Arrival};
 use crate::contender::{ContenderError, Made};
@@ -188,7 +188,7 @@ impl<'a> World<'a> {
             What::CancelAtUpstream { attempt } => self.cancel_at_upstream(attempt),
             What::Stage { upstream, endpoint } => self.enter_stage(upstream, endpoint),
             What::Tick { proxy } => self.tick(proxy),
-            What::Incident { index } => self.suffer(index),
+            What::Incident { index } => self.inject(index),
             What::Sample => self.sample(),
         }
     }

@@ -1,52 +1,8 @@
-//! Who calls, and the books that are kept about it.
+//! The books that a shard keeps about its callers.
 
-use super::SHARDS;
-use super::{Shard, at_index, home};
-use crate::fleet::demand::Senders;
-use crate::fleet::ledger::{BINS_PER_SECOND, Share};
-use crate::fleet::plan::Fleet;
-
-/// One caller.
-#[derive(Debug)]
-pub(super) struct Caller {
-    pub(super) proxy: u32,
-    /// Of the second under way.
-    pub(super) now: Share,
-    /// Of the judged part of the phase under way.
-    pub(super) phase: Share,
-}
-
-/// The callers of a shard's proxies, and who of them sends how much.
-pub(super) fn callers(fleet: &Fleet, shard: u32) -> (Vec<Caller>, Senders) {
-    let mut senders = Senders {
-        times: fleet.heavy.map_or(1, |heavy| heavy.times),
-        ..Senders::default()
-    };
-    let mut callers = Vec::new();
-    for number in 0..fleet.scenario.proxies {
-        let (proxy, weight) = (fleet.proxy_of(number), fleet.weight_of(number));
-        senders.of_weight += f64::from(weight);
-        if home(proxy) != shard {
-            continue;
-        }
-        let class = if weight > 1 {
-            &mut senders.heavy
-        } else {
-            &mut senders.light
-        };
-        class.push(callers.len());
-        let share = Share {
-            is_heavy: weight > 1,
-            ..Share::default()
-        };
-        callers.push(Caller {
-            proxy: proxy / SHARDS,
-            now: share,
-            phase: share,
-        });
-    }
-    (callers, senders)
-}
+use super::Shard;
+use super::place::at_index;
+use crate::fleet::ledger::BINS_PER_SECOND;
 
 impl Shard<'_> {
     pub(super) fn look(&mut self, index: u32) {

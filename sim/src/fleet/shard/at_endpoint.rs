@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
+use super::Shard;
 use super::event::{Answer, What};
-use super::{Shard, at_index, bin_at};
-use crate::fleet::slab::Ticket;
+use super::held::Visit;
+use super::place::{at_index, bin_at};
 use crate::world::START;
-use crate::world::upstream::{Acceptance, Endpoint, Job, Reception, Reply};
-
-/// A request at an endpoint: whose it is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Visit {
-    pub(super) shard: u32,
-    pub(super) ticket: Ticket,
-}
+use crate::world::reception::{Acceptance, Job, Reception, Reply};
+use crate::world::upstream::Endpoint;
 
 impl Shard<'_> {
     pub(super) fn at_endpoint(&mut self, endpoint: u32, visit: Visit) {

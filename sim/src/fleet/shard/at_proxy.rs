@@ -1,19 +1,13 @@
 //! What happens at a shard's proxies.
 
 use tidegate_core::config::OverloadConfig;
-use tidegate_core::{Failure, Outcome, Permit, ShedReason, classify};
+use tidegate_core::{Failure, Outcome, ShedReason, classify};
 
+use super::Shard;
 use super::event::{Answer, What};
-use super::{Shard, TICK, at_index, bin_at, home};
+use super::held::Held;
+use super::place::{TICK, at_index, bin_at, home};
 use crate::fleet::slab::Ticket;
-
-/// A request that a proxy holds.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) proxy: u32,
-    pub(super) endpoint: u32,
-    pub(super) permit: Permit,
-}
 
 impl Shard<'_> {
     pub(super) fn at_proxy(&mut self, index: u32) {

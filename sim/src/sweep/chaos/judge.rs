@@ -4,10 +4,13 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::RECOVERED_AT;
-use crate::contender::{ContenderError, Kind, Mishap};
+use crate::contender::ContenderError;
+use crate::fault::Fault;
+use crate::kind::Kind;
 use crate::number;
+use crate::run::Run;
 use crate::scenario::{Incident, Scenario};
-use crate::world::{self, Run};
+use crate::world;
 
 /// The judged part brings at least this share of the good answers that it brings without the faults, ...
 const GOOD_SHARE: f64 = 0.85;
@@ -116,7 +119,7 @@ pub fn part(story: &Scenario, run: &Run) -> Part {
 #[must_use]
 pub fn is_band_judged(story: &Scenario) -> bool {
     let begins_anew =
-        |incident: &Incident| matches!(incident.what, Mishap::ProxyJoins | Mishap::PushOther);
+        |incident: &Incident| matches!(incident.what, Fault::ProxyJoins | Fault::PushOther);
     !(is_overloaded(story) && story.incidents.iter().any(begins_anew))
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::dice::{self, Dice};
 use super::service::{self, Service};
 use super::{QUANTILE, Spread};
-use crate::contender::Mishap;
+use crate::fault::Fault;
 use crate::profile::{Change, Errors, Mode};
 use crate::scenario::{
     ClientProfile, Counting, Incident, LoadPoint, STANDARD_UPSTREAM, Scenario, Slo, TimedChange,
@@ -63,7 +63,7 @@ pub fn story(seed: u64, number: u32) -> Scenario {
         faults.draw(&mut dice, part, &service);
     }
     if faults.words.is_empty() {
-        faults.draw_mishap(&mut dice, FAULTS_FROM, FAULTS_TO);
+        faults.draw_fault(&mut dice, FAULTS_FROM, FAULTS_TO);
     }
     faults.timeline.sort_by_key(|change| change.at);
     faults.incidents.sort_by_key(|incident| incident.at);
@@ -171,7 +171,7 @@ impl Faults {
             self.draw_trouble(dice, from, from + span, service);
         }
         for _ in 0..dice::count(dice.between(-0.5, f64::from(PER_PART) + 0.5)) {
-            self.draw_mishap(dice, from, from + span);
+            self.draw_fault(dice, from, from + span);
         }
     }
 
@@ -217,7 +217,7 @@ impl Faults {
             .extend([timed(begin, change), timed(end, back)]);
     }
 
-    fn draw_mishap(&mut self, dice: &mut Dice, from: Duration, to: Duration) {
+    fn draw_fault(&mut self, dice: &mut Dice, from: Duration, to: Duration) {
         let (begin, end) = within(dice, from, to);
         let proxy = (self.spread.proxies > 1 && dice.happens(0.5))
             .then(|| dice::count(dice.between(-0.5, f64::from(self.spread.proxies) - 0.51)));
@@ -236,40 +236,40 @@ impl Faults {
                 Mess::Leaves,
             ],
         );
-        let (mishaps, words) = match mess {
-            Mess::Crash => (vec![(begin, Mishap::WorkerCrash { worker })], "crash"),
+        let (faults, words) = match mess {
+            Mess::Crash => (vec![(begin, Fault::WorkerCrash { worker })], "crash"),
             Mess::CrashAll => {
                 let workers = 0..self.spread.workers;
-                let crashes = workers.map(|worker| (begin, Mishap::WorkerCrash { worker }));
-                let leader = [(begin, Mishap::LeaderCrash)];
+                let crashes = workers.map(|worker| (begin, Fault::WorkerCrash { worker }));
+                let leader = [(begin, Fault::LeaderCrash)];
                 (crashes.chain(leader).collect(), "all crash")
             }
-            Mess::LeaderCrash => (vec![(begin, Mishap::LeaderCrash)], "leader crashes"),
-            Mess::LeaderChanged => (vec![(begin, Mishap::LeaderChanged)], "leader changes"),
-            Mess::Push => (vec![(begin, Mishap::Push)], "push"),
-            Mess::PushRejected => (vec![(begin, Mishap::PushRejected)], "push rejected"),
+            Mess::LeaderCrash => (vec![(begin, Fault::LeaderCrash)], "leader crashes"),
+            Mess::LeaderChanged => (vec![(begin, Fault::LeaderChanged)], "leader changes"),
+            Mess::Push => (vec![(begin, Fault::Push)], "push"),
+            Mess::PushRejected => (vec![(begin, Fault::PushRejected)], "push rejected"),
             Mess::PushOther => {
-                let back = (end, Mishap::Push);
-                (vec![(begin, Mishap::PushOther), back], "other push")
+                let back = (end, Fault::Push);
+                (vec![(begin, Fault::PushOther), back], "other push")
             }
             Mess::Late => {
                 let lasts = end - begin;
-                let late = Mishap::WorkerLate { worker, lasts };
+                let late = Fault::WorkerLate { worker, lasts };
                 (vec![(begin, late)], "late worker")
             }
             Mess::ClockStep => {
                 let millis = dice.one_of(-2_000, &[-300, 300, 2_000, 60_000]);
-                (vec![(begin, Mishap::ClockStep { millis })], "clock step")
+                (vec![(begin, Fault::ClockStep { millis })], "clock step")
             }
             Mess::Leaves => {
-                let joins = (end, Mishap::ProxyJoins);
-                (vec![(begin, Mishap::ProxyLeaves), joins], "proxy replaced")
+                let joins = (end, Fault::ProxyJoins);
+                (vec![(begin, Fault::ProxyLeaves), joins], "proxy replaced")
             }
         };
         let of = proxy.map_or_else(String::new, |proxy| format!(" of proxy {proxy}"));
         self.words
             .push(format!("{words}{of} {}", seconds(begin, end)));
-        let incidents = mishaps
+        let incidents = faults
             .into_iter()
             .map(|(at, what)| Incident { at, proxy, what });
         self.incidents.extend(incidents);

@@ -1,8 +1,8 @@
 //! A row of the page's table. What is granted and why comes from the list; the figures come from a whole run, which
 //! writes them or holds them to what it found ([`agree`]).
 
-use super::page::FILE;
-use super::{Judged, Limit, Standing};
+use super::judge::{Judged, Standing};
+use super::{KnownGap, PAGE};
 use crate::targets::{Gap, Kind};
 
 /// How far a figure of the page may be from the one found: laws change in small steps, and not every one of them is
@@ -85,17 +85,17 @@ pub struct Row {
 impl Row {
     /// The row of a scenario of the list.
     #[must_use]
-    pub fn new(scenario: &str, scores: Scores, limit: &Limit) -> Self {
+    pub fn new(scenario: &str, scores: Scores, known: &KnownGap) -> Self {
         let bound = |bound: Option<f64>| bound.map_or_else(|| "-".to_owned(), |b| b.to_string());
         Self {
             scenario: scenario.to_owned(),
             scores,
             granted: format!(
                 "{}, {}",
-                bound(limit.behind_best_untuned),
-                bound(limit.behind_tuned)
+                bound(known.behind_best_untuned),
+                bound(known.behind_tuned)
             ),
-            why: format!("[{}](#{})", limit.reason, limit.see),
+            why: format!("[{}](#{})", known.reason, known.see),
         }
     }
 
@@ -130,15 +130,15 @@ impl Row {
     }
 
     /// What the row says that the list does not: other words, and figures further behind than is granted.
-    pub(super) fn faults(&self, limit: &Limit) -> Vec<String> {
+    pub(super) fn faults(&self, known: &KnownGap) -> Vec<String> {
         let mut faults = Vec::new();
-        let expected = Self::new(&self.scenario, self.scores.clone(), limit);
+        let expected = Self::new(&self.scenario, self.scores.clone(), known);
         if *self != expected {
             faults.push(format!("expected {}", expected.line()));
         }
         let rivals = [
-            (&self.scores.untuned, limit.behind_best_untuned),
-            (&self.scores.tuned, limit.behind_tuned),
+            (&self.scores.untuned, known.behind_best_untuned),
+            (&self.scores.tuned, known.behind_tuned),
         ];
         for (rival, bound) in rivals {
             let behind = rival.score - self.scores.ours;
@@ -161,7 +161,7 @@ pub(crate) fn agree(scenario: &str, rows: &[Row], found: &Scores) -> Judged {
     let says = row.map_or_else(|| "no row".to_owned(), |row| row.scores.cells());
     Judged {
         scenario: scenario.to_owned(),
-        target: format!("its row in {FILE}, within {STALE}"),
+        target: format!("its row in {PAGE}, within {STALE}"),
         found: if is_true {
             found.cells()
         } else {
@@ -181,7 +181,7 @@ pub(super) mod tests {
     use crate::targets::Score;
 
     /// Scores beside `none`, that nobody tuned, and `static-tuned`.
-    pub(in crate::limits) fn found(ours: f64) -> Scores {
+    pub(in crate::known_gaps) fn found(ours: f64) -> Scores {
         let best = |rival: &str, score| Best {
             rival: rival.to_owned(),
             score,

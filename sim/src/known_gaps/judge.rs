@@ -13,7 +13,7 @@
 
 use serde::Serialize;
 
-use super::{FILE, Limit};
+use super::{FILE, KnownGap};
 use crate::targets::{Gap, Verdict};
 
 /// What a run can be held against.
@@ -82,10 +82,10 @@ impl From<Verdict> for Judged {
 const CLEAR: f64 = 0.005;
 
 /// Judges the gap to the best rival of a kind by the rule, and by what is granted to the scenario.
-pub(crate) fn judge(scenario: &str, gap: &Gap, limit: Option<&Limit>, held: Held) -> Judged {
+pub(crate) fn judge(scenario: &str, gap: &Gap, known: Option<&KnownGap>, held: Held) -> Judged {
     let rule = gap.verdict(scenario);
     let behind = gap.behind();
-    let bound = limit.and_then(|limit| limit.behind(gap.kind));
+    let bound = known.and_then(|known| known.behind(gap.kind));
     let (standing, remark) = match bound {
         None if gap.is_within(gap.rule) => (Standing::Met, String::new()),
         None => (
@@ -138,8 +138,8 @@ mod tests {
         }
     }
 
-    fn granted(behind_best_untuned: Option<f64>) -> Limit {
-        Limit {
+    fn granted(behind_best_untuned: Option<f64>) -> KnownGap {
+        KnownGap {
             behind_best_untuned,
             behind_tuned: Some(0.5),
             reason: "probes".to_owned(),

@@ -9,15 +9,15 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_sim::limits::{Limits, Page};
+use tidegate_sim::known_gaps::{GapsPage, KnownGaps};
 use tidegate_sim::scenario::{Scenario, folder};
 use tidegate_sim::targets::Targets;
 
-fn read() -> (Limits, Page) {
+fn read() -> (KnownGaps, GapsPage) {
     let scenarios = Scenario::read_folder(&folder()).unwrap();
     let names: BTreeSet<&str> = scenarios.iter().map(|s| s.name.as_str()).collect();
     let rule = Targets::read().unwrap().comparison;
-    Limits::read(&names, rule).unwrap_or_else(|error| panic!("{error}"))
+    KnownGaps::read(&names, rule).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]

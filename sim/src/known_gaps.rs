@@ -17,7 +17,6 @@ pub mod page;
 pub mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -25,14 +24,17 @@ use crate::targets::{Comparison, Kind};
 
 pub(crate) use judge::judge;
 pub use judge::{Held, Judged, Standing};
-pub use page::Page;
+pub use page::GapsPage;
 
 /// Where the list stands, as messages name it.
 pub const FILE: &str = "sim/limits.toml";
 
+/// Where the page that explains it stands in the repository.
+pub const PAGE: &str = "docs/laws/limits-of-the-measure.md";
+
 /// What is granted to one scenario.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
+pub struct KnownGap {
     /// Behind the best contender that nobody tuned; none where the rule holds.
     pub behind_best_untuned: Option<f64>,
     /// Behind the best contender that somebody tuned; likewise.
@@ -43,7 +45,7 @@ pub struct Limit {
     pub see: String,
 }
 
-impl Limit {
+impl KnownGap {
     /// What is granted against a kind of rival.
     #[must_use]
     pub const fn behind(&self, kind: Kind) -> Option<f64> {
@@ -57,16 +59,16 @@ impl Limit {
 
 /// Everything that is granted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limits {
+pub struct KnownGaps {
     /// Runs of each scenario with each contender, whose median is judged; at least 1.
     pub seeds: u64,
     /// By scenario.
-    pub scenarios: BTreeMap<String, Limit>,
+    pub scenarios: BTreeMap<String, KnownGap>,
 }
 
 /// Why the list cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum LimitsError {
+pub enum KnownGapsError {
     /// A file cannot be read.
     #[error("read {}", path.display())]
     Read {
@@ -102,40 +104,8 @@ pub struct Known<'a> {
     pub anchors: &'a BTreeSet<String>,
 }
 
-impl Limits {
-    /// The list of this repository, and the page that explains it.
-    ///
-    /// # Errors
-    /// When either cannot be read, the list does not parse, or with all of its faults.
-    pub fn read(scenarios: &BTreeSet<&str>, rule: Comparison) -> Result<(Self, Page), LimitsError> {
-        let page = Page::new(&text_of(&at(page::FILE))?);
-        let known = Known {
-            scenarios,
-            rule,
-            anchors: &page.anchors(),
-        };
-        let limits = Self::parse(&text_of(&at(FILE))?, FILE, known)?;
-        Ok((limits, page))
-    }
-
-    /// Parses and checks a list; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// When the text does not parse, or with all of its faults.
-    pub fn parse(text: &str, origin: &str, known: Known<'_>) -> Result<Self, LimitsError> {
-        check::parse(text, origin, known)
-    }
-}
-
 /// A file of the repository by its path there.
 #[must_use]
 pub fn at(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
-}
-
-fn text_of(path: &Path) -> Result<String, LimitsError> {
-    fs::read_to_string(path).map_err(|source| LimitsError::Read {
-        path: path.to_owned(),
-        source,
-    })
 }
