@@ -49,7 +49,7 @@ pub struct Ask<'a> {
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Admission {
     /// It goes to the upstream.
     Admit,
     /// It is refused at once.
@@ -61,7 +61,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl Admission {
     /// A plain refusal, which callers that retry do retry.
     #[must_use]
     pub const fn shed(reason: &'static str) -> Self {
@@ -127,7 +127,7 @@ pub struct Note {
 /// An algorithm that protects upstreams, for one proxy with all of its workers.
 pub trait Contender {
     /// Decides about a request. Whatever is admitted is completed later.
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict;
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission;
 
     /// Whether the request that was just admitted may go to this endpoint; whoever says yes has it. The balancer
     /// offers the endpoints in its own order until one is taken, and takes its first choice when none is.

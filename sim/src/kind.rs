@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 
 /// A contender that can be had by its name.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
+pub struct ContenderKind {
     /// Name on the command line and in tables, kebab-case.
     pub name: &'static str,
     /// One line that says what it is.
@@ -26,7 +26,7 @@ pub enum Make {
     Hindsight(fn(&Scenario) -> Result<Run, ContenderError>),
 }
 
-impl Kind {
+impl ContenderKind {
     /// Whether somebody chose its settings who knows more than a proxy can.
     #[must_use]
     pub const fn is_tuned(&self) -> bool {

@@ -20,10 +20,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::targets::{Comparison, Kind};
+use crate::targets::{Margins, RivalKind};
 
 pub(crate) use judge::judge;
-pub use judge::{Held, Judged, Standing};
+pub use judge::{Grade, Judged, RunScope};
 pub use page::GapsPage;
 
 /// Where the list stands, as messages name it.
@@ -48,11 +48,11 @@ pub struct KnownGap {
 impl KnownGap {
     /// What is granted against a kind of rival.
     #[must_use]
-    pub const fn behind(&self, kind: Kind) -> Option<f64> {
+    pub const fn behind(&self, kind: RivalKind) -> Option<f64> {
         match kind {
-            Kind::Ours => None,
-            Kind::Untuned => self.behind_best_untuned,
-            Kind::Tuned => self.behind_tuned,
+            RivalKind::Ours => None,
+            RivalKind::Untuned => self.behind_best_untuned,
+            RivalKind::Tuned => self.behind_tuned,
         }
     }
 }
@@ -99,7 +99,7 @@ pub struct Known<'a> {
     /// Names of the scenarios there are.
     pub scenarios: &'a BTreeSet<&'a str>,
     /// The rule: less than it is not granted, it is everybody's.
-    pub rule: Comparison,
+    pub rule: Margins,
     /// Anchors of the page's headings.
     pub anchors: &'a BTreeSet<String>,
 }

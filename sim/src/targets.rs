@@ -20,7 +20,7 @@ use serde::Deserialize;
 use crate::scenario::{Measure, Range, ScenarioError};
 
 pub use accept::Accept;
-pub use judge::{Gap, Kind, Score, Verdict};
+pub use judge::{Gap, RivalKind, Score, TargetVerdict};
 pub use sweep::{Found, Sweep};
 
 /// Everything that must be reached.
@@ -28,7 +28,7 @@ pub use sweep::{Found, Sweep};
 #[serde(deny_unknown_fields)]
 pub struct Targets {
     /// How far behind others our score may be.
-    pub comparison: Comparison,
+    pub comparison: Margins,
     /// Ranges of our figures, by scenario.
     pub scenarios: BTreeMap<String, BTreeMap<Measure, Range>>,
     /// Sets of scenarios with the same outcome.
@@ -45,7 +45,7 @@ pub struct Targets {
 /// How far our score may lie behind others' of the same scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Comparison {
+pub struct Margins {
     /// Behind the best contender that nobody tuned.
     pub behind_best_untuned: f64,
     /// Behind the best contender that somebody tuned.

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use tidegate_core::{Failure, Instant, Outcome, UpstreamKey};
-use tidegate_sim::contender::{Ask, Contender, Done, Made, Verdict, View};
-use tidegate_sim::kind::{Kind, Make};
+use tidegate_sim::contender::{Admission, Ask, Contender, Done, Made, View};
+use tidegate_sim::kind::{ContenderKind, Make};
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::roster;
 use tidegate_sim::run::Run;
@@ -29,7 +29,7 @@ fn scenario(load: &str, adversary: &str, behaviour: &str) -> Scenario {
     Scenario::parse(&text, "test").unwrap()
 }
 
-fn named(name: &str) -> Kind {
+fn named(name: &str) -> ContenderKind {
     let all = roster::all();
     *all.iter().find(|kind| kind.name == name).unwrap()
 }
@@ -70,14 +70,14 @@ struct Watch {
 }
 
 impl Contender for Watch {
-    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Admission {
         if ask.path != "/" || ask.agent.is_some() {
             self.others.push(ask.request);
         }
         if (self.admits)(ask) {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("watch")
+            Admission::shed("watch")
         }
     }
 
@@ -93,8 +93,8 @@ impl Contender for Watch {
 }
 
 /// A contender that lets in what `admits` says.
-fn watch(make: fn(&Scenario, u64) -> Made) -> Kind {
-    Kind {
+fn watch(make: fn(&Scenario, u64) -> Made) -> ContenderKind {
+    ContenderKind {
         name: "watch",
         title: "watch",
         make: Make::Published(make),

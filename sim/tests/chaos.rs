@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use tidegate_sim::compare::OURS;
-use tidegate_sim::kind::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::roster;
 use tidegate_sim::run::Run;
 use tidegate_sim::scenario::Scenario;
@@ -15,7 +15,7 @@ use tidegate_sim::world;
 const SEED: u64 = 2;
 const STORIES: u32 = 20;
 
-fn ours() -> Kind {
+fn ours() -> ContenderKind {
     let known = roster::all();
     *known.iter().find(|kind| kind.name == OURS).unwrap()
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
-use tidegate_sim::fleet::{self, Figures, Fleet, FleetRun, Size, Story, Topology};
+use tidegate_sim::fleet::{self, Fleet, FleetFigures, FleetRun, Size, Story, Topology};
 use tidegate_sim::world;
 
 const SMALL: Size = Size {
@@ -17,7 +17,7 @@ fn play(fleet: &Fleet, threads: usize) -> FleetRun {
     fleet::play(fleet, threads, &|_| ()).unwrap()
 }
 
-fn figures(story: Story, topology: Topology) -> Figures {
+fn figures(story: Story, topology: Topology) -> FleetFigures {
     play(&story.fleet(&SMALL, topology), 1).figures
 }
 

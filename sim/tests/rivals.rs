@@ -7,13 +7,13 @@
 
 use std::time::Duration;
 
-use tidegate_sim::kind::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::roster;
 use tidegate_sim::run::Run;
 use tidegate_sim::scenario::{Measure, Scenario, folder};
 use tidegate_sim::world;
 
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> ContenderKind {
     let known = roster::known();
     *known.iter().find(|kind| kind.name == name).unwrap()
 }

@@ -7,10 +7,10 @@
 use std::thread;
 
 use tidegate_sim::compare::OURS;
-use tidegate_sim::kind::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::roster;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{Axes, Played, Proxies, Standing, story, story_of};
+use tidegate_sim::sweep::{Axes, Played, Proxies, SweepStanding, story, story_of};
 use tidegate_sim::world;
 
 const STORIES: usize = 24;
@@ -19,7 +19,7 @@ const SMALL: f64 = 400.0;
 /// Of another seed than that by which `make sim-sweep` looks.
 const SEED: u64 = 2;
 
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> ContenderKind {
     let known = roster::all();
     *known.iter().find(|kind| kind.name == name).unwrap()
 }
@@ -33,8 +33,8 @@ fn stories() -> Vec<Scenario> {
     drawn.filter(is_small).take(STORIES).collect()
 }
 
-fn played(story: &Scenario, kinds: &[Kind]) -> Played {
-    let score = |kind: &Kind| {
+fn played(story: &Scenario, kinds: &[ContenderKind]) -> Played {
+    let score = |kind: &ContenderKind| {
         let run = world::play(story, kind).unwrap();
         (kind.name, run.figures.score)
     };
@@ -52,7 +52,7 @@ fn ahead_on_services_that_nobody_chose() {
         let results = threads.into_iter().map(|thread| thread.join().unwrap());
         results.flatten().collect()
     });
-    let mean = |name| Standing::of(name, &played).unwrap().mean;
+    let mean = |name| SweepStanding::of(name, &played).unwrap().mean;
     let ours = mean(OURS);
     assert!(ours >= 0.9, "{ours}");
     for other in ["adaptive-concurrency", "none"] {
@@ -60,7 +60,7 @@ fn ahead_on_services_that_nobody_chose() {
     }
 }
 
-fn half_of(stories: &[Scenario], kinds: &[Kind]) -> Vec<Played> {
+fn half_of(stories: &[Scenario], kinds: &[ContenderKind]) -> Vec<Played> {
     stories.iter().map(|story| played(story, kinds)).collect()
 }
 

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use tidegate_sim::kind::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::roster;
 use tidegate_sim::run::Run;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::world::play;
 
-fn unprotected() -> Kind {
+fn unprotected() -> ContenderKind {
     let all = roster::all();
     *all.iter().find(|kind| kind.name == "none").unwrap()
 }

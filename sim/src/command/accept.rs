@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tidegate_sim::acceptance;
 use tidegate_sim::compare::OURS;
-use tidegate_sim::kind::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, axes, behind, standing};
-use tidegate_sim::targets::{Accept, Targets, Verdict};
+use tidegate_sim::sweep::{self, Axes, Played, Proxies, SweepStanding, axes, behind, standing};
+use tidegate_sim::targets::{Accept, TargetVerdict, Targets};
 
 use super::stories::{closing, play, save, save_stories};
 use super::sweep_options::Options;
@@ -66,7 +66,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let seed = acceptance::seed()?;
     println!("seed {seed}, which follows from core/src\n");
     let folder = options.out.join("stories");
-    let mut verdicts: Vec<Verdict> = Vec::new();
+    let mut verdicts: Vec<TargetVerdict> = Vec::new();
     let mut groups: Vec<Value> = Vec::new();
     for group in &GROUPS {
         let bounds = bounds(&targets, group)?;
@@ -93,7 +93,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     Ok(closing(&verdicts))
 }
 
-fn contenders(names: &[String]) -> Result<Vec<Kind>> {
+fn contenders(names: &[String]) -> Result<Vec<ContenderKind>> {
     if names.is_empty() {
         return super::contenders(&CONTENDERS.map(str::to_owned));
     }
@@ -105,7 +105,7 @@ fn bounds<'a>(targets: &'a Targets, group: &Group) -> Result<&'a Accept> {
     bounds.with_context(|| format!("sim/targets.toml: expected [accept.{}]", group.name))
 }
 
-fn show(group: &Group, played: &[Played], standings: &[Standing]) {
+fn show(group: &Group, played: &[Played], standings: &[SweepStanding]) {
     println!("{}: {} stories", group.name, played.len());
     println!("{}", standing::text(standings));
     if group.axes == Axes::All {
@@ -123,8 +123,8 @@ fn show(group: &Group, played: &[Played], standings: &[Standing]) {
     }
 }
 
-fn figures(group: &Group, played: &[Played], standings: &[Standing]) -> Value {
-    let standing = |one: &Standing| {
+fn figures(group: &Group, played: &[Played], standings: &[SweepStanding]) -> Value {
+    let standing = |one: &SweepStanding| {
         json!({
             "contender": one.contender,
             "mean": one.mean,
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn tidegate_plays_beside_no_protection_where_nobody_is_named() {
-        let names = |kinds: Vec<Kind>| kinds.iter().map(|kind| kind.name).collect::<Vec<_>>();
+        let names =
+            |kinds: Vec<ContenderKind>| kinds.iter().map(|kind| kind.name).collect::<Vec<_>>();
         assert_eq!(names(contenders(&[]).unwrap()), ["tidegate", "none"]);
         let named = contenders(&["bbr".to_owned()]).unwrap();
         assert_eq!(names(named), ["bbr"]);

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Parser;
 use serde_json::json;
-use tidegate_sim::compare::{Comparison, Outcome, page, table, verdict};
-use tidegate_sim::kind::Kind;
-use tidegate_sim::known_gaps::{FILE, Judged, KnownGaps, Standing};
+use tidegate_sim::compare::{Comparison, ContenderRun, page, table, verdict};
+use tidegate_sim::kind::ContenderKind;
+use tidegate_sim::known_gaps::{FILE, Grade, Judged, KnownGaps};
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::targets::Targets;
 
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         page
     };
     let rows = page.rows();
-    let bar = verdict::Bar {
+    let bar = verdict::Requirements {
         targets: &targets,
         known_gaps: &known_gaps,
         rows: options.limits.then_some(rows.as_slice()),
@@ -91,18 +91,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 /// Says what came of it; a failure where one was asked for.
 fn sum(options: &Options, verdicts: &[Judged], report: &Path) -> ExitCode {
     let count = |standing| table::count(verdicts, standing);
-    let missed = count(Standing::Missed);
+    let missed = count(Grade::Missed);
     let is_check = options.check || options.limits;
     if is_check {
-        print!("{}", table::lines(verdicts, Standing::AtLimit, "limit "));
-        print!("{}", table::lines(verdicts, Standing::Missed, "FAILED"));
+        print!("{}", table::lines(verdicts, Grade::AtLimit, "limit "));
+        print!("{}", table::lines(verdicts, Grade::Missed, "FAILED"));
     }
     println!("report: {}", report.display());
     println!(
         "targets: {} of {} met, {} more as near as {FILE} grants",
-        count(Standing::Met),
+        count(Grade::Met),
         verdicts.len(),
-        count(Standing::AtLimit)
+        count(Grade::AtLimit)
     );
     if is_check {
         println!("{} passed, {missed} failed", verdicts.len() - missed);
@@ -116,13 +116,13 @@ fn sum(options: &Options, verdicts: &[Judged], report: &Path) -> ExitCode {
 
 fn play(
     scenarios: &[Scenario],
-    contenders: &[Kind],
+    contenders: &[ContenderKind],
     seeds: u64,
     threads: usize,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<ContenderRun>> {
     let jobs = jobs::all(scenarios, contenders, seeds);
     jobs::play(&jobs, threads, |job| {
-        Outcome::of(job.scenario, job.contender, job.repetition)
+        ContenderRun::of(job.scenario, job.contender, job.repetition)
             .with_context(|| format!("scenario {}", job.scenario.name))
     })
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use tidegate_sim::kind::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::sweep::Played;
-use tidegate_sim::targets::Verdict;
+use tidegate_sim::targets::TargetVerdict;
 use tidegate_sim::world;
 
 use super::jobs;
@@ -26,7 +26,7 @@ pub(super) fn save_stories(folder: &Path, stories: &[Scenario]) -> Result<()> {
 /// Plays every story with every contender.
 pub(super) fn play(
     stories: &[Scenario],
-    contenders: &[Kind],
+    contenders: &[ContenderKind],
     threads: usize,
 ) -> Result<Vec<Played>> {
     let jobs = jobs::all(stories, contenders, 1);
@@ -44,7 +44,7 @@ pub(super) fn play(
 }
 
 /// Prints the verdicts and their count; a failure where a bound is missed.
-pub(super) fn closing(verdicts: &[Verdict]) -> ExitCode {
+pub(super) fn closing(verdicts: &[TargetVerdict]) -> ExitCode {
     for verdict in verdicts {
         let word = if verdict.is_met { "passed" } else { "FAILED" };
         println!("{word}  {}: {}", verdict.target, verdict.found);

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use tidegate_sim::compare::OURS;
-use tidegate_sim::kind::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::roster;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, axes, behind, standing};
+use tidegate_sim::sweep::{self, Axes, Played, Proxies, SweepStanding, axes, behind, standing};
 use tidegate_sim::targets::{self, Found, Targets};
 
 use super::accept;
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(bounds.map_or(ExitCode::SUCCESS, |bounds| check(bounds, &standings)))
 }
 
-fn contenders(names: &[String]) -> Result<Vec<Kind>> {
+fn contenders(names: &[String]) -> Result<Vec<ContenderKind>> {
     if names.is_empty() {
         let all = roster::all().into_iter();
         return Ok(all.filter(|kind| !kind.is_tuned()).collect());
@@ -52,7 +52,7 @@ fn contenders(names: &[String]) -> Result<Vec<Kind>> {
 }
 
 /// What the sweep is held against, where that is asked for; found out before anything is played.
-fn bounds(options: &Options, contenders: &[Kind]) -> Result<Option<targets::Sweep>> {
+fn bounds(options: &Options, contenders: &[ContenderKind]) -> Result<Option<targets::Sweep>> {
     if !options.check {
         return Ok(None);
     }
@@ -82,8 +82,8 @@ fn stories(options: &Options) -> Result<Vec<Scenario>> {
 }
 
 /// The stories without the scores of bounds, which nobody has to be ahead of; with them where nobody else played.
-fn of_rivals(played: &[Played], contenders: &[Kind]) -> Vec<Played> {
-    let is_other = |kind: &&Kind| kind.name != OURS && !kind.is_bound();
+fn of_rivals(played: &[Played], contenders: &[ContenderKind]) -> Vec<Played> {
+    let is_other = |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound();
     let mut played = played.to_vec();
     if contenders.iter().any(|kind| is_other(&kind)) {
         for bound in contenders.iter().filter(|kind| kind.is_bound()) {
@@ -115,7 +115,7 @@ fn show(played: &[Played]) {
 }
 
 /// Says whether the bounds are held; a failure where one is not.
-fn check(bounds: targets::Sweep, standings: &[Standing]) -> ExitCode {
+fn check(bounds: targets::Sweep, standings: &[SweepStanding]) -> ExitCode {
     let ours = standings.iter().find(|one| one.contender == OURS);
     let other = standings.iter().find(|one| one.contender != OURS);
     // What did not play has no figures, which meets nothing.
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(others(&[OURS, "none", "best-static"]), 2);
         assert_eq!(others(&[OURS, "best-static"]), 3, "asked for alone");
         let all = kinds(&["all"]);
-        assert!(!all.iter().any(Kind::is_bound));
+        assert!(!all.iter().any(ContenderKind::is_bound));
         let named = kinds(&["all", "best-static"]);
         assert_eq!(named.len(), all.len() + 1);
     }

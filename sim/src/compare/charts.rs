@@ -1,7 +1,7 @@
 //! One scenario over time: who matters most in one picture, and everybody in a small one.
 
 use super::verdict::best;
-use super::{Comparison, OURS, Outcome};
+use super::{Comparison, ContenderRun, OURS};
 use crate::charts::{self, Charts, goodput_top, line, oracle};
 use crate::number;
 use crate::profile::Mode;
@@ -16,7 +16,7 @@ const SMALL: (u32, u32) = (430, 200);
 pub(super) fn of(comparison: &Comparison, scenario: &Scenario) -> Charts {
     let first = |name: &str| comparison.runs(&scenario.name, name).next().cloned();
     let kinds = comparison.contenders.iter();
-    let firsts: Vec<Outcome> = kinds.filter_map(|kind| first(kind.name)).collect();
+    let firsts: Vec<ContenderRun> = kinds.filter_map(|kind| first(kind.name)).collect();
     let best = |is_tuned| best(comparison, &scenario.name, is_tuned);
     let lines = chosen(&firsts, best(false), best(true));
     let Some(any) = firsts.first() else {
@@ -35,10 +35,10 @@ pub(super) fn of(comparison: &Comparison, scenario: &Scenario) -> Charts {
 
 /// Ours, no protection, the best of each kind, and Envoy's best known filter; each with its color, ours last.
 fn chosen<'a>(
-    firsts: &'a [Outcome],
+    firsts: &'a [ContenderRun],
     untuned: Option<&str>,
     tuned: Option<&str>,
-) -> Vec<(&'a Outcome, Color)> {
+) -> Vec<(&'a ContenderRun, Color)> {
     let wanted = [
         (Some("none"), Color::Red),
         (tuned, Color::Gold),
@@ -46,10 +46,11 @@ fn chosen<'a>(
         (untuned, Color::Violet),
         (Some(OURS), Color::Teal),
     ];
-    let mut lines: Vec<(&Outcome, Color)> = Vec::new();
+    let mut lines: Vec<(&ContenderRun, Color)> = Vec::new();
     for (name, color) in wanted {
         let outcome = firsts.iter().find(|o| Some(o.contender) == name);
-        let is_new = |o: &&Outcome| !lines.iter().any(|(line, _)| line.contender == o.contender);
+        let is_new =
+            |o: &&ContenderRun| !lines.iter().any(|(line, _)| line.contender == o.contender);
         if let Some(outcome) = outcome.filter(is_new) {
             lines.push((outcome, color));
         }
@@ -69,7 +70,7 @@ fn bands(scenario: &Scenario) -> Vec<Band> {
     })
 }
 
-fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Color)]) -> Chart {
+fn goodput(scenario: &Scenario, any: &ContenderRun, lines: &[(&ContenderRun, Color)]) -> Chart {
     let mut chart = charts::goodput(scenario, bands(scenario), &any.windows);
     let windows = &any.windows;
     chart
@@ -83,7 +84,7 @@ fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Color)]) -> C
     chart
 }
 
-fn latency(scenario: &Scenario, lines: &[(&Outcome, Color)]) -> Chart {
+fn latency(scenario: &Scenario, lines: &[(&ContenderRun, Color)]) -> Chart {
     let mut chart = charts::latency(scenario, bands(scenario));
     chart.lines.extend(
         lines
@@ -97,7 +98,7 @@ fn latency(scenario: &Scenario, lines: &[(&Outcome, Color)]) -> Chart {
 const LIMIT_TOP: f64 = 150.0;
 
 /// The limits of all that have one which moves.
-fn limits(scenario: &Scenario, firsts: &[Outcome]) -> Option<Chart> {
+fn limits(scenario: &Scenario, firsts: &[ContenderRun]) -> Option<Chart> {
     let mut chart = empty(scenario, "Concurrency limits", "requests in flight");
     let mut colors = [
         Color::Blue,
@@ -138,7 +139,7 @@ fn limits(scenario: &Scenario, firsts: &[Outcome]) -> Option<Chart> {
 }
 
 /// Goodput and limit of one contender.
-fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
+fn alone(scenario: &Scenario, outcome: &ContenderRun) -> Chart {
     let mut chart = empty(scenario, outcome.contender, "requests a second");
     (chart.width, chart.height) = SMALL;
     // The names of marks and bands stand in the greater charts.

@@ -13,7 +13,7 @@ mod charts;
 use serde::Serialize;
 
 use crate::contender::ContenderError;
-use crate::kind::Kind;
+use crate::kind::ContenderKind;
 use crate::number;
 use crate::scenario::{Measure, Scenario};
 use crate::score::Figures;
@@ -28,7 +28,7 @@ const SAMPLES: usize = 5;
 
 /// One run of one contender.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outcome {
+pub struct ContenderRun {
     /// The scenario's name.
     pub scenario: String,
     /// The contender's name.
@@ -45,7 +45,7 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
 }
 
-impl Outcome {
+impl ContenderRun {
     /// Makes a run. Another repetition, from 0, draws other arrivals and service times; within one all contenders
     /// get the same.
     ///
@@ -53,7 +53,7 @@ impl Outcome {
     /// When the contender cannot be made for the scenario.
     pub fn of(
         scenario: &Scenario,
-        contender: &Kind,
+        contender: &ContenderKind,
         repetition: u64,
     ) -> Result<Self, ContenderError> {
         let scenario = &Scenario {
@@ -88,9 +88,9 @@ pub struct Comparison {
     /// The scenarios, in the order of tables.
     pub scenarios: Vec<Scenario>,
     /// The contenders, in the order of tables.
-    pub contenders: Vec<Kind>,
+    pub contenders: Vec<ContenderKind>,
     /// Every run.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ContenderRun>,
 }
 
 impl Comparison {
@@ -99,7 +99,7 @@ impl Comparison {
         &'a self,
         scenario: &'a str,
         contender: &'a str,
-    ) -> impl Iterator<Item = &'a Outcome> {
+    ) -> impl Iterator<Item = &'a ContenderRun> {
         self.outcomes
             .iter()
             .filter(move |o| o.scenario == scenario && o.contender == contender)
@@ -131,8 +131,8 @@ pub(crate) mod tests {
     }
 
     /// A contender that only has a name.
-    pub(crate) const fn kind(name: &'static str, is_tuned: bool) -> Kind {
-        Kind {
+    pub(crate) const fn kind(name: &'static str, is_tuned: bool) -> ContenderKind {
+        ContenderKind {
             name,
             title: name,
             make: if is_tuned {
@@ -144,8 +144,8 @@ pub(crate) mod tests {
     }
 
     /// A run with a score.
-    pub(crate) fn outcome(contender: &'static str, seed: u64, score: f64) -> Outcome {
-        Outcome {
+    pub(crate) fn outcome(contender: &'static str, seed: u64, score: f64) -> ContenderRun {
+        ContenderRun {
             scenario: "t".to_owned(),
             contender,
             seed,

@@ -2,7 +2,7 @@
 
 use super::{Comparison, OURS};
 use super::{charts, table};
-use crate::known_gaps::{self, Judged, Standing};
+use crate::known_gaps::{self, Grade, Judged};
 use crate::scenario::Scenario;
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
@@ -43,14 +43,14 @@ fn verdict(page: &mut Page, verdicts: &[Judged]) {
     );
     page.paragraph(&format!(
         "Met {} of {}; {} more are as near as {} grants, and says why.",
-        table::count(verdicts, Standing::Met),
+        table::count(verdicts, Grade::Met),
         verdicts.len(),
-        table::count(verdicts, Standing::AtLimit),
+        table::count(verdicts, Grade::AtLimit),
         known_gaps::FILE
     ));
     let mut table = table::verdicts(verdicts);
     for (row, verdict) in verdicts.iter().enumerate() {
-        if verdict.standing == Standing::Missed {
+        if verdict.standing == Grade::Missed {
             table.stress_row(row);
         }
     }
@@ -113,7 +113,7 @@ mod tests {
             scenario: "t".to_owned(),
             target: "score >= 0.95".to_owned(),
             found: "0.9000".to_owned(),
-            standing: Standing::Missed,
+            standing: Grade::Missed,
         };
         let page = page(&all, &[missed], 3).html();
         assert!(page.contains("Met 0 of 1;"), "{page}");

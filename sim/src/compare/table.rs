@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Comparison;
-use crate::known_gaps::{Judged, Standing};
+use crate::known_gaps::{Grade, Judged};
 use crate::scenario::{Measure, Scenario};
 use tidegate_report::table::Table;
 
@@ -90,7 +90,7 @@ pub fn verdicts(verdicts: &[Judged]) -> Table {
 
 /// The verdicts of one standing as lines that begin with a word, and end with a line break.
 #[must_use]
-pub fn lines(verdicts: &[Judged], standing: Standing, word: &str) -> String {
+pub fn lines(verdicts: &[Judged], standing: Grade, word: &str) -> String {
     let those = verdicts.iter().filter(|one| one.standing == standing);
     let line = |one: &Judged| format!("{word}  {}: {}: {}\n", one.scenario, one.target, one.found);
     those.map(line).collect()
@@ -98,7 +98,7 @@ pub fn lines(verdicts: &[Judged], standing: Standing, word: &str) -> String {
 
 /// How many verdicts have a standing.
 #[must_use]
-pub fn count(verdicts: &[Judged], standing: Standing) -> usize {
+pub fn count(verdicts: &[Judged], standing: Grade) -> usize {
     let those = verdicts.iter().filter(|one| one.standing == standing);
     those.count()
 }
@@ -146,13 +146,13 @@ mod tests {
             scenario: "t".to_owned(),
             target: "score within 0.01 of the best untuned rival".to_owned(),
             found: "0.9000 (other 0.9500)".to_owned(),
-            standing: Standing::Missed,
+            standing: Grade::Missed,
         };
         assert_eq!(
-            lines(std::slice::from_ref(&missed), Standing::Missed, "FAILED"),
+            lines(std::slice::from_ref(&missed), Grade::Missed, "FAILED"),
             "FAILED  t: score within 0.01 of the best untuned rival: 0.9000 (other 0.9500)\n"
         );
-        assert_eq!(count(std::slice::from_ref(&missed), Standing::Met), 0);
+        assert_eq!(count(std::slice::from_ref(&missed), Grade::Met), 0);
         let text = text(&all, &[missed]);
         assert!(text.contains("0.9000 (other 0.9500)   MISSED"), "{text}");
         assert!(text.contains("t             0.90   0.95"), "{text}");

@@ -1,26 +1,26 @@
 //! A comparison against the targets and the limits, and who the rivals to beat are.
 
 use super::{Comparison, OURS};
-use crate::kind::{Kind, Make};
-use crate::known_gaps::row::{self, Row, Scores};
-use crate::known_gaps::{self, Held, Judged, KnownGaps};
+use crate::kind::{ContenderKind, Make};
+use crate::known_gaps::row::{self, GapRow, Scores};
+use crate::known_gaps::{self, Judged, KnownGaps, RunScope};
 use crate::scenario::Measure;
 use crate::targets::{self, Gap, Score, Targets};
 
 /// What a comparison is held against.
 #[derive(Debug, Clone, Copy)]
-pub struct Bar<'a> {
+pub struct Requirements<'a> {
     /// What must be reached.
     pub targets: &'a Targets,
     /// Where less is granted.
     pub known_gaps: &'a KnownGaps,
     /// Rows of the page on the limits; without them the run is not held against list and page.
-    pub rows: Option<&'a [Row]>,
+    pub rows: Option<&'a [GapRow]>,
 }
 
 /// Whether each target is met by the medians, in the order of the scenarios; none without our contender.
 #[must_use]
-pub fn verdicts(comparison: &Comparison, bar: Bar<'_>) -> Vec<Judged> {
+pub fn verdicts(comparison: &Comparison, bar: Requirements<'_>) -> Vec<Judged> {
     if !comparison.contenders.iter().any(|kind| kind.name == OURS) {
         return Vec::new();
     }
@@ -41,12 +41,12 @@ pub fn verdicts(comparison: &Comparison, bar: Bar<'_>) -> Vec<Judged> {
 }
 
 /// Our score in a scenario beside the best rivals', and the page's row about that.
-fn against_rivals(comparison: &Comparison, scenario: &str, bar: Bar<'_>) -> Vec<Judged> {
+fn against_rivals(comparison: &Comparison, scenario: &str, bar: Requirements<'_>) -> Vec<Judged> {
     let gaps = gaps(comparison, scenario, bar.targets);
     let known = bar.known_gaps.scenarios.get(scenario);
     let held = match bar.rows {
-        Some(_) => Held::Whole,
-        None => Held::Part,
+        Some(_) => RunScope::Whole,
+        None => RunScope::Part,
     };
     let judge = |gap| known_gaps::judge(scenario, gap, known, held);
     let mut judged: Vec<Judged> = gaps.iter().map(judge).collect();
@@ -59,7 +59,7 @@ fn against_rivals(comparison: &Comparison, scenario: &str, bar: Bar<'_>) -> Vec<
 /// Our score in a scenario beside the best rival of each kind.
 #[must_use]
 pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<Gap> {
-    let scored = |kind: &Kind| {
+    let scored = |kind: &ContenderKind| {
         let role = role(kind)?;
         let score = comparison.median(scenario, kind.name, Measure::Score)?;
         Some(Score {
@@ -75,13 +75,13 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
 }
 
 /// None for a bound, which nobody has to reach.
-fn role(kind: &Kind) -> Option<targets::Kind> {
+fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
     if kind.name == OURS {
-        return Some(targets::Kind::Ours);
+        return Some(targets::RivalKind::Ours);
     }
     match kind.make {
-        Make::Published(_) => Some(targets::Kind::Untuned),
-        Make::Tuned(_) => Some(targets::Kind::Tuned),
+        Make::Published(_) => Some(targets::RivalKind::Untuned),
+        Make::Tuned(_) => Some(targets::RivalKind::Tuned),
         Make::Hindsight(_) => None,
     }
 }
@@ -91,7 +91,7 @@ fn role(kind: &Kind) -> Option<targets::Kind> {
 #[must_use]
 pub fn best(comparison: &Comparison, scenario: &str, is_tuned: bool) -> Option<&'static str> {
     let rivals = comparison.contenders.iter().rev();
-    let is_rival = |kind: &&Kind| kind.name != OURS && !kind.is_bound();
+    let is_rival = |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound();
     let rivals = rivals.filter(|kind| is_rival(kind) && kind.is_tuned() == is_tuned);
     let scored = rivals.filter_map(|kind| {
         let score = comparison.median(scenario, kind.name, Measure::Score)?;
@@ -109,7 +109,7 @@ mod tests {
     use super::super::tests::comparison;
     use super::*;
     use crate::known_gaps::row::Best;
-    use crate::known_gaps::{KnownGap, Standing};
+    use crate::known_gaps::{Grade, KnownGap};
 
     fn targets() -> Targets {
         let text = "scenarios.t = { score = { min = 0.95 } }\n\
@@ -135,9 +135,9 @@ mod tests {
     fn judged(
         comparison: &Comparison,
         known_gaps: &KnownGaps,
-        rows: Option<&[Row]>,
+        rows: Option<&[GapRow]>,
     ) -> Vec<Judged> {
-        let bar = Bar {
+        let bar = Requirements {
             targets: &targets(),
             known_gaps,
             rows,
@@ -145,7 +145,7 @@ mod tests {
         verdicts(comparison, bar)
     }
 
-    fn standings(judged: &[Judged]) -> Vec<Standing> {
+    fn standings(judged: &[Judged]) -> Vec<Grade> {
         judged.iter().map(|one| one.standing).collect()
     }
 
@@ -169,7 +169,7 @@ mod tests {
         ]);
         assert_eq!(
             standings(&judged(&all, &known_gaps(None), None)),
-            [Standing::Met, Standing::Met, Standing::Missed],
+            [Grade::Met, Grade::Met, Grade::Missed],
             "its range, the untuned, the tuned"
         );
         assert_eq!(best(&all, "t", false), Some("best"));
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn what_is_granted_is_a_limit_and_what_is_not_is_missed() {
         let standing = |bound| standings(&judged(&behind(), &known_gaps(bound), None))[1];
-        assert_eq!(standing(None), Standing::Missed, "it is not listed");
-        assert_eq!(standing(Some(0.035)), Standing::AtLimit);
-        assert_eq!(standing(Some(0.025)), Standing::Missed, "by more than that");
+        assert_eq!(standing(None), Grade::Missed, "it is not listed");
+        assert_eq!(standing(Some(0.035)), Grade::AtLimit);
+        assert_eq!(standing(Some(0.025)), Grade::Missed, "by more than that");
     }
 
     #[test]
@@ -197,29 +197,26 @@ mod tests {
                 untuned: best("best", 1.0),
                 tuned: best("tuned", 0.985),
             };
-            Row::new("t", scores, &known_gaps.scenarios["t"])
+            GapRow::new("t", scores, &known_gaps.scenarios["t"])
         };
-        let last = |rows: &[Row]| {
+        let last = |rows: &[GapRow]| {
             let judged = judged(&behind(), &known_gaps, Some(rows));
             assert_eq!(judged.len(), 4, "{judged:?}");
             judged[3].standing
         };
-        assert_eq!(last(&[row(0.97)]), Standing::Met);
-        assert_eq!(last(&[row(0.98)]), Standing::Missed);
-        assert_eq!(last(&[]), Standing::Missed);
+        assert_eq!(last(&[row(0.97)]), Grade::Met);
+        assert_eq!(last(&[row(0.98)]), Grade::Missed);
+        assert_eq!(last(&[]), Grade::Missed);
     }
 
     #[test]
     fn what_is_listed_without_need_is_missed_in_a_whole_run() {
         let all = comparison(&[(OURS, false, 0.97), ("best", false, 0.97)]);
         let known_gaps = known_gaps(Some(0.035));
-        assert_eq!(
-            standings(&judged(&all, &known_gaps, None))[1],
-            Standing::Met
-        );
+        assert_eq!(standings(&judged(&all, &known_gaps, None))[1], Grade::Met);
         assert_eq!(
             standings(&judged(&all, &known_gaps, Some(&[])))[1],
-            Standing::Missed
+            Grade::Missed
         );
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::FleetRun;
-use super::figures::{Figures, PhaseFigures};
+use super::figures::{FleetFigures, PhaseFigures};
 
 /// What a run cost the machine.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,7 @@ pub fn checks(runs: &[(FleetRun, Cost)]) -> Vec<Check> {
         .collect()
 }
 
-fn checks_of(figures: &Figures, cost: &Cost) -> Vec<Check> {
+fn checks_of(figures: &FleetFigures, cost: &Cost) -> Vec<Check> {
     let name = format!("{} {}", figures.story, figures.topology);
     let mut checks = Vec::new();
     let mut check = |what: String, is_met: bool| {

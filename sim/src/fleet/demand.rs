@@ -15,7 +15,7 @@ const STEP_NS: u64 = 1_000_000;
 
 /// The arrivals of a shard, drawn one after the other.
 #[derive(Debug)]
-pub(super) struct Demand<'a> {
+pub(super) struct ArrivalStream<'a> {
     client: Option<&'a ClientProfile>,
     capacity: f64,
     /// The part of all requests that these callers send, 0..=1.
@@ -44,7 +44,7 @@ pub(super) struct Senders {
     pub(super) of_weight: f64,
 }
 
-impl<'a> Demand<'a> {
+impl<'a> ArrivalStream<'a> {
     pub(super) fn new(scenario: &'a Scenario, senders: Senders, mut rng: Generator) -> Self {
         let client = scenario.clients.first();
         let heavy_weight = crate::number::float_len(senders.heavy.len()) * f64::from(senders.times);
@@ -125,7 +125,8 @@ mod tests {
             times: 10,
             of_weight: 76.0,
         };
-        let mut demand = Demand::new(&fleet.scenario, senders, generator(5, Purpose::Fleet(0)));
+        let mut demand =
+            ArrivalStream::new(&fleet.scenario, senders, generator(5, Purpose::Fleet(0)));
         let (mut all, mut heavy) = (0_u32, 0_u32);
         while let Some((at, caller)) = demand.next() {
             assert!(at <= Duration::from_secs(12) && caller < 20);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tidegate_core::Histogram;
 
 use super::ledger::BIN_S;
-use super::ledger::{BINS_PER_SECOND, Bin, Counts, Ledger, Moments, Share};
+use super::ledger::{BINS_PER_SECOND, Bin, BinCounts, Moments, ShardLedger, Share};
 use super::plan::{Fleet, Phase};
 use super::series::{Point, series};
 use super::swing::{Swing, mean};
@@ -19,7 +19,7 @@ const FOLLOWS: f64 = 0.95;
 
 /// A run in figures.
 #[derive(Debug, Clone, Serialize)]
-pub struct Figures {
+pub struct FleetFigures {
     /// The story's name.
     pub story: String,
     /// `sidecars`, `waypoint`, `waypoints-4`.
@@ -94,15 +94,15 @@ pub struct PhaseFigures {
     pub settle_s: Option<f64>,
 }
 
-impl Figures {
-    pub(super) fn of(fleet: &Fleet, ledger: &Ledger) -> Self {
+impl FleetFigures {
+    pub(super) fn of(fleet: &Fleet, ledger: &ShardLedger) -> Self {
         let possible: Vec<f64> = ledger
             .bins
             .iter()
             .enumerate()
             .map(|(index, bin)| possible(fleet, index, bin))
             .collect();
-        let mut whole = Counts::default();
+        let mut whole = BinCounts::default();
         ledger.bins.iter().for_each(|bin| whole.merge(&bin.counts));
         let phase = |(phase, shares): (&Phase, &Vec<Share>)| {
             PhaseFigures::of(fleet, *phase, ledger, &possible, shares)
@@ -162,13 +162,13 @@ impl PhaseFigures {
     fn of(
         fleet: &Fleet,
         phase: Phase,
-        ledger: &Ledger,
+        ledger: &ShardLedger,
         all_possible: &[f64],
         shares: &[Share],
     ) -> Self {
         let bins = between(&ledger.bins, phase.settled_s, phase.to_s);
         let possible = between(all_possible, phase.settled_s, phase.to_s);
-        let (mut counts, mut latency) = (Counts::default(), Histogram::default());
+        let (mut counts, mut latency) = (BinCounts::default(), Histogram::default());
         for bin in bins {
             counts.merge(&bin.counts);
             latency.merge(&bin.latency);

@@ -17,7 +17,7 @@ pub(super) const BINS_PER_SECOND: usize = 10;
 /// A tenth of a second.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bin {
-    pub(super) counts: Counts,
+    pub(super) counts: BinCounts,
     /// Of answers 200, as their callers saw them.
     pub(super) latency: Histogram,
     pub(super) levels: Levels,
@@ -25,7 +25,7 @@ pub(super) struct Bin {
 
 /// What happened in it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct BinCounts {
     pub(super) offered: u64,
     pub(super) admitted: u64,
     pub(super) shed_by_limit: u64,
@@ -80,7 +80,7 @@ pub(super) struct Evenness {
 
 /// All that is written down.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledger {
+pub(super) struct ShardLedger {
     pub(super) bins: Vec<Bin>,
     pub(super) seconds: Vec<Evenness>,
     /// What each caller got in the judged part of each phase.
@@ -136,7 +136,7 @@ impl Levels {
     }
 }
 
-impl Ledger {
+impl ShardLedger {
     /// A ledger of so many bins and phases.
     pub(super) fn new(bins: usize, phases: usize) -> Self {
         Self {
@@ -177,7 +177,7 @@ impl Bin {
     }
 }
 
-impl Counts {
+impl BinCounts {
     /// Adds another's.
     pub(super) const fn merge(&mut self, other: &Self) {
         self.offered += other.offered;

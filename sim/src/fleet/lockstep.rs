@@ -12,8 +12,8 @@ use tidegate_core::Instant;
 use tidegate_core::config::Config;
 
 use super::FleetRun;
-use super::figures::Figures;
-use super::ledger::Ledger;
+use super::figures::FleetFigures;
+use super::ledger::ShardLedger;
 use super::plan::{Fleet, FleetError};
 use super::shard::{Message, SHARDS, Shard};
 use crate::digest::Digest;
@@ -130,7 +130,7 @@ fn play_window(shard: &mut Shard<'_>, index: usize, posts: &[Post; 2], number: u
 }
 
 fn collect(fleet: &Fleet, shards: Vec<Shard<'_>>) -> FleetRun {
-    let mut whole = Ledger::new(0, 0);
+    let mut whole = ShardLedger::new(0, 0);
     let (mut digest, mut all_events) = (Digest::default(), 0);
     for (index, shard) in shards.into_iter().enumerate() {
         let (ledger, part, events) = shard.into_ledger();
@@ -143,7 +143,7 @@ fn collect(fleet: &Fleet, shards: Vec<Shard<'_>>) -> FleetRun {
         }
     }
     FleetRun {
-        figures: Figures::of(fleet, &whole),
+        figures: FleetFigures::of(fleet, &whole),
         digest,
         events: all_events,
     }

@@ -35,7 +35,7 @@ mod wheel;
 use crate::digest::Digest;
 
 pub use checks::{Check, Cost, checks};
-pub use figures::{Figures, PhaseFigures};
+pub use figures::{FleetFigures, PhaseFigures};
 pub use lockstep::play;
 pub use plan::{Fleet, FleetError, Heavy, Phase, Size, Topology};
 pub use report::{page, table};
@@ -47,7 +47,7 @@ pub use swing::Swing;
 #[derive(Debug, Clone)]
 pub struct FleetRun {
     /// In figures, and over time.
-    pub figures: Figures,
+    pub figures: FleetFigures,
     /// Stands for every event of the run.
     pub digest: Digest,
     /// Events that happened.

@@ -10,7 +10,7 @@ use crate::world::proxy::Flight;
 
 /// One proxy.
 #[derive(Debug)]
-pub(super) struct Proxy {
+pub(super) struct FleetProxy {
     engine: Engine,
     upstream: UpstreamId,
     counts: Counts,
@@ -57,7 +57,7 @@ pub(super) struct Look {
     pub(super) breaker: Phase,
 }
 
-impl Proxy {
+impl FleetProxy {
     pub(super) fn new(config: Config, name: &str, seed: u64, flight: Flight, now: Instant) -> Self {
         let mut engine = Engine::new(config, now, seed);
         let upstream = engine.upstream(name, None, now);

@@ -2,7 +2,7 @@
 
 use super::FleetRun;
 use super::checks::Cost;
-use super::figures::{Figures, PhaseFigures};
+use super::figures::{FleetFigures, PhaseFigures};
 use super::series::Point;
 use super::swing::Swing;
 use crate::number::float;
@@ -42,7 +42,7 @@ pub fn table(runs: &[(FleetRun, Cost)]) -> Table {
     Table::new(&HEAD, rows.collect())
 }
 
-fn row(figures: &Figures, phase: &PhaseFigures) -> Vec<String> {
+fn row(figures: &FleetFigures, phase: &PhaseFigures) -> Vec<String> {
     let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0}"));
     let index =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
@@ -103,7 +103,7 @@ pub fn page(runs: &[(FleetRun, Cost)]) -> Page {
     stories.dedup();
     for story in stories {
         page.heading(story);
-        let of_story: Vec<&Figures> = runs
+        let of_story: Vec<&FleetFigures> = runs
             .iter()
             .map(|(run, _)| &run.figures)
             .filter(|figures| figures.story == story)
@@ -145,7 +145,7 @@ const CHARTS: [(&str, &str, Value); 6] = [
     }),
 ];
 
-fn charts(runs: &[&Figures]) -> Vec<Chart> {
+fn charts(runs: &[&FleetFigures]) -> Vec<Chart> {
     let chart = |(title, unit, value): &(&str, &str, Value)| {
         let seconds = runs.first().map_or(0.0, |figures| {
             figures.series.last().map_or(0.0, |point| point.at_s)

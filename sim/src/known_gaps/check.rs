@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::page::GapsPage;
 use super::{FILE, Known, KnownGap, KnownGaps, KnownGapsError, PAGE, at};
-use crate::targets::Comparison;
+use crate::targets::Margins;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +38,7 @@ impl KnownGaps {
     /// When either cannot be read, the list does not parse, or with all of its faults.
     pub fn read(
         scenarios: &BTreeSet<&str>,
-        rule: Comparison,
+        rule: Margins,
     ) -> Result<(Self, GapsPage), KnownGapsError> {
         let page = GapsPage::new(&text_of(&at(PAGE))?);
         let known = Known {
@@ -189,7 +189,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::targets::Comparison;
+    use crate::targets::Margins;
 
     const GOOD: &str = "seeds = 7\n\n[scenarios.outage]\nbehind_best_untuned = 0.03\nbehind_tuned = 0.04\n\
         reason = 'probes'\nsee = 'recoveries'\n";
@@ -197,7 +197,7 @@ mod tests {
     fn read(text: &str) -> Result<KnownGaps, KnownGapsError> {
         let known = Known {
             scenarios: &BTreeSet::from(["outage"]),
-            rule: Comparison {
+            rule: Margins {
                 behind_best_untuned: 0.01,
                 behind_tuned: 0.02,
             },

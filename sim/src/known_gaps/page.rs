@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::row::Row;
+use super::row::GapRow;
 use super::{FILE, KnownGaps, PAGE};
 
 /// Head of the table, by which it is found.
@@ -63,11 +63,11 @@ impl GapsPage {
 
     /// The rows of the table that can be read.
     #[must_use]
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<GapRow> {
         let lines = self.lines().unwrap_or_default();
         lines
             .iter()
-            .filter_map(|(_, line)| Row::read(line))
+            .filter_map(|(_, line)| GapRow::read(line))
             .collect()
     }
 
@@ -81,7 +81,7 @@ impl GapsPage {
         let mut seen = BTreeSet::new();
         for (number, line) in lines {
             let mut fault = |what: &str| faults.push(format!("{PAGE}:{number}: {what}"));
-            let Some(row) = Row::read(line) else {
+            let Some(row) = GapRow::read(line) else {
                 fault(&format!("expected six cells as in {HEAD}"));
                 continue;
             };
@@ -103,7 +103,7 @@ impl GapsPage {
 
     /// The page with these rows in its table; none without the table.
     #[must_use]
-    pub fn with_rows(&self, rows: &[Row]) -> Option<Self> {
+    pub fn with_rows(&self, rows: &[GapRow]) -> Option<Self> {
         let old = self.lines()?.len();
         let (before, after) = self.text.split_once(HEAD)?;
         // The rest of the head's line, the rule, and the rows that were.
@@ -154,7 +154,10 @@ mod tests {
     fn a_table_that_agrees_has_no_fault() {
         let page = GapsPage::new(TEXT);
         assert_eq!(page.faults(&known_gaps(&["outage"])), [""; 0]);
-        assert_eq!(page.rows(), [Row::new("outage", found(0.978), &granted())]);
+        assert_eq!(
+            page.rows(),
+            [GapRow::new("outage", found(0.978), &granted())]
+        );
     }
 
     #[test]
@@ -195,8 +198,8 @@ mod tests {
     #[test]
     fn rows_are_replaced_and_the_rest_stays() {
         let rows = [
-            Row::new("hang", found(0.98), &granted()),
-            Row::new("outage", found(0.979), &granted()),
+            GapRow::new("hang", found(0.98), &granted()),
+            GapRow::new("outage", found(0.979), &granted()),
         ];
         let page = GapsPage::new(TEXT).with_rows(&rows).unwrap();
         assert_eq!(page.rows(), rows);

@@ -1,9 +1,9 @@
 //! A row of the page's table. What is granted and why comes from the list; the figures come from a whole run, which
 //! writes them or holds them to what it found ([`agree`]).
 
-use super::judge::{Judged, Standing};
+use super::judge::{Grade, Judged};
 use super::{KnownGap, PAGE};
-use crate::targets::{Gap, Kind};
+use crate::targets::{Gap, RivalKind};
 
 /// How far a figure of the page may be from the one found: laws change in small steps, and not every one of them is
 /// worth a new table.
@@ -45,8 +45,8 @@ impl Scores {
         };
         Some(Self {
             ours: gaps.first()?.ours,
-            untuned: best(Kind::Untuned)?,
-            tuned: best(Kind::Tuned)?,
+            untuned: best(RivalKind::Untuned)?,
+            tuned: best(RivalKind::Tuned)?,
         })
     }
 
@@ -71,7 +71,7 @@ impl Scores {
 
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct GapRow {
     /// The scenario.
     pub scenario: String,
     /// Its figures.
@@ -82,7 +82,7 @@ pub struct Row {
     why: String,
 }
 
-impl Row {
+impl GapRow {
     /// The row of a scenario of the list.
     #[must_use]
     pub fn new(scenario: &str, scores: Scores, known: &KnownGap) -> Self {
@@ -155,7 +155,7 @@ impl Row {
 
 /// Whether the page's row of a scenario tells what was found.
 #[must_use]
-pub(crate) fn agree(scenario: &str, rows: &[Row], found: &Scores) -> Judged {
+pub(crate) fn agree(scenario: &str, rows: &[GapRow], found: &Scores) -> Judged {
     let row = rows.iter().find(|row| row.scenario == scenario);
     let is_true = row.is_some_and(|row| row.scores.agree(found));
     let says = row.map_or_else(|| "no row".to_owned(), |row| row.scores.cells());
@@ -167,11 +167,7 @@ pub(crate) fn agree(scenario: &str, rows: &[Row], found: &Scores) -> Judged {
         } else {
             format!("{}; the page says {says}", found.cells())
         },
-        standing: if is_true {
-            Standing::Met
-        } else {
-            Standing::Missed
-        },
+        standing: if is_true { Grade::Met } else { Grade::Missed },
     }
 }
 
@@ -197,11 +193,11 @@ pub(super) mod tests {
     fn figures_that_are_no_longer_true_are_missed() {
         let line =
             "| outage | 0.978 | none 1.000 | static-tuned 0.999 | 0.03, - | [probes](#limits) |";
-        let rows = [Row::read(line).unwrap()];
+        let rows = [GapRow::read(line).unwrap()];
         let standing = |scenario, ours| agree(scenario, &rows, &found(ours)).standing;
-        assert_eq!(standing("outage", 0.982), Standing::Met);
-        assert_eq!(standing("outage", 0.985), Standing::Missed);
-        assert_eq!(standing("hang", 0.978), Standing::Missed, "it has no row");
+        assert_eq!(standing("outage", 0.982), Grade::Met);
+        assert_eq!(standing("outage", 0.985), Grade::Missed);
+        assert_eq!(standing("hang", 0.978), Grade::Missed, "it has no row");
         let judged = agree("outage", &rows, &found(0.985));
         assert!(
             judged.found.contains("says 0.978 | none 1.000"),
@@ -223,8 +219,8 @@ pub(super) mod tests {
             rule: 0.01,
         };
         let gaps = [
-            gap(Kind::Untuned, "none", 1.0),
-            gap(Kind::Tuned, "static-tuned", 0.999),
+            gap(RivalKind::Untuned, "none", 1.0),
+            gap(RivalKind::Tuned, "static-tuned", 0.999),
         ];
         assert_eq!(Scores::of(&gaps), Some(found(0.978)));
         assert_eq!(Scores::of(&gaps[..1]), None);

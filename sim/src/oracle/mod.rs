@@ -40,11 +40,11 @@ use crate::scenario::{Bucket, Scenario};
 use request::Request;
 use server::Server;
 
-pub use verdict::Verdict;
+pub use verdict::OracleVerdict;
 
 /// Judges every arrival of a scenario; the verdicts are in the order of `arrivals`.
 #[must_use]
-pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
+pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<OracleVerdict> {
     let mut servers: Vec<Server> = scenario
         .upstreams
         .iter()
@@ -54,7 +54,7 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
     let mut quotas: Vec<Option<Bucket>> = quotas
         .map(|client| client.quota.map(|quota| quota.bucket()))
         .collect();
-    let mut verdicts = vec![Verdict::WORTHLESS; arrivals.len()];
+    let mut verdicts = vec![OracleVerdict::WORTHLESS; arrivals.len()];
     // The service's work begins with the end of the upload.
     let begins = arrivals.iter().enumerate().filter_map(|(index, arrival)| {
         let upload = arrival.uploads_for()?;
@@ -80,7 +80,7 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
                     quota,
                 )
             }
-            _ => Verdict::NOTHING,
+            _ => OracleVerdict::NOTHING,
         };
         if let Some(place) = verdicts.get_mut(index) {
             *place = verdict;

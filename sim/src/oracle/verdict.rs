@@ -6,7 +6,7 @@ use crate::record::{Answer, Record};
 
 /// The oracle's verdict on one request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
+pub struct OracleVerdict {
     /// Whether it would have been admitted.
     pub admitted: bool,
     /// Expected number of good answers: 0 when not admitted, 1 when nothing else is wrong.
@@ -17,7 +17,7 @@ pub struct Verdict {
     pub any_answer: bool,
 }
 
-impl Verdict {
+impl OracleVerdict {
     /// Nothing can be got out of it.
     pub(super) const NOTHING: Self = Self {
         admitted: false,

@@ -21,14 +21,14 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
-use crate::kind::{Kind, Make};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "adaptive-concurrency",
     title: "Envoy adaptive_concurrency",
     make: Make::Published(make),
@@ -165,13 +165,13 @@ impl Gradient {
 }
 
 impl Contender for Gradient {
-    fn admit(&mut self, _ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, _ask: &Ask<'_>, now: Instant) -> Admission {
         self.advance(now);
         if f64::from(self.outstanding) < self.limit {
             self.outstanding += 1;
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("limit")
+            Admission::shed("limit")
         }
     }
 
@@ -232,7 +232,7 @@ mod tests {
     fn answer(gradient: &mut Gradient, requests: u64, from_ms: u64) -> u64 {
         let mut now = from_ms;
         for _ in 0..requests {
-            assert_eq!(gradient.admit(&first_ask(), at(now)), Verdict::Admit);
+            assert_eq!(gradient.admit(&first_ask(), at(now)), Admission::Admit);
             now += 40;
             complete_ok(gradient, 40, now);
         }
@@ -243,9 +243,12 @@ mod tests {
     fn measures_first_and_admits_3_meanwhile() {
         let mut gradient = Gradient::new(1);
         for _ in 0..3 {
-            assert_eq!(gradient.admit(&first_ask(), at(0)), Verdict::Admit);
+            assert_eq!(gradient.admit(&first_ask(), at(0)), Admission::Admit);
         }
-        assert_eq!(gradient.admit(&first_ask(), at(0)), Verdict::shed("limit"));
+        assert_eq!(
+            gradient.admit(&first_ask(), at(0)),
+            Admission::shed("limit")
+        );
         for _ in 0..3 {
             complete_ok(&mut gradient, 40, 40);
         }

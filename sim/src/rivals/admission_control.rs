@@ -16,14 +16,14 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Failure, Instant, Outcome};
 
-use super::rolling::{Counts, Rolling};
-use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
-use crate::kind::{Kind, Make};
+use super::rolling::{OutcomeCounts, Rolling};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "admission-control",
     title: "Envoy admission_control",
     make: Make::Published(make),
@@ -45,7 +45,7 @@ pub(super) struct AdmissionControl {
 }
 
 /// The probability that a request is refused.
-fn rejection(counts: Counts) -> f64 {
+fn rejection(counts: OutcomeCounts) -> f64 {
     let requests = f64::from(counts.requests);
     let excess = requests - f64::from(counts.successes) / SUCCESS_RATE_THRESHOLD;
     (excess / (requests + 1.0)).clamp(0.0, MAX_REJECTION)
@@ -70,13 +70,13 @@ impl AdmissionControl {
 }
 
 impl Contender for AdmissionControl {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let window = self.workers.get_mut(ask.worker);
-        let counts = window.map_or_else(Counts::default, |window| window.counts(now));
+        let counts = window.map_or_else(OutcomeCounts::default, |window| window.counts(now));
         if self.rng.random::<f64>() < rejection(counts) {
-            Verdict::shed("admission_control")
+            Admission::shed("admission_control")
         } else {
-            Verdict::Admit
+            Admission::Admit
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn probability(requests: u32, successes: u32) -> f64 {
-        rejection(Counts {
+        rejection(OutcomeCounts {
             requests,
             successes,
         })
@@ -143,7 +143,7 @@ mod tests {
         for _ in 0..100 {
             filter.complete(&done(Outcome::Cancelled, 1_000), at(0));
         }
-        assert_eq!(filter.workers[0].counts(at(0)), Counts::default());
+        assert_eq!(filter.workers[0].counts(at(0)), OutcomeCounts::default());
     }
 
     #[test]

@@ -21,13 +21,13 @@ use std::time::Duration;
 
 use tidegate_core::Instant;
 
-use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
-use crate::kind::{Kind, Make};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "bbr",
     title: "BBR-like (Kratos and Sentinel without their CPU)",
     make: Make::Published(make),
@@ -185,12 +185,12 @@ struct Limiter {
 }
 
 impl Contender for Limiter {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let upstream = self.upstreams.get_mut(ask.upstream);
         if upstream.is_none_or(|bbr| bbr.admit(ask.in_flight, now)) {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("limit")
+            Admission::shed("limit")
         }
     }
 

@@ -15,14 +15,14 @@ use std::collections::BTreeSet;
 
 use super::static_limit;
 use crate::contender::ContenderError;
-use crate::kind::{Kind, Make};
+use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::world;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "best-static",
     title: "The best static limit of each story, by hindsight: a bound",
     make: Make::Hindsight(search),

@@ -13,12 +13,12 @@ use tidegate_core::Instant;
 
 use super::adaptive_concurrency::Gradient;
 use super::admission_control::AdmissionControl;
-use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
-use crate::kind::{Kind, Make};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "both",
     title: "Envoy admission_control and adaptive_concurrency",
     make: Make::Published(make),
@@ -37,13 +37,13 @@ struct Both {
 }
 
 impl Contender for Both {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let verdict = self.first.admit(ask, now);
-        if verdict != Verdict::Admit {
+        if verdict != Admission::Admit {
             return verdict;
         }
         let verdict = self.second.admit(ask, now);
-        if verdict != Verdict::Admit {
+        if verdict != Admission::Admit {
             self.first.record(ask.worker, false, now);
         }
         verdict
@@ -80,7 +80,7 @@ mod tests {
         // While minRTT is measured only 3 are let in.
         let mut reasons = Vec::new();
         for _ in 0..40 {
-            if let Verdict::Shed { reason, .. } = both.admit(&first_ask(), at(0)) {
+            if let Admission::Shed { reason, .. } = both.admit(&first_ask(), at(0)) {
                 reasons.push(reason);
             }
         }

@@ -20,12 +20,12 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::priority::{self, Histogram};
-use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
-use crate::kind::{Kind, Make};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "dagor",
     title: "DAGOR-like priority cut-off",
     make: Make::Published(make),
@@ -110,18 +110,18 @@ impl Service {
 }
 
 impl Contender for Dagor {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let Some(service) = self.services.get_mut(ask.upstream) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         service.roll(now);
         let priority = priority::of(ask.criticality, ask.cohort);
         service.asked.add(priority);
         if priority < service.cut_off {
-            return Verdict::shed("priority");
+            return Admission::shed("priority");
         }
         service.admitted += 1;
-        Verdict::Admit
+        Admission::Admit
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
@@ -169,7 +169,7 @@ mod tests {
                 cohort,
                 ..first_ask()
             };
-            if dagor.admit(&ask, at(from_ms)) == Verdict::Admit {
+            if dagor.admit(&ask, at(from_ms)) == Admission::Admit {
                 admitted += 1;
                 let done = Done {
                     waited: Some(Duration::from_millis(waited_ms)),
@@ -199,11 +199,14 @@ mod tests {
             services: vec![Service::new()],
         };
         dagor.services[0].cut_off = priority::of(tidegate_core::Criticality::CriticalPlus, 0);
-        assert_eq!(dagor.admit(&first_ask(), at(0)), Verdict::shed("priority"));
+        assert_eq!(
+            dagor.admit(&first_ask(), at(0)),
+            Admission::shed("priority")
+        );
         let ask = Ask {
             criticality: tidegate_core::Criticality::CriticalPlus,
             ..first_ask()
         };
-        assert_eq!(dagor.admit(&ask, at(0)), Verdict::Admit);
+        assert_eq!(dagor.admit(&ask, at(0)), Admission::Admit);
     }
 }

@@ -21,12 +21,12 @@ use std::time::Duration;
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
-use crate::contender::{Ask, Contender, Done, Made, Note, RequestId, Verdict, View};
-use crate::kind::{Kind, Make};
+use crate::contender::{Admission, Ask, Contender, Done, Made, Note, RequestId, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "hystrix",
     title: "Hystrix-like breaker",
     make: Make::Published(make),
@@ -94,18 +94,18 @@ impl Breaker {
 }
 
 impl Contender for Hystrix {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let Some(breaker) = self.breakers.get_mut(ask.upstream) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         match breaker.state {
-            State::Closed => Verdict::Admit,
+            State::Closed => Admission::Admit,
             State::Open { since } if now.saturating_since(since) > SLEEP => {
                 breaker.state = State::HalfOpen { probe: ask.request };
                 self.note(ask.upstream, Phase::HalfOpen, "sleep_window", now);
-                Verdict::Admit
+                Admission::Admit
             }
-            State::Open { .. } | State::HalfOpen { .. } => Verdict::shed("breaker_open"),
+            State::Open { .. } | State::HalfOpen { .. } => Admission::shed("breaker_open"),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Netflix's `SimpleLimiter` keeps one limit for one service and refuses what would exceed it. Here every
 //! upstream has one, shared by the workers of the proxy.
 //!
-//! Source: Netflix concurrency-limits, `SimpleLimiter` and `Limiter.Listener`,
+//! Source: Netflix concurrency-limits, `SimpleLimiter` and `LimitContender.Listener`,
 //! <https://github.com/Netflix/concurrency-limits>.
 //!
 //! Edges: the library leaves it to its user what a *drop* is. Here it is whatever a caller would call a loss:
@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Ask, Contender, Done, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, View};
 use crate::number;
 
 /// One completed request, as a limit algorithm sees it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
+pub(super) struct LatencySample {
     /// From admission to the end.
     pub(super) rtt: Duration,
     /// Requests in flight when it was admitted, itself included.
@@ -32,20 +32,20 @@ pub(super) struct Sample {
 }
 
 /// An algorithm that moves a concurrency limit.
-pub(super) trait Limit {
+pub(super) trait LimitAlgorithm {
     /// Most requests in flight; enforced rounded down.
     fn limit(&self) -> f64;
 
     /// Learns from one completed request.
-    fn on_sample(&mut self, sample: &Sample);
+    fn on_sample(&mut self, sample: &LatencySample);
 }
 
 /// A contender that enforces a limit for each upstream.
-pub(super) struct Limiter<L> {
+pub(super) struct LimitContender<L> {
     limits: Vec<L>,
 }
 
-impl<L: Limit> Limiter<L> {
+impl<L: LimitAlgorithm> LimitContender<L> {
     /// One limit for each of the upstreams, by their index.
     pub(super) const fn new(limits: Vec<L>) -> Self {
         Self { limits }
@@ -53,14 +53,14 @@ impl<L: Limit> Limiter<L> {
 }
 
 /// The sample that a completed request makes; none when it says nothing.
-pub(super) fn sample(done: &Done, now: Instant) -> Option<Sample> {
+pub(super) fn sample(done: &Done, now: Instant) -> Option<LatencySample> {
     let is_drop = match done.outcome {
         Outcome::Success => false,
         Outcome::Cancelled if done.is_answered => return None,
         Outcome::Failure(_) | Outcome::Overload { .. } | Outcome::Cancelled => true,
         Outcome::Ignored => return None,
     };
-    Some(Sample {
+    Some(LatencySample {
         rtt: done.latency,
         in_flight: done.in_flight_before,
         is_drop,
@@ -68,13 +68,13 @@ pub(super) fn sample(done: &Done, now: Instant) -> Option<Sample> {
     })
 }
 
-impl<L: Limit> Contender for Limiter<L> {
-    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Verdict {
+impl<L: LimitAlgorithm> Contender for LimitContender<L> {
+    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Admission {
         let limit = self.limits.get(ask.upstream).map_or(f64::MAX, L::limit);
         if number::float(u64::from(ask.in_flight)) < limit.floor() {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("limit")
+            Admission::shed("limit")
         }
     }
 

@@ -27,14 +27,14 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
-use crate::contender::{Ask, Contender, Done, Made, Note, Verdict, View};
-use crate::kind::{Kind, Make};
+use crate::contender::{Admission, Ask, Contender, Done, Made, Note, View};
+use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "linkerd",
     title: "Linkerd unified breaker",
     make: Make::Published(make),
@@ -158,16 +158,16 @@ impl Linkerd {
 }
 
 impl Contender for Linkerd {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let Some(endpoints) = self.upstreams.get_mut(ask.upstream) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         let count = usize::try_from(ask.endpoints).unwrap_or(usize::MAX);
         endpoints.resize_with(count, Endpoint::new);
         if endpoints.iter_mut().any(|endpoint| endpoint.is_ready(now)) {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("breaker_open")
+            Admission::shed("breaker_open")
         }
     }
 
@@ -262,7 +262,7 @@ mod tests {
 
     /// Sends a request to the one endpoint; whether it went.
     fn send(linkerd: &mut Linkerd, outcome: Outcome, now_ms: u64) -> bool {
-        let is_admitted = linkerd.admit(&first_ask(), at(now_ms)) == Verdict::Admit;
+        let is_admitted = linkerd.admit(&first_ask(), at(now_ms)) == Admission::Admit;
         if is_admitted {
             assert!(linkerd.claim(0, 0, at(now_ms)));
             linkerd.complete(&done(outcome, 1), at(now_ms));
@@ -349,14 +349,14 @@ mod tests {
         for _ in 0..5 {
             send(&mut linkerd, FAILURE, 0);
         }
-        assert_eq!(linkerd.admit(&first_ask(), at(2_000)), Verdict::Admit);
+        assert_eq!(linkerd.admit(&first_ask(), at(2_000)), Admission::Admit);
         assert!(linkerd.claim(0, 0, at(2_000)));
         assert_eq!(
             linkerd.admit(&first_ask(), at(2_000)),
-            Verdict::shed("breaker_open")
+            Admission::shed("breaker_open")
         );
         assert!(!linkerd.claim(0, 0, at(2_000)));
         linkerd.complete(&done(Outcome::Cancelled, 1_000), at(3_000));
-        assert_eq!(linkerd.admit(&first_ask(), at(3_000)), Verdict::Admit);
+        assert_eq!(linkerd.admit(&first_ask(), at(3_000)), Admission::Admit);
     }
 }

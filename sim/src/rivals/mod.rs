@@ -1,7 +1,7 @@
 //! What Tidegate is compared with: algorithms from their published descriptions, one in each file.
 //!
 //! Each file names its source, its formula and its parameters, which are the published defaults: nobody tuned
-//! them, save where [`Kind::is_tuned`] says so. What several share stands beside them: concurrency limits
+//! them, save where [`ContenderKind::is_tuned`] says so. What several share stands beside them: concurrency limits
 //! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`). Bounds are no rivals:
 //! they know the story, and only say how far one could get.
 
@@ -29,10 +29,10 @@ mod trial;
 mod vegas;
 mod windowed;
 
-use crate::kind::Kind;
+use crate::kind::ContenderKind;
 
 /// Every rival, in the order of tables.
-pub const RIVALS: &[Kind] = &[
+pub const RIVALS: &[ContenderKind] = &[
     none::KIND,
     static_limit::DEFAULT,
     static_limit::TUNED,
@@ -55,4 +55,4 @@ pub const RIVALS: &[Kind] = &[
 ];
 
 /// What is no rival: it knows how the story goes.
-pub const BOUNDS: &[Kind] = &[best_static::KIND];
+pub const BOUNDS: &[ContenderKind] = &[best_static::KIND];

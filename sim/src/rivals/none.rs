@@ -2,12 +2,12 @@
 
 use tidegate_core::Instant;
 
-use crate::contender::{Ask, Contender, Done, Made, Verdict, View};
-use crate::kind::{Kind, Make};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
 /// How it is had.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "none",
     title: "no protection",
     make: Make::Published(make),
@@ -20,8 +20,8 @@ fn make(_scenario: &Scenario, _seed: u64) -> Made {
 }
 
 impl Contender for Unprotected {
-    fn admit(&mut self, _ask: &Ask<'_>, _now: Instant) -> Verdict {
-        Verdict::Admit
+    fn admit(&mut self, _ask: &Ask<'_>, _now: Instant) -> Admission {
+        Admission::Admit
     }
 
     fn complete(&mut self, _done: &Done, _now: Instant) {}

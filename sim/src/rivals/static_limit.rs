@@ -8,27 +8,27 @@
 //! Source: Envoy 1.40, `envoy.config.cluster.v3.CircuitBreakers`,
 //! <https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/circuit_breaker.proto>.
 
-use super::limiter::{Limit, Limiter, Sample};
+use super::limiter::{LatencySample, LimitAlgorithm, LimitContender};
 use crate::contender::{Contender, Made};
-use crate::kind::{Kind, Make};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
 /// Envoy's defaults.
-pub(super) const DEFAULT: Kind = Kind {
+pub(super) const DEFAULT: ContenderKind = ContenderKind {
     name: "static-default",
     title: "Envoy circuit breakers, default 1,024",
     make: Make::Published(make_default),
 };
 
 /// Set by somebody who knows the capacity.
-pub(super) const TUNED: Kind = Kind {
+pub(super) const TUNED: ContenderKind = ContenderKind {
     name: "static-tuned",
     title: "Envoy circuit breakers, tuned to 32 requests",
     make: Make::Tuned(make_tuned),
 };
 
 /// The same where a request needs a connection to itself.
-pub(super) const TUNED_HTTP1: Kind = Kind {
+pub(super) const TUNED_HTTP1: ContenderKind = ContenderKind {
     name: "static-tuned-http1",
     title: "Envoy circuit breakers, tuned to 32 and 32 pending",
     make: Make::Tuned(make_tuned_http1),
@@ -42,17 +42,17 @@ const TUNED_PENDING: f64 = 32.0;
 
 struct Static(f64);
 
-impl Limit for Static {
+impl LimitAlgorithm for Static {
     fn limit(&self) -> f64 {
         self.0
     }
 
-    fn on_sample(&mut self, _sample: &Sample) {}
+    fn on_sample(&mut self, _sample: &LatencySample) {}
 }
 
-fn make(scenario: &Scenario, requests: f64) -> Limiter<Static> {
+fn make(scenario: &Scenario, requests: f64) -> LimitContender<Static> {
     let limits = scenario.upstreams.iter().map(|_| Static(requests));
-    Limiter::new(limits.collect())
+    LimitContender::new(limits.collect())
 }
 
 /// Such a limit as a contender.
@@ -78,11 +78,11 @@ mod tests {
 
     use super::super::trial::first_ask;
     use super::*;
-    use crate::contender::{Ask, Verdict};
+    use crate::contender::{Admission, Ask};
 
     #[test]
     fn refuses_what_would_exceed_the_number() {
-        let mut limiter = Limiter::new(vec![Static(TUNED_REQUESTS)]);
+        let mut limiter = LimitContender::new(vec![Static(TUNED_REQUESTS)]);
         let mut with = |in_flight| {
             let ask = Ask {
                 in_flight,
@@ -90,7 +90,7 @@ mod tests {
             };
             limiter.admit(&ask, Instant::ZERO)
         };
-        assert_eq!(with(31), Verdict::Admit);
-        assert_eq!(with(32), Verdict::shed("limit"));
+        assert_eq!(with(31), Admission::Admit);
+        assert_eq!(with(32), Admission::shed("limit"));
     }
 }

@@ -3,7 +3,7 @@
 //! Each is a change of the finished story, so that a story without any is the classic one of its number. Those that
 //! change the service come before those that change who sends what.
 
-use super::dice::Dice;
+use super::uniform::Uniform;
 use super::{callers, responses};
 use crate::scenario::Scenario;
 
@@ -56,10 +56,10 @@ const OTHERS: [Extra; 11] = {
 const BODIES: f64 = 0.35;
 
 /// Draws what a story has more, nothing in one of nine, and changes the story so.
-pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
-    let has_body = dice.happens(BODIES);
-    let most = dice.one_of(0, &[1, 1, 2, 2, 2]);
-    let mut chosen = dice.some_of(&OTHERS, most);
+pub(super) fn add(story: &mut Scenario, uniform: &mut Uniform) {
+    let has_body = uniform.happens(BODIES);
+    let most = uniform.one_of(0, &[1, 1, 2, 2, 2]);
+    let mut chosen = uniform.some_of(&OTHERS, most);
     if has_body {
         // After the objective, before what depends on slots.
         let place = usize::from(chosen.first() == Some(&Extra::Unreachable));
@@ -77,17 +77,17 @@ pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
     for extra in chosen {
         words.extend(match extra {
             Extra::Unreachable => Some(responses::unreachable(story)),
-            Extra::Body => responses::body(story, dice),
-            Extra::Contention => responses::contention(story, dice),
-            Extra::Backlog => responses::backlog(story, dice),
-            Extra::Pauses => responses::pauses(story, dice),
-            Extra::Streams => callers::streams(story, dice),
-            Extra::Slower => callers::slower_for_all(story, dice),
-            Extra::SlowClass => callers::slow_class(story, dice),
-            Extra::MixShift => callers::mix_shift(story, dice),
-            Extra::Uploads => callers::uploads(story, dice),
-            Extra::Quota => callers::quota(story, dice),
-            Extra::Crash => callers::crash(story, dice),
+            Extra::Body => responses::body(story, uniform),
+            Extra::Contention => responses::contention(story, uniform),
+            Extra::Backlog => responses::backlog(story, uniform),
+            Extra::Pauses => responses::pauses(story, uniform),
+            Extra::Streams => callers::streams(story, uniform),
+            Extra::Slower => callers::slower_for_all(story, uniform),
+            Extra::SlowClass => callers::slow_class(story, uniform),
+            Extra::MixShift => callers::mix_shift(story, uniform),
+            Extra::Uploads => callers::uploads(story, uniform),
+            Extra::Quota => callers::quota(story, uniform),
+            Extra::Crash => callers::crash(story, uniform),
         });
     }
     for word in words {

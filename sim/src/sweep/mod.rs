@@ -20,13 +20,14 @@ pub mod standing;
 mod adversary;
 mod callers;
 mod cold;
-mod dice;
 mod extra;
 mod incident;
 mod load;
 mod responses;
+mod rounded;
 mod service;
 mod spread;
+mod uniform;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,15 +37,15 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::{
     ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until, UpstreamProfile,
 };
-use dice::Dice;
-use incident::Incident;
-use load::Load;
-use service::Service;
+use incident::DrawnIncident;
+use load::DrawnLoad;
+use service::DrawnService;
 use spread::Spread;
+use uniform::Uniform;
 
 pub use played::Played;
 pub use spread::Proxies;
-pub use standing::Standing;
+pub use standing::SweepStanding;
 
 /// So many requests at the capacity make a run long enough ...
 const REQUESTS: f64 = 3_000.0;
@@ -70,9 +71,9 @@ pub enum Axes {
 /// The story `number` of a seed, of [`Axes::Classic`].
 #[must_use]
 pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
-    let mut dice = Dice::of(seed, number);
-    let spread = Spread::drawn(&mut dice, proxies);
-    told(seed, number, proxies, spread, dice)
+    let mut uniform = Uniform::of(seed, number);
+    let spread = Spread::drawn(&mut uniform, proxies);
+    told(seed, number, proxies, spread, uniform)
 }
 
 /// The story `number` of a seed, made of some axes.
@@ -81,10 +82,10 @@ pub fn story_of(axes: Axes, seed: u64, number: u32, proxies: Proxies) -> Scenari
     if axes == Axes::Classic {
         return story(seed, number, proxies);
     }
-    let mut dice = Dice::of(seed, number);
-    let mut more = Dice::of_axes(seed, number);
-    let spread = Spread::drawn(&mut dice, proxies).of_all_axes(&mut more, proxies);
-    let mut story = told(seed, number, proxies, spread, dice);
+    let mut uniform = Uniform::of(seed, number);
+    let mut more = Uniform::of_axes(seed, number);
+    let spread = Spread::drawn(&mut uniform, proxies).of_all_axes(&mut more, proxies);
+    let mut story = told(seed, number, proxies, spread, uniform);
     story.name = story.name.replacen('-', "-all-", 1);
     story.prose =
         format!("Drawn by `tidegate-sim sweep --axes all`: story {number} of seed {seed}.");
@@ -94,13 +95,19 @@ pub fn story_of(axes: Axes, seed: u64, number: u32, proxies: Proxies) -> Scenari
     story.cast()
 }
 
-fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice) -> Scenario {
-    let service = Service::drawn(&mut dice, spread);
+fn told(
+    seed: u64,
+    number: u32,
+    proxies: Proxies,
+    spread: Spread,
+    mut uniform: Uniform,
+) -> Scenario {
+    let service = DrawnService::drawn(&mut uniform, spread);
     let seconds = (REQUESTS / service.behaviour.capacity()).clamp(SHORTEST_S, LONGEST_S);
-    let length = dice::millis(seconds * 1_000.0);
-    let load = Load::drawn(&mut dice, length);
-    let incident = Incident::drawn(&mut dice, &service, length);
-    let retries = retries(&mut dice);
+    let length = rounded::millis(seconds * 1_000.0);
+    let load = DrawnLoad::drawn(&mut uniform, length);
+    let incident = DrawnIncident::drawn(&mut uniform, &service, length);
+    let retries = retries(&mut uniform);
     let kind = match proxies {
         Proxies::One => "",
         Proxies::Some => "some-",
@@ -109,9 +116,9 @@ fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice
         name: format!("s{seed}-{kind}{number:05}"),
         title: title(&service, spread, &load, &incident, retries),
         prose: format!("Drawn by `tidegate-sim sweep`: story {number} of seed {seed}."),
-        seed: dice.seed(),
+        seed: uniform.seed(),
         duration: length,
-        warmup: dice::part(length, WARMUP),
+        warmup: rounded::part(length, WARMUP),
         workers: spread.workers,
         proxies: spread.proxies,
         counting: Counting::default(),
@@ -141,13 +148,13 @@ fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice
 }
 
 /// Callers of one story in five try again.
-fn retries(dice: &mut Dice) -> Option<Retries> {
-    if !dice.one_of(true, &[false; 4]) {
+fn retries(uniform: &mut Uniform) -> Option<Retries> {
+    if !uniform.one_of(true, &[false; 4]) {
         return None;
     }
     Some(Retries {
-        max: dice.one_of(1, &[2, 3]),
-        backoff: Duration::from_millis(dice.one_of(25, &[100])),
+        max: uniform.one_of(1, &[2, 3]),
+        backoff: Duration::from_millis(uniform.one_of(25, &[100])),
         steady: false,
         stubborn: false,
         untold: false,
@@ -156,10 +163,10 @@ fn retries(dice: &mut Dice) -> Option<Retries> {
 
 /// One line that says everything.
 fn title(
-    service: &Service,
+    service: &DrawnService,
     spread: Spread,
-    load: &Load,
-    incident: &Incident,
+    load: &DrawnLoad,
+    incident: &DrawnIncident,
     retries: Option<Retries>,
 ) -> String {
     let retries = retries.map(|Retries { max, backoff, .. }| {

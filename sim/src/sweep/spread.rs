@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::dice::{self, Dice};
+use super::rounded;
+use super::uniform::Uniform;
 
 /// How many proxies and endpoints stories have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,11 +27,11 @@ pub(super) struct Spread {
 
 impl Spread {
     /// Draws all of it in either case, so that what is drawn after it is the same.
-    pub(super) fn drawn(dice: &mut Dice, proxies: Proxies) -> Self {
+    pub(super) fn drawn(uniform: &mut Uniform, proxies: Proxies) -> Self {
         let drawn = Self {
-            proxies: dice.one_of(1, &[2, 3, 6, 20]),
-            workers: dice.one_of(1, &[2, 2, 4]),
-            endpoints: dice.one_of(1, &[1, 2, 8]),
+            proxies: uniform.one_of(1, &[2, 3, 6, 20]),
+            workers: uniform.one_of(1, &[2, 2, 4]),
+            endpoints: uniform.one_of(1, &[1, 2, 8]),
         };
         match proxies {
             Proxies::One => Self {
@@ -43,8 +44,8 @@ impl Spread {
     }
 
     /// The same with any number of proxies and endpoints.
-    pub(super) fn of_all_axes(self, dice: &mut Dice, proxies: Proxies) -> Self {
-        let drawn = [20.5, 8.5].map(|most| dice::count(dice.scale(0.5, most)).max(1));
+    pub(super) fn of_all_axes(self, uniform: &mut Uniform, proxies: Proxies) -> Self {
+        let drawn = [20.5, 8.5].map(|most| rounded::count(uniform.scale(0.5, most)).max(1));
         match (proxies, drawn) {
             (Proxies::One, _) => self,
             (Proxies::Some, [proxies, endpoints]) => Self {

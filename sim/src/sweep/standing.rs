@@ -16,7 +16,7 @@ pub const AS_GOOD: f64 = 0.01;
 
 /// What one contender's scores come to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct SweepStanding {
     /// Its name.
     pub contender: &'static str,
     /// Mean of the scores.
@@ -35,7 +35,7 @@ pub struct Standing {
     pub best: usize,
 }
 
-impl Standing {
+impl SweepStanding {
     /// None for one who played nothing.
     #[must_use]
     pub fn of(contender: &'static str, played: &[Played]) -> Option<Self> {
@@ -67,18 +67,20 @@ impl Standing {
 
 /// Everyone who played, best mean first.
 #[must_use]
-pub fn standings(played: &[Played]) -> Vec<Standing> {
+pub fn standings(played: &[Played]) -> Vec<SweepStanding> {
     let who = played.iter().flat_map(|one| one.scores.keys().copied());
     let who: BTreeSet<&'static str> = who.collect();
-    let standings = who.into_iter().filter_map(|who| Standing::of(who, played));
-    let mut standings: Vec<Standing> = standings.collect();
+    let standings = who
+        .into_iter()
+        .filter_map(|who| SweepStanding::of(who, played));
+    let mut standings: Vec<SweepStanding> = standings.collect();
     standings.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     standings
 }
 
 /// One row for each contender.
 #[must_use]
-pub fn text(standings: &[Standing]) -> String {
+pub fn text(standings: &[SweepStanding]) -> String {
     let head = [
         "contender",
         "mean",
@@ -89,7 +91,7 @@ pub fn text(standings: &[Standing]) -> String {
         "below 0.7 %",
         "best",
     ];
-    let row = |one: &Standing| {
+    let row = |one: &SweepStanding| {
         let scores = [one.mean, one.median, one.tenth, one.worst];
         let scores = scores.map(|score| format!("{score:.3}"));
         iter::once(one.contender.to_owned())
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_scores() {
-        let us = Standing::of("us", &played()).unwrap();
+        let us = SweepStanding::of("us", &played()).unwrap();
         assert!((us.mean - 0.55).abs() < 1e-12, "{}", us.mean);
         let found = [us.median, us.tenth, us.worst, us.poor, us.bad];
         // 0.9 itself is not below 0.9, nor 0.7 below 0.7.
@@ -124,15 +126,15 @@ mod tests {
             assert!((found - expected).abs() < 1e-12, "{found} {expected}");
         }
         assert_eq!(us.best, 6, "from 0.5 on");
-        assert_eq!(Standing::of("other", &played()).unwrap().best, 5);
-        assert_eq!(Standing::of("nobody", &played()), None);
+        assert_eq!(SweepStanding::of("other", &played()).unwrap().best, 5);
+        assert_eq!(SweepStanding::of("nobody", &played()), None);
     }
 
     #[test]
     fn a_hundredth_behind_is_as_good() {
         let with = |us| {
             let played = [Played::of("s", "t", [("us", us), ("other", 0.8)])];
-            Standing::of("us", &played).unwrap().best
+            SweepStanding::of("us", &played).unwrap().best
         };
         assert_eq!(with(0.795), 1);
         assert_eq!(with(0.785), 0);

@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use super::Verdict;
+use super::TargetVerdict;
 use super::judge::{ROUNDING, shown};
 use crate::scenario::Range;
-use crate::sweep::{Played, Standing, axes};
+use crate::sweep::{Played, SweepStanding, axes};
 
 /// Bounds for our scores in one group of stories, each of which counts as 1 at most. What is left out does not bind.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -27,9 +27,14 @@ pub struct Accept {
 impl Accept {
     /// Holds what we came to in a group against the bounds; what was not played meets nothing.
     #[must_use]
-    pub fn judge(&self, group: &str, ours: Option<&Standing>, played: &[Played]) -> Vec<Verdict> {
-        let figure = |of: fn(&Standing) -> f64| ours.map_or(f64::NAN, of);
-        let verdict = |target: String, found: f64, is_met: bool| Verdict {
+    pub fn judge(
+        &self,
+        group: &str,
+        ours: Option<&SweepStanding>,
+        played: &[Played],
+    ) -> Vec<TargetVerdict> {
+        let figure = |of: fn(&SweepStanding) -> f64| ours.map_or(f64::NAN, of);
+        let verdict = |target: String, found: f64, is_met: bool| TargetVerdict {
             scenario: group.to_owned(),
             target: format!("{group}: {target}"),
             found: shown(found),
@@ -67,7 +72,7 @@ mod tests {
     use crate::compare::OURS;
     use crate::targets::Targets;
 
-    const GOOD: Standing = Standing {
+    const GOOD: SweepStanding = SweepStanding {
         contender: "us",
         mean: 0.97,
         median: 0.99,
@@ -83,7 +88,7 @@ mod tests {
         max: None,
     };
 
-    fn met(bounds: &Accept, ours: Option<&Standing>, played: &[Played]) -> Vec<bool> {
+    fn met(bounds: &Accept, ours: Option<&SweepStanding>, played: &[Played]) -> Vec<bool> {
         let verdicts = bounds.judge("one", ours, played);
         verdicts.iter().map(|verdict| verdict.is_met).collect()
     }
@@ -96,16 +101,16 @@ mod tests {
             below_seven_tenths: Some(0.005),
             behind_none_where_calm: None,
         };
-        let met = |ours: Option<&Standing>| met(&bounds, ours, &[]);
+        let met = |ours: Option<&SweepStanding>| met(&bounds, ours, &[]);
         assert_eq!(met(Some(&GOOD)), [true, true, true]);
-        let low = Standing { mean: 0.95, ..GOOD };
+        let low = SweepStanding { mean: 0.95, ..GOOD };
         assert_eq!(met(Some(&low)), [false, true, true]);
-        let rough = Standing {
+        let rough = SweepStanding {
             tenth: 0.89,
             ..GOOD
         };
         assert_eq!(met(Some(&rough)), [true, false, true]);
-        let bad = Standing { bad: 0.01, ..GOOD };
+        let bad = SweepStanding { bad: 0.01, ..GOOD };
         assert_eq!(met(Some(&bad)), [true, true, false]);
         assert_eq!(met(None), [false, false, false]);
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Verdict;
+use super::TargetVerdict;
 use super::judge::{ROUNDING, shown};
 use crate::scenario::Range;
 
@@ -32,10 +32,10 @@ pub struct Found<'a> {
 impl Sweep {
     /// Holds a sweep against the bounds.
     #[must_use]
-    pub fn judge(&self, found: Found<'_>) -> Vec<Verdict> {
+    pub fn judge(&self, found: Found<'_>) -> Vec<TargetVerdict> {
         let (other, best) = found.best_other;
         let ahead = found.mean - best;
-        let verdict = |target: String, found: String, is_met: bool| Verdict {
+        let verdict = |target: String, found: String, is_met: bool| TargetVerdict {
             scenario: "sweep".to_owned(),
             target,
             found,

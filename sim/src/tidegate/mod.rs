@@ -18,17 +18,17 @@ use tidegate_core::{
 };
 
 use crate::contender::{
-    Ask, Contender, ContenderError, Done, Made, Note, RequestId, Verdict, View,
+    Admission, Ask, Contender, ContenderError, Done, Made, Note, RequestId, View,
 };
 use crate::fault::Fault;
-use crate::kind::{Kind, Make};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::{ClientProfile, Counting, Scenario, Until};
 use crate::world;
 use counters::Gauges;
 use request::Asking;
 
 /// How it is had.
-pub const KIND: Kind = Kind {
+pub const KIND: ContenderKind = ContenderKind {
     name: NAME,
     title: "Tidegate",
     make: Make::Published(make),
@@ -252,13 +252,13 @@ impl Tidegate {
 }
 
 impl Contender for Tidegate {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let now = self.clock(now);
         let Some(vm) = self.vms.get_mut(ask.worker) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         let Some(upstream) = vm.upstreams.get(ask.upstream).copied() else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         let mut request = Asking {
             ask,
@@ -272,10 +272,10 @@ impl Contender for Tidegate {
             Decision::Admit(permit) => {
                 let worker = ask.worker;
                 self.permits.insert(ask.request, Held { worker, permit });
-                Verdict::Admit
+                Admission::Admit
             }
             // The policy's reply is to stop: what is overloaded is the service, not one endpoint.
-            Decision::Shed(shed) => Verdict::Shed {
+            Decision::Shed(shed) => Admission::Shed {
                 reason: shed.reason.as_str(),
                 is_final: true,
             },

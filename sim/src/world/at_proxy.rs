@@ -3,10 +3,10 @@
 use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
 use super::call::{Attempt, Held, Refusal};
-use super::queue::What;
+use super::queue::WorldEvent;
 use super::run::World;
 use crate::arrivals::{Arrival, Sending};
-use crate::contender::{Ask, Contender, Done, Verdict};
+use crate::contender::{Admission, Ask, Contender, Done};
 use crate::fault::Fault;
 use crate::scenario::ClientProfile;
 
@@ -50,13 +50,13 @@ impl World<'_> {
         };
         self.ledger.ask();
         match proxy.contender.admit(&ask, self.now) {
-            Verdict::Shed { reason, is_final } => {
+            Admission::Shed { reason, is_final } => {
                 attempt.verdict = Refusal::Shed { reason, is_final };
                 call.sheds += 1;
                 self.ledger.shed(id, reason);
-                self.push_hop(What::AnswerAtCaller { attempt: id });
+                self.push_hop(WorldEvent::AnswerAtCaller { attempt: id });
             }
-            Verdict::Admit => {
+            Admission::Admit => {
                 self.ledger.admit();
                 let chance = &mut self.chance.balancing;
                 let first = flight.choose(upstream.balancing, endpoints, chance);
@@ -73,13 +73,14 @@ impl World<'_> {
                 let upload = arrival.upload;
                 self.held += 1;
                 self.ledger.hold(self.held);
-                let due = self.push_hop_from(self.now, self.now, What::AtUpstream { attempt: id });
+                let due =
+                    self.push_hop_from(self.now, self.now, WorldEvent::AtUpstream { attempt: id });
                 if let Some(attempt) = self.attempts.get_mut(id) {
                     attempt.upstream_due = due;
                 }
                 match upload {
                     Some(Sending::Takes(time)) => {
-                        self.push_after(time, What::UploadedAtProxy { attempt: id });
+                        self.push_after(time, WorldEvent::UploadedAtProxy { attempt: id });
                     }
                     Some(Sending::Stalls) => {}
                     None => self.begin_timeout(id),
@@ -96,7 +97,7 @@ impl World<'_> {
             let outcome = attempt.outcome();
             self.hear_the_rest(id);
             self.complete(id, outcome);
-            self.forward(id, What::AnswerAtCaller { attempt: id });
+            self.forward(id, WorldEvent::AnswerAtCaller { attempt: id });
         }
     }
 
@@ -151,7 +152,7 @@ impl World<'_> {
             .attempts
             .get(id)
             .map_or(self.now, |one| one.upstream_due);
-        self.push_hop_from(self.now, due, What::CancelAtUpstream { attempt: id });
+        self.push_hop_from(self.now, due, WorldEvent::CancelAtUpstream { attempt: id });
     }
 
     /// The request is complete: from now on the time counts for which its caller asked the proxy to wait.
@@ -159,7 +160,7 @@ impl World<'_> {
         let call = self.attempts.get(id).map(|attempt| attempt.call);
         let client = call.and_then(|call| self.client(call));
         if let Some(time) = client.and_then(|client| client.timeout) {
-            self.push_after(time, What::TimedOut { attempt: id });
+            self.push_after(time, WorldEvent::TimedOut { attempt: id });
         }
     }
 
@@ -171,7 +172,7 @@ impl World<'_> {
             attempt.verdict = Refusal::TimedOut;
             self.complete(id, Outcome::Failure(Failure::Timeout));
             self.cancel_upstream(id);
-            self.forward(id, What::AnswerAtCaller { attempt: id });
+            self.forward(id, WorldEvent::AnswerAtCaller { attempt: id });
         }
     }
 
@@ -181,7 +182,7 @@ impl World<'_> {
         };
         proxy.contender.tick(self.now);
         if let Some(every) = proxy.contender.tick_every() {
-            self.push_after(every, What::Tick { proxy: index });
+            self.push_after(every, WorldEvent::Tick { proxy: index });
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::call::{Attempt, Place};
-use super::queue::What;
+use super::queue::WorldEvent;
 use super::reception::{Acceptance, Job, Reception, Reply};
 use super::run::{START, World};
 use super::upstream::Endpoint;
@@ -27,7 +27,7 @@ impl World<'_> {
             Acceptance::Wait => attempt.place = Place::Backlog,
             Acceptance::Refused => {
                 attempt.reply = Reply::Reset;
-                self.push_hop(What::AnswerAtProxy { attempt: id });
+                self.push_hop(WorldEvent::AnswerAtProxy { attempt: id });
             }
         }
     }
@@ -91,7 +91,7 @@ impl World<'_> {
                 attempt.reply = reply;
                 self.let_go(id);
                 let from = self.after_pause(id);
-                self.push_hop_from(from, from, What::AnswerAtProxy { attempt: id });
+                self.push_hop_from(from, from, WorldEvent::AnswerAtProxy { attempt: id });
             }
         }
     }
@@ -105,7 +105,7 @@ impl World<'_> {
             let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
             let at = self.progress(upstream, endpoint, self.now, job.service);
             let attempt = job.attempt;
-            self.queue.push(at, What::Worked { attempt });
+            self.queue.push(at, WorldEvent::Worked { attempt });
         }
     }
 
@@ -128,7 +128,11 @@ impl World<'_> {
         let due = attempt.proxy_due;
         self.release(upstream, endpoint);
         self.disconnect(id);
-        self.push_hop_from(self.now + delay, due, What::AnswerAtProxy { attempt: id });
+        self.push_hop_from(
+            self.now + delay,
+            due,
+            WorldEvent::AnswerAtProxy { attempt: id },
+        );
     }
 
     pub(super) fn release(&mut self, upstream: usize, endpoint: usize) {
@@ -237,7 +241,7 @@ impl World<'_> {
                 attempt.reply = Reply::Reset;
             }
             self.drop_caller(id, false);
-            self.push_hop(What::AnswerAtProxy { attempt: id });
+            self.push_hop(WorldEvent::AnswerAtProxy { attempt: id });
         }
     }
 

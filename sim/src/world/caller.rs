@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::call::{Attempt, Awaits, End};
-use super::queue::What;
+use super::queue::WorldEvent;
 use super::run::{START, World};
 use crate::record::Answer;
 use crate::rng;
@@ -25,8 +25,8 @@ impl World<'_> {
         let attempt = self.attempts.len();
         self.attempts
             .push(Attempt::new(call, entry.attempts, worker, upstream));
-        self.push_after(client.deadline, What::GiveUp { attempt });
-        let due = self.push_hop_from(self.now, self.now, What::AtProxy { attempt });
+        self.push_after(client.deadline, WorldEvent::GiveUp { attempt });
+        let due = self.push_hop_from(self.now, self.now, WorldEvent::AtProxy { attempt });
         if let Some(attempt) = self.attempts.get_mut(attempt) {
             attempt.ask_due = due;
         }
@@ -65,7 +65,7 @@ impl World<'_> {
         let client = self.scenario.clients.get(arrival.client);
         let dawdles = client.and_then(|client| client.dawdles);
         if let Some(time) = arrival.reads_for.or(dawdles) {
-            self.push_after(time, What::ReadEnough { attempt: id });
+            self.push_after(time, WorldEvent::ReadEnough { attempt: id });
         }
     }
 
@@ -97,7 +97,7 @@ impl World<'_> {
     /// A caller tells the proxy that it goes away, which does not overtake its request.
     fn go_away(&mut self, id: usize) {
         let due = self.attempts.get(id).map_or(self.now, |one| one.ask_due);
-        self.push_hop_from(self.now, due, What::CancelAtProxy { attempt: id });
+        self.push_hop_from(self.now, due, WorldEvent::CancelAtProxy { attempt: id });
     }
 
     /// A caller hears what became of an attempt: it tries again, or that was it.
@@ -117,7 +117,7 @@ impl World<'_> {
         });
         if let Some(retries) = again {
             let pause = retries.pause(call.attempts, rng::unit(&mut self.chance.backoff));
-            self.push_after(pause, What::Again { call: id });
+            self.push_after(pause, WorldEvent::Again { call: id });
             return;
         }
         self.conclude(id, answer);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidegate_core::Instant;
 
-use super::queue::What;
+use super::queue::WorldEvent;
 use crate::digest::Digest;
 use crate::run::Noted;
 use crate::series::Sample;
@@ -23,7 +23,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn hear(&mut self, at: Instant, what: What) {
+    pub(super) fn hear(&mut self, at: Instant, what: WorldEvent) {
         let (kind, subject) = what.code();
         self.events += 1;
         self.digest.feed(at.as_nanos());

@@ -32,7 +32,7 @@ mod run;
 pub(crate) mod upstream;
 
 use crate::contender::{ContenderError, Made};
-use crate::kind::{Kind, Make};
+use crate::kind::{ContenderKind, Make};
 use crate::run::Run;
 use crate::scenario::Scenario;
 
@@ -43,7 +43,7 @@ pub use run::START;
 ///
 /// # Errors
 /// When the contender cannot be made for this scenario.
-pub fn play(scenario: &Scenario, kind: &Kind) -> Result<Run, ContenderError> {
+pub fn play(scenario: &Scenario, kind: &ContenderKind) -> Result<Run, ContenderError> {
     match kind.make {
         Make::Published(make) | Make::Tuned(make) => play_with(scenario, &make),
         Make::Hindsight(search) => search(scenario),

@@ -7,7 +7,7 @@ use tidegate_core::Instant;
 
 /// One thing that is to happen. Requests are named by the number of their attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum WorldEvent {
     /// A caller sends a request for the first time.
     Due { call: usize },
     /// A caller sends it again.
@@ -54,7 +54,7 @@ pub(super) enum What {
     Sample,
 }
 
-impl What {
+impl WorldEvent {
     /// Kind and subject as numbers, for the digest; the same on machines of 32 bits.
     pub(super) fn code(self) -> (u64, u64) {
         let wide = |index| u64::try_from(index).unwrap_or(u64::MAX);
@@ -92,7 +92,7 @@ impl What {
 struct Entry {
     at: Instant,
     sequence: u64,
-    what: What,
+    what: WorldEvent,
 }
 
 impl Entry {
@@ -129,7 +129,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, at: Instant, what: What) {
+    pub(super) fn push(&mut self, at: Instant, what: WorldEvent) {
         self.sequence += 1;
         self.heap.push(Reverse(Entry {
             at,
@@ -138,7 +138,7 @@ impl Queue {
         }));
     }
 
-    pub(super) fn pop(&mut self) -> Option<(Instant, What)> {
+    pub(super) fn pop(&mut self) -> Option<(Instant, WorldEvent)> {
         self.heap
             .pop()
             .map(|Reverse(Entry { at, what, .. })| (at, what))
@@ -153,12 +153,12 @@ mod tests {
     fn time_comes_first_then_the_order_of_making() {
         let mut queue = Queue::default();
         let at = Instant::from_nanos;
-        queue.push(at(2), What::Sample);
-        queue.push(at(1), What::Tick { proxy: 7 });
-        queue.push(at(1), What::Tick { proxy: 3 });
-        assert_eq!(queue.pop(), Some((at(1), What::Tick { proxy: 7 })));
-        assert_eq!(queue.pop(), Some((at(1), What::Tick { proxy: 3 })));
-        assert_eq!(queue.pop(), Some((at(2), What::Sample)));
+        queue.push(at(2), WorldEvent::Sample);
+        queue.push(at(1), WorldEvent::Tick { proxy: 7 });
+        queue.push(at(1), WorldEvent::Tick { proxy: 3 });
+        assert_eq!(queue.pop(), Some((at(1), WorldEvent::Tick { proxy: 7 })));
+        assert_eq!(queue.pop(), Some((at(1), WorldEvent::Tick { proxy: 3 })));
+        assert_eq!(queue.pop(), Some((at(2), WorldEvent::Sample)));
         assert_eq!(queue.pop(), None);
     }
 }

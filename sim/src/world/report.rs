@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::Phase;
 
-use super::queue::What;
+use super::queue::WorldEvent;
 use super::run::{START, World};
 use crate::number;
 use crate::record::{Answer, Record};
@@ -59,7 +59,7 @@ impl World<'_> {
             limit.map(|limit: f64| u64::try_from(number::floor(limit)).unwrap_or(u64::MAX));
         self.ledger.samples.push(sample);
         self.note();
-        self.push_after(SAMPLE_EVERY, What::Sample);
+        self.push_after(SAMPLE_EVERY, WorldEvent::Sample);
     }
 
     /// What contenders believe to be in flight.

@@ -13,7 +13,7 @@ use median::{Runs, shown};
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 use tidegate_sim::scenario::{Measure, Scenario};
-use tidegate_sim::targets::Verdict;
+use tidegate_sim::targets::TargetVerdict;
 
 /// Columns of the table of a scenario.
 const COLUMNS: [(&str, Measure); 10] = [
@@ -95,7 +95,7 @@ pub fn tables(scenarios: &[Scenario], outcomes: &[Outcome]) -> String {
 
 /// The table of targets for a terminal.
 #[must_use]
-pub fn targets_table(verdicts: &[Verdict]) -> String {
+pub fn targets_table(verdicts: &[TargetVerdict]) -> String {
     let rows = verdicts.iter().map(targets::row).collect();
     let met = verdicts.iter().filter(|verdict| verdict.is_met).count();
     let sum = format!("{met} of {} targets met", verdicts.len());
@@ -108,7 +108,7 @@ pub fn targets_table(verdicts: &[Verdict]) -> String {
 pub fn page(
     scenarios: &[Scenario],
     outcomes: &[Outcome],
-    verdicts: &[Verdict],
+    verdicts: &[TargetVerdict],
     metadata: &Metadata,
 ) -> Page {
     let mut page = Page::new("Tidegate on real sockets");
@@ -167,7 +167,7 @@ fn scores(page: &mut Page, scenarios: &[Scenario], runs: Runs<'_>) {
 }
 
 /// The row of a target on the page: what was missed catches the eye.
-fn stressed_row(verdict: &Verdict) -> Vec<String> {
+fn stressed_row(verdict: &TargetVerdict) -> Vec<String> {
     let mut row = targets::row(verdict);
     if let Some(word) = row.last_mut().filter(|_| !verdict.is_met) {
         word.insert(0, '!');

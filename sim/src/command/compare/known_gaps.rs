@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 use tidegate_sim::compare::{Comparison, verdict};
-use tidegate_sim::known_gaps::row::{Row, Scores};
+use tidegate_sim::known_gaps::row::{GapRow, Scores};
 use tidegate_sim::known_gaps::{GapsPage, KnownGaps, PAGE, at};
 use tidegate_sim::targets::Targets;
 
@@ -35,7 +35,7 @@ pub(super) fn write(
         let Some(scores) = played.or_else(|| kept().map(|row| row.scores.clone())) else {
             bail!("{PAGE}: {scenario} has no row yet: play it as well");
         };
-        rows.push(Row::new(scenario, scores, known));
+        rows.push(GapRow::new(scenario, scores, known));
     }
     let page = page
         .with_rows(&rows)

@@ -8,12 +8,12 @@ use crate::fleet::slab::Ticket;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::fleet) struct Message {
     pub(super) at: Instant,
-    pub(super) what: What,
+    pub(super) what: ShardEvent,
 }
 
 /// One thing that is to happen in a shard.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum ShardEvent {
     /// A caller's request reaches its proxy.
     AtProxy { caller: u32 },
     /// A request of a shard reaches an endpoint.
@@ -29,7 +29,10 @@ pub(super) enum What {
         visit: u32,
     },
     /// An answer reaches the proxy.
-    Answer { ticket: Ticket, answer: Answer },
+    Answer {
+        ticket: Ticket,
+        answer: EndpointAnswer,
+    },
     /// The proxy hears that the caller is gone.
     Cancel { ticket: Ticket },
     /// Upkeep of a proxy.
@@ -41,13 +44,13 @@ pub(super) enum What {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum EndpointAnswer {
     Ok,
     Status(u16),
     Reset,
 }
 
-impl What {
+impl ShardEvent {
     /// Kind and subject as a number, for the digest.
     pub(super) fn code(self) -> u64 {
         let of = |kind: u64, subject: u32, more: u32| {

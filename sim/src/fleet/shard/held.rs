@@ -6,7 +6,7 @@ use crate::fleet::slab::Ticket;
 
 /// A request that a proxy holds.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldRequest {
     pub(super) proxy: u32,
     pub(super) endpoint: u32,
     pub(super) permit: Permit,

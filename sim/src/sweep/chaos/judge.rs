@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::RECOVERED_AT;
 use crate::contender::ContenderError;
 use crate::fault::Fault;
-use crate::kind::Kind;
+use crate::kind::ContenderKind;
 use crate::number;
 use crate::run::Run;
 use crate::scenario::{Incident, Scenario};
@@ -37,7 +37,7 @@ pub struct Part {
 ///
 /// # Errors
 /// When the contender cannot be made for it.
-pub fn judge(story: &Scenario, kind: &Kind) -> Result<Vec<String>, ContenderError> {
+pub fn judge(story: &Scenario, kind: &ContenderKind) -> Result<Vec<String>, ContenderError> {
     let run = world::play(story, kind)?;
     let other = world::play(&super::undisturbed(story), kind)?;
     Ok(faults(story, &run, &other))
