@@ -4,8 +4,8 @@
 //! makes a picture of its own. Colors follow the reader's light or dark ground
 //! ([`crate::color`]).
 //!
-//! Edges: a value that is missing, infinite or no number breaks its line; values beyond the axis lie on its
-//! end; a chart without lines still has its axes.
+//! Edges: a value that is missing, infinite or no number breaks its line. Values beyond the axis are drawn at its end. A
+//! chart without lines still has its axes.
 
 pub mod bars;
 pub(crate) mod canvas;
@@ -94,7 +94,7 @@ pub enum Axis {
     Right,
 }
 
-/// A stretch of time with a name.
+/// A named stretch of time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Band {
     /// Beginning, in seconds.
@@ -103,11 +103,11 @@ pub struct Band {
     pub to: f64,
     /// Name written at its top; empty for none.
     pub label: String,
-    /// Whether the stretch is one of trouble (shaded).
+    /// Whether something is wrong in it; it is shaded then.
     pub is_trouble: bool,
 }
 
-/// A moment worth a line from top to bottom.
+/// A moment, drawn as a line from top to bottom.
 #[derive(Debug, Clone, Serialize)]
 pub struct Mark {
     /// When, in seconds.
@@ -116,7 +116,7 @@ pub struct Mark {
     pub label: String,
 }
 
-/// A value of the left axis worth a line across.
+/// A value of the left axis, drawn as a line across.
 #[derive(Debug, Clone, Serialize)]
 pub struct Level {
     /// Where.
@@ -125,7 +125,7 @@ pub struct Level {
     pub label: String,
 }
 
-/// Width of a chart that has a line of the page for itself, in pixels.
+/// Width of a chart that takes the whole width of a page, in pixels.
 pub const WIDTH: u32 = 860;
 
 impl Line {

@@ -1,24 +1,23 @@
 //! Colors on light and on dark ground.
 //!
-//! The drawing library writes fixed colors into the SVG: those for light ground. Where the reader prefers
-//! dark, a style sheet replaces each by its sister: a rule of a style sheet goes before a presentation
-//! attribute, and an attribute selector finds all elements of one color. Without the style sheet the picture
-//! is still a good one on light ground.
+//! The drawing library writes fixed colors into the SVG: those for a light ground. Where the reader prefers dark, a style
+//! sheet replaces each of them: a rule of a style sheet overrides a presentation attribute, and an attribute selector finds
+//! all elements of one color. Without the style sheet the picture is right on a light ground.
 
 use std::fmt::Write as _;
 
-/// A color of lines and areas, each with a sister for dark ground.
+/// A color of lines and areas, with a value for light and one for dark ground.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Color {
-    /// Ours, everywhere.
+    /// Tidegate, in all charts.
     Teal,
-    /// No protection, everywhere.
+    /// No protection, in all charts.
     Red,
-    /// What is only there to compare with: the load, an objective.
+    /// A reference: the load, an objective.
     Grey,
     /// The oracle.
     Slate,
-    /// Free for any use, like all that follow.
+    /// For any use, as all that follow.
     Gold,
     /// See [`Self::Gold`].
     Violet,
@@ -44,16 +43,16 @@ pub enum Color {
     Ink,
     /// Names and numbers.
     Text,
-    /// What may be overlooked.
+    /// Less important text.
     Soft,
     /// Lines across the plot.
     Grid,
-    /// What a picture in a file of its own lies on.
+    /// The ground of a picture in a file of its own.
     Ground,
 }
 
 /// Each color as red, green and blue, for light and for dark ground.
-const SISTERS: [(Color, u32, u32); 20] = [
+const VALUES: [(Color, u32, u32); 20] = [
     (Color::Teal, 0x0b_7a75, 0x3f_d0c9),
     (Color::Red, 0xc8_553d, 0xff_8a70),
     (Color::Grey, 0x8a_8f98, 0x8a_8f98),
@@ -77,7 +76,7 @@ const SISTERS: [(Color, u32, u32); 20] = [
 ];
 
 impl Color {
-    /// Colors for contenders that have none of their own, in the order in which they are told apart best.
+    /// Colors for contenders without one of their own, those first that are easiest to distinguish.
     pub const FREE: [Self; 11] = [
         Self::Gold,
         Self::Violet,
@@ -95,7 +94,7 @@ impl Color {
     /// Red, green and blue on light ground.
     #[must_use]
     pub fn on_light(self) -> [u8; 3] {
-        let found = SISTERS.iter().find(|(color, ..)| *color == self);
+        let found = VALUES.iter().find(|(color, ..)| *color == self);
         let [_, red, green, blue] = found.map_or(0, |(_, light, _)| *light).to_be_bytes();
         [red, green, blue]
     }
@@ -105,7 +104,7 @@ impl Color {
 #[must_use]
 pub(crate) fn dark_rules() -> String {
     let mut rules = String::new();
-    for (_, light, dark) in SISTERS {
+    for (_, light, dark) in VALUES {
         // Writing to a string does not fail. The drawing library writes capital letters.
         let _ = write!(
             rules,
@@ -120,11 +119,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_color_can_be_told_from_the_others_by_its_light_value() {
-        let mut lights: Vec<u32> = SISTERS.iter().map(|(_, light, _)| *light).collect();
+    fn every_color_has_a_light_value_of_its_own() {
+        let mut lights: Vec<u32> = VALUES.iter().map(|(_, light, _)| *light).collect();
         lights.sort_unstable();
         lights.dedup();
-        assert_eq!(lights.len(), SISTERS.len());
+        assert_eq!(lights.len(), VALUES.len());
     }
 
     #[test]

@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fault {
-    /// A worker's plugin crashes and starts afresh. Its requests in flight go on, and it hears no more of them.
+    /// A worker's plugin crashes and restarts. Its requests in flight continue, but the new plugin is not told about them.
     WorkerCrash {
         /// The worker, below [`crate::scenario::Scenario::workers`].
         worker: u32,
     },
-    /// The one that decides for all workers is gone, and nobody takes its place.
+    /// The leader, which decides for all workers, is gone and is not replaced.
     LeaderLost,
-    /// The one that decides for all workers hands over to another.
+    /// The leader hands over to another worker.
     LeaderChanged,
-    /// The configuration is pushed anew.
+    /// The same configuration is pushed again.
     Push,
-    /// Another one is pushed, which asks for more.
+    /// Another configuration is pushed, with a stricter objective.
     PushOther,
-    /// One is pushed that has errors.
+    /// A configuration with errors is pushed.
     PushRejected,
-    /// The VM of the one that decides for all workers crashes; the lease must run out before another takes its place.
+    /// The leader's VM crashes; its lease must expire before another worker replaces it.
     LeaderCrash,
-    /// A worker's thread is so busy that its upkeep waits.
+    /// A worker's thread is so busy that its ticks are delayed.
     WorkerLate {
         /// The worker, below [`crate::scenario::Scenario::workers`].
         worker: u32,
@@ -35,11 +35,11 @@ pub enum Fault {
     },
     /// The proxy's clock jumps.
     ClockStep {
-        /// By so many milliseconds; back where it is less than nothing.
+        /// By how many milliseconds; negative: backward.
         millis: i64,
     },
     /// The proxy gets no more requests: it drains.
     ProxyLeaves,
-    /// A fresh proxy stands where one has left.
+    /// A new proxy replaces one that left.
     ProxyJoins,
 }

@@ -1,15 +1,15 @@
-//! Where our score may lie further behind a rival than the targets allow, by how much, and why.
+//! Known gaps: scenarios in which our score may be further behind a rival than the targets allow, by how much, and why.
 //!
-//! Some comparisons ask for what nobody can have who does not know what comes next, others for what costs more
-//! elsewhere. Each such scenario is data (`sim/limits.toml`): how far behind which kind of rival, the reason in a
-//! line, and the heading of the page that explains it and shows it by a run. What is not listed is held to the rule.
+//! Some rivals do better because they know the future, others because they pay for it in other scenarios. Each known gap is
+//! data (`sim/limits.toml`): how far behind which kind of rival, the reason in one line, and the heading of the page that
+//! explains it with a run. The rule of the targets applies to every scenario that is not listed.
 //!
-//! A list that nobody holds to runs rots. [`judge`] says which scenario is behind without being listed or by more
-//! than is granted, and which is listed without need; [`page`] and
-//! [`row`] hold the page's table to the list and to the run.
+//! A list without a check becomes outdated. [`judge`] reports scenarios that are behind without being listed or by more
+//! than is granted, and those that are listed without need. [`page`] and [`row`] check the page's table against the list
+//! and the run.
 //!
 //! Edges: the list is for simulated runs, whose medians are the same on every machine. A scenario that was not played
-//! is not judged. A file with faults is refused with all of them, each with its line.
+//! is not judged. A file with errors is rejected with all of them, each with its line.
 
 mod check;
 mod judge;
@@ -35,9 +35,9 @@ pub const PAGE: &str = "docs/laws/limits-of-the-measure.md";
 /// What is granted to one scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownGap {
-    /// Behind the best contender that nobody tuned; none where the rule holds.
+    /// How far behind the best untuned contender; none where the rule applies.
     pub behind_best_untuned: Option<f64>,
-    /// Behind the best contender that somebody tuned; likewise.
+    /// How far behind the best tuned contender; likewise.
     pub behind_tuned: Option<f64>,
     /// Why, in a line.
     pub reason: String,
@@ -66,7 +66,7 @@ pub struct KnownGaps {
     pub scenarios: BTreeMap<String, KnownGap>,
 }
 
-/// Why the list cannot be had.
+/// Why the list cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum KnownGapsError {
     /// A file cannot be read.
@@ -93,12 +93,12 @@ pub enum KnownGapsError {
     ),
 }
 
-/// What a list is held against when it is read.
+/// What a list is checked against when it is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// Names of the scenarios there are.
     pub scenarios: &'a BTreeSet<&'a str>,
-    /// The rule: less than it is not granted, it is everybody's.
+    /// The rule: it applies to all scenarios, so an entry must grant more.
     pub rule: Margins,
     /// Anchors of the page's headings.
     pub anchors: &'a BTreeSet<String>,

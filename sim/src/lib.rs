@@ -1,13 +1,13 @@
-//! The laboratory: scenarios as data, an oracle that knows the capacity, and the scores of runs.
+//! The simulator: scenarios as data, an oracle that knows the capacity, and the scores of runs.
 //!
-//! Nothing here knows a socket or reads a clock, so that the same scenario runs on simulated time and, by the
-//! testbed, on real Envoys:
+//! The library uses no sockets and no clock, so that the same scenario runs on simulated time and, in the testbed, on real
+//! Envoys:
 //!
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
 //! - what protects the upstream: [`contender`] (what it has to answer), [`kind`], [`rivals`], [`roster`] (all of them);
 //! - what became of it: [`run`], [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`known_gaps`];
-//! - whether laws are fitted to the stories they are judged by: [`sweep`], with seeds that nobody chose: [`acceptance`];
-//! - how it is shown to people: [`charts`], and the crate `tidegate_report`.
+//! - whether laws are overfitted to the stories they are judged by: [`sweep`], with seeds for [`acceptance`];
+//! - tables, charts and pages: [`charts`], and the crate `tidegate_report`.
 
 pub mod acceptance;
 pub mod arrivals;

@@ -1,8 +1,8 @@
 //! What the control laws must reach, and whether they do.
 //!
 //! The targets are data (`sim/targets.toml`): ranges for our figures in single scenarios, a bound on how far our
-//! score may lie behind the best contender that nobody tuned and behind the one that somebody did, and sets of
-//! scenarios whose scores must be alike. They are judged from a table of medians, wherever it comes from.
+//! score may lie behind the best untuned and the best tuned contender, and sets of
+//! scenarios whose scores must be alike. They are judged from a table of medians, simulated or measured.
 //!
 //! Edges: a target of a scenario that was not played is not judged; one whose figure is missing is missed. A
 //! comparison without a rival of its kind is not made.
@@ -46,13 +46,13 @@ pub struct Targets {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Margins {
-    /// Behind the best contender that nobody tuned.
+    /// Behind the best untuned contender.
     pub behind_best_untuned: f64,
-    /// Behind the best contender that somebody tuned.
+    /// Behind the best tuned contender.
     pub behind_tuned: f64,
 }
 
-/// Scenarios whose scores of ours must not differ.
+/// Scenarios in which our scores must not differ.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alike {

@@ -181,7 +181,7 @@ fn the_digest_is_the_same_everywhere() {
     assert_eq!(run.digest.to_string(), "1243a8062063b50b");
 }
 
-/// A service of constant time, with more of its behaviour.
+/// A service of constant time, with more of its behavior.
 fn constant(rps: u32, service_ms: u64, client: &str, behaviour: &str) -> Run {
     world(&format!(
         "network={{delay='0s'}}\n[[clients]]\nload=[{{at='0s', rps={rps}.0}}]\ndeadline='1h'\n{client}\n\

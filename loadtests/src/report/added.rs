@@ -6,7 +6,7 @@
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use super::groups::{Group, Who, distinct};
+use super::groups::{Entrant, Group, distinct};
 use crate::compare::welch;
 use crate::result::{Figure, Topology};
 
@@ -19,18 +19,22 @@ const FIGURES: [Figure; 5] = [
 ];
 
 /// The steps of the way: what is added, to what, and by whom.
-fn steps() -> [(&'static str, Who, Who); 2] {
-    let who = |topology, contender: &str| Who {
+fn steps() -> [(&'static str, Entrant, Entrant); 2] {
+    let entrant = |topology, contender: &str| Entrant {
         topology,
         contender: contender.to_owned(),
     };
-    let envoy = || who(Topology::Shared, "none");
+    let envoy = || entrant(Topology::Shared, "none");
     [
-        ("Envoy, to direct", who(Topology::Direct, "none"), envoy()),
+        (
+            "Envoy, to direct",
+            entrant(Topology::Direct, "none"),
+            envoy(),
+        ),
         (
             "the filter, to Envoy",
             envoy(),
-            who(Topology::Shared, "tidegate"),
+            entrant(Topology::Shared, "tidegate"),
         ),
     ]
 }
@@ -39,8 +43,8 @@ fn steps() -> [(&'static str, Who, Who); 2] {
 pub(super) fn write(page: &mut Page, all: &[Group<'_>]) {
     let mut rows = Vec::new();
     for cell in distinct(all.iter().map(|group| group.any.cell.as_str())) {
-        let of = |who: &Who| {
-            let is_of = |group: &&Group<'_>| group.any.cell == cell && group.who() == *who;
+        let of = |entrant: &Entrant| {
+            let is_of = |group: &&Group<'_>| group.any.cell == cell && group.entrant() == *entrant;
             all.iter().find(is_of)
         };
         for (name, without, with) in steps() {

@@ -67,18 +67,18 @@ impl Group<'_> {
         }
     }
 
-    /// Who it is.
-    pub(crate) fn who(&self) -> Who {
-        Who {
+    /// What is compared.
+    pub(crate) fn entrant(&self) -> Entrant {
+        Entrant {
             topology: self.any.topology,
             contender: self.any.contender.clone(),
         }
     }
 }
 
-/// Somebody who is compared.
+/// A contender in a topology: what is compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Who {
+pub(crate) struct Entrant {
     pub(crate) topology: Topology,
     pub(crate) contender: String,
 }
@@ -94,23 +94,23 @@ pub(super) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T>
     found
 }
 
-/// Everybody in some groups, in order of appearance, each with a name and a color.
-pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Color)> {
-    let all = distinct(groups.iter().map(Group::who));
+/// All entrants in some groups, in order of appearance, each with a name and a color.
+pub(super) fn entrants(groups: &[Group<'_>]) -> Vec<(Entrant, String, Color)> {
+    let all = distinct(groups.iter().map(Group::entrant));
     let first = all
         .iter()
-        .map(|who| who.topology)
+        .map(|entrant| entrant.topology)
         .find(|topology| *topology != Topology::Direct);
     let has_one = all
         .iter()
-        .all(|who| who.topology == Topology::Direct || Some(who.topology) == first);
+        .all(|entrant| entrant.topology == Topology::Direct || Some(entrant.topology) == first);
     let mut free = FREE.iter().cycle();
-    let painted = |who: Who| {
-        let color = color(&who, has_one)
+    let painted = |entrant: Entrant| {
+        let color = color(&entrant, has_one)
             .or_else(|| free.next().copied())
             .unwrap_or(Color::Slate);
-        let name = name(&who, has_one);
-        (who, name, color)
+        let name = name(&entrant, has_one);
+        (entrant, name, color)
     };
     all.into_iter().map(painted).collect()
 }
@@ -126,10 +126,10 @@ const FREE: [Color; 6] = [
     Color::Cyan,
 ];
 
-fn color(who: &Who, is_one_topology: bool) -> Option<Color> {
+fn color(entrant: &Entrant, is_one_topology: bool) -> Option<Color> {
     // Ours is teal and no protection red in every report; only where both topologies meet are there two of each.
-    let is_second = who.topology == Topology::Sidecar && !is_one_topology;
-    match (who.topology, who.contender.as_str()) {
+    let is_second = entrant.topology == Topology::Sidecar && !is_one_topology;
+    match (entrant.topology, entrant.contender.as_str()) {
         (Topology::Direct, _) => Some(Color::Grey),
         (_, "tidegate") if is_second => Some(Color::Green),
         (_, "tidegate") => Some(Color::Teal),
@@ -139,10 +139,10 @@ fn color(who: &Who, is_one_topology: bool) -> Option<Color> {
     }
 }
 
-/// What somebody is called; where all stand in the same topology it is not said.
-fn name(who: &Who, is_one_topology: bool) -> String {
-    let contender = contender(&who.contender);
-    match who.topology {
+/// The name of an entrant; without the topology where all have the same.
+fn name(entrant: &Entrant, is_one_topology: bool) -> String {
+    let contender = contender(&entrant.contender);
+    match entrant.topology {
         Topology::Direct => "direct".to_owned(),
         _ if is_one_topology => contender.to_owned(),
         topology => format!("{topology}, {contender}"),
@@ -208,7 +208,7 @@ pub(super) mod tests {
     #[test]
     fn topologies_are_named_where_there_are_several() {
         let names = |cells: &[CellResult]| -> Vec<String> {
-            everybody(&groups(cells))
+            entrants(&groups(cells))
                 .into_iter()
                 .map(|(_, name, _)| name)
                 .collect()

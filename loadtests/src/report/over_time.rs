@@ -5,7 +5,7 @@ use tidegate_report::color::Color;
 use tidegate_report::page::Page;
 use tidegate_sim::number;
 
-use super::groups::{Group, everybody};
+use super::groups::{Group, entrants};
 use crate::result::{CellResult, Point};
 
 /// Width and height of the pictures that stand beside each other.
@@ -14,12 +14,12 @@ const SMALL: (u32, u32) = (430, 220);
 /// Response times beyond this many objectives lie on the end of the axis, so that what is within can be read.
 const OBJECTIVES: f64 = 6.0;
 
-/// Adds the pictures of one point: everybody's response time and goodput together, then the rates of each.
+/// Adds the pictures of one point: response time and goodput of all entrants together, then the rates of each.
 pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
-    let painted: Vec<(&CellResult, String, Color)> = everybody(groups)
+    let painted: Vec<(&CellResult, String, Color)> = entrants(groups)
         .into_iter()
-        .filter_map(|(who, name, color)| {
-            let group = groups.iter().find(|group| group.who() == who)?;
+        .filter_map(|(entrant, name, color)| {
+            let group = groups.iter().find(|group| group.entrant() == entrant)?;
             let first = group.ended.iter().find(|cell| !cell.series.is_empty())?;
             Some((*first, name, color))
         })

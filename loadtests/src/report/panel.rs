@@ -4,7 +4,7 @@ use tidegate_report::chart::bars::{Bar, Bars, Scale, Series};
 use tidegate_report::page::Page;
 use tidegate_sim::number;
 
-use super::groups::{Group, distinct, everybody};
+use super::groups::{Group, distinct, entrants};
 use crate::result::{CellResult, Figure};
 
 /// What is shown of some cells.
@@ -53,10 +53,11 @@ impl Panel<'_> {
         let labels = distinct(groups.iter().map(|group| (self.label)(group.any)));
         let (name, unit) = heading(figure);
         let mut bars = Bars::new(name, unit, labels.clone());
-        for (who, name, color) in everybody(groups) {
+        for (entrant, name, color) in entrants(groups) {
             let at = |label: &String| {
-                let of =
-                    |group: &&Group<'_>| group.who() == who && (self.label)(group.any) == *label;
+                let of = |group: &&Group<'_>| {
+                    group.entrant() == entrant && (self.label)(group.any) == *label
+                };
                 let spread = groups.iter().find(of)?.spread(figure)?;
                 let shown = |value: f64| {
                     if is_ratio(figure) {

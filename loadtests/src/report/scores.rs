@@ -5,7 +5,7 @@ use tidegate_report::color::Color;
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use super::groups::{Group, contender, everybody};
+use super::groups::{Group, contender, entrants};
 use crate::result::{Figure, Figures};
 use crate::score::{Score, Targets, Weights};
 
@@ -28,10 +28,10 @@ pub(super) fn write(page: &mut Page, groups: &[Group<'_>], targets: &Targets) {
         ));
         return;
     };
-    let mut scored: Vec<(String, Score)> = everybody(groups)
+    let mut scored: Vec<(String, Score)> = entrants(groups)
         .into_iter()
-        .filter_map(|(who, name, _)| {
-            let group = groups.iter().find(|group| group.who() == who)?;
+        .filter_map(|(entrant, name, _)| {
+            let group = groups.iter().find(|group| group.entrant() == entrant)?;
             Some((name, targets.score(&medians(group))))
         })
         .collect();

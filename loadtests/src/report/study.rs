@@ -3,7 +3,7 @@
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use super::groups::{Group, everybody, groups};
+use super::groups::{Group, entrants, groups};
 use super::{pictures, scores};
 use crate::result::{CellResult, Figure, Run};
 use crate::score::Targets;
@@ -109,12 +109,12 @@ pub(super) fn write_unknown(page: &mut Page, run: &Run) {
 
 /// Adds the table of all cells, with the figures that any of them has.
 fn table(page: &mut Page, groups: &[Group<'_>]) {
-    let everybody = everybody(groups);
+    let entrants = entrants(groups);
     let name = |group: &Group<'_>| {
-        let who = group.who();
-        everybody
+        let entrant = group.entrant();
+        entrants
             .iter()
-            .find(|(other, ..)| *other == who)
+            .find(|(other, ..)| *other == entrant)
             .map_or_else(String::new, |(_, name, _)| name.clone())
     };
     let has = |figure: &Figure| groups.iter().any(|group| group.spread(*figure).is_some());

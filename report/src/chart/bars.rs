@@ -1,6 +1,6 @@
 //! Values side by side: groups of bars, with the range of their repetitions.
 //!
-//! Each group is a point of comparison (a load, a number of replicas), each [`Series`] somebody who is compared. On
+//! Each group is a point of comparison (a load, a number of replicas), each [`Series`] one of those compared. On
 //! a [`Scale::Log`] equal factors have equal heights, so that a value a hundred times another leaves both readable.
 //!
 //! Edges: a value that is missing or no number is a gap, marked by a cross where its bar would begin; on a logarithmic
@@ -28,7 +28,7 @@ pub struct Bars {
     pub unit: String,
     /// Names of the groups, from left to right; a line break begins a second row.
     pub groups: Vec<String>,
-    /// Who is compared; each has a bar in each group.
+    /// Those compared; each has a bar in each group.
     pub series: Vec<Series>,
     /// How values become heights.
     #[serde(skip)]
@@ -43,7 +43,7 @@ pub struct Bars {
     pub height: u32,
 }
 
-/// One who is compared.
+/// One of those compared, such as a contender.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
     /// Name in the legend.
@@ -89,7 +89,7 @@ const STRENGTH: f64 = 0.75;
 const DECADES: f64 = 5.0;
 
 impl Bars {
-    /// Groups without anybody compared in them yet.
+    /// Groups without bars yet.
     #[must_use]
     pub fn new(title: &str, unit: &str, groups: Vec<String>) -> Self {
         Self {
@@ -187,7 +187,7 @@ impl Bars {
     }
 }
 
-/// How many there are, as a float; a chart has fewer than 2^32 of anything.
+/// A count as a float; a chart has fewer than 2^32 of anything.
 fn count(many: usize) -> f64 {
     u32::try_from(many).map_or(f64::INFINITY, f64::from)
 }

@@ -1,7 +1,7 @@
 //! The canvas of `plotters`, and the SVG element around it.
 //!
-//! The library counts whole pixels, so that it draws on a canvas of twice the size: the steps of its lines are
-//! then half a pixel, and nobody sees them.
+//! The library counts whole pixels, so it draws on a canvas of twice the size: the steps of its lines are then
+//! half a pixel, which is not visible.
 
 use maud::{PreEscaped, html};
 use plotters::coord::Shift;
@@ -83,7 +83,7 @@ pub(super) fn short(value: f64) -> String {
 pub(super) enum Ground {
     /// The page it stands in.
     Page,
-    /// A ground of its own, because nobody knows where the file will be shown.
+    /// A ground of its own, because the file may be shown anywhere.
     Own,
 }
 

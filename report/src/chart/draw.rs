@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn every_color_of_a_chart_has_a_sister_on_dark_ground() {
+    fn every_color_of_a_chart_has_one_for_dark_ground() {
         let mut chart =
             chart(Line::new("a", Color::Teal, points(&[1.0, 2.0])).stroke(Stroke::Area));
         chart.bands.push(Band {

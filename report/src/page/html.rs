@@ -53,7 +53,7 @@ fn of_block(block: &Block) -> Markup {
             Block::Table(table) => (of_table(table)),
             Block::Charts(charts) => (of_charts(charts)),
             Block::Folded { summary, block } => {
-                details.long[matches!(**block, Block::Table(_))] {
+                details class=[matches!(**block, Block::Table(_)).then_some("long")] {
                     summary { (summary) }
                     (of_block(block))
                 }

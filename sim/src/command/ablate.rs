@@ -90,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All that is played, and which group each belongs to.
+/// All scenarios and stories that are played, with their groups.
 fn cast(options: &Options) -> Result<(Vec<Group>, Vec<Scenario>)> {
     let known = Scenario::read_folder(&scenario::folder())?;
     chosen("skip", &options.skip, &known, |s| &s.name)?;
@@ -163,7 +163,7 @@ fn play(
     })
 }
 
-/// What was played, in the words of the table's head.
+/// What was played, for the text above the table.
 fn head(options: &Options, groups: &[Group]) -> String {
     let scenarios = groups.iter().filter(|group| **group == Group::Scenarios);
     let left_out = if options.skip.is_empty() {

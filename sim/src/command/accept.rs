@@ -1,4 +1,4 @@
-//! `sweep --accept`: stories that nobody chose, held against `[accept]` of `sim/targets.toml`.
+//! `sweep --accept`: acceptance stories, checked against `[accept]` of `sim/targets.toml`.
 
 use std::process::ExitCode;
 
@@ -48,9 +48,9 @@ const GROUPS: [Group; 4] = [
 
 /// Stories of each group: 400 in all.
 const STORIES: u32 = 100;
-/// So many stories are shown with our lowest scores, of each group.
+/// How many stories with our lowest scores are shown for each group.
 const LOWEST: usize = 5;
-/// Who plays where nobody is named.
+/// The contenders if none is named.
 const CONTENDERS: [&str; 2] = [OURS, "none"];
 
 impl Group {

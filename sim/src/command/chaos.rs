@@ -14,7 +14,7 @@ use super::{jobs, stories};
 /// Plays stories of faults: crashes, pushes, clock steps, late workers, proxies replaced, a service that is down or slow.
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
-    /// What stories are drawn from.
+    /// Seed of the stories.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many stories.
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     /// Number of the first story.
     #[arg(long, default_value_t = 0)]
     first: u32,
-    /// Play the story in this file, drawn or written, in place of drawing some.
+    /// Play the story in this file instead of random ones.
     #[arg(long, conflicts_with_all = ["seed", "stories", "first"])]
     story: Option<PathBuf>,
     /// Threads; the result does not depend on them.

@@ -36,13 +36,14 @@ pub(crate) struct Options {
     /// Threads; the result does not depend on them.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// End with a failure when a target is missed; what `sim/limits.toml` grants is none.
+    /// Fail when a target is missed; gaps that `sim/limits.toml` grants do not count.
     #[arg(long)]
     check: bool,
-    /// Check `sim/limits.toml` and its page as well: every contender, as many seeds as it asks for, verdicts alone.
+    /// Also check `sim/limits.toml` and its page: plays every contender with the seeds that the list asks for, and prints only
+    /// the verdicts.
     #[arg(long, conflicts_with_all = ["contenders", "seeds"])]
     limits: bool,
-    /// Write what was found into the page on the limits.
+    /// Write the measured figures into the page on known gaps.
     #[arg(long, requires = "limits")]
     write: bool,
 }
@@ -88,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(sum(options, &verdicts, &report))
 }
 
-/// Says what came of it; a failure where one was asked for.
+/// Prints the result; returns a failure where a check fails.
 fn sum(options: &Options, verdicts: &[Judged], report: &Path) -> ExitCode {
     let count = |standing| table::count(verdicts, standing);
     let missed = count(Grade::Missed);

@@ -1,6 +1,6 @@
 //! Runs on several threads, whose outcomes do not depend on the threads.
 //!
-//! A run is a function of scenario, contender and seed. Threads take the next job that nobody has taken; each
+//! A run is a function of scenario, contender and seed. Threads take the next free job; each
 //! outcome goes to its job's place.
 
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use tidegate_sim::scenario::Scenario;
 pub(super) struct PlayJob<'a> {
     /// What happens.
     pub(super) scenario: &'a Scenario,
-    /// Who protects the upstream.
+    /// The contender that protects the upstream.
     pub(super) contender: &'a ContenderKind,
     /// Number of the repetition, from 0.
     pub(super) repetition: u64,
@@ -46,7 +46,7 @@ pub(super) fn all<'a>(
 /// Makes every run with `make` on `threads` threads, under a bar; the results are in the order of the jobs.
 ///
 /// # Errors
-/// The first error in the order of the jobs; jobs that nobody has taken by then are not begun.
+/// The first error in the order of the jobs; jobs that are still free then are not begun.
 pub(super) fn play<'a, T: Send, E: Send>(
     jobs: &[PlayJob<'a>],
     threads: usize,
@@ -63,7 +63,7 @@ pub(super) fn play<'a, T: Send, E: Send>(
     results
 }
 
-/// A bar where somebody watches; nothing otherwise.
+/// A progress bar on a terminal; nothing otherwise.
 fn progress(jobs: usize) -> ProgressBar {
     let bar = ProgressBar::new(u64::try_from(jobs).unwrap_or(u64::MAX));
     let template = "{bar:40} {pos}/{len} runs, {eta} left  {wide_msg}";

@@ -1,4 +1,4 @@
-//! `list`: the scenarios and who can play them, the contenders.
+//! `list`: the scenarios and where they can be played, and the contenders.
 
 use std::process::ExitCode;
 

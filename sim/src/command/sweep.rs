@@ -1,4 +1,4 @@
-//! `sweep`: random services and stories with every contender that nobody tuned. With `--accept` see [`super::accept`].
+//! `sweep`: random services and stories with every untuned contender. With `--accept` see [`super::accept`].
 
 use std::process::ExitCode;
 
@@ -16,9 +16,9 @@ use super::stories::{closing, play, save, save_stories};
 pub(crate) use super::sweep_options::Options;
 use super::sweep_options::{Count, Made};
 
-/// So many stories are shown in which we are furthest behind ...
+/// How many stories are shown in which we are furthest behind ...
 const FURTHEST: usize = 10;
-/// ... and so many with our lowest scores.
+/// ... and how many with our lowest scores.
 const LOWEST: usize = 5;
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
@@ -51,7 +51,7 @@ fn contenders(names: &[String]) -> Result<Vec<ContenderKind>> {
     super::contenders(names)
 }
 
-/// What the sweep is held against, where that is asked for; found out before anything is played.
+/// The bounds of the sweep, if `--check` asks for them; read before anything is played.
 fn bounds(options: &Options, contenders: &[ContenderKind]) -> Result<Option<targets::Sweep>> {
     if !options.check {
         return Ok(None);
@@ -81,7 +81,7 @@ fn stories(options: &Options) -> Result<Vec<Scenario>> {
     Ok(drawn.collect())
 }
 
-/// The stories without the scores of bounds, which nobody has to be ahead of; with them where nobody else played.
+/// The stories without the scores of bounds, which are no rivals; with them if no rival played.
 fn of_rivals(played: &[Played], contenders: &[ContenderKind]) -> Vec<Played> {
     let is_other = |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound();
     let mut played = played.to_vec();
@@ -95,7 +95,7 @@ fn of_rivals(played: &[Played], contenders: &[ContenderKind]) -> Vec<Played> {
     played
 }
 
-/// How we do on each axis, and the stories to look at.
+/// Our scores on each axis, and the stories to look at.
 fn show(played: &[Played]) {
     println!("{}", axes::text(&axes::axes(played)));
     if let Some((one, gap)) = axes::worst_calm(played) {
@@ -114,11 +114,11 @@ fn show(played: &[Played]) {
     }
 }
 
-/// Says whether the bounds are held; a failure where one is not.
+/// Prints whether the bounds are met; a failure where one is missed.
 fn check(bounds: targets::Sweep, standings: &[SweepStanding]) -> ExitCode {
     let ours = standings.iter().find(|one| one.contender == OURS);
     let other = standings.iter().find(|one| one.contender != OURS);
-    // What did not play has no figures, which meets nothing.
+    // A contender that did not play has no figures and meets no bound.
     let verdicts = bounds.judge(Found {
         mean: ours.map_or(f64::NAN, |one| one.mean),
         best_other: other.map_or(("nobody", f64::NAN), |one| (one.contender, one.mean)),

@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use tidegate_sim::acceptance;
 
-/// Plays random services and stories: are the laws fitted to the scenarios that somebody wrote?
+/// Plays random services and stories: are the laws overfitted to the hand-written scenarios?
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
-    /// Play what nobody could choose: 400 stories of a seed that follows from the files of `core/src`.
+    /// Play the acceptance stories: 400 stories of a seed that is derived from the files of `core/src`.
     #[arg(long, conflicts_with_all = ["stories", "first", "seed", "proxies", "axes", "check"])]
     pub(super) accept: bool,
     /// How many stories.
@@ -18,11 +18,11 @@ pub(crate) struct Options {
     /// Number of the first story.
     #[arg(long, default_value_t = 0)]
     pub(super) first: u32,
-    /// What stories are drawn from, below 1,000.
+    /// Seed of the stories, below 1,000.
     #[arg(long, default_value_t = 1, value_parser = development_seed)]
     pub(super) seed: u64,
-    /// Contenders by name, separated by commas, or `all`; without it every one that nobody tuned, and with `--accept`
-    /// Tidegate and no protection.
+    /// Contenders by name, separated by commas, or `all`; by default every untuned one, and with `--accept` Tidegate and no
+    /// protection.
     #[arg(long, value_delimiter = ',')]
     pub(super) contenders: Vec<String>,
     /// Proxies and endpoints.
@@ -41,7 +41,7 @@ pub(crate) struct Options {
         default_value_if("accept", "true", "out/sim-sweep-accept")
     )]
     pub(super) out: PathBuf,
-    /// Hold it against `[sweep]` of `sim/targets.toml`, and end with a failure when that is missed.
+    /// Check the sweep against `[sweep]` of `sim/targets.toml`, and fail when a bound is missed.
     #[arg(long)]
     pub(super) check: bool,
 }
@@ -60,7 +60,7 @@ pub(super) enum Count {
 pub(super) enum Made {
     /// Size, pace, objective, load, incident, workers and retries.
     Classic,
-    /// And bodies, uploads, stalls, crowds and callers that are worth nothing.
+    /// Also bodies, uploads, stalls, crowds and callers without value.
     All,
 }
 

@@ -1,4 +1,4 @@
-//! One scenario over time: who matters most in one picture, and everybody in a small one.
+//! One scenario over time: the most important contenders in one chart, and each contender in a small one.
 
 use super::verdict::best;
 use super::{Comparison, ContenderRun, OURS};
@@ -33,7 +33,7 @@ pub(super) fn of(comparison: &Comparison, scenario: &Scenario) -> Charts {
     }
 }
 
-/// Ours, no protection, the best of each kind, and Envoy's best known filter; each with its color, ours last.
+/// Tidegate, no protection, the best of each kind, and Envoy's best-known filter; each with its color, Tidegate last.
 fn chosen<'a>(
     firsts: &'a [ContenderRun],
     untuned: Option<&str>,
@@ -97,7 +97,7 @@ fn latency(scenario: &Scenario, lines: &[(&ContenderRun, Color)]) -> Chart {
 /// Greatest limit shown: what lies above does not bind.
 const LIMIT_TOP: f64 = 150.0;
 
-/// The limits of all that have one which moves.
+/// The limits of all contenders whose limit changes.
 fn limits(scenario: &Scenario, firsts: &[ContenderRun]) -> Option<Chart> {
     let mut chart = empty(scenario, "Concurrency limits", "requests in flight");
     let mut colors = [

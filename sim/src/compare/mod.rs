@@ -1,8 +1,8 @@
 //! Contenders side by side: every scenario with every contender, medians, verdicts, and a page to look at.
 //!
 //! A [`Comparison`] holds the outcomes of all runs. From it come the tables ([`table`]), the verdict whether the
-//! targets are met ([`verdict`]) and the page ([`page`]). Each run is deterministic and knows nothing of the others,
-//! so that it does not matter where and in which order they are made.
+//! targets are met ([`verdict`]) and the page ([`page`]). Runs are deterministic and independent, so they can be made on any
+//! thread and in any order.
 
 pub mod page;
 pub mod table;
@@ -23,7 +23,7 @@ use crate::world;
 /// Name of this project's contender.
 pub const OURS: &str = crate::tidegate::KIND.name;
 
-/// Of so many samples one is kept: of ten a second, two.
+/// One in this many samples is kept: two of ten a second.
 const SAMPLES: usize = 5;
 
 /// One run of one contender.
@@ -35,7 +35,7 @@ pub struct ContenderRun {
     pub contender: &'static str,
     /// The seed of the run.
     pub seed: u64,
-    /// Stands for all that happened: the same for the same seed, on every machine.
+    /// Hash of all events: the same for the same seed, on every machine.
     pub digest: String,
     /// What became of it.
     pub figures: Figures,

@@ -1,4 +1,4 @@
-//! The comparison as one HTML page that needs nothing else.
+//! The comparison as a page.
 
 use super::{Comparison, OURS};
 use super::{charts, table};
@@ -7,7 +7,7 @@ use crate::scenario::Scenario;
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-/// Writes the page.
+/// Makes the page.
 #[must_use]
 pub fn page(comparison: &Comparison, verdicts: &[Judged], seeds: u64) -> Page {
     let mut page = Page::new("Tidegate and its rivals in the laboratory");

@@ -19,7 +19,7 @@ const COLUMNS: [(&str, Measure); 8] = [
     ("critical", Measure::CriticalSuccess),
 ];
 
-/// A figure as people read it.
+/// A figure, formatted.
 #[must_use]
 pub fn shown(measure: Measure, value: Option<f64>) -> String {
     let Some(value) = value else {
@@ -36,7 +36,7 @@ pub fn shown(measure: Measure, value: Option<f64>) -> String {
     }
 }
 
-/// Contenders of one scenario below each other; columns in which nobody has a figure are left out.
+/// Contenders of one scenario below each other; columns without any figure are left out.
 #[must_use]
 pub fn contenders(comparison: &Comparison, scenario: &Scenario) -> Table {
     let of = |name: &str, measure| comparison.median(&scenario.name, name, measure);
@@ -88,7 +88,7 @@ pub fn verdicts(verdicts: &[Judged]) -> Table {
     Table::new(&["scenario", "target", "found", "verdict"], rows.collect())
 }
 
-/// The verdicts of one standing as lines that begin with a word, and end with a line break.
+/// The verdicts of one grade, each as a line that begins with `word`.
 #[must_use]
 pub fn lines(verdicts: &[Judged], standing: Grade, word: &str) -> String {
     let those = verdicts.iter().filter(|one| one.standing == standing);
@@ -96,7 +96,7 @@ pub fn lines(verdicts: &[Judged], standing: Grade, word: &str) -> String {
     those.map(line).collect()
 }
 
-/// How many verdicts have a standing.
+/// How many verdicts have a grade.
 #[must_use]
 pub fn count(verdicts: &[Judged], standing: Grade) -> usize {
     let those = verdicts.iter().filter(|one| one.standing == standing);

@@ -1,4 +1,4 @@
-//! A comparison against the targets and the limits, and who the rivals to beat are.
+//! A comparison against the targets and the known gaps, and the rivals to beat.
 
 use super::{Comparison, OURS};
 use crate::kind::{ContenderKind, Make};
@@ -7,14 +7,14 @@ use crate::known_gaps::{self, Judged, KnownGaps, RunScope};
 use crate::scenario::Measure;
 use crate::targets::{self, Gap, Score, Targets};
 
-/// What a comparison is held against.
+/// What a comparison is checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct Requirements<'a> {
     /// What must be reached.
     pub targets: &'a Targets,
     /// Where less is granted.
     pub known_gaps: &'a KnownGaps,
-    /// Rows of the page on the limits; without them the run is not held against list and page.
+    /// Rows of the page on known gaps; without them the run is not checked against list and page.
     pub rows: Option<&'a [GapRow]>,
 }
 
@@ -68,13 +68,13 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
             score,
         })
     };
-    // The last of equals counts as best there: the first in the tables is to be named.
+    // The last of equals counts as best there, but messages name the first in the tables.
     let kinds = comparison.contenders.iter().rev();
     let scores: Vec<Score> = kinds.filter_map(scored).collect();
     targets.comparison.gaps(&scores)
 }
 
-/// None for a bound, which nobody has to reach.
+/// None for a bound, which is no target.
 fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
     if kind.name == OURS {
         return Some(targets::RivalKind::Ours);
@@ -86,8 +86,7 @@ fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
     }
 }
 
-/// The rival with the greatest score in a scenario, of those that somebody tuned or of those that nobody did; the
-/// first of equals.
+/// The tuned or untuned rival with the greatest score in a scenario; the first of equals.
 #[must_use]
 pub fn best(comparison: &Comparison, scenario: &str, is_tuned: bool) -> Option<&'static str> {
     let rivals = comparison.contenders.iter().rev();
@@ -117,7 +116,7 @@ mod tests {
         Targets::parse(text, "test").unwrap()
     }
 
-    /// What is granted to scenario "t" against rivals that nobody tuned; nothing without a bound.
+    /// What is granted to scenario "t" against untuned rivals; nothing without a bound.
     fn known_gaps(bound: Option<f64>) -> KnownGaps {
         let known = |bound| KnownGap {
             behind_best_untuned: Some(bound),
@@ -149,7 +148,7 @@ mod tests {
         judged.iter().map(|one| one.standing).collect()
     }
 
-    /// We are 0.03 behind the best that nobody tuned, and 0.025 behind the tuned one.
+    /// We are 0.03 behind the best untuned rival, and 0.025 behind the tuned one.
     fn behind() -> Comparison {
         comparison(&[
             (OURS, false, 0.97),

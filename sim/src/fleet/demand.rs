@@ -1,4 +1,4 @@
-//! When the callers of one shard send, and who does.
+//! When the callers of one shard send, and which of them.
 //!
 //! Many independent Poisson streams are one, of the sum of their rates, whose events belong to each with a chance in
 //! proportion to its rate. So one stream is drawn for all callers of a shard, by time warping as in
@@ -33,7 +33,7 @@ pub(super) struct ArrivalStream<'a> {
     rng: Generator,
 }
 
-/// Who sends: indexes of callers.
+/// The callers that send, by their indexes.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     pub(super) light: Vec<usize>,
@@ -82,7 +82,7 @@ impl<'a> ArrivalStream<'a> {
         self.left = self.whole;
     }
 
-    /// When the next request is sent, from the start of the run, and by whom; none when the story is told.
+    /// When the next request is sent, from the start of the run, and by which caller; none at the end of the story.
     pub(super) fn next(&mut self) -> Option<(Duration, usize)> {
         while self.whole <= 0.0 || self.until_next > self.left {
             self.until_next -= self.left;

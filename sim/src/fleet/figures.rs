@@ -14,7 +14,7 @@ use super::series::{Point, series};
 use super::swing::{Swing, mean};
 use crate::number::{self, float};
 
-/// Goodput follows when for one second it is at least this share of what could be.
+/// Goodput has caught up when for one second it is at least this share of what is possible.
 const FOLLOWS: f64 = 0.95;
 
 /// A run in figures.
@@ -32,7 +32,7 @@ pub struct FleetFigures {
     pub score: f64,
     /// How often a breaker opened, in all proxies.
     pub trips: u64,
-    /// Requests that engines believed in flight though they were not; anything but 0 is a leak.
+    /// Requests that engines wrongly counted as in flight; anything but 0 is a leak.
     pub leaked: u64,
     /// Each phase, in its settled part.
     pub phases: Vec<PhaseFigures>,
@@ -66,7 +66,7 @@ pub struct PhaseFigures {
     pub shed_by_breaker: f64,
     /// Share of admitted requests whose answer came too late or whose caller gave up.
     pub wasted: f64,
-    /// Fairness of the callers' admitted rates over the phase, by the index of Jain; none when nobody was served.
+    /// Fairness of the callers' admitted rates over the phase, by the index of Jain; none when no caller was served.
     pub fairness: Option<f64>,
     /// Fairness of the share of its requests that each caller had admitted.
     pub served_fairness: Option<f64>,
@@ -228,7 +228,7 @@ fn slots(fleet: &Fleet, at: Duration) -> f64 {
     current.map_or(0.0, |(_, now)| now.all_slots())
 }
 
-/// Fairness among callers who ask for as much: of the class where it is less.
+/// Fairness among callers with equal demand: the lesser of the two classes.
 fn alike_fairness(shares: &[Share]) -> Option<f64> {
     let of_class = |is_heavy| {
         let mut served = Moments::default();

@@ -21,7 +21,7 @@ use crate::rng::{self, Purpose};
 use crate::tidegate;
 use crate::world::START;
 
-/// How often the progress is told, in windows.
+/// How often progress is reported, in windows.
 const TOLD_EVERY: u64 = 200;
 
 /// Mail of one window, by sender and receiver.
@@ -39,7 +39,7 @@ impl Post {
     }
 }
 
-/// Plays a fleet. `tell` hears now and then how far the story is; the outcome does not depend on `threads`.
+/// Plays a fleet. `tell` is called with the progress now and then; the outcome does not depend on `threads`.
 ///
 /// # Errors
 /// When the scenario has something that fleets do not play.
@@ -123,7 +123,7 @@ fn play_window(shard: &mut Shard<'_>, index: usize, posts: &[Post; 2], number: u
     shard.play_until(end);
     for other in 0..shards {
         if let (Some(sent), Some(mut mail)) = (shard.sent_to(other), leaving.open(index, other)) {
-            // Whoever read the box emptied it: the shard goes on with that one.
+            // The reader of the box emptied it: the shard reuses it.
             std::mem::swap(sent, &mut *mail);
         }
     }

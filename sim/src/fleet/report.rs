@@ -11,7 +11,7 @@ use tidegate_report::color::Color;
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-/// A rhythm of more than this strength is told in tables.
+/// Tables show the period of a swing that is stronger than this.
 const TOLD_STRENGTH: f64 = 0.4;
 
 const HEAD: [&str; 15] = [

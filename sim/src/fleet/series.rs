@@ -26,7 +26,7 @@ pub struct Point {
     pub late: u64,
     /// Failed answers.
     pub failed: u64,
-    /// Callers who gave up.
+    /// Callers that gave up.
     pub gave_up: u64,
     /// 99th percentile of the latency of answers 200.
     pub p99_ms: Option<f64>,
@@ -34,7 +34,7 @@ pub struct Point {
     pub held: u64,
     /// Requests in slots.
     pub in_service: u64,
-    /// Requests in lines.
+    /// Requests in queues.
     pub waiting: u64,
     /// Sum of the proxies' limits.
     pub limit: u64,

@@ -1,8 +1,7 @@
-//! A shard: a fixed part of the proxies, callers and endpoints, which plays by itself until it is told what others
-//! sent.
+//! A shard: a fixed part of the proxies, callers and endpoints, which plays alone until it receives the messages of others.
 //!
 //! A proxy's callers are in its shard; its requests go to endpoints of any shard, and answers come back. Each shard
-//! has streams of chance and an order of events of its own.
+//! has random streams and an order of events of its own.
 
 mod accounts;
 mod at_endpoint;
@@ -140,14 +139,14 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Hears what a shard sent in the window before.
+    /// Receives what a shard sent in the window before.
     pub(super) fn hear(&mut self, messages: &mut Vec<Message>) {
         for Message { at, what } in messages.drain(..) {
             self.queue.push(at, what);
         }
     }
 
-    /// What it sent to another shard, to be taken away.
+    /// Its messages to another shard, for the caller to take.
     pub(super) fn sent_to(&mut self, shard: usize) -> Option<&mut Vec<Message>> {
         self.outbox.get_mut(shard)
     }
@@ -195,7 +194,7 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// What it wrote down, its digest, and how many events there were.
+    /// Its record, its digest, and its number of events.
     pub(super) fn into_ledger(mut self) -> (ShardLedger, Digest, u64) {
         let believed: u64 = self.proxies.iter().map(FleetProxy::in_flight).sum();
         self.ledger.leaked = believed.abs_diff(self.in_flight);

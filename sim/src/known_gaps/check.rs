@@ -1,4 +1,4 @@
-//! From the text of a list to a list that makes sense, or to all of its faults with their lines.
+//! Reads and checks a list: returns a valid list, or all of its errors with their lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,14 +28,14 @@ struct RawGap {
     see: Option<Spanned<String>>,
 }
 
-/// Scores are at most 1: nobody can be further behind.
+/// Scores are at most 1, so no gap is greater.
 const MOST_BEHIND: f64 = 1.0;
 
 impl KnownGaps {
     /// The list of this repository, and the page that explains it.
     ///
     /// # Errors
-    /// When either cannot be read, the list does not parse, or with all of its faults.
+    /// When a file cannot be read or the list does not parse; with all errors of an invalid list.
     pub fn read(
         scenarios: &BTreeSet<&str>,
         rule: Margins,
@@ -53,7 +53,7 @@ impl KnownGaps {
     /// Parses and checks a list; `origin` names it in errors.
     ///
     /// # Errors
-    /// When the text does not parse, or with all of its faults.
+    /// When the text does not parse; with all errors of an invalid list.
     pub fn parse(text: &str, origin: &str, known: Known<'_>) -> Result<Self, KnownGapsError> {
         parse(text, origin, known)
     }
@@ -160,7 +160,7 @@ impl Check<'_> {
         Some(bound)
     }
 
-    /// Words in one cell of a table, without which the entry at `at` says too little.
+    /// The text of one cell of a table; the entry at `at` is incomplete without it.
     fn words(&mut self, at: usize, key: &str, raw: Option<&Spanned<String>>) -> String {
         let Some(raw) = raw else {
             self.fault(at, &format!("{key}: is missing"));

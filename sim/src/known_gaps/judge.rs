@@ -8,24 +8,24 @@
 //!  > bound         missed        missed: further behind than is granted
 //! ```
 //!
-//! Edges: that something is listed without need is said of a [`RunScope::Whole`] run alone. Without the best rival, or
-//! from the median of few seeds, nobody can tell.
+//! Edges: only a [`RunScope::Whole`] run can show that an entry is not needed. Without the best rival, or with few seeds,
+//! that is unknown.
 
 use serde::Serialize;
 
 use super::{FILE, KnownGap};
 use crate::targets::{Gap, TargetVerdict};
 
-/// What a run can be held against.
+/// What a run can be checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunScope {
-    /// Some contenders, or fewer seeds than the list asks for: only who is too far behind.
+    /// Some contenders, or fewer seeds than the list asks for: only gaps that are too large.
     Part,
     /// Every contender with as many seeds: the list and its page as well.
     Whole,
 }
 
-/// How what was found stands to what is asked for.
+/// Whether a result meets its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
@@ -77,8 +77,8 @@ impl From<TargetVerdict> for Judged {
     }
 }
 
-/// By so much below the rule it is not by chance that we are within it: medians of fourteen runs with other seeds
-/// differ by about that, in scenarios near the rule.
+/// A gap this far below the rule is not within it by chance: in scenarios near the rule, medians of fourteen runs with
+/// other seeds differ by about that.
 const CLEAR: f64 = 0.005;
 
 /// Judges the gap to the best rival of a kind by the rule, and by what is granted to the scenario.
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::targets::{RivalKind, Score};
 
-    /// We at 0.9, behind a rival that nobody tuned.
+    /// Our score of 0.9 behind that of an untuned rival.
     fn behind(by: f64) -> Gap {
         Gap {
             kind: RivalKind::Untuned,

@@ -71,7 +71,7 @@ impl GapsPage {
             .collect()
     }
 
-    /// In what the table does not agree with the list, each as `file:line: what is wrong`.
+    /// Where the table does not agree with the list, each as `file:line: what is wrong`.
     #[must_use]
     pub fn faults(&self, known_gaps: &KnownGaps) -> Vec<String> {
         let Some(lines) = self.lines() else {
@@ -101,7 +101,7 @@ impl GapsPage {
         faults
     }
 
-    /// The page with these rows in its table; none without the table.
+    /// The page with these rows in its table; none if it has no table.
     #[must_use]
     pub fn with_rows(&self, rows: &[GapRow]) -> Option<Self> {
         let old = self.lines()?.len();

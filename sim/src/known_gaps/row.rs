@@ -1,12 +1,11 @@
-//! A row of the page's table. What is granted and why comes from the list; the figures come from a whole run, which
-//! writes them or holds them to what it found ([`agree`]).
+//! A row of the page's table. The bounds and reasons come from the list. The figures come from a whole run, which writes
+//! them or checks them ([`agree`]).
 
 use super::judge::{Grade, Judged};
 use super::{KnownGap, PAGE};
 use crate::targets::{Gap, RivalKind};
 
-/// How far a figure of the page may be from the one found: laws change in small steps, and not every one of them is
-/// worth a new table.
+/// How far a figure of the page may be from the measured one: not every small change of a law needs a new table.
 const STALE: f64 = 0.005;
 
 /// Half of the last digit that the table shows, of two figures.
@@ -26,9 +25,9 @@ pub struct Best {
 pub struct Scores {
     /// Our score.
     pub ours: f64,
-    /// The best contender that nobody tuned.
+    /// The best untuned contender.
     pub untuned: Best,
-    /// The best that somebody did.
+    /// The best tuned contender.
     pub tuned: Best,
 }
 
@@ -129,7 +128,7 @@ impl GapRow {
         })
     }
 
-    /// What the row says that the list does not: other words, and figures further behind than is granted.
+    /// Where the row contradicts the list: other words, or figures further behind than is granted.
     pub(super) fn faults(&self, known: &KnownGap) -> Vec<String> {
         let mut faults = Vec::new();
         let expected = Self::new(&self.scenario, self.scores.clone(), known);
@@ -153,7 +152,7 @@ impl GapRow {
     }
 }
 
-/// Whether the page's row of a scenario tells what was found.
+/// Whether the page's row of a scenario agrees with the run.
 #[must_use]
 pub(crate) fn agree(scenario: &str, rows: &[GapRow], found: &Scores) -> Judged {
     let row = rows.iter().find(|row| row.scenario == scenario);
@@ -176,7 +175,7 @@ pub(super) mod tests {
     use super::*;
     use crate::targets::Score;
 
-    /// Scores beside `none`, that nobody tuned, and `static-tuned`.
+    /// Scores beside `none`, which is untuned, and `static-tuned`.
     pub(in crate::known_gaps) fn found(ours: f64) -> Scores {
         let best = |rival: &str, score| Best {
             rival: rival.to_owned(),

@@ -164,7 +164,7 @@ impl Room {
     }
 }
 
-/// The behaviour at a time.
+/// The behavior at a time.
 fn behaviour(stages: &Stages, at: Duration) -> Option<&Behaviour> {
     let next = stages.partition_point(|(from, _)| *from <= at);
     let current = next.checked_sub(1).and_then(|index| stages.get(index));

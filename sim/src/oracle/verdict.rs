@@ -11,21 +11,21 @@ pub struct OracleVerdict {
     pub admitted: bool,
     /// Expected number of good answers: 0 when not admitted, 1 when nothing else is wrong.
     pub good: f64,
-    /// Whether it is worth nothing to anybody and costs nothing, so that neither serving nor shedding it counts.
+    /// Whether it has no value and costs nothing, so that neither serving nor shedding it counts.
     pub is_worthless: bool,
     /// Whether any answer 200 is a good one, because none can be within the objective.
     pub any_answer: bool,
 }
 
 impl OracleVerdict {
-    /// Nothing can be got out of it.
+    /// A request that cannot be served.
     pub(super) const NOTHING: Self = Self {
         admitted: false,
         good: 0.0,
         is_worthless: false,
         any_answer: false,
     };
-    /// Nor can anything be lost.
+    /// A request without value: shedding it costs nothing either.
     pub(super) const WORTHLESS: Self = Self {
         is_worthless: true,
         ..Self::NOTHING

@@ -1,6 +1,6 @@
 //! The best static limit of each story: a bound, found by playing the story with one limit after another.
 //!
-//! It says what a number in the configuration could reach at most, had somebody known the story beforehand. Each proxy
+//! It shows the most that a fixed number in the configuration could reach, if the story were known beforehand. Each proxy
 //! has the same limit for each upstream, from the first request to the last. Envoy's circuit breakers of
 //! [`super::static_limit`] enforce it.
 //!
@@ -21,7 +21,7 @@ use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::world;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "best-static",
     title: "The best static limit of each story, by hindsight: a bound",

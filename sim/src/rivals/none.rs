@@ -1,4 +1,4 @@
-//! No protection at all: everything is let in. What the upstream does about overload is up to the upstream.
+//! No protection: every request is admitted. What the upstream does about overload is up to the upstream.
 
 use tidegate_core::Instant;
 

@@ -1,4 +1,4 @@
-//! Protego's admission control: more is let in as long as throughput gains by it.
+//! Protego's admission control: it admits more as long as throughput gains by it.
 //!
 //! Where requests wait for locks, throughput falls while neither the CPU nor the queue at the door tells. So Protego
 //! looks at the marginal gain: how much throughput changed, over how much load changed.

@@ -1,8 +1,8 @@
-//! Envoy's circuit breakers: a number of requests in flight that somebody wrote down.
+//! Envoy's circuit breakers: a configured number of requests in flight.
 //!
 //! Envoy's defaults are 1,024 connections, pending requests and requests for each cluster, counted for the whole
-//! process. The tuned variants are set to 32, twice the slots of the standard upstream: only somebody who knows the
-//! capacity can do that. With HTTP/2 the bound on requests is what binds. With HTTP/1.1, where a request needs a
+//! process. The tuned variants are set to 32, twice the slots of the standard upstream, which
+//! needs knowledge of the capacity. With HTTP/2 the bound on requests is what binds. With HTTP/1.1, where a request needs a
 //! connection to itself, as many more wait for one: a real Envoy with every threshold at 32 holds 64.
 //!
 //! Source: Envoy 1.40, `envoy.config.cluster.v3.CircuitBreakers`,
@@ -20,7 +20,7 @@ pub(super) const DEFAULT: ContenderKind = ContenderKind {
     make: Make::Published(make_default),
 };
 
-/// Set by somebody who knows the capacity.
+/// Tuned to the known capacity.
 pub(super) const TUNED: ContenderKind = ContenderKind {
     name: "static-tuned",
     title: "Envoy circuit breakers, tuned to 32 requests",

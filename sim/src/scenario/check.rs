@@ -13,7 +13,7 @@ const MOST_PROXIES: u32 = 10_000;
 const MOST_ENDPOINTS: u32 = 10_000;
 
 impl Scenario {
-    /// Every fault as `path: what is wrong`; empty when the scenario makes sense.
+    /// Every error as `path: what is wrong`; empty for a valid scenario.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.duration < Duration::from_secs(1) {

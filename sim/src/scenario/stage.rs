@@ -1,4 +1,4 @@
-//! What a run happens on: the network, and what becomes of the proxies.
+//! The network, and incidents of the proxies.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::fault::Fault;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// At least so long.
+    /// The least time.
     #[serde(with = "humantime_serde")]
     pub delay: Duration,
-    /// And up to so much longer, evenly spread.
+    /// The most added to it, uniformly distributed.
     #[serde(default, with = "humantime_serde")]
     pub jitter: Duration,
 }
@@ -39,7 +39,7 @@ pub enum Counting {
     Unshared,
 }
 
-/// Something that happens to every proxy, or to one, at some time.
+/// A fault of every proxy, or of one, at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "FlatIncident")]
 pub struct Incident {

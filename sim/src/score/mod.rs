@@ -36,7 +36,7 @@ pub struct Figures {
     pub score: f64,
     /// Score of each upstream.
     pub score_by_upstream: BTreeMap<String, f64>,
-    /// Requests refused on purpose in the end.
+    /// Requests that were shed in the end.
     pub shed: u64,
     /// Sheds beyond those the oracle would have made.
     pub false_shed: f64,
@@ -48,7 +48,7 @@ pub struct Figures {
     pub admitted_p50_ms: Option<f64>,
     /// 99th percentile of the same.
     pub admitted_p99_ms: Option<f64>,
-    /// Seconds after each step until goodput followed; none when it never did.
+    /// Seconds after each step until goodput caught up; none when it never did.
     pub settle_s: Vec<Option<f64>>,
     /// Seconds after each recovery until goodput was back; none when it never was.
     pub recovery_s: Vec<Option<f64>>,
@@ -266,8 +266,8 @@ fn score(good: u64, possible: f64) -> f64 {
     }
 }
 
-/// Sheds are compared with the oracle's within windows of this length: under overload somebody
-/// has to be shed, and it need not be the very request that the oracle picks.
+/// Sheds are compared with the oracle's within windows of this length: under overload some requests must be shed, and
+/// they need not be those that the oracle picks.
 const FALSE_SHED_WINDOW: Duration = Duration::from_millis(500);
 
 fn false_sheds(judged: &[ScoredRecord<'_>]) -> f64 {

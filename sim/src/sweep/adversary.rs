@@ -1,4 +1,4 @@
-//! An adversary in a story of all axes, drawn after everything else, so that a story without one is as it was.
+//! An adversary in a story of all axes. It is drawn last, so that a story without one does not change.
 
 use std::time::Duration;
 

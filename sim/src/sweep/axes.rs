@@ -1,4 +1,4 @@
-//! How we do on each axis, beside the contender that does nothing.
+//! Our scores on each axis, beside the contender that does nothing.
 
 use tidegate_report::table::Table;
 
@@ -10,7 +10,7 @@ use crate::number;
 /// The contender that does nothing.
 const NONE: &str = "none";
 
-/// How we and the one that does nothing do on one axis.
+/// Our scores and those without protection on one axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
     /// Its label.
@@ -23,7 +23,7 @@ pub struct Axis {
     pub worst: f64,
     /// Mean of the scores without protection; none where that did not play.
     pub none: Option<f64>,
-    /// How far we are behind it where we are furthest; likewise.
+    /// The greatest distance by which we are behind it; likewise.
     pub behind: Option<f64>,
 }
 

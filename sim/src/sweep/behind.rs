@@ -11,7 +11,7 @@ pub struct Behind<'a> {
     pub played: &'a Played,
     /// Our score.
     pub ours: f64,
-    /// The best other and its score; none where nobody else played.
+    /// The best other contender and its score; none if no other played.
     pub other: Option<(&'static str, f64)>,
 }
 

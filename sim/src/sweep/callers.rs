@@ -1,4 +1,4 @@
-//! Who sends what: streams, uploads, classes of requests, and callers that are worth nothing.
+//! Callers of a story: streams, uploads, classes of requests, and callers without value.
 
 use super::rounded;
 use super::service::{behaviour, lognormal, slower};
@@ -23,7 +23,7 @@ const fn from(at: std::time::Duration, x: f64) -> LoadPoint {
     }
 }
 
-/// The first client, as one of another kind that sends `x` of the capacity and tries nothing again.
+/// The first client, as one of another kind that sends `x` of the capacity and does not retry.
 fn other(story: &Scenario, x: f64) -> Option<ClientProfile> {
     let client = story.clients.first()?.clone();
     Some(ClientProfile {
@@ -60,7 +60,7 @@ pub(super) fn streams(story: &mut Scenario, uniform: &mut Uniform) -> Option<Str
     Some(format!("streams read for {mean_ms:.0} ms"))
 }
 
-/// The service becomes slower at a load that it bears all the same.
+/// The service becomes slower at a load that it can still serve.
 pub(super) fn slower_for_all(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
     let factor = rounded::hundredths(uniform.between(1.3, 3.0));
     let x = rounded::hundredths(uniform.between(0.3, 0.8) / factor);
@@ -105,7 +105,7 @@ pub(super) fn slow_class(story: &mut Scenario, uniform: &mut Uniform) -> Option<
     Some(format!("{share} of them {factor} x slower{promise}"))
 }
 
-/// Most requests are cheap, then most are expensive; the load is the same, and is borne.
+/// Most requests are cheap, then most are expensive; the load stays the same, and can be served.
 pub(super) fn mix_shift(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
     let factor = rounded::hundredths(uniform.between(2.0, 6.0));
     let x = uniform.between(0.3, 0.8);
@@ -141,7 +141,7 @@ pub(super) fn mix_shift(story: &mut Scenario, uniform: &mut Uniform) -> Option<S
     ))
 }
 
-/// A promise that a class which takes so many times longer can keep; in words.
+/// An objective that a class can meet which takes this many times longer; in words.
 fn lengthen(story: &mut Scenario, factor: f64) -> String {
     let longer = |time: std::time::Duration| rounded::millis(number::millis(time) * factor);
     story.slo.latency = longer(story.slo.latency);

@@ -1,5 +1,5 @@
-//! A story of all axes that begins under overload: nothing quiet comes first from which a filter could learn what the
-//! service is like. Drawn after everything else, so that a story without it is as it was.
+//! A story of all axes that begins under overload, so that a filter cannot first learn the service under normal load. It is
+//! drawn last, so that a story without it does not change.
 
 use super::uniform::Uniform;
 use crate::scenario::Scenario;

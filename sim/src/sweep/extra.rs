@@ -1,16 +1,16 @@
 //! What a story of all axes has beyond the classic ones.
 //!
-//! Each is a change of the finished story, so that a story without any is the classic one of its number. Those that
-//! change the service come before those that change who sends what.
+//! Each extra changes the finished story, so that a story without any is the classic story of its number. Changes of the
+//! service come before changes of the clients.
 
 use super::uniform::Uniform;
 use super::{callers, responses};
 use crate::scenario::Scenario;
 
-/// Something more.
+/// One extra.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extra {
-    /// The objective is less than any answer takes.
+    /// Every answer takes longer than the objective.
     Unreachable,
     /// Responses with bodies, which hold a slot or not, after headers that come early or not.
     Body,
@@ -55,7 +55,7 @@ const OTHERS: [Extra; 11] = {
 /// Chance that responses have bodies; of each of the others it is about 0.12.
 const BODIES: f64 = 0.35;
 
-/// Draws what a story has more, nothing in one of nine, and changes the story so.
+/// Draws the extras of a story, none in one of nine, and applies them.
 pub(super) fn add(story: &mut Scenario, uniform: &mut Uniform) {
     let has_body = uniform.happens(BODIES);
     let most = uniform.one_of(0, &[1, 1, 2, 2, 2]);
@@ -65,7 +65,7 @@ pub(super) fn add(story: &mut Scenario, uniform: &mut Uniform) {
         let place = usize::from(chosen.first() == Some(&Extra::Unreachable));
         chosen.insert(place, Extra::Body);
     }
-    // These decide about the same requests: the first of them does.
+    // These change the same requests: only the first of them is kept.
     let is_mix =
         |extra: &Extra| matches!(extra, Extra::Slower | Extra::SlowClass | Extra::MixShift);
     let mut mixes = 0;

@@ -1,4 +1,4 @@
-//! What becomes of the service.
+//! The incident of a story: what happens to the service.
 
 use std::time::Duration;
 

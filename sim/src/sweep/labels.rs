@@ -12,7 +12,7 @@ use crate::scenario::{AdversaryKind, ClientProfile, Scenario, TimedChange, Until
 
 /// At less than this part of the capacity nothing is overloaded.
 const CALM: f64 = 0.9;
-/// That of a story in which nothing is overloaded.
+/// The label of a story in which nothing is overloaded.
 pub(super) const CALM_LABEL: &str = "nothing overloaded";
 /// Every label, in the order of tables.
 const LABELS: [&str; 29] = [
@@ -47,10 +47,10 @@ const LABELS: [&str; 29] = [
     "unreachable",
 ];
 
-/// That of a story with an adversary of any kind.
+/// The label of a story with an adversary of any kind.
 const ADVERSARIES: &str = "adversaries";
 
-/// That of a story with one of some kind.
+/// The label of a story with an adversary of this kind.
 const fn adversary(kind: AdversaryKind) -> &'static str {
     match kind {
         AdversaryKind::OverQuota => "adversary: over quota",
@@ -74,8 +74,8 @@ pub(super) fn labels() -> impl Iterator<Item = &'static str> {
     LABELS.into_iter().chain([ADVERSARIES]).chain(kinds)
 }
 
-/// The axes of a story, in the order of tables. What an adversary does is on its own axis alone, save what the service makes
-/// of it.
+/// The axes of a story, in the order of tables. An adversary's conduct counts on its own axis alone, except for its effects
+/// on the service.
 #[must_use]
 pub fn of(story: &Scenario) -> Vec<&'static str> {
     let stages = || story.upstreams.iter().flat_map(|up| up.stages());
@@ -141,8 +141,8 @@ fn begins_over(client: &ClientProfile) -> bool {
     first.is_some_and(|point| point.x.is_some_and(|x| x >= 1.0))
 }
 
-/// Whether everything is up all the time and nothing is ever overloaded. A service with contention is never safe from
-/// that: chance alone may lead it to where it serves less than comes.
+/// Whether everything is up all the time and nothing is ever overloaded. A service with contention can always
+/// become overloaded: by chance it may serve less than arrives.
 fn is_calm(story: &Scenario) -> bool {
     let mut stages = story.upstreams.iter().flat_map(|up| up.stages());
     let is_safe = |now: &Behaviour| now.mode.is_up() && now.contention.is_none();

@@ -1,4 +1,4 @@
-//! How many requests come when.
+//! The load of a story over time.
 
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
-//! Random services and stories: laws may be fitted to the stories that somebody wrote.
+//! Random services and stories: laws may be overfitted to hand-written scenarios.
 //!
 //! Those of `scenarios/` have one service (16 slots, 40 ms) and a few objectives. Here slots, pace, spread, objective,
-//! deadline, load, incident, workers and retries of a story are drawn, from a seed and the story's number alone, so
-//! that the same stories come out everywhere. Each is a [`Scenario`] as any other, with times in whole milliseconds
-//! (service times: microseconds), so that its file tells all of it. What became of them is in [`standing`], where we
-//! were behind in [`behind`]. Stories of [`Axes::All`] have the same and up to three things more (bodies, uploads,
-//! stalls, crowds, callers that are worth nothing), and some an adversary or a cold start: which of them a story has, [`labels`] says of any scenario.
+//! deadline, load, incident, workers and retries of a story are drawn from a seed and the story's number alone, so that
+//! stories are the same on every machine. Each is an ordinary [`Scenario`], with times in whole milliseconds (service times:
+//! microseconds), so that its file holds all of it. [`standing`] sums up the results, and [`behind`] shows the stories in
+//! which we were behind. Stories of [`Axes::All`] have the same and up to three things more (bodies, uploads,
+//! stalls, crowds, callers without value), and some have an adversary or a cold start. [`labels`] says which of them any
+//! scenario has.
 //!
 //! Edges: a story with more proxies or endpoints is the one of the same number before one proxy, as far as slots can
 //! be divided; an endpoint has at least one.
@@ -47,14 +48,14 @@ pub use played::Played;
 pub use spread::Proxies;
 pub use standing::SweepStanding;
 
-/// So many requests at the capacity make a run long enough ...
+/// A run lasts as long as this many requests take at the capacity ...
 const REQUESTS: f64 = 3_000.0;
 /// ... within these bounds, s.
 const SHORTEST_S: f64 = 30.0;
 const LONGEST_S: f64 = 150.0;
 /// Share of a run that is not scored.
 const WARMUP: f64 = 0.1;
-/// What is promised holds for so many of the answers.
+/// Share of the answers for which the objective holds.
 const QUANTILE: f64 = 0.99;
 
 /// What stories are made of.
@@ -147,7 +148,7 @@ fn told(
     }
 }
 
-/// Callers of one story in five try again.
+/// Callers of one story in five retry.
 fn retries(uniform: &mut Uniform) -> Option<Retries> {
     if !uniform.one_of(true, &[false; 4]) {
         return None;
@@ -161,7 +162,7 @@ fn retries(uniform: &mut Uniform) -> Option<Retries> {
     })
 }
 
-/// One line that says everything.
+/// The story in one line.
 fn title(
     service: &DrawnService,
     spread: Spread,

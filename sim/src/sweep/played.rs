@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::labels;
 use crate::scenario::Scenario;
 
-/// One story with everyone's score.
+/// One story with the score of each contender.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Played {
     /// The story's name.
@@ -16,7 +16,7 @@ pub struct Played {
     pub title: String,
     /// The axes it lies on.
     pub axes: Vec<&'static str>,
-    /// Scores by contender, each at most 1: luck on the oracle's average makes up for nothing elsewhere.
+    /// Scores by contender, each at most 1: luck against the oracle's average must not make up for losses elsewhere.
     pub scores: BTreeMap<&'static str, f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Bodies, stalls and crowds: what responses and endpoints can be like.
+//! Bodies, stalls and crowds of a story.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ pub(super) fn body(story: &mut Scenario, uniform: &mut Uniform) -> Option<String
     Some(words)
 }
 
-/// More slots than can work at a time.
+/// More slots than can work at the same time.
 pub(super) fn contention(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
     let above = behaviour(story)?.slots;
     let slope = uniform.scale(1.5, 5.0) / f64::from(above);

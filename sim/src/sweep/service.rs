@@ -1,4 +1,4 @@
-//! A service of any size and pace, and what is promised to its callers.
+//! A service of any size and pace, and its objective.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use crate::number;
 use crate::profile::{Behaviour, ServiceTime};
 use crate::scenario::Scenario;
 
-/// What services bear, requests a second: less tells nothing in a minute, more takes long to play.
+/// Capacity of services, requests a second: with less a minute shows nothing, and more takes long to play.
 const CAPACITY: std::ops::RangeInclusive<f64> = 20.0..=6_000.0;
 /// Of a normal distribution 99 % lie below so many deviations above the mean.
 const NORMAL_P99: f64 = 2.326;
-/// Nobody promises less, ms.
+/// The tightest objective, ms.
 const LEAST_OBJECTIVE_MS: f64 = 20.0;
 
-/// A service, and what its callers hear of it.
+/// A service and its objective.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DrawnService {
     /// How each endpoint behaves at the start.
     pub(super) behaviour: Behaviour,
-    /// What is promised: an answer later than this is no good answer.
+    /// The objective: an answer later than this is no good answer.
     pub(super) objective: Duration,
     /// When callers give up.
     pub(super) deadline: Duration,

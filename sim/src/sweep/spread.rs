@@ -16,7 +16,7 @@ pub enum Proxies {
     Some,
 }
 
-/// What stands before a service, and over how many endpoints it is spread.
+/// The proxies in front of a service, and its endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spread {
     pub(super) proxies: u32,
@@ -26,7 +26,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Draws all of it in either case, so that what is drawn after it is the same.
+    /// Draws everything in either case, so that later draws are the same.
     pub(super) fn drawn(uniform: &mut Uniform, proxies: Proxies) -> Self {
         let drawn = Self {
             proxies: uniform.one_of(1, &[2, 3, 6, 20]),
@@ -56,7 +56,7 @@ impl Spread {
         }
     }
 
-    /// What stands before the service, in a few words.
+    /// The proxies in front of the service, in a few words.
     pub(super) fn words(self) -> String {
         let workers = match self.workers {
             1 => "1 worker".to_owned(),

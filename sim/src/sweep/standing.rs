@@ -1,4 +1,4 @@
-//! How each contender did over all stories.
+//! The results of each contender over all stories.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -9,12 +9,12 @@ use tidegate_report::table::Table;
 
 /// Below this a score is poor ...
 pub const POOR: f64 = 0.9;
-/// ... and below this callers would not call it protection.
+/// ... and below this it is no protection.
 pub const BAD: f64 = 0.7;
 /// Scores that differ by no more than this are as good.
 pub const AS_GOOD: f64 = 0.01;
 
-/// What one contender's scores come to.
+/// A summary of one contender's scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SweepStanding {
     /// Its name.
@@ -31,12 +31,12 @@ pub struct SweepStanding {
     pub poor: f64,
     /// Share of the stories below [`BAD`].
     pub bad: f64,
-    /// Stories in which nobody is better by more than [`AS_GOOD`].
+    /// Stories in which no contender is better by more than [`AS_GOOD`].
     pub best: usize,
 }
 
 impl SweepStanding {
-    /// None for one who played nothing.
+    /// None for a contender that played no story.
     #[must_use]
     pub fn of(contender: &'static str, played: &[Played]) -> Option<Self> {
         let scored = played.iter().filter_map(|one| one.score(contender));
@@ -65,7 +65,7 @@ impl SweepStanding {
     }
 }
 
-/// Everyone who played, best mean first.
+/// All contenders that played, best mean first.
 #[must_use]
 pub fn standings(played: &[Played]) -> Vec<SweepStanding> {
     let who = played.iter().flat_map(|one| one.scores.keys().copied());

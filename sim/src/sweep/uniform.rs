@@ -9,17 +9,17 @@ use crate::rng::{self, Generator, Purpose};
 pub(super) struct Uniform(Generator);
 
 impl Uniform {
-    /// Those of the story `number` of a seed.
+    /// The choices of the story `number` of a seed.
     pub(super) fn of(seed: u64, number: u32) -> Self {
         Self(rng::generator(seed, Purpose::Story(number)))
     }
 
-    /// Those of what a story of all axes has beyond that.
+    /// The choices of what a story of all axes has beyond that.
     pub(super) fn of_axes(seed: u64, number: u32) -> Self {
         Self(rng::generator(seed, Purpose::Axes(number)))
     }
 
-    /// Those of a story of faults.
+    /// The choices of a story of faults.
     pub(super) fn of_chaos(seed: u64, number: u32) -> Self {
         Self(rng::generator(seed, Purpose::Chaos(number)))
     }
@@ -41,7 +41,7 @@ impl Uniform {
         other.copied().unwrap_or(first)
     }
 
-    /// True with this chance.
+    /// True with this probability.
     pub(super) fn happens(&mut self, chance: f64) -> bool {
         rng::unit(&mut self.0) < chance
     }

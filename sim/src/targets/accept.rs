@@ -1,4 +1,4 @@
-//! What must be reached on stories that nobody chose.
+//! What must be reached on the acceptance stories.
 
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// Holds what we came to in a group against the bounds; what was not played meets nothing.
+    /// Checks our results in a group against the bounds. A group that was not played meets no bound.
     #[must_use]
     pub fn judge(
         &self,

@@ -8,9 +8,9 @@ use crate::scenario::{Measure, Range};
 pub enum RivalKind {
     /// This project's engine.
     Ours,
-    /// A rival as it is out of the box, or no protection.
+    /// A rival with its published settings, or no protection.
     Untuned,
-    /// A rival set by somebody who knows the capacity.
+    /// A rival tuned to the known capacity.
     Tuned,
 }
 
@@ -38,7 +38,7 @@ pub struct TargetVerdict {
     pub is_met: bool,
 }
 
-/// Scores are counts over counts: what is less than this is the rounding of a sum, not a difference.
+/// Scores are ratios of counts: a smaller difference is rounding.
 pub(super) const ROUNDING: f64 = 1e-9;
 
 impl Targets {

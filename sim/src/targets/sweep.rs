@@ -18,7 +18,7 @@ pub struct Sweep {
     pub below_seven_tenths: f64,
 }
 
-/// What a sweep came to.
+/// The results of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found<'a> {
     /// Our mean.
@@ -30,7 +30,7 @@ pub struct Found<'a> {
 }
 
 impl Sweep {
-    /// Holds a sweep against the bounds.
+    /// Checks a sweep against the bounds.
     #[must_use]
     pub fn judge(&self, found: Found<'_>) -> Vec<TargetVerdict> {
         let (other, best) = found.best_other;

@@ -1,4 +1,4 @@
-//! What happens at a proxy: its contender decides, hears of ends, ticks and suffers.
+//! Events at a proxy: its contender decides, is told how requests end, ticks, and has faults injected.
 
 use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
@@ -146,7 +146,7 @@ impl World<'_> {
         }
     }
 
-    /// The proxy tells the upstream that nobody waits any more, which does not overtake the request.
+    /// The proxy cancels the request at the upstream. The cancellation does not overtake the request.
     fn cancel_upstream(&mut self, id: usize) {
         let due = self
             .attempts
@@ -155,7 +155,7 @@ impl World<'_> {
         self.push_hop_from(self.now, due, WorldEvent::CancelAtUpstream { attempt: id });
     }
 
-    /// The request is complete: from now on the time counts for which its caller asked the proxy to wait.
+    /// The request is complete: the timeout that its caller asked the proxy for starts now.
     pub(super) fn begin_timeout(&mut self, id: usize) {
         let call = self.attempts.get(id).map(|attempt| attempt.call);
         let client = call.and_then(|call| self.client(call));
@@ -203,8 +203,8 @@ impl World<'_> {
     }
 }
 
-/// The endpoint that the contender takes, of those in rotation: the balancer offers its first choice, then those
-/// after it in turn, and sends to the first choice when the contender takes none.
+/// The endpoint in rotation that the contender accepts: the balancer offers its first choice, then the next ones in turn,
+/// and uses the first choice if the contender accepts none.
 fn claimed(
     contender: &mut dyn Contender,
     upstream: usize,

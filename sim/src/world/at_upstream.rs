@@ -123,7 +123,7 @@ impl World<'_> {
             self.begin_body(id);
             return;
         }
-        // There is nobody to send a body to.
+        // The caller is gone, so no body is sent.
         attempt.place = Place::Nowhere;
         let due = attempt.proxy_due;
         self.release(upstream, endpoint);
@@ -187,8 +187,8 @@ impl World<'_> {
         self.drop_caller(id, skips);
     }
 
-    /// The upstream loses the caller of a request. What it only waits for or sends ends at once, its work where it
-    /// skips that.
+    /// The upstream learns that the caller of a request is gone. Waiting and sending end at once; work ends only where the
+    /// upstream drops abandoned work.
     fn drop_caller(&mut self, id: usize, skips_work: bool) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
@@ -245,7 +245,7 @@ impl World<'_> {
         }
     }
 
-    /// When work of some length that begins at a moment is done at an endpoint, which may stand still meanwhile.
+    /// When work of some length that begins at a moment is done at an endpoint, which may pause meanwhile.
     pub(super) fn progress(
         &self,
         upstream: usize,

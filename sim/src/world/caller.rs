@@ -40,7 +40,7 @@ impl World<'_> {
         match std::mem::replace(&mut attempt.awaits, Awaits::Nothing) {
             Awaits::Moment => self.hear(call, answer, makes_sense),
             Awaits::End if answer == Answer::Ok => self.conclude(call, Answer::Ok),
-            // What was begun to be read cannot be asked for again.
+            // A response that the caller has begun to read cannot be retried.
             Awaits::End => self.conclude(call, Answer::Broken),
             Awaits::Nothing => {}
         }
@@ -69,7 +69,7 @@ impl World<'_> {
         }
     }
 
-    /// A caller ends a response itself.
+    /// A caller closes a response before its end.
     pub(super) fn read_enough(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
@@ -100,11 +100,11 @@ impl World<'_> {
         self.push_hop_from(self.now, due, WorldEvent::CancelAtProxy { attempt: id });
     }
 
-    /// A caller hears what became of an attempt: it tries again, or that was it.
+    /// A caller gets the result of an attempt: it retries, or the request ends.
     pub(super) fn hear(&mut self, id: usize, answer: Answer, makes_sense: bool) {
         let client = self.client(id);
         let retries = client.and_then(|client| client.retries);
-        // Who tries again without end does so until the end of the story.
+        // A caller with endless retries goes on until the end of the story.
         let goes_on = client.is_some_and(|client| client.adversary.is_none()) || !self.is_over();
         let Some(call) = self.calls.get_mut(id) else {
             return;
@@ -123,7 +123,7 @@ impl World<'_> {
         self.conclude(id, answer);
     }
 
-    /// That was it for a caller.
+    /// A caller's request ends.
     fn conclude(&mut self, id: usize, answer: Answer) {
         let now = self.latency(id);
         let Some(call) = self.calls.get_mut(id) else {

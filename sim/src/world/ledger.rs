@@ -1,4 +1,4 @@
-//! What is written down during a run.
+//! The record of a run while it is played.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::run::Noted;
 use crate::series::Sample;
 
-/// What is written down.
+/// The record of a run while it is played.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub(super) digest: Digest,
@@ -27,7 +27,7 @@ impl Ledger {
         let (kind, subject) = what.code();
         self.events += 1;
         self.digest.feed(at.as_nanos());
-        // Four bits hold the kinds that there were first; those that came later are fed by themselves.
+        // The first kinds fit into four bits; later ones are fed as a number of their own.
         if kind < 16 {
             self.digest.feed(subject << 4 | kind);
         } else {

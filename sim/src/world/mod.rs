@@ -1,9 +1,9 @@
 //! A discrete-event world in which a contender plays a scenario.
 //!
-//! The plot is the scenario's: open-loop callers with deadlines and retries, proxies with several workers,
-//! upstreams with slots, waiting lines, failures and several endpoints, and a network between them. Nothing
-//! happens but by events, ordered by time and then by the order of their making; all chance comes from the
-//! scenario's seed. So a run is the same each time and everywhere, and its [`crate::digest::Digest`] says so.
+//! The scenario defines open-loop callers with deadlines and retries, proxies with several workers, upstreams with slots,
+//! queues, failures and several endpoints, and a network between them. Everything happens in events, ordered by time and
+//! then by creation. All random numbers come from the scenario's seed. So a run is the same each time and everywhere, and
+//! so is its [`crate::digest::Digest`].
 //!
 //! A request's way, each arrow a hop of the network:
 //!
@@ -13,8 +13,8 @@
 //!
 //! A request is in flight at the proxy until the last byte of its response, or until one side goes away. The caller
 //! waits for the moment that the objective names, no longer than its deadline, and reads what follows for as long as
-//! it lasts or as it likes. A caller that loses patience tells the proxy, which tells the upstream; most upstreams
-//! finish the work all the same, but send nothing to nobody. Edges: bytes cost no bandwidth; connections are free where
+//! it lasts or as it likes. A caller that gives up cancels at the proxy, which cancels at the upstream. Most upstreams
+//! finish the work anyway, but send no response. Edges: bytes cost no bandwidth; connections are free where
 //! the upstream does not limit them; the proxies themselves cost no time.
 
 mod at_proxy;

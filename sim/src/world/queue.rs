@@ -1,11 +1,11 @@
-//! What is to happen, in the order of time, and of making where the time is the same.
+//! The event queue, in the order of time, then of creation.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use tidegate_core::Instant;
 
-/// One thing that is to happen. Requests are named by the number of their attempt.
+/// An event. Requests are identified by the number of their attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorldEvent {
     /// A caller sends a request for the first time.
@@ -32,25 +32,25 @@ pub(super) enum WorldEvent {
     AnswerAtProxy { attempt: usize },
     /// The moment of a response to which latency is measured reaches the caller, before its end.
     MomentAtCaller { attempt: usize },
-    /// A caller ends a response itself.
+    /// A caller closes a response before its end.
     ReadEnough { attempt: usize },
     /// An answer has reached the caller, to its last byte.
     AnswerAtCaller { attempt: usize },
-    /// The time is over for which a caller asked the proxy to wait.
+    /// The timeout that a caller asked the proxy for has expired.
     TimedOut { attempt: usize },
-    /// A caller loses patience.
+    /// A caller gives up.
     GiveUp { attempt: usize },
-    /// The proxy hears that the caller is gone.
+    /// The caller's cancellation reaches the proxy.
     CancelAtProxy { attempt: usize },
-    /// The upstream hears it.
+    /// The cancellation reaches the upstream.
     CancelAtUpstream { attempt: usize },
     /// An endpoint enters the next stage of its life.
     Stage { upstream: usize, endpoint: usize },
     /// A contender's upkeep.
     Tick { proxy: usize },
-    /// Something happens to all proxies.
+    /// An incident of the scenario.
     Incident { index: usize },
-    /// A look at everything.
+    /// A sample of everything.
     Sample,
 }
 
@@ -121,7 +121,7 @@ impl Ord for Entry {
     }
 }
 
-/// The queue of what is to happen.
+/// The event queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<Entry>>,

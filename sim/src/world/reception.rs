@@ -20,7 +20,7 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// That of a service to a client beyond its quota.
+    /// The reply to a client beyond its quota.
     pub(crate) fn over_quota(quota: Option<Quota>) -> Self {
         quota.map_or(Self::Ok, |quota| {
             Self::status(quota.status, quota.retry_after)
@@ -35,12 +35,12 @@ impl Reply {
     }
 }
 
-/// A request with what it needs of a slot.
+/// A request with the work that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) attempt: usize,
     pub(crate) service: Duration,
-    /// Its answer comes so much later than the slot is free.
+    /// Its answer comes this long after the slot is free.
     pub(crate) delay: Duration,
     pub(crate) body: Option<Flow>,
 }

@@ -12,7 +12,7 @@ use crate::run::{Noted, Run};
 use crate::score::{Figures, Reached};
 use crate::series::Sample;
 
-/// Distance between two looks at upstreams and contenders.
+/// Interval between two samples of upstreams and contenders.
 pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// A breaker's phase as charts show it; more is worse.
@@ -25,7 +25,7 @@ const fn severity(phase: Phase) -> u64 {
 }
 
 impl World<'_> {
-    /// Takes over what the contenders noted.
+    /// Collects the contenders' notes.
     pub(super) fn note(&mut self) {
         for (index, proxy) in self.proxies.iter_mut().enumerate() {
             let notes = proxy.contender.take_notes();
@@ -62,7 +62,7 @@ impl World<'_> {
         self.push_after(SAMPLE_EVERY, WorldEvent::Sample);
     }
 
-    /// What contenders believe to be in flight.
+    /// Requests in flight by the contenders' own counts.
     fn leaked(&self) -> Option<u64> {
         let beliefs = pairs(&self.proxies, self.upstreams.len())
             .map(|(upstream, proxy)| proxy.contender.in_flight(upstream));

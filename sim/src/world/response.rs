@@ -75,7 +75,7 @@ impl World<'_> {
             WorldEvent::HeadersAtProxy { attempt: id }
         };
         let due = self.push_hop_from(begin, due, what);
-        // Who dawdles goes away before the end of it.
+        // A caller that dawdles goes away before the end.
         if !dawdles {
             let end = self.progress(upstream, endpoint, begin, body.duration);
             self.queue.push(end, WorldEvent::Sent { attempt: id });
@@ -145,7 +145,7 @@ impl World<'_> {
         }
     }
 
-    /// What the contender has to hear of a response that is complete before it hears of its end.
+    /// Reports a complete response's headers and first byte to the contender before its end.
     pub(super) fn hear_the_rest(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;

@@ -194,7 +194,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The proxy of a new caller: one of those that are there, of all where none is.
+    /// The proxy of a new caller: one of those present, or any if none is present.
     fn place(&mut self) -> usize {
         let proxies = self.proxies.iter().enumerate();
         let present = proxies.filter(|(_, proxy)| !proxy.is_away);
@@ -208,7 +208,7 @@ impl<'a> World<'a> {
         present.get(drawn).copied().unwrap_or(drawn)
     }
 
-    /// In how long a message is at its next station.
+    /// How long a message takes for one hop.
     pub(super) fn hop(&mut self) -> Duration {
         let Network { delay, jitter } = self.network;
         delay + jitter.mul_f64(rng::unit(&mut self.chance.network))
@@ -219,8 +219,8 @@ impl<'a> World<'a> {
         self.queue.push(at, what);
     }
 
-    /// As [`Self::push_hop`], but not before `due`: messages on one connection do not overtake each other. Answers with
-    /// when it is.
+    /// As [`Self::push_hop`], but not before `due`: messages on one connection do not overtake each other. Returns
+    /// the time of arrival.
     pub(super) fn push_hop_from(
         &mut self,
         from: Instant,

@@ -59,8 +59,8 @@ impl Upstream {
         }
     }
 
-    /// An endpoint enters the stage of `at`; answers with the requests that get a slot by it, and whether it now
-    /// breaks every connection.
+    /// An endpoint enters the stage of `at`; returns the requests that get a slot, and whether the endpoint now breaks
+    /// every connection.
     pub(crate) fn enter_stage(&mut self, endpoint: usize, at: Duration) -> (Vec<Job>, bool) {
         self.whole.follow(at);
         let Some(endpoint) = self.endpoints.get_mut(endpoint) else {

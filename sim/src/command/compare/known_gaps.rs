@@ -1,4 +1,4 @@
-//! The page on the limits: held against the list before a long run, and written after it.
+//! The page on known gaps: checked against the list before a long run, and written after it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tidegate_sim::known_gaps::row::{GapRow, Scores};
 use tidegate_sim::known_gaps::{GapsPage, KnownGaps, PAGE, at};
 use tidegate_sim::targets::Targets;
 
-/// Refuses a page whose table does not agree with the list, before anything is played.
+/// Rejects a page whose table does not agree with the list, before anything is played.
 pub(super) fn agree(known_gaps: &KnownGaps, page: &GapsPage) -> Result<()> {
     let faults = page.faults(known_gaps);
     if faults.is_empty() {

@@ -1,4 +1,4 @@
-//! The books that a shard keeps about its callers.
+//! The accounts that a shard keeps of its callers.
 
 use super::Shard;
 use super::place::at_index;
@@ -23,7 +23,7 @@ impl Shard<'_> {
         }
     }
 
-    /// Closes the accounts of the callers' second that ends at `end`, and of a phase that does.
+    /// Closes the callers' accounts of the second that ends at `end`, and of a phase that ends then.
     pub(super) fn end_second(&mut self, end: usize) {
         let phases = self.fleet.phases.iter();
         let is_within = |from: u32, to: u32| at_index(from) < end && end <= at_index(to);

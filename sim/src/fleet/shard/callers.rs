@@ -9,9 +9,9 @@ use crate::fleet::plan::Fleet;
 #[derive(Debug)]
 pub(super) struct Caller {
     pub(super) proxy: u32,
-    /// Of the second under way.
+    /// In the current second.
     pub(super) now: Share,
-    /// Of the judged part of the phase under way.
+    /// In the judged part of the current phase.
     pub(super) phase: Share,
 }
 

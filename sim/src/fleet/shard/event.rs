@@ -1,17 +1,17 @@
-//! What happens in a shard, and what shards send each other.
+//! The events of a shard, and the messages between shards.
 
 use tidegate_core::Instant;
 
 use crate::fleet::slab::Ticket;
 
-/// What one shard sends to another.
+/// A message from one shard to another.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::fleet) struct Message {
     pub(super) at: Instant,
     pub(super) what: ShardEvent,
 }
 
-/// One thing that is to happen in a shard.
+/// An event of a shard.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ShardEvent {
     /// A caller's request reaches its proxy.
@@ -33,13 +33,13 @@ pub(super) enum ShardEvent {
         ticket: Ticket,
         answer: EndpointAnswer,
     },
-    /// The proxy hears that the caller is gone.
+    /// The caller's cancellation reaches the proxy.
     Cancel { ticket: Ticket },
     /// Upkeep of a proxy.
     Tick { proxy: u32 },
     /// An endpoint enters the next stage of its life.
     Stage { endpoint: u32 },
-    /// A look at everything, at the end of a bin.
+    /// A sample of everything, at the end of a bin.
     Look { bin: u32 },
 }
 

@@ -12,7 +12,7 @@ pub(super) struct HeldRequest {
     pub(super) permit: Permit,
 }
 
-/// A request at an endpoint: whose it is.
+/// A request at an endpoint, and the shard that sent it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Visit {
     pub(super) shard: u32,

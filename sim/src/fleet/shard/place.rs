@@ -7,7 +7,7 @@ use tidegate_core::Instant;
 use crate::fleet::ledger::BIN_NS;
 use crate::world::START;
 
-/// Shards of a fleet: a part of what a digest means, so not a matter of the machine.
+/// Shards of a fleet. Digests depend on this number, so it does not depend on the machine.
 pub(in crate::fleet) const SHARDS: u32 = 4;
 /// Each engine's upkeep is this far apart, as in the filter.
 pub(in crate::fleet) const TICK: Duration = Duration::from_millis(100);

@@ -28,14 +28,14 @@ use crate::scenario::{
 pub const FAULTS_FROM: Duration = Duration::from_secs(8);
 /// ... are over here, ...
 pub const FAULTS_TO: Duration = Duration::from_secs(22);
-/// ... and all is to be as if there had been none from here on.
+/// ... and from here on all must be as without faults.
 pub const RECOVERED_AT: Duration = Duration::from_secs(30);
 const LENGTH: Duration = Duration::from_secs(40);
 /// Faults fall into so many parts of the time for them, one after the other.
 const PARTS: u32 = 3;
 /// Most that happens to proxies in one of the parts.
 const PER_PART: u32 = 3;
-/// Services that are quickly played, requests a second, and that answer quickly enough to recover in time.
+/// Capacity of services, requests a second: fast to play, and fast enough to recover in time.
 const CAPACITY: std::ops::Range<f64> = 50.0..400.0;
 const SLOWEST: Duration = Duration::from_millis(100);
 
@@ -140,7 +140,7 @@ struct Faults {
     words: Vec<String>,
 }
 
-/// What becomes of the service.
+/// What happens to the service.
 #[derive(Clone, Copy)]
 enum Trouble {
     Down(Mode),
@@ -148,7 +148,7 @@ enum Trouble {
     Errors,
 }
 
-/// What becomes of proxies.
+/// What happens to proxies.
 #[derive(Clone, Copy)]
 enum Mess {
     Crash,
