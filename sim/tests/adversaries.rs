@@ -1,4 +1,4 @@
-//! Each kind of adversary does its harm, and counts for nobody.
+//! Each kind of adversary does its harm, and is not scored.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -63,7 +63,7 @@ thread_local! {
     static SEEN: RefCell<Vec<(Outcome, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lets in what one of its rules says, and watches.
+/// Admits by a rule, and records outcomes.
 struct Watch {
     admits: fn(&Ask<'_>) -> bool,
     others: Vec<u64>,
@@ -92,7 +92,7 @@ impl Contender for Watch {
     }
 }
 
-/// A contender that lets in what `admits` says.
+/// A contender that admits what `admits` says.
 fn watch(make: fn(&Scenario, u64) -> Made) -> ContenderKind {
     ContenderKind {
         name: "watch",
@@ -116,7 +116,7 @@ fn outcomes(adversary: &str) -> (Run, Vec<(Outcome, bool)>) {
     (run, SEEN.take())
 }
 
-/// As a filter that serves cohorts from the low end of a hash that everybody can compute.
+/// As a filter that serves cohorts from the low end of a hash that anyone can compute.
 fn low_cohorts(_: &Scenario, _: u64) -> Made {
     watched(|ask| {
         let own = format!("{:016x}", ask.cohort);

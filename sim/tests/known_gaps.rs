@@ -1,5 +1,5 @@
-//! The list of limits and the page that explains them agree with each other and with the scenarios there are. That their
-//! figures are true takes a run of everything: `make sim-limits`.
+//! The list of known gaps and the page that explains them agree with each other and with the scenarios. Only a run of all
+//! scenarios can check their figures: `make sim-limits`.
 
 #![expect(
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What ranges of figures cannot say about the control laws: reasons, moments, and what must come out alike.
+//! Checks of the control laws that ranges of figures cannot express: reasons, moments, and equal results.
 
 #![expect(
     clippy::indexing_slicing,

@@ -310,7 +310,7 @@ fn protego_holds_the_capacity_and_wanders_above_it() {
     let run = play_story("[{at='0s', x=3.0}]", 120, "", "protego");
     let late = run.samples.iter().filter(|sample| sample.at_s > 60.0);
     let limits: Vec<u64> = late.filter_map(|sample| sample.limit).collect();
-    // Where throughput is the same whatever is let in, chance decides: some hundred steps of one, up or down.
+    // If throughput does not depend on the number admitted, chance decides: some hundred steps of one, up or down.
     assert!(limits.iter().min() > Some(&16), "{limits:?}");
     assert!(limits.iter().max() < Some(&100), "{limits:?}");
     assert!(run.figures.score > 0.97, "{}", run.figures.score);

@@ -1,4 +1,4 @@
-//! Random services and stories: Tidegate is ahead also where nobody has looked.
+//! Random services and stories: Tidegate is also ahead in stories that it was not developed with.
 //!
 //! A small part of what `make sim-sweep` plays, and of these only services that are quickly played.
 

@@ -42,7 +42,7 @@ fn throughput(run: &Run) -> usize {
 
 #[test]
 fn a_saturated_upstream_serves_its_capacity() {
-    // Callers that wait for ever, so that no work is for nobody.
+    // Callers wait for ever, so that no work is wasted.
     let run = world("[[clients]]\nload=[{at='0s', x=1.5}]\ndeadline='1h'");
     assert!(
         (390..=410).contains(&throughput(&run)),
@@ -156,7 +156,7 @@ fn work_of_callers_that_went_away_is_done_or_skipped() {
             r.arrival.at > millis(8_000) && r.answer == Answer::Ok
         })
     };
-    // Ten seconds of work for nobody stand in line, or none.
+    // Ten seconds of abandoned work are in the queue, or none.
     assert!(spike("skip") > spike("finish") + 1_000);
 }
 
@@ -171,7 +171,7 @@ fn many_proxies_share_one_upstream() {
     assert!(run.figures.proxy_fairness.unwrap() > 0.9);
 }
 
-/// The same on every machine: who changes the world on purpose writes down the new value.
+/// The same on every machine: an intended change of the world needs a new value here.
 #[test]
 fn the_digest_is_the_same_everywhere() {
     let run = world(

@@ -12,8 +12,8 @@
 //! settings of its documentation's example (90th percentile, 100 ms, 60 s with 10 % jitter, 50 requests), which
 //! the testbed uses as well; the percentile's default is 50.
 //!
-//! Edges: one controller for the whole filter, hence for all upstreams. A request whose caller went away frees
-//! its place and is no sample. While nothing answers nothing is learned, and a measurement does not end. The
+//! Edges: one controller for the whole filter, so for all upstreams. A request whose caller went away frees its place and
+//! is no sample. Without answers it learns nothing, and a measurement does not end. The
 //! percentile here is exact, Envoy's comes from a histogram with two digits.
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "adaptive-concurrency",
     title: "Envoy adaptive_concurrency",
@@ -42,10 +42,10 @@ const MIN_RTT_INTERVAL: Duration = Duration::from_secs(60);
 /// The distance between two measurements is longer by a random share up to this.
 const JITTER: f64 = 0.1;
 const MIN_RTT_REQUESTS: usize = 50;
-/// How much slower than minRTT is still no queue.
+/// A latency up to this factor above minRTT is no queue.
 const BUFFER: f64 = 1.25;
 const GRADIENT: (f64, f64) = (0.5, 2.0);
-/// So many windows in a row at the least limit mean that minRTT may be wrong.
+/// This many windows in a row at the least limit mean that minRTT may be wrong.
 const MIN_LIMIT_WINDOWS: u32 = 5;
 
 fn make(_scenario: &Scenario, seed: u64) -> Made {

@@ -7,9 +7,9 @@
 //! <https://github.com/envoyproxy/envoy/tree/main/source/extensions/filters/http/admission_control>; its defaults
 //! (30 s in buckets of 1 s, threshold 95 %, aggression 1, at most 80 %, no least rate).
 //!
-//! Edges: every worker has its own window, and all upstreams share it. What the filter refuses itself is not
-//! counted; neither is a request whose caller went away, so that a service that is too slow for its callers
-//! looks like one without traffic. A status that says "too busy" is taken for 503.
+//! Edges: every worker has its own window, and all upstreams share it. Its own refusals are not counted, and
+//! neither are requests whose caller went away. So a service that is too slow for its callers looks like one without
+//! traffic. A status that says "too busy" is taken for 503.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::kind::{ContenderKind, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "admission-control",
     title: "Envoy admission_control",
@@ -82,7 +82,7 @@ impl Contender for AdmissionControl {
 
     fn complete(&mut self, done: &Done, now: Instant) {
         let is_success = match done.outcome {
-            // Truncated: its headers, which are what is looked at, said 200.
+            // Truncated: the filter looks at the headers, which said 200.
             Outcome::Success | Outcome::Ignored | Outcome::Failure(Failure::Truncated) => true,
             Outcome::Failure(_) | Outcome::Overload { .. } => false,
             Outcome::Cancelled => return,

@@ -19,7 +19,7 @@ use crate::contender::{Admission, Ask, Contender, Done, Made, View};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "admission-control-upstream",
     title: "Envoy admission_control for each cluster (Envoy Gateway)",

@@ -1,7 +1,7 @@
 //! AIMD: one more as long as nothing is lost, a tenth less when something is.
 //!
-//! Loss is the only signal, and so is a request that takes longer than the timeout. Latency below it is not
-//! looked at, so that a service that queues in place of failing is found out only when callers go away.
+//! Loss is the only signal; a request that takes longer than the timeout counts as lost. Latency below the timeout is
+//! ignored, so that a service that queues instead of failing is noticed only when callers go away.
 //!
 //! Formula: after a loss `limit = max(1, min(limit - 1, floor(limit x 0.9)))`; else, when at least half of the
 //! limit was in flight, `limit + 1`; clamped to 20..=200.
@@ -16,7 +16,7 @@ use crate::contender::Made;
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "aimd",
     title: "AIMD (Netflix AIMDLimit)",

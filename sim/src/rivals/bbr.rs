@@ -10,11 +10,11 @@
 //! Sentinel's adaptive protection, <https://sentinelguard.io/en-us/docs/system-adaptive-protection.html>. Both apply
 //! the rule with a gain of 1, and only while the CPU of their own machine is busy, which a proxy cannot see of an
 //! upstream. Without that a gain of 1 would refuse healthy traffic that comes unevenly, and a standing queue would
-//! soon be the floor. What takes the place of the CPU is BBR's own: the gain of 2 and the phase `ProbeRTT`. N. Cardwell
+//! soon be the floor. BBR's own mechanisms replace the CPU: the gain of 2 and the phase `ProbeRTT`. N. Cardwell
 //! and others, "BBR: Congestion-Based Congestion Control", ACM Queue, 2016, and `draft-cardwell-iccrg-bbr-congestion-control`.
 //!
-//! Edges: failures and callers that went away are answers like any other, as there. Where nothing was refused since
-//! the floor was seen there is no queue of this limit's making, and nothing is drained.
+//! Edges: failures and callers that went away count as answers, as in the source. If nothing was refused since the floor
+//! was seen, this limit causes no queue, and nothing is drained.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "bbr",
     title: "BBR-like (Kratos and Sentinel without their CPU)",
@@ -76,7 +76,7 @@ struct Floor {
     seen: Instant,
 }
 
-/// Whether the floor is believed.
+/// Whether the floor is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// It is; whether anything was refused since it was seen.

@@ -1,7 +1,7 @@
-//! Envoy's `admission_control` in front of `adaptive_concurrency`, as people put them into one chain.
+//! Envoy's `admission_control` in front of `adaptive_concurrency`, in one chain, as users configure them.
 //!
-//! Each decides by itself. What the second refuses passes back through the first, which takes that 503 for a
-//! failure of the upstream: refusals cause refusals.
+//! Each decides alone. The replies of the second pass back through the first, which takes their 503 for a failure of the
+//! upstream: refusals cause refusals.
 //!
 //! Source: Envoy 1.40, `FilterManager::sendLocalReply`, which runs the response filters of the whole chain,
 //! <https://github.com/envoyproxy/envoy/blob/main/source/common/http/filter_manager.cc>; the filters themselves
@@ -17,7 +17,7 @@ use crate::contender::{Admission, Ask, Contender, Done, Made, View};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "both",
     title: "Envoy admission_control and adaptive_concurrency",
@@ -77,7 +77,7 @@ mod tests {
         let text = "name='t'\ntitle='t'\nprose='p'\nseed=1\nduration='9s'\n[[clients]]\nload=[{at='0s',x=1.0}]";
         let scenario = Scenario::parse(text, "test").unwrap();
         let mut both = make(&scenario, 1).unwrap();
-        // While minRTT is measured only 3 are let in.
+        // While minRTT is measured only 3 are admitted.
         let mut reasons = Vec::new();
         for _ in 0..40 {
             if let Admission::Shed { reason, .. } = both.admit(&first_ask(), at(0)) {

@@ -15,8 +15,8 @@
 //! [`super::vegas`] in windows, and interval, gains and history are ours: greater gains swing at 5 x the capacity,
 //! smaller ones are slower everywhere.
 //!
-//! Edges: Cinnamon sits in the server, and holds back in a queue of its own what exceeds the limit. A proxy has
-//! none: what finds the limit reached is refused at once, and counts among what came in, as it would there.
+//! Edges: Cinnamon runs in the server, and queues requests above the limit. A proxy has no such queue: requests above the
+//! limit are refused at once, and count as incoming, as they would there.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "cinnamon",
     title: "PID shedder (Cinnamon-like)",
@@ -69,7 +69,7 @@ impl Pid {
     }
 }
 
-/// How far what comes in exceeds what can be taken; negative when there is room.
+/// How far incoming requests exceed what can be served; negative when there is room.
 fn error(came_in: f64, went_out: f64, free: f64, limit: f64) -> f64 {
     let out = if went_out > 0.0 { went_out } else { limit };
     (came_in - (went_out + free)) / out

@@ -10,9 +10,9 @@
 //! Source: H. Zhou et al., "Overload Control for Scaling WeChat Microservices", SoCC 2018, sections 4.1 and 4.2,
 //! <https://arxiv.org/abs/1806.04075> (threshold 20 ms, windows of 1 s or 2,000 requests, alpha 5 %, beta 1 %).
 //!
-//! Edges: DAGOR measures inside the server, and so does this one: the world tells it how long a request stood in
-//! the upstream's line, until its caller left it if need be. A window in which none did counts as not overloaded,
-//! which is what an idle server's looks like, and one that hangs. When nothing at all was admitted, the
+//! Edges: DAGOR measures inside the server, and so does this one: the world tells it how long a request waited in the
+//! upstream's queue, at most until its caller left. A window without waiting requests counts as not overloaded, as for an
+//! idle server, and for one that hangs. When nothing at all was admitted, the
 //! next window admits the most important of what was asked for. Callers are not told the cut-off to shed early.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::contender::{Admission, Ask, Contender, Done, Made, View};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "dagor",
     title: "DAGOR-like priority cut-off",

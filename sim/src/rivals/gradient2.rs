@@ -20,7 +20,7 @@ use crate::contender::Made;
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "gradient2",
     title: "Gradient2 (Netflix Gradient2Limit)",

@@ -13,8 +13,8 @@
 //! health looked at every 500 ms, volume 20, 50 %, sleep window 5 s, timeout of a call 1 s),
 //! <https://github.com/Netflix/Hystrix>. Its thread pools are left out: they are static limits.
 //!
-//! Edges: refused requests are not counted. A caller that waits for a second or longer is the timeout that Hystrix
-//! would have had; one that goes away earlier says nothing, and ends a probe as a failure, as there.
+//! Edges: refused requests are not counted. A caller that waits for a second or longer counts as Hystrix's timeout.
+//! One that goes away earlier does not count, and ends a probe as a failure, as in Hystrix.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::contender::{Admission, Ask, Contender, Done, Made, Note, RequestId, V
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "hystrix",
     title: "Hystrix-like breaker",
@@ -84,7 +84,7 @@ impl Hystrix {
 }
 
 impl Breaker {
-    /// Whether the window speaks for opening.
+    /// Whether the window is a reason to open.
     fn is_unhealthy(&mut self, now: Instant) -> bool {
         let counts = self.window.counts(now);
         let failures = counts.requests - counts.successes;

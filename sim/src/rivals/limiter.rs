@@ -1,15 +1,15 @@
-//! Concurrency limits as contenders: what every limit algorithm of this folder has in common.
+//! Concurrency limits as contenders: the code that all limit algorithms of this folder share.
 //!
 //! Netflix's `SimpleLimiter` keeps one limit for one service and refuses what would exceed it. Here every
 //! upstream has one, shared by the workers of the proxy.
 //!
-//! Source: Netflix concurrency-limits, `SimpleLimiter` and `LimitContender.Listener`,
+//! Source: Netflix concurrency-limits, `SimpleLimiter` and `Limiter.Listener`,
 //! <https://github.com/Netflix/concurrency-limits>.
 //!
-//! Edges: the library leaves it to its user what a *drop* is. Here it is whatever a caller would call a loss:
-//! a failure, an overload signal, or a caller that went away because its deadline passed. What is ignored by
-//! the upstream's own account (a client error) is no sample, and neither is a response that its caller ended itself:
-//! the library's gRPC server interceptor ignores a call that is cancelled.
+//! Edges: the library lets its user define a *drop*. Here it is any loss for the caller:
+//! a failure, an overload signal, or a caller that went away because its deadline passed. Ignored
+//! outcomes (a client error) are no samples, and neither are responses that their callers closed: the library's gRPC
+//! server interceptor ignores canceled calls.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl<L: LimitAlgorithm> LimitContender<L> {
     }
 }
 
-/// The sample that a completed request makes; none when it says nothing.
+/// The sample of a completed request; none if it is not one.
 pub(super) fn sample(done: &Done, now: Instant) -> Option<LatencySample> {
     let is_drop = match done.outcome {
         Outcome::Success => false,

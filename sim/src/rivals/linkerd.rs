@@ -8,7 +8,7 @@
 //!     +------------------------------------------------------------- Probation
 //! ```
 //!
-//! (Linkerd's gate is open when requests flow; [`Phase`] says it the other way round.)
+//! (Linkerd's gate is open when requests flow; [`Phase`] uses the opposite sense.)
 //!
 //! Formula of the wait: `1 s x 2^k`, at most 60 s, plus a random share up to 0.5 of it, with the sum at most 60 s.
 //!
@@ -17,7 +17,7 @@
 //! 7 failures in a row, threshold 0.8 over 10 s in 10 buckets, 5 requests, backoff 1 s to 60 s with jitter 0.5.
 //!
 //! Edges: state is an endpoint's, for the whole proxy. A status that says "too busy" counts against the rate, not
-//! against the row, and fails a probe. A caller that went away tells nothing, and frees the probe's place: the
+//! against the row, and fails a probe. A caller that went away does not count, and frees the probe's place: the
 //! next request is the probe then. When all endpoints are shut, Linkerd's balancer lets requests wait for up to
 //! 3 s before it fails fast; here they are refused at once. The load biaser belongs to its balancer and is left out.
 
@@ -33,7 +33,7 @@ use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "linkerd",
     title: "Linkerd unified breaker",

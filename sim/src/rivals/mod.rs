@@ -54,5 +54,5 @@ pub const RIVALS: &[ContenderKind] = &[
     linkerd::KIND,
 ];
 
-/// What is no rival: it knows how the story goes.
+/// Bounds, which know the story.
 pub const BOUNDS: &[ContenderKind] = &[best_static::KIND];

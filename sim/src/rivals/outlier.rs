@@ -11,8 +11,8 @@
 //! `always_eject_one_host` and `healthy_panic_threshold` 0: without them Envoy leaves a single host alone, and
 //! sends to ejected ones when half are out. The testbed sets it likewise.
 //!
-//! Edges: counts are the process's, not a worker's. A caller that went away counts for nothing. A host that is
-//! out is judged by no answers, those of requests that were on the way included.
+//! Edges: counts are the process's, not a worker's. A caller that went away does not count. A host that is
+//! out is not judged by answers, not even by those of requests that were on the way.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::contender::{Admission, Ask, Contender, Done, Made, Note, View};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
+/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "outlier",
     title: "Envoy outlier detection",
