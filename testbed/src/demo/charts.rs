@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::{Phase, SideRecord, Told};
 use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
 use tidegate_report::color::Color;
-use tidegate_sim::charts;
+use tidegate_sim::charts::{self, line};
 use tidegate_sim::number;
-use tidegate_sim::series::{self, Window};
+use tidegate_sim::series::{self, Sample, Window};
 
 /// Goodput of both sides over time: the picture of the effect.
 #[must_use]
@@ -15,114 +15,66 @@ pub fn main_chart(told: &Told) -> Chart {
     let mut chart = with_phases(told, "Goodput", "good answers a second", true);
     chart.height = 330;
     chart.top = Some(told.story.capacity() * 1.35);
-    let windows = windows(told, &told.with);
-    chart.lines.push(line(
-        "what an oracle gets",
-        Color::Slate,
-        Stroke::Dashed,
-        &windows,
-        |w| Some(w.oracle),
-    ));
-    chart.lines.push(line(
-        "without",
-        Color::Red,
-        Stroke::Solid,
-        &self::windows(told, &told.without),
-        |w| Some(w.good),
-    ));
-    chart.lines.push(line(
-        "with Tidegate",
-        Color::Teal,
-        Stroke::Area,
-        &windows,
-        |w| Some(w.good),
-    ));
+    let (with, without) = both(told);
+    let oracle = line("what an oracle gets", Color::Slate, &with, |w| {
+        Some(w.oracle)
+    });
+    let good = line(WITH, Color::Teal, &with, |w| Some(w.good));
+    chart.lines.extend([
+        oracle.stroke(Stroke::Dashed),
+        line(WITHOUT, Color::Red, &without, |w| Some(w.good)),
+        good.stroke(Stroke::Area),
+    ]);
     chart
 }
 
 pub(super) fn latency(told: &Told) -> Chart {
     let mut chart = with_phases(told, "99th percentile", "ms, answers 200", false);
     chart.top = Some(1_080.0);
-    let end = told.story.scenario.duration.as_secs_f64();
-    let mut points = vec![(0.0, Some(number::millis(told.story.scenario.slo.latency)))];
-    points.extend(
-        told.story
-            .pushes
-            .iter()
-            .map(|push| (push.at.as_secs_f64(), Some(number::millis(push.latency)))),
-    );
-    points.push((end, points.last().and_then(|(_, value)| *value)));
-    chart
-        .lines
-        .push(Line::new("objective", Color::Grey, points).stroke(Stroke::Steps));
-    chart.lines.push(line(
-        "without",
-        Color::Red,
-        Stroke::Solid,
-        &windows(told, &told.without),
-        |w| w.p99_ms,
-    ));
-    chart.lines.push(line(
-        "with Tidegate",
-        Color::Teal,
-        Stroke::Solid,
-        &windows(told, &told.with),
-        |w| w.p99_ms,
-    ));
+    let story = &told.story;
+    let mut points = vec![(0.0, Some(number::millis(story.scenario.slo.latency)))];
+    let pushes = story.pushes.iter();
+    points.extend(pushes.map(|push| (push.at.as_secs_f64(), Some(number::millis(push.latency)))));
+    let last = points.last().and_then(|(_, value)| *value);
+    points.push((end(told), last));
+    let (with, without) = both(told);
+    chart.lines.extend([
+        Line::new("objective", Color::Grey, points).stroke(Stroke::Steps),
+        line(WITHOUT, Color::Red, &without, |w| w.p99_ms),
+        line(WITH, Color::Teal, &with, |w| w.p99_ms),
+    ]);
     chart
 }
 
 pub(super) fn bad(told: &Told) -> Chart {
     let mut chart = with_phases(told, "Not answered", "requests a second", false);
-    let (with, without) = (windows(told, &told.with), windows(told, &told.without));
-    chart.lines.push(line(
-        "without: errors and given up",
-        Color::Red,
-        Stroke::Solid,
-        &without,
-        |w| Some(w.failed),
-    ));
-    chart.lines.push(line(
-        "with: shed, told at once",
-        Color::Gold,
-        Stroke::Solid,
-        &with,
-        |w| Some(w.shed),
-    ));
-    chart.lines.push(line(
-        "with: errors and given up",
-        Color::Teal,
-        Stroke::Solid,
-        &with,
-        |w| Some(w.failed),
-    ));
+    let (with, without) = both(told);
+    let failed = |name, color, windows| line(name, color, windows, |w| Some(w.failed));
+    chart.lines.extend([
+        failed("without: errors and given up", Color::Red, &without),
+        line("with: shed, told at once", Color::Gold, &with, |w| {
+            Some(w.shed)
+        }),
+        failed("with: errors and given up", Color::Teal, &with),
+    ]);
     chart
 }
 
 pub(super) fn reached(told: &Told) -> Chart {
     let mut chart = with_phases(told, "What reaches the service", "requests a second", false);
-    let lines = [
-        ("without", Color::Red, &told.without.samples),
-        ("with Tidegate", Color::Teal, &told.with.samples),
+    let sides = [
+        (WITHOUT, Color::Red, &told.without),
+        (WITH, Color::Teal, &told.with),
     ];
-    let end = told.story.scenario.duration.as_secs_f64();
-    for (name, color, samples) in lines {
-        let told = samples
-            .iter()
-            .take_while(|sample| sample.at_s <= end)
-            .count();
-        let points = samples
-            .get(..told)
-            .unwrap_or_default()
-            .windows(5)
-            .step_by(2)
-            .filter_map(|around| match around {
-                [a, .., b] => {
-                    let rate = number::float(b.received - a.received) / (b.at_s - a.at_s).max(1e-3);
-                    Some((f64::midpoint(a.at_s, b.at_s), Some(rate)))
-                }
-                _ => None,
-            });
+    for (name, color, side) in sides {
+        let rate = |around: &[Sample]| match around {
+            [a, .., b] => {
+                let rate = number::float(b.received - a.received) / (b.at_s - a.at_s).max(1e-3);
+                Some((f64::midpoint(a.at_s, b.at_s), Some(rate)))
+            }
+            _ => None,
+        };
+        let points = samples(told, side).windows(5).step_by(2).filter_map(rate);
         chart.lines.push(Line::new(name, color, points));
     }
     chart.levels.push(Level {
@@ -133,23 +85,31 @@ pub(super) fn reached(told: &Told) -> Chart {
 }
 
 pub(super) fn inside(told: &Told) -> Chart {
+    let title = "Inside the filter: limit and requests in flight";
     let unit = "requests; shaded: breaker open or half-open";
-    let mut chart = with_phases(
-        told,
-        "Inside the filter: limit and requests in flight",
-        unit,
-        false,
-    );
-    let end = told.story.scenario.duration.as_secs_f64();
-    let before_end = told
-        .with
-        .samples
-        .iter()
-        .take_while(|sample| sample.at_s <= end)
-        .count();
-    let samples = told.with.samples.get(..before_end).unwrap_or_default();
-    charts::add_filter(&mut chart, samples);
+    let mut chart = with_phases(told, title, unit, false);
+    charts::add_filter(&mut chart, samples(told, &told.with));
     chart
+}
+
+/// Names of the lines of both sides.
+const WITH: &str = "with Tidegate";
+const WITHOUT: &str = "without";
+
+/// The end of the story, in seconds.
+fn end(told: &Told) -> f64 {
+    told.story.scenario.duration.as_secs_f64()
+}
+
+/// The samples of a side until the end of the story.
+fn samples<'a>(told: &Told, side: &'a SideRecord) -> &'a [Sample] {
+    let until = side.samples.iter().take_while(|s| s.at_s <= end(told));
+    side.samples.get(..until.count()).unwrap_or_default()
+}
+
+/// The windows with the filter and without.
+fn both(told: &Told) -> (Vec<Window>, Vec<Window>) {
+    (windows(told, &told.with), windows(told, &told.without))
 }
 
 fn with_phases(told: &Told, title: &str, unit: &str, is_named: bool) -> Chart {
@@ -182,14 +142,3 @@ fn windows(told: &Told, side: &SideRecord) -> Vec<Window> {
 const SHORTEST_WINDOW: Duration = Duration::from_millis(250);
 /// Longer windows hide how fast something settles.
 const LONGEST_WINDOW: Duration = Duration::from_secs(1);
-
-fn line(
-    name: &str,
-    color: Color,
-    stroke: Stroke,
-    windows: &[Window],
-    value: fn(&Window) -> Option<f64>,
-) -> Line {
-    let points = windows.iter().map(|window| (window.at_s, value(window)));
-    Line::new(name, color, points).stroke(stroke)
-}
