@@ -13,16 +13,18 @@ declare -A arrows=(
     [tidegate-control]='tidegate-core tidegate-meshbed tidegate-testbed'
     [tidegate-filter]='tidegate-core'
     [tidegate-meshbed]='tidegate-testbed'
-    [tidegate-sim]='tidegate-core'
-    [tidegate-testbed]='tidegate-core tidegate-sim'
-    [tidegate-loadtests]='tidegate-core tidegate-sim tidegate-testbed'
+    [tidegate-report]=''
+    [tidegate-sim]='tidegate-core tidegate-report'
+    [tidegate-testbed]='tidegate-core tidegate-report tidegate-sim'
+    [tidegate-loadtests]='tidegate-core tidegate-report tidegate-sim tidegate-testbed'
     [tidegate-pack]=''
 )
 # Crates that must not run in a room, however they come there.
 declare -A banned=(
-    [tidegate-control]='tidegate-filter tidegate-meshbed tidegate-sim tidegate-testbed proxy-wasm'
+    [tidegate-control]='tidegate-filter tidegate-meshbed tidegate-report tidegate-sim tidegate-testbed proxy-wasm'
     [tidegate-filter]='tokio hyper mio rustix'
     [tidegate-meshbed]='proxy-wasm'
+    [tidegate-report]='tokio hyper mio proxy-wasm'
     [tidegate-sim]='tokio hyper mio proxy-wasm'
     [tidegate-testbed]='proxy-wasm'
     [tidegate-loadtests]='tidegate-filter proxy-wasm'

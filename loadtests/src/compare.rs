@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use crate::report::{Group, groups};
 use crate::result::{Better, Figure, Run};
 
-pub use page::document;
+pub use page::page;
 
 /// Expected share of false ones among the differences that are called so.
 pub const FALSE_SHARE: f64 = 0.05;

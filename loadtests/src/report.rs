@@ -1,6 +1,6 @@
 //! Runs for people: one self-contained page, and the same tables as Markdown.
 //!
-//! What is shown is a [`document::Document`] of headings, tables and charts, which becomes HTML or Markdown. Each study
+//! What is shown is a [`Page`] of headings, tables and charts, which becomes HTML or Markdown. Each study
 //! has a section of its own: a table of all cells with the spread of their repetitions ([`groups`]), bars
 //! ([`panel`]), values over time ([`over_time`]), and for some a comparison that answers the study's question.
 //!
@@ -8,7 +8,6 @@
 //! could not be read are named.
 
 mod added;
-mod document;
 mod gaps;
 mod groups;
 mod over_time;
@@ -19,38 +18,39 @@ mod storm;
 mod study;
 mod transition;
 
-pub use document::{Block, Document};
 pub(crate) use groups::{Group, groups};
+
+use tidegate_report::page::Page;
 
 use crate::result::Run;
 use crate::score::Targets;
 
 /// The report of some runs; with several, a study is shown as the last run that has it tells.
 #[must_use]
-pub fn report(runs: &[Run], targets: &Targets) -> Document {
-    let mut document = Document::new("Load tests");
-    document.paragraph(
+pub fn report(runs: &[Run], targets: &Targets) -> Page {
+    let mut page = Page::new("Load tests");
+    page.paragraph(
         "Published experiments with fortio, k6 and the testbed's client, repeated on real Envoys on one machine over \
          loopback, with and without Tidegate. Figures are to be compared with each other, not with those that were \
          published on other machines. A figure of several repetitions is the median, with the least and the greatest \
          behind it; of a single one nothing is known of its spread. A cross in a chart is a cell that failed or was not run.",
     );
     for run in runs {
-        document.note(&circumstances(run));
+        page.note(&circumstances(run));
     }
     for run in runs {
-        gaps::section(&mut document, run);
+        gaps::section(&mut page, run);
     }
     for section in study::SECTIONS {
         let of_study = |run: &&Run| run.cells.iter().any(|cell| cell.study == section.name);
         if let Some(run) = runs.iter().rev().find(of_study) {
-            section.write(&mut document, run, targets);
+            section.write(&mut page, run, targets);
         }
     }
     for run in runs {
-        study::write_unknown(&mut document, run);
+        study::write_unknown(&mut page, run);
     }
-    document
+    page
 }
 
 /// On what, when and with what a run was made, in one paragraph.

@@ -1,11 +1,11 @@
-//! Seeds that nobody chose: laws may be fitted to the seeds they are developed with.
+//! Acceptance seeds: laws may be overfitted to the seeds that they are developed with.
 //!
-//! Whoever changes a law plays the stories of one seed again and again, and keeps what scores better there. So figures
-//! are quoted from stories of another seed, which follows from the files of `core/src`: a law that changes in
-//! anything is judged by stories that nobody has seen. Seeds below [`FIRST_SEED`] are for development.
+//! Developers play the stories of one seed again and again, and keep the changes that score better there. So published
+//! figures come from stories of another seed, which is derived from the files of `core/src`. Any change of a law leads to
+//! stories that the law was not developed with. Seeds below [`FIRST_SEED`] are for development.
 //!
 //! The digest takes every file in the order of its path: the path with `/`, the number of bytes, the bytes. Edges: the
-//! files are read when the seed is asked for, so the binary is to be built from them; `make` sees to that.
+//! files are read when the seed is asked for, so the binary must be built from the same files; `make` does that.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::scenario::ScenarioError;
 
 /// Smaller seeds are for development.
 pub const FIRST_SEED: u64 = 1_000;
-/// There are so many seeds for acceptance: enough, and short in the name of a story.
+/// The number of seeds for acceptance: enough of them, and short in the name of a story.
 const SEEDS: u64 = 1_000_000_000;
 
 /// The seed that follows from the files of `core/src` as they are now.
@@ -34,7 +34,7 @@ pub fn seed() -> Result<u64, ScenarioError> {
     Ok(seed_of(sources))
 }
 
-/// A file by its path in the folder, and what it says.
+/// Files by their path in the folder, with their content.
 type Source = (String, Vec<u8>);
 
 /// Adds every file of a folder and of those in it; `prefix` is the folder's own path.

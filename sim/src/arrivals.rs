@@ -2,7 +2,7 @@
 //!
 //! An open-loop client does not wait for answers before it sends the next
 //! request, so its arrivals can be drawn before the run: the same seed gives the
-//! same arrivals to every contender, and the oracle judges by the very same list.
+//! same arrivals to every contender, and the oracle judges by the same list.
 //!
 //! Poisson arrivals with a rate that changes over time come from time warping:
 //! unit exponential gaps are laid along the integral of the rate.
@@ -25,23 +25,23 @@ pub struct Arrival {
     pub path: String,
     /// Value of the criticality header, if it is sent.
     pub criticality: Option<String>,
-    /// The body of the request, of each attempt; none: it is complete with its headers.
+    /// The body of the request, the same in each attempt; none: the request is complete with its headers.
     pub upload: Option<Sending>,
-    /// How long the caller reads the response before it ends it itself; none: to the end.
+    /// How long the caller reads the response before it closes the stream; none: it reads to the end.
     pub reads_for: Option<Duration>,
 }
 
 /// How the body of a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sending {
-    /// The last byte follows the headers by this.
+    /// Time from the headers to the last byte.
     Takes(Duration),
     /// It never ends.
     Stalls,
 }
 
 impl Arrival {
-    /// How long the upload takes where it ends; zero without one.
+    /// How long an upload takes that ends; zero without an upload.
     #[must_use]
     pub const fn uploads_for(&self) -> Option<Duration> {
         match self.upload {
@@ -62,7 +62,7 @@ pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
     for (index, client) in scenario.clients.iter().enumerate() {
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let mut rng = rng::generator(scenario.seed, Purpose::Arrivals(stream));
-        // A stream of its own: what callers do later changes nothing about when they come.
+        // A stream of its own: what callers do later does not change when they arrive.
         let mut conduct = rng::generator(scenario.seed, Purpose::Conduct(stream));
         let capacity = scenario.capacity_for(client);
         for at in times(client, capacity, scenario.duration, &mut rng) {

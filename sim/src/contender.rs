@@ -1,43 +1,39 @@
-//! Who competes: what any algorithm that protects an upstream has to answer, one instance for each proxy.
+//! The interface of an algorithm that protects upstreams. A run has one instance for each proxy.
 //!
-//! The world asks for admission, tells how each admitted request ended, and ticks. It hands in the time and, at
-//! the making, a seed, so that a run depends on nothing else. An instance stands for a whole proxy, all of its
-//! workers and upstreams: an algorithm that is shared by the workers keeps one state, one that is not keeps a
-//! state for each.
+//! The world asks for admission, reports how each admitted request ended, and ticks. It passes in the time and, when an
+//! instance is made, a seed, so that a run depends on nothing else. An instance represents a whole proxy with all of its
+//! workers and upstreams. An algorithm that its workers share keeps one state; otherwise it keeps one state for each
+//! worker.
 //!
-//! Edges: [`Done::latency`] is time to the end, the last byte of the response. Those that measure to another moment
-//! hear of it by [`Contender::headers`] and [`Contender::first_byte`]. A request that was admitted is completed exactly
-//! once, also when its caller went away.
+//! Edges: [`Done::latency`] is the time to the last byte of the response. Algorithms that measure to another moment are
+//! told by [`Contender::headers`] and [`Contender::first_byte`]. Each admitted request is completed exactly once, even
+//! when its caller goes away.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tidegate_core::{Criticality, Instant, Outcome, Phase};
 
-use crate::rivals::{BOUNDS, RIVALS};
-use crate::scenario::Scenario;
-use crate::tidegate;
-use crate::world::Run;
+use crate::fault::Fault;
 
-/// The number of a request that was admitted or asks to be; no other request of the run has it.
+/// The number of a request, unique in the run.
 pub type RequestId = u64;
 
-/// A request that asks for admission.
+/// A request that needs a decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ask<'a> {
-    /// Its number; a retry is a request of its own.
+    /// Its number; a retry has a number of its own.
     pub request: RequestId,
-    /// The worker that asks, below [`Scenario::workers`].
+    /// The worker that asks, below [`crate::scenario::Scenario::workers`].
     pub worker: usize,
     /// The upstream, by its index in the scenario.
     pub upstream: usize,
-    /// The path that is asked for.
+    /// The requested path.
     pub path: &'a str,
     /// How much it matters; critical where the scenario says nothing.
     pub criticality: Criticality,
     /// A stable hash of the caller: the same for all requests of one caller.
     pub cohort: u64,
-    /// What the caller says it is, where the scenario says so; others are known by `cohort` alone.
+    /// The cohort that the caller claims; none where the scenario gives none, and `cohort` alone identifies it.
     pub caller: Option<&'a str>,
     /// The caller's `user-agent`.
     pub agent: Option<&'a str>,
@@ -45,28 +41,28 @@ pub struct Ask<'a> {
     pub attempt: u32,
     /// Endpoints behind the upstream, as the proxy knows them, at least 1.
     pub endpoints: u32,
-    /// Requests that this proxy has in flight to the upstream, this one not among them.
+    /// Requests that this proxy has in flight to the upstream, without this one.
     pub in_flight: u32,
-    /// Whether a body follows, the end of which [`Contender::uploaded`] tells.
+    /// Whether a body follows; [`Contender::uploaded`] reports its end.
     pub has_body: bool,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Admission {
     /// It goes to the upstream.
     Admit,
     /// It is refused at once.
     Shed {
-        /// Why: a name for charts and counts, such as `limit`.
+        /// The reason, for charts and counts, such as `limit`.
         reason: &'static str,
-        /// Whether the reply tells callers that a retry is of no use (`x-envoy-ratelimited`). A plain 503 does not.
+        /// Whether the reply tells callers not to retry (`x-envoy-ratelimited`). A plain 503 does not.
         is_final: bool,
     },
 }
 
-impl Verdict {
-    /// A plain refusal, which callers that retry do retry.
+impl Admission {
+    /// A plain refusal. Callers with retries retry it.
     #[must_use]
     pub const fn shed(reason: &'static str) -> Self {
         Self::Shed {
@@ -93,12 +89,12 @@ pub struct Done {
     pub is_answered: bool,
     /// From admission to the end.
     pub latency: Duration,
-    /// How long it stood in the upstream's line, so far where it still does; none when it neither waited nor got a
-    /// slot. Only what sits inside a real server could know, and only a contender that models such a one may look.
+    /// Time in the upstream's queue, so far if it is still there; none if it neither waited nor got a slot. Only code
+    /// inside a real server could know this, so only contenders that model such a server may use it.
     pub waited: Option<Duration>,
     /// Requests in flight of this proxy to the upstream when it was admitted, itself included.
     pub in_flight_before: u32,
-    /// The same now, itself still included.
+    /// The same now, itself included.
     pub in_flight: u32,
     /// How much it mattered.
     pub criticality: Criticality,
@@ -115,7 +111,7 @@ pub struct View {
     pub breaker: Option<Phase>,
 }
 
-/// Something that a reader of a run wants to know: a breaker moved.
+/// A change of a breaker's state, for the reader of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
     /// When.
@@ -128,77 +124,37 @@ pub struct Note {
     pub reason: &'static str,
 }
 
-/// Something that happens to a proxy; in a scenario `kind = "worker-crash"` and so on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Mishap {
-    /// A worker's plugin crashes and starts afresh. Its requests in flight go on, and it hears no more of them.
-    WorkerCrash {
-        /// The worker, below [`Scenario::workers`].
-        worker: u32,
-    },
-    /// The one that decides for all workers is gone, and nobody takes its place.
-    LeaderLost,
-    /// The one that decides for all workers hands over to another.
-    LeaderChanged,
-    /// The configuration is pushed anew.
-    Push,
-    /// Another one is pushed, which asks for more.
-    PushOther,
-    /// One is pushed that has errors.
-    PushRejected,
-    /// The VM of the one that decides for all workers crashes; the lease must run out before another takes its place.
-    LeaderCrash,
-    /// A worker's thread is so busy that its upkeep waits.
-    WorkerLate {
-        /// The worker, below [`Scenario::workers`].
-        worker: u32,
-        /// For how long.
-        #[serde(with = "humantime_serde")]
-        lasts: Duration,
-    },
-    /// The proxy's clock jumps.
-    ClockStep {
-        /// By so many milliseconds; back where it is less than nothing.
-        millis: i64,
-    },
-    /// The proxy gets no more requests: it drains.
-    ProxyLeaves,
-    /// A fresh proxy stands where one has left.
-    ProxyJoins,
-}
-
 /// An algorithm that protects upstreams, for one proxy with all of its workers.
 pub trait Contender {
-    /// Decides about a request. Whatever is admitted is completed later.
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict;
+    /// Decides about a request. Each admitted request is completed later.
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission;
 
-    /// Whether the request that was just admitted may go to this endpoint; whoever says yes has it. The balancer
-    /// offers the endpoints in its own order until one is taken, and takes its first choice when none is.
+    /// Whether the request that was just admitted may go to this endpoint. The balancer offers the endpoints in its own
+    /// order until this returns true, and uses its first choice if no endpoint is accepted.
     fn claim(&mut self, upstream: usize, endpoint: u32, now: Instant) -> bool {
         let _ = (upstream, endpoint, now);
         true
     }
 
-    /// Hears that the body of an admitted request is complete; only of those that have one.
+    /// Reports that the body of an admitted request is complete; not called for requests without a body.
     fn uploaded(&mut self, request: RequestId, now: Instant) {
         let _ = (request, now);
     }
 
-    /// Hears that the upstream's response headers for an admitted request are here, and what they say by themselves.
+    /// Reports the response headers of an admitted request, and the outcome that they show.
     fn headers(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
         let _ = (request, outcome, now);
     }
 
-    /// Hears that the first byte of its response's body is here; not where there is no body.
+    /// Reports the first byte of the response's body; not called for responses without a body.
     fn first_byte(&mut self, request: RequestId, now: Instant) {
         let _ = (request, now);
     }
 
-    /// Hears how an admitted request ended: with the last byte, or because one side went away.
+    /// Reports how an admitted request ended: with the last byte, or because one side went away.
     fn complete(&mut self, done: &Done, now: Instant);
 
-    /// How often [`Contender::tick`] wants to be called; none: never.
+    /// The interval between calls of [`Contender::tick`]; none: it is never called.
     fn tick_every(&self) -> Option<Duration> {
         None
     }
@@ -208,21 +164,21 @@ pub trait Contender {
         let _ = now;
     }
 
-    /// Hears of a mishap. What runs in one piece inside the proxy has none of these, and ignores them.
-    fn suffer(&mut self, mishap: Mishap, now: Instant) {
-        let _ = (mishap, now);
+    /// Injects a fault. Algorithms built into the proxy do not have these faults, and ignore them.
+    fn inject(&mut self, fault: Fault, now: Instant) {
+        let _ = (fault, now);
     }
 
     /// What charts show for an upstream.
     fn view(&self, upstream: usize, now: Instant) -> View;
 
-    /// What it believes to have in flight to an upstream; none when it does not count. Runs are checked by this.
+    /// Its own count of requests in flight to an upstream; none if it keeps none. Runs are checked for leaks with it.
     fn in_flight(&self, upstream: usize) -> Option<u64> {
         let _ = upstream;
         None
     }
 
-    /// Takes what was noted since the last call, in order of time.
+    /// Takes the notes since the last call, in order of time.
     fn take_notes(&mut self) -> Vec<Note> {
         Vec::new()
     }
@@ -240,55 +196,3 @@ pub struct ContenderError {
 
 /// A contender that was made, or why not.
 pub type Made = Result<Box<dyn Contender>, ContenderError>;
-
-/// A contender that can be had by its name.
-#[derive(Debug, Clone, Copy)]
-pub struct Kind {
-    /// Name on the command line and in tables, kebab-case.
-    pub name: &'static str,
-    /// One line that says what it is.
-    pub title: &'static str,
-    /// How one is made, and who chose its settings.
-    pub make: Make,
-}
-
-/// How a contender is made, and who chose its settings.
-#[derive(Debug, Clone, Copy)]
-pub enum Make {
-    /// As it was published. Makes one for a proxy of the scenario. No two proxies of a run get the same seed.
-    Published(fn(&Scenario, seed: u64) -> Made),
-    /// The same, set by somebody who knows the capacity, which nobody does outside a laboratory.
-    Tuned(fn(&Scenario, seed: u64) -> Made),
-    /// Plays the scenario with one setting after another and answers with the best run: a bound, not a rival.
-    Hindsight(fn(&Scenario) -> Result<Run, ContenderError>),
-}
-
-impl Kind {
-    /// Whether somebody chose its settings who knows more than a proxy can.
-    #[must_use]
-    pub const fn is_tuned(&self) -> bool {
-        matches!(self.make, Make::Tuned(_) | Make::Hindsight(_))
-    }
-
-    /// Whether it is no rival but a bound: it plays a scenario many times, and only where it is asked for by name.
-    #[must_use]
-    pub const fn is_bound(&self) -> bool {
-        matches!(self.make, Make::Hindsight(_))
-    }
-}
-
-/// Everyone who competes, Tidegate first.
-#[must_use]
-pub fn all() -> Vec<Kind> {
-    let mut all = vec![tidegate::KIND];
-    all.extend(RIVALS);
-    all
-}
-
-/// Everyone who competes, and then the bounds.
-#[must_use]
-pub fn known() -> Vec<Kind> {
-    let mut known = all();
-    known.extend(BOUNDS);
-    known
-}

@@ -1,7 +1,7 @@
-//! A number that stands for a whole run: two runs that differ in anything have different ones.
+//! A hash of a whole run: runs that differ in any event have different hashes.
 //!
-//! FNV-1a with 64 bits (Fowler, Noll and Vo): not for secrets, but fixed by a page of text, the same on every
-//! machine, and quick to feed with every event of a run.
+//! FNV-1a with 64 bits (Fowler, Noll and Vo). It is not cryptographic, but it is simple, the same on every machine, and
+//! fast enough for every event of a run.
 
 use std::fmt;
 

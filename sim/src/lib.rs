@@ -1,28 +1,32 @@
-//! The laboratory: scenarios as data, an oracle that knows the capacity, and the scores of runs.
+//! The simulator: scenarios as data, an oracle that knows the capacity, and the scores of runs.
 //!
-//! Nothing here knows a socket or reads a clock, so that the same scenario runs on simulated time and, by the
-//! testbed, on real Envoys:
+//! The library uses no sockets and no clock, so that the same scenario runs on simulated time and, in the testbed, on real
+//! Envoys:
 //!
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
-//! - who protects the upstream: [`contender`] (what it has to answer), [`rivals`];
-//! - what became of it: [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`limits`];
-//! - whether laws are fitted to the stories they are judged by: [`sweep`], with seeds that nobody chose: [`acceptance`];
-//! - how it is shown to people: [`report`].
+//! - what protects the upstream: [`contender`] (what it has to answer), [`kind`], [`rivals`], [`roster`] (all of them);
+//! - what became of it: [`run`], [`record`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`known_gaps`];
+//! - whether laws are overfitted to the stories they are judged by: [`sweep`], with seeds for [`acceptance`];
+//! - tables, charts and pages: [`charts`], and the crate `tidegate_report`.
 
 pub mod acceptance;
 pub mod arrivals;
+pub mod charts;
 pub mod compare;
 pub mod contender;
 pub mod digest;
+pub mod fault;
 pub mod fleet;
-pub mod limits;
+pub mod kind;
+pub mod known_gaps;
 pub mod number;
 pub mod oracle;
 pub mod profile;
 pub mod record;
-pub mod report;
 pub mod rivals;
 pub mod rng;
+pub mod roster;
+pub mod run;
 pub mod scenario;
 pub mod score;
 pub mod series;

@@ -1,4 +1,4 @@
-//! The laboratory on the command line: one file for each subcommand.
+//! The simulator on the command line: one file for each subcommand.
 
 mod command;
 

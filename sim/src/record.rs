@@ -29,8 +29,8 @@ pub struct Record {
     pub arrival: Arrival,
     /// What the caller got in the end.
     pub answer: Answer,
-    /// From the *scheduled* arrival to the moment that [`crate::scenario::Until`] names, or to the end where there was
-    /// none; retries included, uploads not: a client that is late does not look fast, and its own time is its own.
+    /// From the *scheduled* arrival to the moment that [`crate::scenario::Until`] names, or to the end if that moment never
+    /// came. Includes retries, so that a late client does not look fast. Excludes uploads, which are the caller's time.
     pub latency: Duration,
     /// Attempts made, at least 1.
     pub attempts: u32,

@@ -1,23 +1,22 @@
 //! Randomness that is the same on every machine.
 //!
-//! A run must give the same digest wherever it runs. So the generator is a named one (`ChaCha` with 8 rounds, whose
+//! A run must have the same digest on every machine. So the generator is a specified one (`ChaCha` with 8 rounds, whose
 //! output is fixed by its specification), and the laws drawn from it use the logarithm, exponential and cosine of
 //! the `libm` crate: those of the standard library differ in the last bit between platforms. One seed feeds many
-//! streams that know nothing of each other, so that a contender which asks for more chances in one place does not
-//! change those of another.
+//! independent streams, so that a contender that draws more numbers in one place does not change those in another.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// The generator of the laboratory.
+/// The generator of the simulator.
 pub type Generator = ChaCha8Rng;
 
-/// What a stream of random numbers is for. The numbers are part of every digest: a new purpose gets a new one.
+/// What a stream of random numbers is for. The numbers are part of every digest: a new purpose gets a new number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// The arrivals of one client, by its index.
     Arrivals(u32),
-    /// Which proxy and worker a request goes to, and who sends it.
+    /// Which proxy and worker a request goes to, and which caller sends it.
     Placement,
     /// Service times, errors and delays of one upstream, by its index.
     Upstream(u32),

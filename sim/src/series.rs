@@ -9,7 +9,7 @@ use crate::oracle;
 use crate::record::{Answer, Record};
 use crate::scenario::Scenario;
 
-/// One look at the upstreams and the plugin.
+/// One sample of the upstreams and the plugin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// When, in seconds from the start.

@@ -1,8 +1,8 @@
 //! What the control laws must reach, and whether they do.
 //!
 //! The targets are data (`sim/targets.toml`): ranges for our figures in single scenarios, a bound on how far our
-//! score may lie behind the best contender that nobody tuned and behind the one that somebody did, and sets of
-//! scenarios whose scores must be alike. They are judged from a table of medians, wherever it comes from.
+//! score may lie behind the best untuned and the best tuned contender, and sets of
+//! scenarios whose scores must be alike. They are judged from a table of medians, simulated or measured.
 //!
 //! Edges: a target of a scenario that was not played is not judged; one whose figure is missing is missed. A
 //! comparison without a rival of its kind is not made.
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use crate::scenario::{Measure, Range, ScenarioError};
 
 pub use accept::Accept;
-pub use judge::{Gap, Kind, Score, Verdict};
+pub use judge::{Gap, RivalKind, Score, TargetVerdict};
 pub use sweep::{Found, Sweep};
 
 /// Everything that must be reached.
@@ -28,7 +28,7 @@ pub use sweep::{Found, Sweep};
 #[serde(deny_unknown_fields)]
 pub struct Targets {
     /// How far behind others our score may be.
-    pub comparison: Comparison,
+    pub comparison: Margins,
     /// Ranges of our figures, by scenario.
     pub scenarios: BTreeMap<String, BTreeMap<Measure, Range>>,
     /// Sets of scenarios with the same outcome.
@@ -45,14 +45,14 @@ pub struct Targets {
 /// How far our score may lie behind others' of the same scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Comparison {
-    /// Behind the best contender that nobody tuned.
+pub struct Margins {
+    /// Behind the best untuned contender.
     pub behind_best_untuned: f64,
-    /// Behind the best contender that somebody tuned.
+    /// Behind the best tuned contender.
     pub behind_tuned: f64,
 }
 
-/// Scenarios whose scores of ours must not differ.
+/// Scenarios in which our scores must not differ.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alike {

@@ -1,4 +1,4 @@
-//! Each kind of adversary does its harm, and counts for nobody.
+//! Each kind of adversary does its harm, and is not scored.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -6,10 +6,13 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use tidegate_core::{Failure, Instant, Outcome, UpstreamKey};
-use tidegate_sim::contender::{self, Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use tidegate_sim::contender::{Admission, Ask, Contender, Done, Made, View};
+use tidegate_sim::kind::{ContenderKind, Make};
 use tidegate_sim::record::{Answer, Record};
+use tidegate_sim::roster;
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::world::{Run, play};
+use tidegate_sim::world::play;
 
 /// A quarter of a minute of honest load beside an adversary, and what is special about the service.
 fn scenario(load: &str, adversary: &str, behaviour: &str) -> Scenario {
@@ -26,8 +29,8 @@ fn scenario(load: &str, adversary: &str, behaviour: &str) -> Scenario {
     Scenario::parse(&text, "test").unwrap()
 }
 
-fn named(name: &str) -> Kind {
-    let all = contender::all();
+fn named(name: &str) -> ContenderKind {
+    let all = roster::all();
     *all.iter().find(|kind| kind.name == name).unwrap()
 }
 
@@ -60,21 +63,21 @@ thread_local! {
     static SEEN: RefCell<Vec<(Outcome, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lets in what one of its rules says, and watches.
+/// Admits by a rule, and records outcomes.
 struct Watch {
     admits: fn(&Ask<'_>) -> bool,
     others: Vec<u64>,
 }
 
 impl Contender for Watch {
-    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Admission {
         if ask.path != "/" || ask.agent.is_some() {
             self.others.push(ask.request);
         }
         if (self.admits)(ask) {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("watch")
+            Admission::shed("watch")
         }
     }
 
@@ -89,9 +92,9 @@ impl Contender for Watch {
     }
 }
 
-/// A contender that lets in what `admits` says.
-fn watch(make: fn(&Scenario, u64) -> Made) -> Kind {
-    Kind {
+/// A contender that admits what `admits` says.
+fn watch(make: fn(&Scenario, u64) -> Made) -> ContenderKind {
+    ContenderKind {
         name: "watch",
         title: "watch",
         make: Make::Published(make),
@@ -113,7 +116,7 @@ fn outcomes(adversary: &str) -> (Run, Vec<(Outcome, bool)>) {
     (run, SEEN.take())
 }
 
-/// As a filter that serves cohorts from the low end of a hash that everybody can compute.
+/// As a filter that serves cohorts from the low end of a hash that anyone can compute.
 fn low_cohorts(_: &Scenario, _: u64) -> Made {
     watched(|ask| {
         let own = format!("{:016x}", ask.cohort);

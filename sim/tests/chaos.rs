@@ -1,20 +1,22 @@
-//! Stories of faults: some of those that `make sim-chaos` plays, and a judge that finds what is wrong.
+//! Stories of faults: some of those that `make sim-chaos` plays, and a judge that finds violations.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use tidegate_sim::compare::OURS;
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::ContenderKind;
+use tidegate_sim::roster;
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::sweep::chaos::judge::{self, faults};
 use tidegate_sim::sweep::chaos::{story, undisturbed};
-use tidegate_sim::world::{self, Run};
+use tidegate_sim::world;
 
 /// Of another seed than that by which `make sim-chaos` looks.
 const SEED: u64 = 2;
 const STORIES: u32 = 20;
 
-fn ours() -> Kind {
-    let known = contender::all();
+fn ours() -> ContenderKind {
+    let known = roster::all();
     *known.iter().find(|kind| kind.name == OURS).unwrap()
 }
 
@@ -42,8 +44,8 @@ fn a_story_is_the_same_each_time() {
     assert_eq!(play(&story).digest, play(&story).digest);
 }
 
-/// Requests whose bodies are under way count no longer. They were taken off with their worker all the same, and the count
-/// fell below zero: half of all that came then was shed.
+/// Requests whose bodies are under way no longer count. They were still subtracted with their worker, and the count fell
+/// below zero: half of all later requests were shed.
 #[test]
 fn a_crash_takes_off_what_counts_and_no_more() {
     let text = r#"

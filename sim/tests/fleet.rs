@@ -1,8 +1,8 @@
-//! Small fleets: they are deterministic, lose nothing, and tell what the world tells.
+//! Small fleets: they are deterministic, lose nothing, and agree with the world.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
-use tidegate_sim::fleet::{self, Figures, Fleet, FleetRun, Size, Story, Topology};
+use tidegate_sim::fleet::{self, Fleet, FleetFigures, FleetRun, Size, Story, Topology};
 use tidegate_sim::world;
 
 const SMALL: Size = Size {
@@ -17,7 +17,7 @@ fn play(fleet: &Fleet, threads: usize) -> FleetRun {
     fleet::play(fleet, threads, &|_| ()).unwrap()
 }
 
-fn figures(story: Story, topology: Topology) -> Figures {
+fn figures(story: Story, topology: Topology) -> FleetFigures {
     play(&story.fleet(&SMALL, topology), 1).figures
 }
 
@@ -137,7 +137,7 @@ fn what_a_fleet_cannot_play_is_refused() {
     assert!(refused.contains("workers = 1"), "{refused}");
 }
 
-/// Who cut alone took what others got for a slower service, and who had few requests left the others by chance.
+/// A proxy that cut its limit alone took the others' gain for a slower service, and one with few requests deviated by chance.
 #[test]
 fn sidecars_come_to_shares_that_are_alike_and_light_callers_are_not_put_off() {
     let size = Size {

@@ -1,4 +1,4 @@
-//! What ranges of figures cannot say about the control laws: reasons, moments, and what must come out alike.
+//! Checks of the control laws that ranges of figures cannot express: reasons, moments, and equal results.
 
 #![expect(
     clippy::indexing_slicing,
@@ -9,11 +9,12 @@
 use std::time::Duration;
 
 use tidegate_core::{Phase, TripReason};
-use tidegate_sim::contender;
+use tidegate_sim::roster;
+use tidegate_sim::run::{Noted, Run};
 use tidegate_sim::scenario::{Scenario, folder};
 use tidegate_sim::targets::Targets;
 use tidegate_sim::tidegate;
-use tidegate_sim::world::{Noted, Run, START, play};
+use tidegate_sim::world::{START, play};
 
 fn scenario(name: &str) -> Scenario {
     Scenario::read(&folder().join(format!("{name}.toml"))).unwrap()
@@ -169,7 +170,7 @@ fn a_crashed_worker_goes_on_with_what_was_learned() {
 
 #[test]
 fn every_contender_plays_the_same_each_time() {
-    for kind in contender::all() {
+    for kind in roster::all() {
         let scenario = scenario("critical-5x").scaled(0.25);
         let digest = |scenario: &Scenario| play(scenario, &kind).unwrap().digest;
         assert_eq!(digest(&scenario), digest(&scenario), "{}", kind.name);

@@ -7,12 +7,14 @@
 
 use std::time::Duration;
 
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::ContenderKind;
+use tidegate_sim::roster;
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::{Measure, Scenario, folder};
-use tidegate_sim::world::{self, Run};
+use tidegate_sim::world;
 
-fn kind(name: &str) -> Kind {
-    let known = contender::known();
+fn kind(name: &str) -> ContenderKind {
+    let known = roster::known();
     *known.iter().find(|kind| kind.name == name).unwrap()
 }
 
@@ -233,7 +235,7 @@ fn dagor_and_cinnamon_keep_what_is_critical() {
 
 #[test]
 fn every_rival_plays_the_same_run_twice() {
-    for kind in contender::all() {
+    for kind in roster::all() {
         let digest = || play("capacity-halves", kind.name).digest;
         assert_eq!(digest(), digest(), "{}", kind.name);
     }
@@ -308,7 +310,7 @@ fn protego_holds_the_capacity_and_wanders_above_it() {
     let run = play_story("[{at='0s', x=3.0}]", 120, "", "protego");
     let late = run.samples.iter().filter(|sample| sample.at_s > 60.0);
     let limits: Vec<u64> = late.filter_map(|sample| sample.limit).collect();
-    // Where throughput is the same whatever is let in, chance decides: some hundred steps of one, up or down.
+    // If throughput does not depend on the number admitted, chance decides: some hundred steps of one, up or down.
     assert!(limits.iter().min() > Some(&16), "{limits:?}");
     assert!(limits.iter().max() < Some(&100), "{limits:?}");
     assert!(run.figures.score > 0.97, "{}", run.figures.score);

@@ -10,10 +10,11 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::{Measure, Range, Scenario, folder};
 use tidegate_sim::targets::Targets;
 use tidegate_sim::tidegate;
-use tidegate_sim::world::{Run, play};
+use tidegate_sim::world::play;
 
 /// Runs of each scenario; the median is judged.
 const SEEDS: u64 = 3;

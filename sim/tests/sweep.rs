@@ -1,4 +1,4 @@
-//! Random services and stories: Tidegate is ahead also where nobody has looked.
+//! Random services and stories: Tidegate is also ahead in stories that it was not developed with.
 //!
 //! A small part of what `make sim-sweep` plays, and of these only services that are quickly played.
 
@@ -7,9 +7,10 @@
 use std::thread;
 
 use tidegate_sim::compare::OURS;
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::ContenderKind;
+use tidegate_sim::roster;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{Axes, Played, Proxies, Standing, story, story_of};
+use tidegate_sim::sweep::{Axes, Played, Proxies, SweepStanding, story, story_of};
 use tidegate_sim::world;
 
 const STORIES: usize = 24;
@@ -18,8 +19,8 @@ const SMALL: f64 = 400.0;
 /// Of another seed than that by which `make sim-sweep` looks.
 const SEED: u64 = 2;
 
-fn kind(name: &str) -> Kind {
-    let known = contender::all();
+fn kind(name: &str) -> ContenderKind {
+    let known = roster::all();
     *known.iter().find(|kind| kind.name == name).unwrap()
 }
 
@@ -32,8 +33,8 @@ fn stories() -> Vec<Scenario> {
     drawn.filter(is_small).take(STORIES).collect()
 }
 
-fn played(story: &Scenario, kinds: &[Kind]) -> Played {
-    let score = |kind: &Kind| {
+fn played(story: &Scenario, kinds: &[ContenderKind]) -> Played {
+    let score = |kind: &ContenderKind| {
         let run = world::play(story, kind).unwrap();
         (kind.name, run.figures.score)
     };
@@ -51,7 +52,7 @@ fn ahead_on_services_that_nobody_chose() {
         let results = threads.into_iter().map(|thread| thread.join().unwrap());
         results.flatten().collect()
     });
-    let mean = |name| Standing::of(name, &played).unwrap().mean;
+    let mean = |name| SweepStanding::of(name, &played).unwrap().mean;
     let ours = mean(OURS);
     assert!(ours >= 0.9, "{ours}");
     for other in ["adaptive-concurrency", "none"] {
@@ -59,7 +60,7 @@ fn ahead_on_services_that_nobody_chose() {
     }
 }
 
-fn half_of(stories: &[Scenario], kinds: &[Kind]) -> Vec<Played> {
+fn half_of(stories: &[Scenario], kinds: &[ContenderKind]) -> Vec<Played> {
     stories.iter().map(|story| played(story, kinds)).collect()
 }
 

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::record::{Answer, Record};
+use tidegate_sim::roster;
+use tidegate_sim::run::Run;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::world::{Run, play};
+use tidegate_sim::world::play;
 
-fn unprotected() -> Kind {
-    let all = contender::all();
+fn unprotected() -> ContenderKind {
+    let all = roster::all();
     *all.iter().find(|kind| kind.name == "none").unwrap()
 }
 
@@ -40,7 +42,7 @@ fn throughput(run: &Run) -> usize {
 
 #[test]
 fn a_saturated_upstream_serves_its_capacity() {
-    // Callers that wait for ever, so that no work is for nobody.
+    // Callers wait for ever, so that no work is wasted.
     let run = world("[[clients]]\nload=[{at='0s', x=1.5}]\ndeadline='1h'");
     assert!(
         (390..=410).contains(&throughput(&run)),
@@ -154,7 +156,7 @@ fn work_of_callers_that_went_away_is_done_or_skipped() {
             r.arrival.at > millis(8_000) && r.answer == Answer::Ok
         })
     };
-    // Ten seconds of work for nobody stand in line, or none.
+    // Ten seconds of abandoned work are in the queue, or none.
     assert!(spike("skip") > spike("finish") + 1_000);
 }
 
@@ -169,7 +171,7 @@ fn many_proxies_share_one_upstream() {
     assert!(run.figures.proxy_fairness.unwrap() > 0.9);
 }
 
-/// The same on every machine: who changes the world on purpose writes down the new value.
+/// The same on every machine: an intended change of the world needs a new value here.
 #[test]
 fn the_digest_is_the_same_everywhere() {
     let run = world(
@@ -179,7 +181,7 @@ fn the_digest_is_the_same_everywhere() {
     assert_eq!(run.digest.to_string(), "1243a8062063b50b");
 }
 
-/// A service of constant time, with more of its behaviour.
+/// A service of constant time, with more of its behavior.
 fn constant(rps: u32, service_ms: u64, client: &str, behaviour: &str) -> Run {
     world(&format!(
         "network={{delay='0s'}}\n[[clients]]\nload=[{{at='0s', rps={rps}.0}}]\ndeadline='1h'\n{client}\n\
@@ -419,7 +421,7 @@ fn every_contender_lets_go_of_streams_uploads_and_broken_connections() {
          connections={max=60, backlog=5}\npauses={every='3s', length='200ms'}\n\
          contention={above=20, slope=0.1}";
     let scenario = Scenario::parse(rest, "test").unwrap();
-    for kind in contender::all() {
+    for kind in roster::all() {
         let run = play(&scenario, &kind).unwrap();
         assert_eq!(run.leaked.unwrap_or(0), 0, "{}", kind.name);
         assert_eq!(

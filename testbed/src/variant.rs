@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::client::open_loop::CRITICALITY_HEADER;
 use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
 use tidegate_sim::scenario::{Scenario, Until};
-use tidegate_sim::targets::Kind;
+use tidegate_sim::targets::RivalKind;
 use tidegate_sim::tidegate::trust;
 
 /// A contender.
@@ -71,11 +71,11 @@ impl Variant {
 
     /// What it is to a comparison.
     #[must_use]
-    pub const fn kind(self) -> Kind {
+    pub const fn kind(self) -> RivalKind {
         match self {
-            Self::Tidegate => Kind::Ours,
-            Self::StaticTuned => Kind::Tuned,
-            _ => Kind::Untuned,
+            Self::Tidegate => RivalKind::Ours,
+            Self::StaticTuned => RivalKind::Tuned,
+            _ => RivalKind::Untuned,
         }
     }
 

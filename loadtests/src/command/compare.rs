@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use tidegate_loadtests::compare::{compare, document};
+use tidegate_loadtests::compare::{compare, page};
 use tidegate_loadtests::result::Run;
 
 /// Say which differences between two runs are more than noise.
@@ -16,7 +16,7 @@ pub(crate) struct Options {
     before: PathBuf,
     /// Folder of the run that is compared.
     after: PathBuf,
-    /// Folder for `compare.html` and `compare.md` (by default that of the second run).
+    /// Folder for `compare.html`, `compare.json` and `compare.md` (by default that of the second run).
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -24,11 +24,11 @@ pub(crate) struct Options {
 /// Compares the runs, prints the tables and writes them.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let (before, after) = (Run::read(&options.before)?, Run::read(&options.after)?);
-    let document = document(&before, &after, &compare(&before, &after));
-    // Whoever closes the pipe has seen enough.
-    let _ = std::io::stdout().write_all(document.markdown().as_bytes());
+    let page = page(&before, &after, &compare(&before, &after));
+    // A reader that closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(page.markdown().as_bytes());
     super::report::write(
-        &document,
+        &page,
         options.out.as_ref().unwrap_or(&options.after),
         "compare",
     )?;

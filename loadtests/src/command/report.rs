@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use tidegate_loadtests::report::{Document, report};
+use tidegate_loadtests::report::report;
 use tidegate_loadtests::result::Run;
 use tidegate_loadtests::score::Targets;
+use tidegate_report::page::Page;
 
 /// Write a page and Markdown tables from the results of runs.
 #[derive(Debug, Args)]
@@ -17,7 +18,7 @@ pub(crate) struct Options {
     /// Folders with `run.json` and `results.jsonl`; of a study that several have, the last counts.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Folder for `report.html` and `report.md` (by default the last of the folders).
+    /// Folder for `report.html`, `report.json` and `report.md` (by default the last of the folders).
     #[arg(long)]
     out: Option<PathBuf>,
     /// Other targets of the composite score than those of `loadtests/score.toml`.
@@ -53,18 +54,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a document as a page and as Markdown, and says where.
-pub(crate) fn write(document: &Document, folder: &std::path::Path, name: &str) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
-    for (ending, text) in [("html", document.html()), ("md", document.markdown())] {
-        let path = folder.join(name).with_extension(ending);
-        fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
-        // Whoever closes the pipe has seen enough; the files are to be written all the same.
-        let _ = writeln!(
-            std::io::stdout(),
-            "{name}: {}",
-            fs::canonicalize(&path).unwrap_or(path).display()
-        );
+/// Writes a page, with its data beside it, and the same as Markdown; says where.
+pub(crate) fn write(page: &Page, folder: &Path, name: &str) -> Result<()> {
+    let html = page.write(folder, name)?;
+    let markdown = html.with_extension("md");
+    fs::write(&markdown, page.markdown())
+        .with_context(|| format!("write {}", markdown.display()))?;
+    for path in [html, markdown] {
+        // A reader that closes the pipe has seen enough; both files are written.
+        let _ = writeln!(std::io::stdout(), "{name}: {}", path.display());
     }
     Ok(())
 }

@@ -1,14 +1,17 @@
 //! A comparison for people.
 
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
+
 use super::{Comparison, Difference, FALSE_SHARE, Verdict, WORTH};
-use crate::report::{Document, circumstances};
+use crate::report::circumstances;
 use crate::result::Run;
 
-/// The comparison as a document.
+/// The comparison as a page.
 #[must_use]
-pub fn document(before: &Run, after: &Run, comparison: &Comparison) -> Document {
-    let mut document = Document::new(&format!("{} against {}", after.info.run, before.info.run));
-    document.paragraph(&format!(
+pub fn page(before: &Run, after: &Run, comparison: &Comparison) -> Page {
+    let mut page = Page::new(&format!("{} against {}", after.info.run, before.info.run));
+    page.paragraph(&format!(
         "A difference counts when Welch's t-test over the repetitions says so, with at most {:.0} % expected false ones \
          among all that count (Benjamini and Hochberg), and when it is above {:.0} %. Everything else is noise. The range \
          is the 95 % confidence interval of the difference.",
@@ -16,37 +19,41 @@ pub fn document(before: &Run, after: &Run, comparison: &Comparison) -> Document 
         WORTH * 100.0,
     ));
     for run in [before, after] {
-        document.note(&circumstances(run));
+        page.note(&circumstances(run));
     }
     let words = |(name, one, other): &(&'static str, String, String)| {
         vec![(*name).to_owned(), one.clone(), other.clone()]
     };
     if !comparison.circumstances.is_empty() {
-        document.heading("Not the same circumstances");
+        page.heading("Not the same circumstances");
         let head = ["", before.info.run.as_str(), after.info.run.as_str()];
-        document.table(
+        page.table(Table::with_names(
+            3,
             &head,
             comparison.circumstances.iter().map(words).collect(),
-            3,
-        );
+        ));
     }
-    document.heading("Differences");
-    document.paragraph(&summary(comparison));
+    page.heading("Differences");
+    page.paragraph(&summary(comparison));
     let mut real: Vec<&Difference> = comparison
         .differences
         .iter()
         .filter(|one| one.verdict < Verdict::Noise)
         .collect();
     real.sort_by_key(|one| one.verdict);
-    document.table(&HEAD, real.iter().map(|one| row(one)).collect(), 2);
+    page.table(Table::with_names(
+        2,
+        &HEAD,
+        real.iter().map(|one| row(one)).collect(),
+    ));
     if !comparison.gaps.is_empty() {
-        document.heading("Gaps");
+        page.heading("Gaps");
         let row = |(cell, run): &(String, String)| vec![cell.clone(), run.clone()];
-        document.table(
+        page.table(Table::with_names(
+            2,
             &["cell", "no figures in"],
             comparison.gaps.iter().map(row).collect(),
-            2,
-        );
+        ));
     }
     let rest: Vec<&Difference> = comparison
         .differences
@@ -58,14 +65,12 @@ pub fn document(before: &Run, after: &Run, comparison: &Comparison) -> Document 
             "{} figures that differ by noise, or of which nothing is known",
             rest.len()
         );
-        document.folded(
+        page.folded_table(
             &summary,
-            &HEAD,
-            rest.iter().map(|one| row(one)).collect(),
-            2,
+            Table::with_names(2, &HEAD, rest.iter().map(|one| row(one)).collect()),
         );
     }
-    document
+    page
 }
 
 /// Head of the tables of differences.
@@ -159,7 +164,7 @@ mod tests {
     #[test]
     fn a_difference_is_shown_with_its_spread() {
         let (before, after) = (run(&[100.0, 101.0, 99.0]), run(&[200.0, 202.0, 198.0]));
-        let text = document(&before, &after, &compare(&before, &after)).markdown();
+        let text = page(&before, &after, &compare(&before, &after)).markdown();
         assert!(
             text.contains("Of 1 figures 0 are worse, 1 better"),
             "{text}"
@@ -173,7 +178,7 @@ mod tests {
     #[test]
     fn noise_is_said_to_be_noise() {
         let (before, after) = (run(&[100.0, 120.0]), run(&[101.0, 119.0]));
-        let text = document(&before, &after, &compare(&before, &after)).markdown();
+        let text = page(&before, &after, &compare(&before, &after)).markdown();
         assert!(
             text.contains("1 differ by noise") && text.contains("| noise |"),
             "{text}"

@@ -3,8 +3,10 @@
 //! A difference whose 95 % confidence interval by Welch's test holds zero is noise. Many are tested, so that one in
 //! twenty is called a difference by chance: what counts is what holds over loads and figures.
 
-use super::document::Document;
-use super::groups::{Group, Who, distinct};
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
+
+use super::groups::{Entrant, Group, distinct};
 use crate::compare::welch;
 use crate::result::{Figure, Topology};
 
@@ -17,28 +19,32 @@ const FIGURES: [Figure; 5] = [
 ];
 
 /// The steps of the way: what is added, to what, and by whom.
-fn steps() -> [(&'static str, Who, Who); 2] {
-    let who = |topology, contender: &str| Who {
+fn steps() -> [(&'static str, Entrant, Entrant); 2] {
+    let entrant = |topology, contender: &str| Entrant {
         topology,
         contender: contender.to_owned(),
     };
-    let envoy = || who(Topology::Shared, "none");
+    let envoy = || entrant(Topology::Shared, "none");
     [
-        ("Envoy, to direct", who(Topology::Direct, "none"), envoy()),
+        (
+            "Envoy, to direct",
+            entrant(Topology::Direct, "none"),
+            envoy(),
+        ),
         (
             "the filter, to Envoy",
             envoy(),
-            who(Topology::Shared, "tidegate"),
+            entrant(Topology::Shared, "tidegate"),
         ),
     ]
 }
 
 /// Adds the table: for each load what each step adds.
-pub(super) fn write(document: &mut Document, all: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page, all: &[Group<'_>]) {
     let mut rows = Vec::new();
     for cell in distinct(all.iter().map(|group| group.any.cell.as_str())) {
-        let of = |who: &Who| {
-            let is_of = |group: &&Group<'_>| group.any.cell == cell && group.who() == *who;
+        let of = |entrant: &Entrant| {
+            let is_of = |group: &&Group<'_>| group.any.cell == cell && group.entrant() == *entrant;
             all.iter().find(is_of)
         };
         for (name, without, with) in steps() {
@@ -57,8 +63,8 @@ pub(super) fn write(document: &mut Document, all: &[Group<'_>]) {
     if rows.is_empty() {
         return;
     }
-    document.subheading("What each step adds");
-    document.paragraph(
+    page.subheading("What each step adds");
+    page.paragraph(
         "Difference of the means over the repetitions in milliseconds, with its 95 % confidence interval (Welch). Where \
          the interval holds zero it is noise.",
     );
@@ -66,7 +72,7 @@ pub(super) fn write(document: &mut Document, all: &[Group<'_>]) {
         .into_iter()
         .chain(FIGURES.map(Figure::head))
         .collect();
-    document.table(&head, rows, 2);
+    page.table(Table::with_names(2, &head, rows));
 }
 
 /// A difference as a cell of a table.

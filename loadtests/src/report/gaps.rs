@@ -2,22 +2,24 @@
 
 use std::path::PathBuf;
 
-use super::document::Document;
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
+
 use crate::result::{Damage, Run};
 
 /// So many failed cells are listed; a run in which more failed needs no longer list.
 const MOST: usize = 40;
 
 /// Says what failed, what was not run and what could not be read; nothing when the run is whole.
-pub(super) fn section(document: &mut Document, run: &Run) {
+pub(super) fn section(page: &mut Page, run: &Run) {
     let failed: Vec<_> = run.failed().collect();
     let not_run: Vec<_> = run.not_run().collect();
     if failed.is_empty() && not_run.is_empty() && run.damaged.is_empty() {
         return;
     }
-    document.heading(&format!("Gaps in {}", run.info.run));
+    page.heading(&format!("Gaps in {}", run.info.run));
     for (study, count) in not_run {
-        document.paragraph(&format!("{study}: {count} planned cells were not run."));
+        page.paragraph(&format!("{study}: {count} planned cells were not run."));
     }
     for damage in &run.damaged {
         // Where the folder stood is of no use to who reads the page elsewhere.
@@ -26,14 +28,18 @@ pub(super) fn section(document: &mut Document, run: &Run) {
             path: name.unwrap_or_default(),
             ..damage.clone()
         };
-        document.paragraph(&damage.to_string());
+        page.paragraph(&damage.to_string());
     }
     let rows = failed
         .iter()
         .take(MOST)
         .map(|cell| vec![cell.name(), cell.error().unwrap_or_default().to_owned()]);
-    document.table(&["failed cell", "why"], rows.collect(), 2);
+    page.table(Table::with_names(
+        2,
+        &["failed cell", "why"],
+        rows.collect(),
+    ));
     if let Some(more) = failed.len().checked_sub(MOST).filter(|more| *more > 0) {
-        document.paragraph(&format!("And {more} more."));
+        page.paragraph(&format!("And {more} more."));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_sim::report::colour::Colour;
+use tidegate_report::color::Color;
 use tidegate_testbed::bench::report::median::Spread;
 
 use crate::result::{CellResult, Figure, Topology};
@@ -67,18 +67,18 @@ impl Group<'_> {
         }
     }
 
-    /// Who it is.
-    pub(crate) fn who(&self) -> Who {
-        Who {
+    /// What is compared.
+    pub(crate) fn entrant(&self) -> Entrant {
+        Entrant {
             topology: self.any.topology,
             contender: self.any.contender.clone(),
         }
     }
 }
 
-/// Somebody who is compared.
+/// A contender in a topology: what is compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Who {
+pub(crate) struct Entrant {
     pub(crate) topology: Topology,
     pub(crate) contender: String,
 }
@@ -94,55 +94,55 @@ pub(super) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T>
     found
 }
 
-/// Everybody in some groups, in order of appearance, each with a name and a colour.
-pub(super) fn everybody(groups: &[Group<'_>]) -> Vec<(Who, String, Colour)> {
-    let all = distinct(groups.iter().map(Group::who));
+/// All entrants in some groups, in order of appearance, each with a name and a color.
+pub(super) fn entrants(groups: &[Group<'_>]) -> Vec<(Entrant, String, Color)> {
+    let all = distinct(groups.iter().map(Group::entrant));
     let first = all
         .iter()
-        .map(|who| who.topology)
+        .map(|entrant| entrant.topology)
         .find(|topology| *topology != Topology::Direct);
     let has_one = all
         .iter()
-        .all(|who| who.topology == Topology::Direct || Some(who.topology) == first);
+        .all(|entrant| entrant.topology == Topology::Direct || Some(entrant.topology) == first);
     let mut free = FREE.iter().cycle();
-    let painted = |who: Who| {
-        let colour = colour(&who, has_one)
+    let painted = |entrant: Entrant| {
+        let color = color(&entrant, has_one)
             .or_else(|| free.next().copied())
-            .unwrap_or(Colour::Slate);
-        let name = name(&who, has_one);
-        (who, name, colour)
+            .unwrap_or(Color::Slate);
+        let name = name(&entrant, has_one);
+        (entrant, name, color)
     };
     all.into_iter().map(painted).collect()
 }
 
-/// Colours for those that have none of their own; not those near to orange and plum, in which a contender's own picture
+/// Colors for those that have none of their own; not those near to orange and plum, in which a contender's own picture
 /// has what was shed and what failed.
-const FREE: [Colour; 6] = [
-    Colour::Violet,
-    Colour::Slate,
-    Colour::Navy,
-    Colour::Olive,
-    Colour::Blue,
-    Colour::Cyan,
+const FREE: [Color; 6] = [
+    Color::Violet,
+    Color::Slate,
+    Color::Navy,
+    Color::Olive,
+    Color::Blue,
+    Color::Cyan,
 ];
 
-fn colour(who: &Who, is_one_topology: bool) -> Option<Colour> {
+fn color(entrant: &Entrant, is_one_topology: bool) -> Option<Color> {
     // Ours is teal and no protection red in every report; only where both topologies meet are there two of each.
-    let is_second = who.topology == Topology::Sidecar && !is_one_topology;
-    match (who.topology, who.contender.as_str()) {
-        (Topology::Direct, _) => Some(Colour::Grey),
-        (_, "tidegate") if is_second => Some(Colour::Green),
-        (_, "tidegate") => Some(Colour::Teal),
-        (_, "none") if is_second => Some(Colour::Pink),
-        (_, "none") => Some(Colour::Red),
+    let is_second = entrant.topology == Topology::Sidecar && !is_one_topology;
+    match (entrant.topology, entrant.contender.as_str()) {
+        (Topology::Direct, _) => Some(Color::Grey),
+        (_, "tidegate") if is_second => Some(Color::Green),
+        (_, "tidegate") => Some(Color::Teal),
+        (_, "none") if is_second => Some(Color::Pink),
+        (_, "none") => Some(Color::Red),
         _ => None,
     }
 }
 
-/// What somebody is called; where all stand in the same topology it is not said.
-fn name(who: &Who, is_one_topology: bool) -> String {
-    let contender = contender(&who.contender);
-    match who.topology {
+/// The name of an entrant; without the topology where all have the same.
+fn name(entrant: &Entrant, is_one_topology: bool) -> String {
+    let contender = contender(&entrant.contender);
+    match entrant.topology {
         Topology::Direct => "direct".to_owned(),
         _ if is_one_topology => contender.to_owned(),
         topology => format!("{topology}, {contender}"),
@@ -208,7 +208,7 @@ pub(super) mod tests {
     #[test]
     fn topologies_are_named_where_there_are_several() {
         let names = |cells: &[CellResult]| -> Vec<String> {
-            everybody(&groups(cells))
+            entrants(&groups(cells))
                 .into_iter()
                 .map(|(_, name, _)| name)
                 .collect()

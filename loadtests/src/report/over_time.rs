@@ -1,11 +1,11 @@
 //! Cells over time: response time and rates, second by second.
 
+use tidegate_report::chart::{Chart, Level, Line, Stroke, WIDTH};
+use tidegate_report::color::Color;
+use tidegate_report::page::Page;
 use tidegate_sim::number;
-use tidegate_sim::report::chart::{Chart, Level, Line, Stroke, WIDTH};
-use tidegate_sim::report::colour::Colour;
 
-use super::document::Document;
-use super::groups::{Group, everybody};
+use super::groups::{Group, entrants};
 use crate::result::{CellResult, Point};
 
 /// Width and height of the pictures that stand beside each other.
@@ -14,14 +14,14 @@ const SMALL: (u32, u32) = (430, 220);
 /// Response times beyond this many objectives lie on the end of the axis, so that what is within can be read.
 const OBJECTIVES: f64 = 6.0;
 
-/// Adds the pictures of one point: everybody's response time and goodput together, then the rates of each.
-pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
-    let painted: Vec<(&CellResult, String, Colour)> = everybody(groups)
+/// Adds the pictures of one point: response time and goodput of all entrants together, then the rates of each.
+pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
+    let painted: Vec<(&CellResult, String, Color)> = entrants(groups)
         .into_iter()
-        .filter_map(|(who, name, colour)| {
-            let group = groups.iter().find(|group| group.who() == who)?;
+        .filter_map(|(entrant, name, color)| {
+            let group = groups.iter().find(|group| group.entrant() == entrant)?;
             let first = group.ended.iter().find(|cell| !cell.series.is_empty())?;
-            Some((*first, name, colour))
+            Some((*first, name, color))
         })
         .collect();
     if painted.is_empty() {
@@ -33,11 +33,11 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
         .fold(0.0, f64::max);
     let mut p95 = Chart::new("p95 of the answers with success", "ms", seconds);
     let mut good = Chart::new("Good answers", "a second", seconds);
-    for (cell, name, colour) in painted.iter().rev() {
+    for (cell, name, color) in painted.iter().rev() {
         p95.lines
-            .push(line(name, *colour, cell, |point| point.p95_ms));
+            .push(line(name, *color, cell, |point| point.p95_ms));
         good.lines
-            .push(line(name, *colour, cell, |point| Some(point.good_rps)));
+            .push(line(name, *color, cell, |point| Some(point.good_rps)));
     }
     if let Some(objective) = painted
         .iter()
@@ -54,13 +54,13 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
         .iter()
         .any(|(cell, ..)| cell.series.iter().any(|point| point.p95_ms.is_some()));
     if has_p95 {
-        document.charts(vec![p95]);
+        page.charts([p95]);
     }
     if !is_alone {
-        document.charts(vec![good]);
+        page.charts([good]);
     }
-    let rates = painted.iter().map(|(cell, name, colour)| {
-        let chart = rates(cell, name, *colour, seconds);
+    let rates = painted.iter().map(|(cell, name, color)| {
+        let chart = rates(cell, name, *color, seconds);
         let (width, height) = if is_alone {
             (WIDTH, chart.height)
         } else {
@@ -72,33 +72,33 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
             ..chart
         }
     });
-    document.charts(rates.collect());
+    page.charts(rates);
 }
 
 /// What became of the requests of one contender.
-fn rates(cell: &CellResult, name: &str, colour: Colour, seconds: f64) -> Chart {
+fn rates(cell: &CellResult, name: &str, color: Color, seconds: f64) -> Chart {
     let mut chart = Chart::new(name, "requests a second", seconds);
-    let of = |name: &str, colour, value: fn(&Point) -> f64| {
-        line(name, colour, cell, move |point| Some(value(point)))
+    let of = |name: &str, color, value: fn(&Point) -> f64| {
+        line(name, color, cell, move |point| Some(value(point)))
     };
     chart
         .lines
-        .push(of("good", colour, |point| point.good_rps).stroke(Stroke::Area));
+        .push(of("good", color, |point| point.good_rps).stroke(Stroke::Area));
     chart
         .lines
-        .push(of("shed", Colour::Orange, |point| point.shed_rps));
+        .push(of("shed", Color::Orange, |point| point.shed_rps));
     chart
         .lines
-        .push(of("failed", Colour::Plum, |point| point.error_rps));
+        .push(of("failed", Color::Plum, |point| point.error_rps));
     chart
         .lines
-        .push(of("all", Colour::Grey, |point| point.rps).stroke(Stroke::Dashed));
+        .push(of("all", Color::Grey, |point| point.rps).stroke(Stroke::Dashed));
     chart
 }
 
 fn line(
     name: &str,
-    colour: Colour,
+    color: Color,
     cell: &CellResult,
     value: impl Fn(&Point) -> Option<f64>,
 ) -> Line {
@@ -106,7 +106,7 @@ fn line(
     let half = step(cell) / 2.0;
     Line::new(
         name,
-        colour,
+        color,
         cell.series
             .iter()
             .map(|point| (point.t + half, value(point))),

@@ -1,10 +1,10 @@
 //! Bars for some cells of a study: one picture for each figure, a group for each point, a bar for each contender.
 
+use tidegate_report::chart::bars::{Bar, Bars, Scale, Series};
+use tidegate_report::page::Page;
 use tidegate_sim::number;
-use tidegate_sim::report::chart::bars::{Bar, Bars, Scale, Series};
 
-use super::document::Document;
-use super::groups::{Group, distinct, everybody};
+use super::groups::{Group, distinct, entrants};
 use crate::result::{CellResult, Figure};
 
 /// What is shown of some cells.
@@ -30,7 +30,7 @@ const FAR: f64 = 20.0;
 
 impl Panel<'_> {
     /// Adds the pictures of `groups`; nothing where there are none.
-    pub(super) fn write(&self, document: &mut Document, groups: &[Group<'_>]) {
+    pub(super) fn write(&self, page: &mut Page, groups: &[Group<'_>]) {
         if groups.is_empty() {
             return;
         }
@@ -41,22 +41,23 @@ impl Panel<'_> {
             .map(|figure| self.bars(groups, *figure))
             .collect();
         if !self.title.is_empty() {
-            document.subheading(self.title);
+            page.subheading(self.title);
         }
         if !self.text.is_empty() {
-            document.paragraph(self.text);
+            page.paragraph(self.text);
         }
-        document.bars(all);
+        page.charts(all);
     }
 
     fn bars(&self, groups: &[Group<'_>], figure: Figure) -> Bars {
         let labels = distinct(groups.iter().map(|group| (self.label)(group.any)));
         let (name, unit) = heading(figure);
         let mut bars = Bars::new(name, unit, labels.clone());
-        for (who, name, colour) in everybody(groups) {
+        for (entrant, name, color) in entrants(groups) {
             let at = |label: &String| {
-                let of =
-                    |group: &&Group<'_>| group.who() == who && (self.label)(group.any) == *label;
+                let of = |group: &&Group<'_>| {
+                    group.entrant() == entrant && (self.label)(group.any) == *label
+                };
                 let spread = groups.iter().find(of)?.spread(figure)?;
                 let shown = |value: f64| {
                     if is_ratio(figure) {
@@ -75,7 +76,7 @@ impl Panel<'_> {
             };
             bars.series.push(Series {
                 name,
-                colour,
+                color,
                 bars: labels.iter().map(at).collect(),
             });
         }
@@ -192,9 +193,9 @@ mod tests {
 
     #[test]
     fn a_figure_that_nobody_has_gets_no_picture() {
-        let mut document = Document::new("d");
+        let mut page = Page::new("d");
         let cells = [cell("a", (Topology::Shared, "tidegate"), 0, 1.0)];
-        PANEL.write(&mut document, &groups(&cells));
-        assert_eq!(document.html().matches("<svg").count(), 1);
+        PANEL.write(&mut page, &groups(&cells));
+        assert_eq!(page.html().matches("<svg").count(), 1);
     }
 }

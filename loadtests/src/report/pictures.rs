@@ -1,7 +1,9 @@
 //! The pictures of each study.
 
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
+
 use super::added;
-use super::document::Document;
 use super::groups::{Group, distinct};
 use super::over_time;
 use super::panel::{Panel, parameter};
@@ -28,7 +30,7 @@ const KNOBS: [(&str, &str); 3] = [
     ),
 ];
 
-pub(super) fn transition(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+pub(super) fn transition(page: &mut Page, all: &[Group<'_>], _: &Targets) {
     let of = |knob: &str| -> Vec<Group<'_>> {
         all.iter()
             .filter(|group| group.any.cell.starts_with(knob))
@@ -47,8 +49,8 @@ pub(super) fn transition(document: &mut Document, all: &[Group<'_>], _: &Targets
         figures: &figures,
         label: |cell| format!("{}\nx{}", parameter(cell, "qps"), parameter(cell, "clients")),
     }
-    .write(document, &loads);
-    super::transition::write(document, all);
+    .write(page, &loads);
+    super::transition::write(page, all);
     for (knob, title) in KNOBS {
         let panel = Panel {
             title,
@@ -59,12 +61,12 @@ pub(super) fn transition(document: &mut Document, all: &[Group<'_>], _: &Targets
                 format!("{value}\n{}", parameter(cell, "qps"))
             },
         };
-        panel.write(document, &of(knob));
+        panel.write(page, &of(knob));
     }
 }
 
-pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
-    stories(document, all);
+pub(super) fn traffic(page: &mut Page, all: &[Group<'_>], _: &Targets) {
+    stories(page, all);
     let part = |group: &Group<'_>| {
         group
             .any
@@ -82,16 +84,16 @@ pub(super) fn traffic(document: &mut Document, all: &[Group<'_>], _: &Targets) {
             .cloned()
             .collect();
         became(
-            document,
+            page,
             &format!("What became of the requests: {name}"),
             &of_this,
         );
     }
-    storm::write(document, all);
+    storm::write(page, all);
 }
 
 /// Adds what became of the requests of some cells.
-fn became(document: &mut Document, title: &str, groups: &[Group<'_>]) {
+fn became(page: &mut Page, title: &str, groups: &[Group<'_>]) {
     let panel = Panel {
         title,
         text: "",
@@ -109,10 +111,10 @@ fn became(document: &mut Document, title: &str, groups: &[Group<'_>]) {
                 .replace(' ', "\n")
         },
     };
-    panel.write(document, groups);
+    panel.write(page, groups);
 }
 
-pub(super) fn bench(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+pub(super) fn bench(page: &mut Page, all: &[Group<'_>], _: &Targets) {
     let panel = Panel {
         title: "Score and cost",
         text: "",
@@ -125,24 +127,24 @@ pub(super) fn bench(document: &mut Document, all: &[Group<'_>], _: &Targets) {
         ],
         label: |cell| cell.cell.replace('-', "\n"),
     };
-    panel.write(document, all);
-    stories(document, all);
+    panel.write(page, all);
+    stories(page, all);
 }
 
 /// Each cell over time, under its name.
-fn stories(document: &mut Document, all: &[Group<'_>]) {
+fn stories(page: &mut Page, all: &[Group<'_>]) {
     for name in distinct(all.iter().map(|group| group.any.cell.as_str())) {
         let of_this: Vec<Group<'_>> = all
             .iter()
             .filter(|group| group.any.cell == name)
             .cloned()
             .collect();
-        document.subheading(name);
-        over_time::write(document, &of_this);
+        page.subheading(name);
+        over_time::write(page, &of_this);
     }
 }
 
-pub(super) fn ambient(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+pub(super) fn ambient(page: &mut Page, all: &[Group<'_>], _: &Targets) {
     Panel {
         title: "Latency",
         text: "Requests a second on so many connections; c: each request with a connection of its own.",
@@ -152,11 +154,11 @@ pub(super) fn ambient(document: &mut Document, all: &[Group<'_>], _: &Targets) {
             format!("{}\non {}{end}", parameter(cell, "qps"), parameter(cell, "connections"))
         },
     }
-    .write(document, all);
-    added::write(document, all);
+    .write(page, all);
+    added::write(page, all);
 }
 
-pub(super) fn replicas(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+pub(super) fn replicas(page: &mut Page, all: &[Group<'_>], _: &Targets) {
     let figures = [
         Figure::CpuCores,
         Figure::CpuMicros,
@@ -180,7 +182,7 @@ pub(super) fn replicas(document: &mut Document, all: &[Group<'_>], _: &Targets) 
             figures: &figures,
             label: |cell| parameter(cell, "replicas"),
         };
-        panel.write(document, &of_this);
+        panel.write(page, &of_this);
     }
 }
 
@@ -192,7 +194,7 @@ const SAID: [(&str, &str); 4] = [
     ("success_by_criticality", "success by criticality"),
 ];
 
-pub(super) fn k6(document: &mut Document, all: &[Group<'_>], _: &Targets) {
+pub(super) fn k6(page: &mut Page, all: &[Group<'_>], _: &Targets) {
     let head: Vec<&str> = std::iter::once("scenario")
         .chain(SAID.map(|(_, head)| head))
         .collect();
@@ -210,7 +212,7 @@ pub(super) fn k6(document: &mut Document, all: &[Group<'_>], _: &Targets) {
             .chain(SAID.map(said))
             .collect()
     });
-    document.table(&head, rows.collect(), head.len());
-    stories(document, all);
-    became(document, "What became of the requests", all);
+    page.table(Table::with_names(head.len(), &head, rows.collect()));
+    stories(page, all);
+    became(page, "What became of the requests", all);
 }

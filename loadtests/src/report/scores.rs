@@ -1,16 +1,17 @@
 //! The composite score of each contender, part by part.
 
-use tidegate_sim::report::chart::bars::{Bar, Bars, Series};
-use tidegate_sim::report::colour::Colour;
+use tidegate_report::chart::bars::{Bar, Bars, Series};
+use tidegate_report::color::Color;
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
 
-use super::document::Document;
-use super::groups::{Group, contender, everybody};
+use super::groups::{Group, contender, entrants};
 use crate::result::{Figure, Figures};
 use crate::score::{Score, Targets, Weights};
 
 /// Adds table and chart; contenders are in order of the composite.
-pub(super) fn write(document: &mut Document, groups: &[Group<'_>], targets: &Targets) {
-    document.subheading("Composite score");
+pub(super) fn write(page: &mut Page, groups: &[Group<'_>], targets: &Targets) {
+    page.subheading("Composite score");
     let reference = targets.relative_to.as_deref();
     let is_reference = |group: &&Group<'_>| reference == Some(group.any.contender.as_str());
     let absolute = match reference {
@@ -21,16 +22,16 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>], targets: &Tar
             .and_then(|group| targets.of(&medians(group))),
     };
     let Some(targets) = absolute else {
-        document.paragraph(&format!(
+        page.paragraph(&format!(
             "No score: targets are multiples of what {} has, of which there are no figures.",
             contender(reference.unwrap_or_default())
         ));
         return;
     };
-    let mut scored: Vec<(String, Score)> = everybody(groups)
+    let mut scored: Vec<(String, Score)> = entrants(groups)
         .into_iter()
-        .filter_map(|(who, name, _)| {
-            let group = groups.iter().find(|group| group.who() == who)?;
+        .filter_map(|(entrant, name, _)| {
+            let group = groups.iter().find(|group| group.entrant() == entrant)?;
             Some((name, targets.score(&medians(group))))
         })
         .collect();
@@ -39,7 +40,7 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>], targets: &Tar
         b.total_cmp(&a)
     });
     let rps = |value| Figure::Qps.shown(value);
-    document.paragraph(&format!(
+    page.paragraph(&format!(
         "Each part is 0 to 1, of the medians: p95 {}, p99 {}, throughput {}, CPU {}, memory {}. The composite is their \
          mean, and beside it the mean in which p99 counts twice. The publication's two latency columns do not follow \
          its own formula; here all parts do.{}",
@@ -83,8 +84,12 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>], targets: &Tar
             .chain(composites.into_iter().chain(parts).map(shown))
             .collect()
     };
-    document.table(&head, scored.iter().map(row).collect(), 1);
-    document.bars(vec![chart(&scored)]);
+    page.table(Table::with_names(
+        1,
+        &head,
+        scored.iter().map(row).collect(),
+    ));
+    page.charts([chart(&scored)]);
 }
 
 fn cost(cost: crate::score::Cost, figure: Figure, unit: &str) -> String {
@@ -119,9 +124,9 @@ fn chart(scored: &[(String, Score)]) -> Bars {
         .map(|(name, _)| name.replace('-', "-\n"))
         .collect();
     let mut bars = Bars::new("Composite score", "0 to 1", groups);
-    for (weights, colour) in [
-        (Weights::Equal, Colour::Teal),
-        (Weights::DoubleP99, Colour::Violet),
+    for (weights, color) in [
+        (Weights::Equal, Color::Teal),
+        (Weights::DoubleP99, Color::Violet),
     ] {
         let bar = |(_, score): &(String, Score)| {
             score.composite(weights).map(|value| Bar {
@@ -132,7 +137,7 @@ fn chart(scored: &[(String, Score)]) -> Bars {
         };
         bars.series.push(Series {
             name: weights.to_string(),
-            colour,
+            color,
             bars: scored.iter().map(bar).collect(),
         });
     }
@@ -163,14 +168,14 @@ mod tests {
         };
         let mut cells = [with("a", 1e6), with("b", 1.0), with("c", 1.0)];
         cells[2].figures.rss_mib = None;
-        let mut document = Document::new("d");
+        let mut page = Page::new("d");
         let targets = Targets::parse(
             "p95_ms={target=5,budget=45}\np99_ms={target=10,budget=90}\ncpu_us={target=50,budget=450}\n\
              memory_mib={target=40,budget=160}\nthroughput_rps={floor=0,ceiling=8000}",
             "absolute",
         );
-        write(&mut document, &groups(&cells), &targets.unwrap());
-        let text = document.markdown();
+        write(&mut page, &groups(&cells), &targets.unwrap());
+        let text = page.markdown();
         let rows: Vec<&str> = text
             .lines()
             .filter(|line| line.starts_with("| "))
@@ -184,9 +189,9 @@ mod tests {
     #[test]
     fn without_the_contender_that_targets_refer_to_there_is_no_score() {
         let cells = [cell("c", (Topology::Shared, "tidegate"), 0, 1.0)];
-        let mut document = Document::new("d");
-        write(&mut document, &groups(&cells), &Targets::ours().unwrap());
-        let text = document.markdown();
+        let mut page = Page::new("d");
+        write(&mut page, &groups(&cells), &Targets::ours().unwrap());
+        let text = page.markdown();
         assert!(
             text.contains("No score: targets are multiples of what Envoy alone has")
                 && !text.contains("| tidegate"),

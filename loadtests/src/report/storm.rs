@@ -10,9 +10,10 @@
 
 use std::ops::Range;
 
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
 use tidegate_sim::number;
 
-use super::document::Document;
 use super::groups::{Group, contender};
 use crate::result::{CellResult, Point};
 use crate::study::storm_spike;
@@ -96,7 +97,7 @@ fn mean_goodput(points: &[&Point]) -> Option<f64> {
 }
 
 /// Adds the table: each spike and contender with the verdict; nothing where no spike was played.
-pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
     let Some(spike) = storm_spike() else {
         return;
     };
@@ -107,8 +108,8 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
     if rows.is_empty() {
         return;
     }
-    document.subheading("Retry storms");
-    document.paragraph(&format!(
+    page.subheading("Retry storms");
+    page.paragraph(&format!(
         "A storm goes on when its cause is over. There is none when, from the beginning of the spike on, each request \
          reached the upstream at most {MOST_REACHED} times, and goodput was back for good within {SOON_S} s of its \
          end. A second is lost when it has less than {:.0} % of the goodput of the calm before. Of several repetitions \
@@ -124,7 +125,7 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
         "seconds lost after it",
         "back after s",
     ];
-    document.table(&head, rows, 3);
+    page.table(Table::with_names(3, &head, rows));
 }
 
 fn row(group: &Group<'_>, spike: &Range<f64>) -> Vec<String> {

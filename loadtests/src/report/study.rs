@@ -1,7 +1,9 @@
 //! The section of each study: what was asked, all cells, and the pictures that answer.
 
-use super::document::Document;
-use super::groups::{Group, everybody, groups};
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
+
+use super::groups::{Group, entrants, groups};
 use super::{pictures, scores};
 use crate::result::{CellResult, Figure, Run};
 use crate::score::Targets;
@@ -12,7 +14,7 @@ pub(super) struct Section {
     pub(super) name: &'static str,
     title: &'static str,
     text: &'static str,
-    pictures: fn(&mut Document, &[Group<'_>], &Targets),
+    pictures: fn(&mut Page, &[Group<'_>], &Targets),
 }
 
 /// The studies, in the order of the report.
@@ -44,7 +46,7 @@ pub(super) const SECTIONS: [Section; 7] = [
         title: "Composite score",
         text: "After \"Performance and security of sidecar proxies\" (2026): one score from p95, p99, throughput, CPU and \
                memory.",
-        pictures: |document, groups, targets| scores::write(document, groups, targets),
+        pictures: |page, groups, targets| scores::write(page, groups, targets),
     },
     Section {
         name: "replicas",
@@ -71,22 +73,22 @@ pub(super) const SECTIONS: [Section; 7] = [
 
 impl Section {
     /// Adds the section of this study, as `run` has it.
-    pub(super) fn write(&self, document: &mut Document, run: &Run, targets: &Targets) {
+    pub(super) fn write(&self, page: &mut Page, run: &Run, targets: &Targets) {
         let cells: Vec<&CellResult> = run
             .cells
             .iter()
             .filter(|cell| cell.study == self.name)
             .collect();
         let groups = groups(cells);
-        document.heading(self.title);
-        document.paragraph(self.text);
-        (self.pictures)(document, &groups, targets);
-        table(document, &groups);
+        page.heading(self.title);
+        page.paragraph(self.text);
+        (self.pictures)(page, &groups, targets);
+        table(page, &groups);
     }
 }
 
 /// Adds the cells of studies that have no section of their own: the table alone.
-pub(super) fn write_unknown(document: &mut Document, run: &Run) {
+pub(super) fn write_unknown(page: &mut Page, run: &Run) {
     let is_known = |cell: &&CellResult| SECTIONS.iter().any(|section| section.name == cell.study);
     let mut names: Vec<&str> = run
         .cells
@@ -97,22 +99,22 @@ pub(super) fn write_unknown(document: &mut Document, run: &Run) {
     names.sort_unstable();
     names.dedup();
     for name in names {
-        document.heading(name);
+        page.heading(name);
         table(
-            document,
+            page,
             &groups(run.cells.iter().filter(|cell| cell.study == name)),
         );
     }
 }
 
 /// Adds the table of all cells, with the figures that any of them has.
-fn table(document: &mut Document, groups: &[Group<'_>]) {
-    let everybody = everybody(groups);
+fn table(page: &mut Page, groups: &[Group<'_>]) {
+    let entrants = entrants(groups);
     let name = |group: &Group<'_>| {
-        let who = group.who();
-        everybody
+        let entrant = group.entrant();
+        entrants
             .iter()
-            .find(|(other, ..)| *other == who)
+            .find(|(other, ..)| *other == entrant)
             .map_or_else(String::new, |(_, name, _)| name.clone())
     };
     let has = |figure: &Figure| groups.iter().any(|group| group.spread(*figure).is_some());
@@ -125,7 +127,10 @@ fn table(document: &mut Document, groups: &[Group<'_>]) {
         row
     };
     let summary = format!("All {} cells", groups.len());
-    document.folded(&summary, &head, groups.iter().map(row).collect(), 2);
+    page.folded_table(
+        &summary,
+        Table::with_names(2, &head, groups.iter().map(row).collect()),
+    );
 }
 
 #[cfg(test)]

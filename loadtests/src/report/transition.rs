@@ -1,6 +1,8 @@
 //! Whether one setting does the same in both topologies: a shared proxy against sidecars, under the same load.
 
-use super::document::Document;
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
+
 use super::groups::{Group, contender};
 use crate::result::{Figure, Topology};
 
@@ -8,7 +10,7 @@ use crate::result::{Figure, Topology};
 const ALIKE: f64 = 0.05;
 
 /// Adds the table: for each load and contender, both topologies and how far they are apart.
-pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
     let sidecars = groups
         .iter()
         .filter(|group| group.any.topology == Topology::Sidecar);
@@ -18,14 +20,14 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
     if rows.is_empty() {
         return;
     }
-    document.subheading("The same setting in both topologies");
+    page.subheading("The same setting in both topologies");
     let mut text = "The medians of success and goodput with sidecars and with a shared proxy, and how many times the \
          greater is the smaller. Up to 1.05 they count as alike."
         .to_owned();
     if groups.iter().any(|group| group.ended.len() == 1) {
         text += " What was played once has no spread: a few percent more may be noise.";
     }
-    document.paragraph(&text);
+    page.paragraph(&text);
     let head = [
         "load",
         "contender",
@@ -36,7 +38,7 @@ pub(super) fn write(document: &mut Document, groups: &[Group<'_>]) {
         "shared",
         "apart",
     ];
-    document.table(&head, rows, 2);
+    page.table(Table::with_names(2, &head, rows));
 }
 
 fn row(groups: &[Group<'_>], sidecar: &Group<'_>) -> Option<Vec<String>> {

@@ -10,14 +10,14 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde_json::json;
 use tidegate_core::ablation::{Mechanism, Mechanisms, play_without};
-use tidegate_sim::contender::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::sweep::{self, Played, Proxies};
 use tidegate_sim::{tidegate, world};
 
 use super::{chosen, jobs};
-use jobs::Job;
-use table::{Group, Outcome, Row, Table};
+use jobs::PlayJob;
+use table::{AblationRun, AblationTable, Group, MechanismRow};
 
 /// Plays scenarios and random stories, once with all mechanisms and once without each of them.
 #[derive(Debug, Parser)]
@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let jobs = jobs(&groups, &scenarios, options.seeds);
     let base = play(&jobs, &groups, &scenarios, &[], options.threads)?;
     let mut played = base.len();
-    let mut table = Table::new(head(options, &groups), &base);
+    let mut table = AblationTable::new(head(options, &groups), &base);
     let sets: Vec<&[Mechanism]> = if options.together {
         vec![&mechanisms]
     } else {
@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     for off in sets {
         // A run that never asked about a mechanism is the same without it.
-        let concerned: Vec<Job<'_>> = jobs
+        let concerned: Vec<PlayJob<'_>> = jobs
             .iter()
             .zip(&base)
             .filter(|(_, outcome)| off.iter().any(|one| outcome.asked.contains(*one)))
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             .collect();
         let without = play(&concerned, &groups, &scenarios, off, options.threads)?;
         played += without.len();
-        let row = Row::new(off, &base, &without);
+        let row = MechanismRow::new(off, &base, &without);
         println!("{}", row.line());
         table.rows.push(row);
         // What is known so far is kept if the run is interrupted.
@@ -90,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All that is played, and which group each belongs to.
+/// All scenarios and stories that are played, with their groups.
 fn cast(options: &Options) -> Result<(Vec<Group>, Vec<Scenario>)> {
     let known = Scenario::read_folder(&scenario::folder())?;
     chosen("skip", &options.skip, &known, |s| &s.name)?;
@@ -113,11 +113,11 @@ fn cast(options: &Options) -> Result<(Vec<Group>, Vec<Scenario>)> {
 }
 
 /// Every run; a random story is played once, as there are many of them.
-fn jobs<'a>(groups: &[Group], scenarios: &'a [Scenario], seeds: u64) -> Vec<Job<'a>> {
-    const KIND: &Kind = &tidegate::KIND;
+fn jobs<'a>(groups: &[Group], scenarios: &'a [Scenario], seeds: u64) -> Vec<PlayJob<'a>> {
+    const KIND: &ContenderKind = &tidegate::KIND;
     let of_one = |(group, scenario): (&Group, &'a Scenario)| {
         let seeds = if *group == Group::Scenarios { seeds } else { 1 };
-        (0..seeds).map(move |repetition| Job {
+        (0..seeds).map(move |repetition| PlayJob {
             scenario,
             contender: KIND,
             repetition,
@@ -127,12 +127,12 @@ fn jobs<'a>(groups: &[Group], scenarios: &'a [Scenario], seeds: u64) -> Vec<Job<
 }
 
 fn play(
-    jobs: &[Job<'_>],
+    jobs: &[PlayJob<'_>],
     groups: &[Group],
     scenarios: &[Scenario],
     off: &[Mechanism],
     threads: usize,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<AblationRun>> {
     let off = off.iter().fold(Mechanisms::NONE, |set, one| set.with(*one));
     jobs::play(jobs, threads, |job| {
         let scenario = &Scenario {
@@ -149,7 +149,7 @@ fn play(
             .and_then(|index| groups.get(index));
         let played = Played::of(&scenario.name, "", [(job.contender.name, figures.score)]);
         let expected = scenario.expected_in_sim();
-        anyhow::Ok(Outcome {
+        anyhow::Ok(AblationRun {
             group: group.copied().unwrap_or(Group::Scenarios),
             story: scenario.name.clone(),
             repetition: job.repetition,
@@ -163,7 +163,7 @@ fn play(
     })
 }
 
-/// What was played, in the words of the table's head.
+/// What was played, for the text above the table.
 fn head(options: &Options, groups: &[Group]) -> String {
     let scenarios = groups.iter().filter(|group| **group == Group::Scenarios);
     let left_out = if options.skip.is_empty() {
@@ -183,7 +183,7 @@ fn head(options: &Options, groups: &[Group]) -> String {
     )
 }
 
-fn write(folder: &Path, table: &Table) -> Result<()> {
+fn write(folder: &Path, table: &AblationTable) -> Result<()> {
     save(&folder.join("ablation.md"), table.markdown().as_bytes())?;
     let document = json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -1,4 +1,4 @@
-//! `sweep --accept`: stories that nobody chose, held against `[accept]` of `sim/targets.toml`.
+//! `sweep --accept`: acceptance stories, checked against `[accept]` of `sim/targets.toml`.
 
 use std::process::ExitCode;
 
@@ -6,12 +6,13 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tidegate_sim::acceptance;
 use tidegate_sim::compare::OURS;
-use tidegate_sim::contender::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, behind, labels, standing};
-use tidegate_sim::targets::{Accept, Targets, Verdict};
+use tidegate_sim::sweep::{self, Axes, Played, Proxies, SweepStanding, axes, behind, standing};
+use tidegate_sim::targets::{Accept, TargetVerdict, Targets};
 
-use super::sweep::{Options, closing, play, save, save_stories};
+use super::stories::{closing, play, save, save_stories};
+use super::sweep_options::Options;
 
 /// Stories of one kind.
 struct Group {
@@ -47,9 +48,9 @@ const GROUPS: [Group; 4] = [
 
 /// Stories of each group: 400 in all.
 const STORIES: u32 = 100;
-/// So many stories are shown with our lowest scores, of each group.
+/// How many stories with our lowest scores are shown for each group.
 const LOWEST: usize = 5;
-/// Who plays where nobody is named.
+/// The contenders if none is named.
 const CONTENDERS: [&str; 2] = [OURS, "none"];
 
 impl Group {
@@ -65,7 +66,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     let seed = acceptance::seed()?;
     println!("seed {seed}, which follows from core/src\n");
     let folder = options.out.join("stories");
-    let mut verdicts: Vec<Verdict> = Vec::new();
+    let mut verdicts: Vec<TargetVerdict> = Vec::new();
     let mut groups: Vec<Value> = Vec::new();
     for group in &GROUPS {
         let bounds = bounds(&targets, group)?;
@@ -92,7 +93,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode> {
     Ok(closing(&verdicts))
 }
 
-fn contenders(names: &[String]) -> Result<Vec<Kind>> {
+fn contenders(names: &[String]) -> Result<Vec<ContenderKind>> {
     if names.is_empty() {
         return super::contenders(&CONTENDERS.map(str::to_owned));
     }
@@ -104,12 +105,12 @@ fn bounds<'a>(targets: &'a Targets, group: &Group) -> Result<&'a Accept> {
     bounds.with_context(|| format!("sim/targets.toml: expected [accept.{}]", group.name))
 }
 
-fn show(group: &Group, played: &[Played], standings: &[Standing]) {
+fn show(group: &Group, played: &[Played], standings: &[SweepStanding]) {
     println!("{}: {} stories", group.name, played.len());
     println!("{}", standing::text(standings));
     if group.axes == Axes::All {
-        println!("{}", labels::text(&labels::axes(played)));
-        if let Some((one, gap)) = labels::worst_calm(played) {
+        println!("{}", axes::text(&axes::axes(played)));
+        if let Some((one, gap)) = axes::worst_calm(played) {
             println!(
                 "nothing overloaded: behind `none` by {gap:.3} at most, in {}\n",
                 one.name
@@ -122,8 +123,8 @@ fn show(group: &Group, played: &[Played], standings: &[Standing]) {
     }
 }
 
-fn figures(group: &Group, played: &[Played], standings: &[Standing]) -> Value {
-    let standing = |one: &Standing| {
+fn figures(group: &Group, played: &[Played], standings: &[SweepStanding]) -> Value {
+    let standing = |one: &SweepStanding| {
         json!({
             "contender": one.contender,
             "mean": one.mean,
@@ -153,7 +154,8 @@ mod tests {
 
     #[test]
     fn tidegate_plays_beside_no_protection_where_nobody_is_named() {
-        let names = |kinds: Vec<Kind>| kinds.iter().map(|kind| kind.name).collect::<Vec<_>>();
+        let names =
+            |kinds: Vec<ContenderKind>| kinds.iter().map(|kind| kind.name).collect::<Vec<_>>();
         assert_eq!(names(contenders(&[]).unwrap()), ["tidegate", "none"]);
         let named = contenders(&["bbr".to_owned()]).unwrap();
         assert_eq!(names(named), ["bbr"]);

@@ -9,12 +9,12 @@ use tidegate_sim::compare::OURS;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::sweep::chaos::{judge, story};
 
-use super::{jobs, sweep};
+use super::{jobs, stories};
 
 /// Plays stories of faults: crashes, pushes, clock steps, late workers, proxies replaced, a service that is down or slow.
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
-    /// What stories are drawn from.
+    /// Seed of the stories.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many stories.
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     /// Number of the first story.
     #[arg(long, default_value_t = 0)]
     first: u32,
-    /// Play the story in this file, drawn or written, in place of drawing some.
+    /// Play the story in this file instead of random ones.
     #[arg(long, conflicts_with_all = ["seed", "stories", "first"])]
     story: Option<PathBuf>,
     /// Threads; the result does not depend on them.
@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         );
         failed.push(story.clone());
     }
-    sweep::save_stories(&options.out, &failed)?;
+    stories::save_stories(&options.out, &failed)?;
     if !failed.is_empty() {
         let folder = options.out.display();
         println!("to see one: make sim ARGS=\"run {folder}/NAME.toml\"");

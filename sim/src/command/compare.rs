@@ -1,6 +1,6 @@
 //! `compare`: every scenario with every contender, as tables, JSON and a page.
 
-mod limits;
+mod known_gaps;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Parser;
 use serde_json::json;
-use tidegate_sim::compare::{Comparison, Outcome, page, table, verdict};
-use tidegate_sim::contender::Kind;
-use tidegate_sim::limits::{FILE, Judged, Limits, Standing};
+use tidegate_sim::compare::{Comparison, ContenderRun, page, table, verdict};
+use tidegate_sim::kind::ContenderKind;
+use tidegate_sim::known_gaps::{FILE, Grade, Judged, KnownGaps};
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::targets::Targets;
 
@@ -30,19 +30,20 @@ pub(crate) struct Options {
     /// Runs of each scenario with each contender, with seeds of their own; figures are medians.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// Folder for `compare.json` and `report.html`.
+    /// Folder for `compare.json`, and for `report.html` with its data as `report.json`.
     #[arg(long, default_value = "out/sim-compare")]
     out: PathBuf,
     /// Threads; the result does not depend on them.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// End with a failure when a target is missed; what `sim/limits.toml` grants is none.
+    /// Fail when a target is missed; gaps that `sim/limits.toml` grants do not count.
     #[arg(long)]
     check: bool,
-    /// Check `sim/limits.toml` and its page as well: every contender, as many seeds as it asks for, verdicts alone.
+    /// Also check `sim/limits.toml` and its page: plays every contender with the seeds that the list asks for, and prints only
+    /// the verdicts.
     #[arg(long, conflicts_with_all = ["contenders", "seeds"])]
     limits: bool,
-    /// Write what was found into the page on the limits.
+    /// Write the measured figures into the page on known gaps.
     #[arg(long, requires = "limits")]
     write: bool,
 }
@@ -53,12 +54,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let contenders = super::contenders(&options.contenders)?;
     let targets = Targets::read()?;
     let names: BTreeSet<&str> = known.iter().map(|s| s.name.as_str()).collect();
-    let (limits, page) = Limits::read(&names, targets.comparison)?;
+    let (known_gaps, page) = KnownGaps::read(&names, targets.comparison)?;
     if options.limits && !options.write {
-        limits::agree(&limits, &page)?;
+        known_gaps::agree(&known_gaps, &page)?;
     }
     let seeds = if options.limits {
-        limits.seeds
+        known_gaps.seeds
     } else {
         options.seeds
     };
@@ -69,43 +70,40 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         contenders,
     };
     let page = if options.write {
-        limits::write(&comparison, &targets, &limits, &page)?
+        known_gaps::write(&comparison, &targets, &known_gaps, &page)?
     } else {
         page
     };
     let rows = page.rows();
-    let bar = verdict::Bar {
+    let bar = verdict::Requirements {
         targets: &targets,
-        limits: &limits,
+        known_gaps: &known_gaps,
         rows: options.limits.then_some(rows.as_slice()),
     };
     let verdicts = verdict::verdicts(&comparison, bar);
     write_json(&options.out, &comparison, &verdicts)?;
-    let report = options.out.join("report.html");
-    fs::write(&report, page::page(&comparison, &verdicts, seeds))
-        .with_context(|| format!("write {}", report.display()))?;
+    let report = page::page(&comparison, &verdicts, seeds).write(&options.out, "report")?;
     if !options.limits {
         println!("{}", table::text(&comparison, &verdicts));
     }
     Ok(sum(options, &verdicts, &report))
 }
 
-/// Says what came of it; a failure where one was asked for.
+/// Prints the result; returns a failure where a check fails.
 fn sum(options: &Options, verdicts: &[Judged], report: &Path) -> ExitCode {
     let count = |standing| table::count(verdicts, standing);
-    let missed = count(Standing::Missed);
+    let missed = count(Grade::Missed);
     let is_check = options.check || options.limits;
     if is_check {
-        print!("{}", table::lines(verdicts, Standing::AtLimit, "limit "));
-        print!("{}", table::lines(verdicts, Standing::Missed, "FAILED"));
+        print!("{}", table::lines(verdicts, Grade::AtLimit, "limit "));
+        print!("{}", table::lines(verdicts, Grade::Missed, "FAILED"));
     }
-    let report = fs::canonicalize(report).unwrap_or_else(|_| report.to_owned());
     println!("report: {}", report.display());
     println!(
         "targets: {} of {} met, {} more as near as {FILE} grants",
-        count(Standing::Met),
+        count(Grade::Met),
         verdicts.len(),
-        count(Standing::AtLimit)
+        count(Grade::AtLimit)
     );
     if is_check {
         println!("{} passed, {missed} failed", verdicts.len() - missed);
@@ -119,13 +117,13 @@ fn sum(options: &Options, verdicts: &[Judged], report: &Path) -> ExitCode {
 
 fn play(
     scenarios: &[Scenario],
-    contenders: &[Kind],
+    contenders: &[ContenderKind],
     seeds: u64,
     threads: usize,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<ContenderRun>> {
     let jobs = jobs::all(scenarios, contenders, seeds);
     jobs::play(&jobs, threads, |job| {
-        Outcome::of(job.scenario, job.contender, job.repetition)
+        ContenderRun::of(job.scenario, job.contender, job.repetition)
             .with_context(|| format!("scenario {}", job.scenario.name))
     })
 }

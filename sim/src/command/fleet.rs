@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tidegate_sim::fleet::{self, Cost, Fleet, FleetRun, Size, Story, Topology};
 
-/// Plays a fleet: do proxies that know nothing of each other share fairly, and without swinging?
+/// Plays a fleet: do independent proxies share fairly, and without oscillating?
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
     /// Callers; as sidecars they are the proxies.
@@ -38,20 +38,20 @@ pub(crate) struct Options {
     /// Threads; the result does not depend on them.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// The proxies admit everything: what would happen without protection.
+    /// The proxies admit everything, to show what happens without protection.
     #[arg(long)]
     unprotected: bool,
     /// The proxies are not told how many endpoints there are.
     #[arg(long)]
     endpoints_unknown: bool,
-    /// Plays all stories but the first with so many times the callers, requests and endpoints: each proxy has as much
-    /// to do as in the large fleet.
+    /// Factor for callers, requests and endpoints of all stories but the first: each proxy has the same load as in the large
+    /// fleet.
     #[arg(long, default_value_t = 1.0)]
     rest_at: f64,
-    /// Folder for `fleet.json` and `report.html`.
+    /// Folder for `fleet.json`, and for `report.html` with its data as `report.json`.
     #[arg(long, default_value = "out/sim-fleet")]
     out: PathBuf,
-    /// End with a line of passed and failed checks, and with a failure when one failed.
+    /// Print passed and failed checks, and fail if one failed.
     #[arg(long)]
     check: bool,
 }
@@ -73,7 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         );
         runs.push((run, cost));
     }
-    println!("\n{}", fleet::table(&runs));
+    println!("\n{}", fleet::table(&runs).text());
     write(options, &runs)?;
     if !options.check {
         return Ok(ExitCode::SUCCESS);
@@ -166,7 +166,7 @@ fn play(fleet: &Fleet, options: &Options) -> Result<(FleetRun, Cost)> {
     Ok((run, cost))
 }
 
-/// The most memory that this process ever had, where the system tells.
+/// The peak memory of this process, where the system reports it.
 fn peak_memory_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -198,12 +198,8 @@ fn write(options: &Options, runs: &[(FleetRun, Cost)]) -> Result<()> {
         &options.out.join("fleet.json"),
         &serde_json::to_vec(&document)?,
     )?;
-    let report = options.out.join("report.html");
-    save(&report, fleet::page(runs).as_bytes())?;
-    println!(
-        "report: {}",
-        fs::canonicalize(&report).unwrap_or(report).display()
-    );
+    let report = fleet::page(runs).write(&options.out, "report")?;
+    println!("report: {}", report.display());
     Ok(())
 }
 

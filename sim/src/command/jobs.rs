@@ -1,6 +1,6 @@
 //! Runs on several threads, whose outcomes do not depend on the threads.
 //!
-//! A run is a function of scenario, contender and seed. Threads take the next job that nobody has taken; each
+//! A run is a function of scenario, contender and seed. Threads take the next free job; each
 //! outcome goes to its job's place.
 
 use std::sync::Mutex;
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tidegate_sim::contender::Kind;
+use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::scenario::Scenario;
 
 /// One run to be made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Job<'a> {
+pub(super) struct PlayJob<'a> {
     /// What happens.
     pub(super) scenario: &'a Scenario,
-    /// Who protects the upstream.
-    pub(super) contender: &'a Kind,
+    /// The contender that protects the upstream.
+    pub(super) contender: &'a ContenderKind,
     /// Number of the repetition, from 0.
     pub(super) repetition: u64,
 }
@@ -25,16 +25,16 @@ pub(super) struct Job<'a> {
 /// All runs of all scenarios with all contenders, `seeds` of each.
 pub(super) fn all<'a>(
     scenarios: &'a [Scenario],
-    contenders: &'a [Kind],
+    contenders: &'a [ContenderKind],
     seeds: u64,
-) -> Vec<Job<'a>> {
+) -> Vec<PlayJob<'a>> {
     let pairs = scenarios.iter().flat_map(|scenario| {
         contenders
             .iter()
             .map(move |contender| (scenario, contender))
     });
     let of_one = |(scenario, contender)| {
-        (0..seeds).map(move |repetition| Job {
+        (0..seeds).map(move |repetition| PlayJob {
             scenario,
             contender,
             repetition,
@@ -46,11 +46,11 @@ pub(super) fn all<'a>(
 /// Makes every run with `make` on `threads` threads, under a bar; the results are in the order of the jobs.
 ///
 /// # Errors
-/// The first error in the order of the jobs; jobs that nobody has taken by then are not begun.
+/// The first error in the order of the jobs; jobs that are still free then are not begun.
 pub(super) fn play<'a, T: Send, E: Send>(
-    jobs: &[Job<'a>],
+    jobs: &[PlayJob<'a>],
     threads: usize,
-    make: impl Fn(&Job<'a>) -> Result<T, E> + Sync,
+    make: impl Fn(&PlayJob<'a>) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let bar = progress(jobs.len());
     let results = run(jobs, threads, |job| {
@@ -63,7 +63,7 @@ pub(super) fn play<'a, T: Send, E: Send>(
     results
 }
 
-/// A bar where somebody watches; nothing otherwise.
+/// A progress bar on a terminal; nothing otherwise.
 fn progress(jobs: usize) -> ProgressBar {
     let bar = ProgressBar::new(u64::try_from(jobs).unwrap_or(u64::MAX));
     let template = "{bar:40} {pos}/{len} runs, {eta} left  {wide_msg}";
@@ -74,9 +74,9 @@ fn progress(jobs: usize) -> ProgressBar {
 }
 
 fn run<'a, T: Send, E: Send>(
-    jobs: &[Job<'a>],
+    jobs: &[PlayJob<'a>],
     threads: usize,
-    make: impl Fn(&Job<'a>) -> Result<T, E> + Sync,
+    make: impl Fn(&PlayJob<'a>) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, Result<T, E>)>> = Mutex::new(Vec::new());
@@ -104,14 +104,14 @@ fn run<'a, T: Send, E: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn take<'j, 'a>(jobs: &'j [Job<'a>], next: &AtomicUsize) -> Option<(usize, &'j Job<'a>)> {
+fn take<'j, 'a>(jobs: &'j [PlayJob<'a>], next: &AtomicUsize) -> Option<(usize, &'j PlayJob<'a>)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
     jobs.get(index).map(|job| (index, job))
 }
 
 #[cfg(test)]
 mod tests {
-    use tidegate_sim::contender;
+    use tidegate_sim::roster;
 
     use super::*;
 
@@ -122,11 +122,11 @@ mod tests {
 
     #[test]
     fn results_are_in_the_order_of_the_jobs_whatever_the_threads() {
-        let (scenarios, kinds) = ([scenario()], contender::all());
+        let (scenarios, kinds) = ([scenario()], roster::all());
         let jobs = all(&scenarios, &kinds, 50);
         assert_eq!(jobs.len(), 50 * kinds.len());
         let names = |threads| {
-            let name = |job: &Job<'_>| Ok::<_, ()>((job.contender.name, job.repetition));
+            let name = |job: &PlayJob<'_>| Ok::<_, ()>((job.contender.name, job.repetition));
             run(&jobs, threads, name).unwrap()
         };
         let one = names(1);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_first_error_ends_it() {
-        let (scenarios, kinds) = ([scenario()], contender::all());
+        let (scenarios, kinds) = ([scenario()], roster::all());
         let jobs = all(&scenarios, &kinds, 10);
         let made = run(&jobs, 1, |job| {
             if job.repetition < 3 {

@@ -1,10 +1,10 @@
-//! `list`: the scenarios and who can play them, the contenders.
+//! `list`: the scenarios and where they can be played, and the contenders.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use tidegate_sim::contender;
+use tidegate_sim::roster;
 use tidegate_sim::scenario::{self, Scenario};
 
 /// Lists scenarios and contenders.
@@ -22,7 +22,7 @@ pub(crate) fn run(_options: &Options) -> Result<ExitCode> {
         println!("{:<28} {}{place}", scenario.name, scenario.title);
     }
     println!();
-    for kind in contender::known() {
+    for kind in roster::known() {
         println!("{:<28} {}", kind.name, kind.title);
     }
     Ok(ExitCode::SUCCESS)

@@ -11,11 +11,14 @@ pub(crate) mod sweep;
 
 mod accept;
 mod jobs;
+mod stories;
+mod sweep_options;
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::ContenderKind;
+use tidegate_sim::roster;
 use tidegate_sim::scenario::{self, Scenario};
 
 /// A scenario by its file, or by the name of one of this repository.
@@ -32,8 +35,8 @@ pub(crate) fn scenario(name: &str) -> Result<Scenario> {
 }
 
 /// A contender by its name.
-pub(crate) fn contender(name: &str) -> Result<Kind> {
-    let known = contender::known();
+pub(crate) fn contender(name: &str) -> Result<ContenderKind> {
+    let known = roster::known();
     if let Some(kind) = known.iter().find(|kind| kind.name == name) {
         return Ok(*kind);
     }
@@ -45,10 +48,10 @@ pub(crate) fn contender(name: &str) -> Result<Kind> {
 }
 
 /// Contenders by their names; `all` of them are those that compete, and no bounds.
-fn contenders(names: &[String]) -> Result<Vec<Kind>> {
-    let chosen = chosen("contender", names, &contender::known(), |kind| kind.name)?;
-    let is_named = |kind: &Kind| names.iter().any(|name| name == kind.name);
-    let is_wanted = |kind: &Kind| !kind.is_bound() || is_named(kind);
+fn contenders(names: &[String]) -> Result<Vec<ContenderKind>> {
+    let chosen = chosen("contender", names, &roster::known(), |kind| kind.name)?;
+    let is_named = |kind: &ContenderKind| names.iter().any(|name| name == kind.name);
+    let is_wanted = |kind: &ContenderKind| !kind.is_bound() || is_named(kind);
     Ok(chosen.into_iter().filter(is_wanted).collect())
 }
 

@@ -7,16 +7,17 @@ use anyhow::Result;
 use clap::Parser;
 use tidegate_core::Phase;
 use tidegate_sim::number;
+use tidegate_sim::run::{Noted, Run};
 use tidegate_sim::scenario::{Measure, Range, Scenario};
 use tidegate_sim::series::{self, Window};
-use tidegate_sim::world::{self, Noted, Run};
+use tidegate_sim::world;
 
 /// Shows one scenario: its figures, the expectations, the run over time, and what breakers did.
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
     /// A scenario file, or the name of one of this repository.
     scenario: String,
-    /// Who plays it.
+    /// The contender that plays it.
     #[arg(long, default_value = "tidegate")]
     contender: String,
     /// Another seed than the scenario's.
@@ -55,7 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     })
 }
 
-/// Prints the figures beside what is expected; answers with how many are not as expected.
+/// Prints the figures beside the expectations; returns how many are missed.
 fn figures(scenario: &Scenario, run: &Run) -> usize {
     let expected = scenario.expected_in_sim();
     let mut misses = 0;

@@ -1,97 +1,25 @@
-//! `sweep`: random services and stories with every contender that nobody tuned. With `--accept` see [`super::accept`].
+//! `sweep`: random services and stories with every untuned contender. With `--accept` see [`super::accept`].
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::{Parser, ValueEnum};
 use serde_json::json;
-use tidegate_sim::acceptance;
 use tidegate_sim::compare::OURS;
-use tidegate_sim::contender::{self, Kind};
+use tidegate_sim::kind::ContenderKind;
+use tidegate_sim::roster;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Axes, Played, Proxies, Standing, behind, labels, standing};
-use tidegate_sim::targets::{self, Found, Targets, Verdict};
-use tidegate_sim::world;
+use tidegate_sim::sweep::{self, Axes, Played, Proxies, SweepStanding, axes, behind, standing};
+use tidegate_sim::targets::{self, Found, Targets};
 
-use super::{accept, jobs};
+use super::accept;
+use super::stories::{closing, play, save, save_stories};
+pub(crate) use super::sweep_options::Options;
+use super::sweep_options::{Count, Made};
 
-/// So many stories are shown in which we are furthest behind ...
+/// How many stories are shown in which we are furthest behind ...
 const FURTHEST: usize = 10;
-/// ... and so many with our lowest scores.
+/// ... and how many with our lowest scores.
 const LOWEST: usize = 5;
-
-/// Plays random services and stories: are the laws fitted to the scenarios that somebody wrote?
-#[derive(Debug, Parser)]
-pub(crate) struct Options {
-    /// Play what nobody could choose: 400 stories of a seed that follows from the files of `core/src`.
-    #[arg(long, conflicts_with_all = ["stories", "first", "seed", "proxies", "axes", "check"])]
-    accept: bool,
-    /// How many stories.
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
-    stories: u32,
-    /// Number of the first story.
-    #[arg(long, default_value_t = 0)]
-    first: u32,
-    /// What stories are drawn from, below 1,000.
-    #[arg(long, default_value_t = 1, value_parser = development_seed)]
-    seed: u64,
-    /// Contenders by name, separated by commas, or `all`; without it every one that nobody tuned, and with `--accept`
-    /// Tidegate and no protection.
-    #[arg(long, value_delimiter = ',')]
-    pub(super) contenders: Vec<String>,
-    /// Proxies and endpoints.
-    #[arg(long, value_enum, default_value_t = Count::One)]
-    proxies: Count,
-    /// What stories are made of.
-    #[arg(long, value_enum, default_value_t = Made::Classic)]
-    axes: Made,
-    /// Threads; the result does not depend on them.
-    #[arg(long, default_value_t = 2)]
-    pub(super) threads: usize,
-    /// Folder for the scores as JSON and the stories as files.
-    #[arg(
-        long,
-        default_value = "out/sim-sweep",
-        default_value_if("accept", "true", "out/sim-sweep-accept")
-    )]
-    pub(super) out: PathBuf,
-    /// Hold it against `[sweep]` of `sim/targets.toml`, and end with a failure when that is missed.
-    #[arg(long)]
-    check: bool,
-}
-
-/// [`Proxies`] on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Count {
-    /// One proxy and one endpoint.
-    One,
-    /// 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints; of all axes 1 to 20, and 1 to 8.
-    Some,
-}
-
-/// [`Axes`] on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Made {
-    /// Size, pace, objective, load, incident, workers and retries.
-    Classic,
-    /// And bodies, uploads, stalls, crowds and callers that are worth nothing.
-    All,
-}
-
-/// A seed to develop with.
-fn development_seed(text: &str) -> Result<u64> {
-    let seed = text.parse()?;
-    if seed >= acceptance::FIRST_SEED {
-        bail!(
-            "expected a seed below {}: from there on they are for acceptance, and `--accept` takes the one that follows \
-             from core/src",
-            acceptance::FIRST_SEED
-        );
-    }
-    Ok(seed)
-}
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if options.accept {
@@ -115,16 +43,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(bounds.map_or(ExitCode::SUCCESS, |bounds| check(bounds, &standings)))
 }
 
-fn contenders(names: &[String]) -> Result<Vec<Kind>> {
+fn contenders(names: &[String]) -> Result<Vec<ContenderKind>> {
     if names.is_empty() {
-        let all = contender::all().into_iter();
+        let all = roster::all().into_iter();
         return Ok(all.filter(|kind| !kind.is_tuned()).collect());
     }
     super::contenders(names)
 }
 
-/// What the sweep is held against, where that is asked for; found out before anything is played.
-fn bounds(options: &Options, contenders: &[Kind]) -> Result<Option<targets::Sweep>> {
+/// The bounds of the sweep, if `--check` asks for them; read before anything is played.
+fn bounds(options: &Options, contenders: &[ContenderKind]) -> Result<Option<targets::Sweep>> {
     if !options.check {
         return Ok(None);
     }
@@ -153,39 +81,9 @@ fn stories(options: &Options) -> Result<Vec<Scenario>> {
     Ok(drawn.collect())
 }
 
-/// Writes each story as a scenario's file.
-pub(super) fn save_stories(folder: &Path, stories: &[Scenario]) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
-    for story in stories {
-        let path = folder.join(format!("{}.toml", story.name));
-        save(&path, story.text()?.as_bytes())?;
-    }
-    Ok(())
-}
-
-/// Plays every story with every contender.
-pub(super) fn play(
-    stories: &[Scenario],
-    contenders: &[Kind],
-    threads: usize,
-) -> Result<Vec<Played>> {
-    let jobs = jobs::all(stories, contenders, 1);
-    let scores = jobs::play(&jobs, threads, |job| {
-        let run = world::play(job.scenario, job.contender);
-        let run = run.with_context(|| format!("story {}", job.scenario.name))?;
-        anyhow::Ok((job.contender.name, run.figures.score))
-    })?;
-    let of_each = scores.chunks(contenders.len().max(1));
-    let played = stories.iter().zip(of_each).map(|(story, scores)| {
-        let scores = scores.iter().copied();
-        Played::of(&story.name, &story.title, scores).on(story)
-    });
-    Ok(played.collect())
-}
-
-/// The stories without the scores of bounds, which nobody has to be ahead of; with them where nobody else played.
-fn of_rivals(played: &[Played], contenders: &[Kind]) -> Vec<Played> {
-    let is_other = |kind: &&Kind| kind.name != OURS && !kind.is_bound();
+/// The stories without the scores of bounds, which are no rivals; with them if no rival played.
+fn of_rivals(played: &[Played], contenders: &[ContenderKind]) -> Vec<Played> {
+    let is_other = |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound();
     let mut played = played.to_vec();
     if contenders.iter().any(|kind| is_other(&kind)) {
         for bound in contenders.iter().filter(|kind| kind.is_bound()) {
@@ -197,10 +95,10 @@ fn of_rivals(played: &[Played], contenders: &[Kind]) -> Vec<Played> {
     played
 }
 
-/// How we do on each axis, and the stories to look at.
+/// Our scores on each axis, and the stories to look at.
 fn show(played: &[Played]) {
-    println!("{}", labels::text(&labels::axes(played)));
-    if let Some((one, gap)) = labels::worst_calm(played) {
+    println!("{}", axes::text(&axes::axes(played)));
+    if let Some((one, gap)) = axes::worst_calm(played) {
         println!(
             "nothing overloaded: behind `none` by {gap:.3} at most, in {}\n",
             one.name
@@ -216,32 +114,17 @@ fn show(played: &[Played]) {
     }
 }
 
-/// Says whether the bounds are held; a failure where one is not.
-fn check(bounds: targets::Sweep, standings: &[Standing]) -> ExitCode {
+/// Prints whether the bounds are met; a failure where one is missed.
+fn check(bounds: targets::Sweep, standings: &[SweepStanding]) -> ExitCode {
     let ours = standings.iter().find(|one| one.contender == OURS);
     let other = standings.iter().find(|one| one.contender != OURS);
-    // What did not play has no figures, which meets nothing.
+    // A contender that did not play has no figures and meets no bound.
     let verdicts = bounds.judge(Found {
         mean: ours.map_or(f64::NAN, |one| one.mean),
         best_other: other.map_or(("nobody", f64::NAN), |one| (one.contender, one.mean)),
         below_seven_tenths: ours.map_or(f64::NAN, |one| one.bad),
     });
     closing(&verdicts)
-}
-
-/// Prints the verdicts and their count; a failure where a bound is missed.
-pub(super) fn closing(verdicts: &[Verdict]) -> ExitCode {
-    for verdict in verdicts {
-        let word = if verdict.is_met { "passed" } else { "FAILED" };
-        println!("{word}  {}: {}", verdict.target, verdict.found);
-    }
-    let failed = verdicts.iter().filter(|verdict| !verdict.is_met).count();
-    println!("{} passed, {failed} failed", verdicts.len() - failed);
-    if failed > 0 {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
 }
 
 fn write_json(options: &Options, played: &[Played]) -> Result<()> {
@@ -256,12 +139,12 @@ fn write_json(options: &Options, played: &[Played]) -> Result<()> {
     )
 }
 
-pub(super) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).with_context(|| format!("write {}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use clap::Parser as _;
+
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Options, clap::Error> {
@@ -306,7 +189,7 @@ mod tests {
         assert_eq!(others(&[OURS, "none", "best-static"]), 2);
         assert_eq!(others(&[OURS, "best-static"]), 3, "asked for alone");
         let all = kinds(&["all"]);
-        assert!(!all.iter().any(Kind::is_bound));
+        assert!(!all.iter().any(ContenderKind::is_bound));
         let named = kinds(&["all", "best-static"]);
         assert_eq!(named.len(), all.len() + 1);
     }

@@ -1,37 +1,26 @@
-//! One scenario over time: who matters most in one picture, and everybody in a small one.
+//! One scenario over time: the most important contenders in one chart, and each contender in a small one.
 
 use super::verdict::best;
-use super::{Comparison, OURS, Outcome};
+use super::{Comparison, ContenderRun, OURS};
+use crate::charts::{self, Charts, goodput_top, line, oracle};
 use crate::number;
 use crate::profile::Mode;
-use crate::report::chart::{Band, Chart, Level, Line, RightAxis, Stroke};
-use crate::report::colour::Colour;
-use crate::report::story::{self, LATENCY_TOP_MS, goodput_top, line, oracle};
 use crate::scenario::Scenario;
+use tidegate_report::chart::{Band, Chart, Line, Stroke};
+use tidegate_report::color::Color;
 
 /// Size of the charts that stand beside each other, in pixels.
 const SMALL: (u32, u32) = (430, 200);
 
-/// The charts of one scenario.
-pub(super) struct Charts {
-    /// Goodput, latency and limits of the few that matter most.
-    pub(super) together: Vec<Chart>,
-    /// One small picture of each contender.
-    pub(super) each: Vec<Chart>,
-}
-
 /// Draws the first run of every contender.
-pub(super) fn charts(comparison: &Comparison, scenario: &Scenario) -> Charts {
+pub(super) fn of(comparison: &Comparison, scenario: &Scenario) -> Charts {
     let first = |name: &str| comparison.runs(&scenario.name, name).next().cloned();
     let kinds = comparison.contenders.iter();
-    let firsts: Vec<Outcome> = kinds.filter_map(|kind| first(kind.name)).collect();
+    let firsts: Vec<ContenderRun> = kinds.filter_map(|kind| first(kind.name)).collect();
     let best = |is_tuned| best(comparison, &scenario.name, is_tuned);
     let lines = chosen(&firsts, best(false), best(true));
     let Some(any) = firsts.first() else {
-        return Charts {
-            together: Vec::new(),
-            each: Vec::new(),
-        };
+        return Charts::default();
     };
     let mut together = vec![goodput(scenario, any, &lines), latency(scenario, &lines)];
     together.extend(limits(scenario, &firsts));
@@ -44,25 +33,26 @@ pub(super) fn charts(comparison: &Comparison, scenario: &Scenario) -> Charts {
     }
 }
 
-/// Ours, no protection, the best of each kind, and Envoy's best known filter; each with its colour, ours last.
+/// Tidegate, no protection, the best of each kind, and Envoy's best-known filter; each with its color, Tidegate last.
 fn chosen<'a>(
-    firsts: &'a [Outcome],
+    firsts: &'a [ContenderRun],
     untuned: Option<&str>,
     tuned: Option<&str>,
-) -> Vec<(&'a Outcome, Colour)> {
+) -> Vec<(&'a ContenderRun, Color)> {
     let wanted = [
-        (Some("none"), Colour::Red),
-        (tuned, Colour::Gold),
-        (Some("adaptive-concurrency"), Colour::Blue),
-        (untuned, Colour::Violet),
-        (Some(OURS), Colour::Teal),
+        (Some("none"), Color::Red),
+        (tuned, Color::Gold),
+        (Some("adaptive-concurrency"), Color::Blue),
+        (untuned, Color::Violet),
+        (Some(OURS), Color::Teal),
     ];
-    let mut lines: Vec<(&Outcome, Colour)> = Vec::new();
-    for (name, colour) in wanted {
+    let mut lines: Vec<(&ContenderRun, Color)> = Vec::new();
+    for (name, color) in wanted {
         let outcome = firsts.iter().find(|o| Some(o.contender) == name);
-        let is_new = |o: &&Outcome| !lines.iter().any(|(line, _)| line.contender == o.contender);
+        let is_new =
+            |o: &&ContenderRun| !lines.iter().any(|(line, _)| line.contender == o.contender);
         if let Some(outcome) = outcome.filter(is_new) {
-            lines.push((outcome, colour));
+            lines.push((outcome, color));
         }
     }
     lines
@@ -70,63 +60,36 @@ fn chosen<'a>(
 
 /// An empty chart with what the scenario does to the upstreams.
 fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
-    story::empty(scenario, bands(scenario), title, unit)
+    charts::empty(scenario, bands(scenario), title, unit)
 }
 
 /// Stretches in which an upstream does not serve.
 fn bands(scenario: &Scenario) -> Vec<Band> {
-    let mut bands = Vec::new();
-    for upstream in &scenario.upstreams {
-        let stages = upstream.stages();
-        let ends = stages.iter().skip(1).map(|(at, _)| *at);
-        for ((from, behaviour), to) in stages.iter().zip(ends.chain([scenario.duration])) {
-            if behaviour.mode != Mode::Serve {
-                bands.push(Band {
-                    from: from.as_secs_f64(),
-                    to: to.as_secs_f64(),
-                    label: format!("{} is down", upstream.name),
-                    is_trouble: true,
-                });
-            }
-        }
-    }
-    bands
-}
-
-fn offered(outcome: &Outcome) -> Line {
-    line("offered", Colour::Grey, &outcome.windows, |w| {
-        Some(w.offered)
+    charts::bands(scenario, |upstream, behaviour| {
+        (behaviour.mode != Mode::Serve).then(|| format!("{} is down", upstream.name))
     })
-    .stroke(Stroke::Dashed)
 }
 
-fn goodput(scenario: &Scenario, any: &Outcome, lines: &[(&Outcome, Colour)]) -> Chart {
-    let mut chart = empty(
-        scenario,
-        "Goodput",
-        "good answers a second, by time of arrival",
-    );
-    chart.top = Some(goodput_top(&any.windows));
-    chart.lines.extend([offered(any), oracle(&any.windows)]);
+fn goodput(scenario: &Scenario, any: &ContenderRun, lines: &[(&ContenderRun, Color)]) -> Chart {
+    let mut chart = charts::goodput(scenario, bands(scenario), &any.windows);
+    let windows = &any.windows;
+    chart
+        .lines
+        .extend([charts::offered(windows), oracle(windows)]);
     chart.lines.extend(
         lines
             .iter()
-            .map(|(o, colour)| line(o.contender, *colour, &o.windows, |w| Some(w.good))),
+            .map(|(o, color)| line(o.contender, *color, &o.windows, |w| Some(w.good))),
     );
     chart
 }
 
-fn latency(scenario: &Scenario, lines: &[(&Outcome, Colour)]) -> Chart {
-    let mut chart = empty(scenario, "99th percentile of answers 200", "ms");
-    chart.top = Some(LATENCY_TOP_MS);
-    chart.levels.push(Level {
-        value: number::millis(scenario.slo.latency),
-        label: "objective".to_owned(),
-    });
+fn latency(scenario: &Scenario, lines: &[(&ContenderRun, Color)]) -> Chart {
+    let mut chart = charts::latency(scenario, bands(scenario));
     chart.lines.extend(
         lines
             .iter()
-            .map(|(o, colour)| line(o.contender, *colour, &o.windows, |w| w.p99_ms)),
+            .map(|(o, color)| line(o.contender, *color, &o.windows, |w| w.p99_ms)),
     );
     chart
 }
@@ -134,17 +97,17 @@ fn latency(scenario: &Scenario, lines: &[(&Outcome, Colour)]) -> Chart {
 /// Greatest limit shown: what lies above does not bind.
 const LIMIT_TOP: f64 = 150.0;
 
-/// The limits of all that have one which moves.
-fn limits(scenario: &Scenario, firsts: &[Outcome]) -> Option<Chart> {
+/// The limits of all contenders whose limit changes.
+fn limits(scenario: &Scenario, firsts: &[ContenderRun]) -> Option<Chart> {
     let mut chart = empty(scenario, "Concurrency limits", "requests in flight");
-    let mut colours = [
-        Colour::Blue,
-        Colour::Violet,
-        Colour::Orange,
-        Colour::Green,
-        Colour::Pink,
-        Colour::Brown,
-        Colour::Navy,
+    let mut colors = [
+        Color::Blue,
+        Color::Violet,
+        Color::Orange,
+        Color::Green,
+        Color::Pink,
+        Color::Brown,
+        Color::Navy,
     ]
     .into_iter()
     .cycle();
@@ -156,12 +119,12 @@ fn limits(scenario: &Scenario, firsts: &[Outcome]) -> Option<Chart> {
             continue;
         }
         let points = outcome.samples.iter().map(|s| (s.at_s, s.limit.map(limit)));
-        let colour = if outcome.contender == OURS {
-            Colour::Teal
+        let color = if outcome.contender == OURS {
+            Color::Teal
         } else {
-            colours.next().unwrap_or(Colour::Grey)
+            colors.next().unwrap_or(Color::Grey)
         };
-        let line = Line::new(outcome.contender, colour, points);
+        let line = Line::new(outcome.contender, color, points);
         chart.lines.push(line.stroke(Stroke::Steps));
     }
     let greatest = |line: &Line| {
@@ -176,7 +139,7 @@ fn limits(scenario: &Scenario, firsts: &[Outcome]) -> Option<Chart> {
 }
 
 /// Goodput and limit of one contender.
-fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
+fn alone(scenario: &Scenario, outcome: &ContenderRun) -> Chart {
     let mut chart = empty(scenario, outcome.contender, "requests a second");
     (chart.width, chart.height) = SMALL;
     // The names of marks and bands stand in the greater charts.
@@ -185,9 +148,9 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
         band.label.clear();
     }
     chart.top = Some(goodput_top(&outcome.windows));
-    let good = line("good", Colour::Teal, &outcome.windows, |w| Some(w.good));
-    let shed = line("shed", Colour::Gold, &outcome.windows, |w| Some(w.shed));
-    let failed = line("failed", Colour::Red, &outcome.windows, |w| Some(w.failed));
+    let good = line("good", Color::Teal, &outcome.windows, |w| Some(w.good));
+    let shed = line("shed", Color::Gold, &outcome.windows, |w| Some(w.shed));
+    let failed = line("failed", Color::Red, &outcome.windows, |w| Some(w.failed));
     // Dashes are a line each, and there are many of these pictures.
     chart.lines.extend([
         oracle(&outcome.windows).stroke(Stroke::Solid),
@@ -195,11 +158,8 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
         shed,
         failed,
     ]);
-    let p99 = line("p99 ms", Colour::Violet, &outcome.windows, |w| w.p99_ms);
+    let p99 = line("p99 ms", Color::Violet, &outcome.windows, |w| w.p99_ms);
     chart.lines.push(p99.right());
-    chart.right = Some(RightAxis {
-        unit: "ms".to_owned(),
-        top: Some(LATENCY_TOP_MS),
-    });
+    chart.right = Some(charts::latency_axis());
     chart
 }

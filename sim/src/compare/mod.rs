@@ -1,8 +1,8 @@
 //! Contenders side by side: every scenario with every contender, medians, verdicts, and a page to look at.
 //!
 //! A [`Comparison`] holds the outcomes of all runs. From it come the tables ([`table`]), the verdict whether the
-//! targets are met ([`verdict`]) and the page ([`page`]). Each run is deterministic and knows nothing of the others,
-//! so that it does not matter where and in which order they are made.
+//! targets are met ([`verdict`]) and the page ([`page`]). Runs are deterministic and independent, so they can be made on any
+//! thread and in any order.
 
 pub mod page;
 pub mod table;
@@ -12,7 +12,8 @@ mod charts;
 
 use serde::Serialize;
 
-use crate::contender::{ContenderError, Kind};
+use crate::contender::ContenderError;
+use crate::kind::ContenderKind;
 use crate::number;
 use crate::scenario::{Measure, Scenario};
 use crate::score::Figures;
@@ -22,19 +23,19 @@ use crate::world;
 /// Name of this project's contender.
 pub const OURS: &str = crate::tidegate::KIND.name;
 
-/// Of so many samples one is kept: of ten a second, two.
+/// One in this many samples is kept: two of ten a second.
 const SAMPLES: usize = 5;
 
 /// One run of one contender.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outcome {
+pub struct ContenderRun {
     /// The scenario's name.
     pub scenario: String,
     /// The contender's name.
     pub contender: &'static str,
     /// The seed of the run.
     pub seed: u64,
-    /// Stands for all that happened: the same for the same seed, on every machine.
+    /// Hash of all events: the same for the same seed, on every machine.
     pub digest: String,
     /// What became of it.
     pub figures: Figures,
@@ -44,7 +45,7 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
 }
 
-impl Outcome {
+impl ContenderRun {
     /// Makes a run. Another repetition, from 0, draws other arrivals and service times; within one all contenders
     /// get the same.
     ///
@@ -52,7 +53,7 @@ impl Outcome {
     /// When the contender cannot be made for the scenario.
     pub fn of(
         scenario: &Scenario,
-        contender: &Kind,
+        contender: &ContenderKind,
         repetition: u64,
     ) -> Result<Self, ContenderError> {
         let scenario = &Scenario {
@@ -87,9 +88,9 @@ pub struct Comparison {
     /// The scenarios, in the order of tables.
     pub scenarios: Vec<Scenario>,
     /// The contenders, in the order of tables.
-    pub contenders: Vec<Kind>,
+    pub contenders: Vec<ContenderKind>,
     /// Every run.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ContenderRun>,
 }
 
 impl Comparison {
@@ -98,7 +99,7 @@ impl Comparison {
         &'a self,
         scenario: &'a str,
         contender: &'a str,
-    ) -> impl Iterator<Item = &'a Outcome> {
+    ) -> impl Iterator<Item = &'a ContenderRun> {
         self.outcomes
             .iter()
             .filter(move |o| o.scenario == scenario && o.contender == contender)
@@ -119,7 +120,8 @@ impl Comparison {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::contender::{ContenderError, Made, Make};
+    use crate::contender::{ContenderError, Made};
+    use crate::kind::Make;
 
     fn never(_scenario: &Scenario, _seed: u64) -> Made {
         Err(ContenderError {
@@ -129,8 +131,8 @@ pub(crate) mod tests {
     }
 
     /// A contender that only has a name.
-    pub(crate) const fn kind(name: &'static str, is_tuned: bool) -> Kind {
-        Kind {
+    pub(crate) const fn kind(name: &'static str, is_tuned: bool) -> ContenderKind {
+        ContenderKind {
             name,
             title: name,
             make: if is_tuned {
@@ -142,8 +144,8 @@ pub(crate) mod tests {
     }
 
     /// A run with a score.
-    pub(crate) fn outcome(contender: &'static str, seed: u64, score: f64) -> Outcome {
-        Outcome {
+    pub(crate) fn outcome(contender: &'static str, seed: u64, score: f64) -> ContenderRun {
+        ContenderRun {
             scenario: "t".to_owned(),
             contender,
             seed,

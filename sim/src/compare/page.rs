@@ -1,15 +1,15 @@
-//! The comparison as one HTML page that needs nothing else.
+//! The comparison as a page.
 
-use super::charts::charts;
-use super::table::{self, Rows};
 use super::{Comparison, OURS};
-use crate::limits::{self, Judged, Standing};
-use crate::report::page::Page;
+use super::{charts, table};
+use crate::known_gaps::{self, Grade, Judged};
 use crate::scenario::Scenario;
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
 
-/// Writes the page.
+/// Makes the page.
 #[must_use]
-pub fn page(comparison: &Comparison, verdicts: &[Judged], seeds: u64) -> String {
+pub fn page(comparison: &Comparison, verdicts: &[Judged], seeds: u64) -> Page {
     let mut page = Page::new("Tidegate and its rivals in the laboratory");
     page.paragraph(
         "Every scenario with every contender, on simulated time: the same arrivals, the same service times, \
@@ -22,13 +22,14 @@ pub fn page(comparison: &Comparison, verdicts: &[Judged], seeds: u64) -> String 
     page.note(&seeds);
     verdict(&mut page, verdicts);
     page.heading("Scores");
-    let scores = stressed(table::scores(comparison));
-    page.table(&scores.head, &scores.rows);
+    let mut scores = table::scores(comparison);
+    scores.stress_column(OURS);
+    page.table(scores);
     who(&mut page, comparison);
     for scenario in &comparison.scenarios {
         one(&mut page, comparison, scenario);
     }
-    page.html()
+    page
 }
 
 fn verdict(page: &mut Page, verdicts: &[Judged]) {
@@ -42,18 +43,18 @@ fn verdict(page: &mut Page, verdicts: &[Judged]) {
     );
     page.paragraph(&format!(
         "Met {} of {}; {} more are as near as {} grants, and says why.",
-        table::count(verdicts, Standing::Met),
+        table::count(verdicts, Grade::Met),
         verdicts.len(),
-        table::count(verdicts, Standing::AtLimit),
-        limits::FILE
+        table::count(verdicts, Grade::AtLimit),
+        known_gaps::FILE
     ));
-    let mut rows = table::verdicts(verdicts);
-    for (row, verdict) in rows.rows.iter_mut().zip(verdicts) {
-        if verdict.standing == Standing::Missed {
-            stress(row);
+    let mut table = table::verdicts(verdicts);
+    for (row, verdict) in verdicts.iter().enumerate() {
+        if verdict.standing == Grade::Missed {
+            table.stress_row(row);
         }
     }
-    page.table(&rows.head, &rows.rows);
+    page.table(table);
 }
 
 fn who(page: &mut Page, comparison: &Comparison) {
@@ -70,46 +71,24 @@ fn who(page: &mut Page, comparison: &Comparison) {
             tuned.to_owned(),
         ]
     });
-    page.table(
+    page.table(Table::new(
         &["name", "what it is", "settings"],
-        &rows.collect::<Vec<_>>(),
-    );
+        rows.collect(),
+    ));
 }
 
 fn one(page: &mut Page, comparison: &Comparison, scenario: &Scenario) {
     page.heading(&format!("{}: {}", scenario.name, scenario.title));
     page.paragraph(&scenario.prose.replace('\n', " "));
-    let mut rows = table::contenders(comparison, scenario);
-    for row in &mut rows.rows {
-        if row.first().is_some_and(|name| name == OURS) {
-            stress(row);
-        }
+    let mut table = table::contenders(comparison, scenario);
+    let is_ours = |row: &Vec<String>| row.first().is_some_and(|name| name == OURS);
+    if let Some(ours) = table.rows.iter().position(is_ours) {
+        table.stress_row(ours);
     }
-    page.table(&rows.head, &rows.rows);
-    let charts = charts(comparison, scenario);
-    for chart in &charts.together {
-        page.chart(chart);
-    }
-    page.raw("<details><summary>Each contender by itself</summary>");
-    page.charts(&charts.each);
-    page.raw("</details>");
-}
-
-fn stress(row: &mut [String]) {
-    for cell in row {
-        cell.insert(0, '*');
-    }
-}
-
-/// Our column in stress.
-fn stressed(rows: Rows) -> Rows {
-    let Rows { head, mut rows } = rows;
-    if let Some(ours) = head.iter().position(|name| *name == OURS) {
-        for cell in rows.iter_mut().filter_map(|row| row.get_mut(ours)) {
-            cell.insert(0, '*');
-        }
-    }
-    Rows { head, rows }
+    let charts = charts::of(comparison, scenario);
+    page.table(table)
+        .charts(charts.together)
+        .folded_charts("Each contender by itself", charts.each);
 }
 
 #[cfg(test)]
@@ -134,9 +113,9 @@ mod tests {
             scenario: "t".to_owned(),
             target: "score >= 0.95".to_owned(),
             found: "0.9000".to_owned(),
-            standing: Standing::Missed,
+            standing: Grade::Missed,
         };
-        let page = page(&all, &[missed], 3);
+        let page = page(&all, &[missed], 3).html();
         assert!(page.contains("Met 0 of 1;"), "{page}");
         assert!(
             page.contains("<strong>score &gt;= 0.95</strong>"),

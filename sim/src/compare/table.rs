@@ -1,20 +1,11 @@
-//! The comparison as tables: for a terminal as text, for the page as rows.
+//! The comparison as tables, for a terminal and for the page.
 
 use std::fmt::Write as _;
 
 use super::Comparison;
-use crate::limits::{Judged, Standing};
-use crate::report::table;
+use crate::known_gaps::{Grade, Judged};
 use crate::scenario::{Measure, Scenario};
-
-/// A table: its head, and its rows with as many cells.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rows {
-    /// Names of the columns.
-    pub head: Vec<&'static str>,
-    /// One row after the other.
-    pub rows: Vec<Vec<String>>,
-}
+use tidegate_report::table::Table;
 
 /// Columns behind the contender's name.
 const COLUMNS: [(&str, Measure); 8] = [
@@ -28,7 +19,7 @@ const COLUMNS: [(&str, Measure); 8] = [
     ("critical", Measure::CriticalSuccess),
 ];
 
-/// A figure as people read it.
+/// A figure, formatted.
 #[must_use]
 pub fn shown(measure: Measure, value: Option<f64>) -> String {
     let Some(value) = value else {
@@ -45,9 +36,9 @@ pub fn shown(measure: Measure, value: Option<f64>) -> String {
     }
 }
 
-/// Contenders of one scenario below each other; columns in which nobody has a figure are left out.
+/// Contenders of one scenario below each other; columns without any figure are left out.
 #[must_use]
-pub fn contenders(comparison: &Comparison, scenario: &Scenario) -> Rows {
+pub fn contenders(comparison: &Comparison, scenario: &Scenario) -> Table {
     let of = |name: &str, measure| comparison.median(&scenario.name, name, measure);
     let kept: Vec<(&'static str, Measure)> = COLUMNS
         .into_iter()
@@ -62,17 +53,13 @@ pub fn contenders(comparison: &Comparison, scenario: &Scenario) -> Rows {
             .chain(figures)
             .collect()
     });
-    Rows {
-        head: std::iter::once("contender")
-            .chain(kept.iter().map(|(name, _)| *name))
-            .collect(),
-        rows: rows.collect(),
-    }
+    let head = std::iter::once("contender").chain(kept.iter().map(|(name, _)| *name));
+    Table::new(&head.collect::<Vec<_>>(), rows.collect())
 }
 
 /// Scores: scenarios below each other, contenders beside each other.
 #[must_use]
-pub fn scores(comparison: &Comparison) -> Rows {
+pub fn scores(comparison: &Comparison) -> Table {
     let names = comparison.contenders.iter().map(|kind| kind.name);
     let rows = comparison.scenarios.iter().map(|scenario| {
         let cells = comparison.contenders.iter().map(|kind| {
@@ -83,15 +70,13 @@ pub fn scores(comparison: &Comparison) -> Rows {
             .chain(cells)
             .collect()
     });
-    Rows {
-        head: std::iter::once("scenario").chain(names).collect(),
-        rows: rows.collect(),
-    }
+    let head = std::iter::once("scenario").chain(names);
+    Table::new(&head.collect::<Vec<_>>(), rows.collect())
 }
 
 /// The verdicts below each other.
 #[must_use]
-pub fn verdicts(verdicts: &[Judged]) -> Rows {
+pub fn verdicts(verdicts: &[Judged]) -> Table {
     let rows = verdicts.iter().map(|verdict| {
         vec![
             verdict.scenario.clone(),
@@ -100,23 +85,20 @@ pub fn verdicts(verdicts: &[Judged]) -> Rows {
             verdict.standing.name().to_owned(),
         ]
     });
-    Rows {
-        head: vec!["scenario", "target", "found", "verdict"],
-        rows: rows.collect(),
-    }
+    Table::new(&["scenario", "target", "found", "verdict"], rows.collect())
 }
 
-/// The verdicts of one standing as lines that begin with a word, and end with a line break.
+/// The verdicts of one grade, each as a line that begins with `word`.
 #[must_use]
-pub fn lines(verdicts: &[Judged], standing: Standing, word: &str) -> String {
+pub fn lines(verdicts: &[Judged], standing: Grade, word: &str) -> String {
     let those = verdicts.iter().filter(|one| one.standing == standing);
     let line = |one: &Judged| format!("{word}  {}: {}: {}\n", one.scenario, one.target, one.found);
     those.map(line).collect()
 }
 
-/// How many verdicts have a standing.
+/// How many verdicts have a grade.
 #[must_use]
-pub fn count(verdicts: &[Judged], standing: Standing) -> usize {
+pub fn count(verdicts: &[Judged], standing: Grade) -> usize {
     let those = verdicts.iter().filter(|one| one.standing == standing);
     those.count()
 }
@@ -126,16 +108,13 @@ pub fn count(verdicts: &[Judged], standing: Standing) -> usize {
 pub fn text(comparison: &Comparison, verdicts: &[Judged]) -> String {
     let mut text = String::new();
     for scenario in &comparison.scenarios {
-        let rows = contenders(comparison, scenario);
-        let table = table::text(&rows.head, &rows.rows);
+        let table = contenders(comparison, scenario).text();
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}: {}\n{table}", scenario.name, scenario.title);
     }
-    let scores = scores(comparison);
-    let _ = writeln!(text, "scores\n{}", table::text(&scores.head, &scores.rows));
+    let _ = writeln!(text, "scores\n{}", scores(comparison).text());
     if !verdicts.is_empty() {
-        let rows = self::verdicts(verdicts);
-        let _ = writeln!(text, "verdict\n{}", table::text(&rows.head, &rows.rows));
+        let _ = writeln!(text, "verdict\n{}", self::verdicts(verdicts).text());
     }
     text
 }
@@ -167,13 +146,13 @@ mod tests {
             scenario: "t".to_owned(),
             target: "score within 0.01 of the best untuned rival".to_owned(),
             found: "0.9000 (other 0.9500)".to_owned(),
-            standing: Standing::Missed,
+            standing: Grade::Missed,
         };
         assert_eq!(
-            lines(std::slice::from_ref(&missed), Standing::Missed, "FAILED"),
+            lines(std::slice::from_ref(&missed), Grade::Missed, "FAILED"),
             "FAILED  t: score within 0.01 of the best untuned rival: 0.9000 (other 0.9500)\n"
         );
-        assert_eq!(count(std::slice::from_ref(&missed), Standing::Met), 0);
+        assert_eq!(count(std::slice::from_ref(&missed), Grade::Met), 0);
         let text = text(&all, &[missed]);
         assert!(text.contains("0.9000 (other 0.9500)   MISSED"), "{text}");
         assert!(text.contains("t             0.90   0.95"), "{text}");

@@ -1,26 +1,26 @@
-//! A comparison against the targets and the limits, and who the rivals to beat are.
+//! A comparison against the targets and the known gaps, and the rivals to beat.
 
 use super::{Comparison, OURS};
-use crate::contender::{Kind, Make};
-use crate::limits::row::{self, Row, Scores};
-use crate::limits::{self, Held, Judged, Limits};
+use crate::kind::{ContenderKind, Make};
+use crate::known_gaps::row::{self, GapRow, Scores};
+use crate::known_gaps::{self, Judged, KnownGaps, RunScope};
 use crate::scenario::Measure;
 use crate::targets::{self, Gap, Score, Targets};
 
-/// What a comparison is held against.
+/// What a comparison is checked against.
 #[derive(Debug, Clone, Copy)]
-pub struct Bar<'a> {
+pub struct Requirements<'a> {
     /// What must be reached.
     pub targets: &'a Targets,
     /// Where less is granted.
-    pub limits: &'a Limits,
-    /// Rows of the page on the limits; without them the run is not held against list and page.
-    pub rows: Option<&'a [Row]>,
+    pub known_gaps: &'a KnownGaps,
+    /// Rows of the page on known gaps; without them the run is not checked against list and page.
+    pub rows: Option<&'a [GapRow]>,
 }
 
 /// Whether each target is met by the medians, in the order of the scenarios; none without our contender.
 #[must_use]
-pub fn verdicts(comparison: &Comparison, bar: Bar<'_>) -> Vec<Judged> {
+pub fn verdicts(comparison: &Comparison, bar: Requirements<'_>) -> Vec<Judged> {
     if !comparison.contenders.iter().any(|kind| kind.name == OURS) {
         return Vec::new();
     }
@@ -41,16 +41,16 @@ pub fn verdicts(comparison: &Comparison, bar: Bar<'_>) -> Vec<Judged> {
 }
 
 /// Our score in a scenario beside the best rivals', and the page's row about that.
-fn against_rivals(comparison: &Comparison, scenario: &str, bar: Bar<'_>) -> Vec<Judged> {
+fn against_rivals(comparison: &Comparison, scenario: &str, bar: Requirements<'_>) -> Vec<Judged> {
     let gaps = gaps(comparison, scenario, bar.targets);
-    let limit = bar.limits.scenarios.get(scenario);
+    let known = bar.known_gaps.scenarios.get(scenario);
     let held = match bar.rows {
-        Some(_) => Held::Whole,
-        None => Held::Part,
+        Some(_) => RunScope::Whole,
+        None => RunScope::Part,
     };
-    let judge = |gap| limits::judge(scenario, gap, limit, held);
+    let judge = |gap| known_gaps::judge(scenario, gap, known, held);
     let mut judged: Vec<Judged> = gaps.iter().map(judge).collect();
-    if let (Some(_), Some(rows), Some(found)) = (limit, bar.rows, Scores::of(&gaps)) {
+    if let (Some(_), Some(rows), Some(found)) = (known, bar.rows, Scores::of(&gaps)) {
         judged.push(row::agree(scenario, rows, &found));
     }
     judged
@@ -59,7 +59,7 @@ fn against_rivals(comparison: &Comparison, scenario: &str, bar: Bar<'_>) -> Vec<
 /// Our score in a scenario beside the best rival of each kind.
 #[must_use]
 pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<Gap> {
-    let scored = |kind: &Kind| {
+    let scored = |kind: &ContenderKind| {
         let role = role(kind)?;
         let score = comparison.median(scenario, kind.name, Measure::Score)?;
         Some(Score {
@@ -68,30 +68,29 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
             score,
         })
     };
-    // The last of equals counts as best there: the first in the tables is to be named.
+    // The last of equals counts as best there, but messages name the first in the tables.
     let kinds = comparison.contenders.iter().rev();
     let scores: Vec<Score> = kinds.filter_map(scored).collect();
     targets.comparison.gaps(&scores)
 }
 
-/// None for a bound, which nobody has to reach.
-fn role(kind: &Kind) -> Option<targets::Kind> {
+/// None for a bound, which is no target.
+fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
     if kind.name == OURS {
-        return Some(targets::Kind::Ours);
+        return Some(targets::RivalKind::Ours);
     }
     match kind.make {
-        Make::Published(_) => Some(targets::Kind::Untuned),
-        Make::Tuned(_) => Some(targets::Kind::Tuned),
+        Make::Published(_) => Some(targets::RivalKind::Untuned),
+        Make::Tuned(_) => Some(targets::RivalKind::Tuned),
         Make::Hindsight(_) => None,
     }
 }
 
-/// The rival with the greatest score in a scenario, of those that somebody tuned or of those that nobody did; the
-/// first of equals.
+/// The tuned or untuned rival with the greatest score in a scenario; the first of equals.
 #[must_use]
 pub fn best(comparison: &Comparison, scenario: &str, is_tuned: bool) -> Option<&'static str> {
     let rivals = comparison.contenders.iter().rev();
-    let is_rival = |kind: &&Kind| kind.name != OURS && !kind.is_bound();
+    let is_rival = |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound();
     let rivals = rivals.filter(|kind| is_rival(kind) && kind.is_tuned() == is_tuned);
     let scored = rivals.filter_map(|kind| {
         let score = comparison.median(scenario, kind.name, Measure::Score)?;
@@ -108,8 +107,8 @@ mod tests {
 
     use super::super::tests::comparison;
     use super::*;
-    use crate::limits::row::Best;
-    use crate::limits::{Limit, Standing};
+    use crate::known_gaps::row::Best;
+    use crate::known_gaps::{Grade, KnownGap};
 
     fn targets() -> Targets {
         let text = "scenarios.t = { score = { min = 0.95 } }\n\
@@ -117,35 +116,39 @@ mod tests {
         Targets::parse(text, "test").unwrap()
     }
 
-    /// What is granted to scenario "t" against rivals that nobody tuned; nothing without a bound.
-    fn limits(bound: Option<f64>) -> Limits {
-        let limit = |bound| Limit {
+    /// What is granted to scenario "t" against untuned rivals; nothing without a bound.
+    fn known_gaps(bound: Option<f64>) -> KnownGaps {
+        let known = |bound| KnownGap {
             behind_best_untuned: Some(bound),
             behind_tuned: None,
             reason: "because".to_owned(),
             see: "why".to_owned(),
         };
-        let scenarios = bound.map(|bound| ("t".to_owned(), limit(bound)));
-        Limits {
+        let scenarios = bound.map(|bound| ("t".to_owned(), known(bound)));
+        KnownGaps {
             seeds: 1,
             scenarios: scenarios.into_iter().collect::<BTreeMap<_, _>>(),
         }
     }
 
-    fn judged(comparison: &Comparison, limits: &Limits, rows: Option<&[Row]>) -> Vec<Judged> {
-        let bar = Bar {
+    fn judged(
+        comparison: &Comparison,
+        known_gaps: &KnownGaps,
+        rows: Option<&[GapRow]>,
+    ) -> Vec<Judged> {
+        let bar = Requirements {
             targets: &targets(),
-            limits,
+            known_gaps,
             rows,
         };
         verdicts(comparison, bar)
     }
 
-    fn standings(judged: &[Judged]) -> Vec<Standing> {
+    fn standings(judged: &[Judged]) -> Vec<Grade> {
         judged.iter().map(|one| one.standing).collect()
     }
 
-    /// We are 0.03 behind the best that nobody tuned, and 0.025 behind the tuned one.
+    /// We are 0.03 behind the best untuned rival, and 0.025 behind the tuned one.
     fn behind() -> Comparison {
         comparison(&[
             (OURS, false, 0.97),
@@ -164,8 +167,8 @@ mod tests {
             ("tuned", true, 0.995),
         ]);
         assert_eq!(
-            standings(&judged(&all, &limits(None), None)),
-            [Standing::Met, Standing::Met, Standing::Missed],
+            standings(&judged(&all, &known_gaps(None), None)),
+            [Grade::Met, Grade::Met, Grade::Missed],
             "its range, the untuned, the tuned"
         );
         assert_eq!(best(&all, "t", false), Some("best"));
@@ -174,15 +177,15 @@ mod tests {
 
     #[test]
     fn what_is_granted_is_a_limit_and_what_is_not_is_missed() {
-        let standing = |bound| standings(&judged(&behind(), &limits(bound), None))[1];
-        assert_eq!(standing(None), Standing::Missed, "it is not listed");
-        assert_eq!(standing(Some(0.035)), Standing::AtLimit);
-        assert_eq!(standing(Some(0.025)), Standing::Missed, "by more than that");
+        let standing = |bound| standings(&judged(&behind(), &known_gaps(bound), None))[1];
+        assert_eq!(standing(None), Grade::Missed, "it is not listed");
+        assert_eq!(standing(Some(0.035)), Grade::AtLimit);
+        assert_eq!(standing(Some(0.025)), Grade::Missed, "by more than that");
     }
 
     #[test]
     fn a_whole_run_is_held_against_the_page() {
-        let limits = limits(Some(0.035));
+        let known_gaps = known_gaps(Some(0.035));
         let row = |ours| {
             let best = |rival: &str, score| Best {
                 rival: rival.to_owned(),
@@ -193,33 +196,33 @@ mod tests {
                 untuned: best("best", 1.0),
                 tuned: best("tuned", 0.985),
             };
-            Row::new("t", scores, &limits.scenarios["t"])
+            GapRow::new("t", scores, &known_gaps.scenarios["t"])
         };
-        let last = |rows: &[Row]| {
-            let judged = judged(&behind(), &limits, Some(rows));
+        let last = |rows: &[GapRow]| {
+            let judged = judged(&behind(), &known_gaps, Some(rows));
             assert_eq!(judged.len(), 4, "{judged:?}");
             judged[3].standing
         };
-        assert_eq!(last(&[row(0.97)]), Standing::Met);
-        assert_eq!(last(&[row(0.98)]), Standing::Missed);
-        assert_eq!(last(&[]), Standing::Missed);
+        assert_eq!(last(&[row(0.97)]), Grade::Met);
+        assert_eq!(last(&[row(0.98)]), Grade::Missed);
+        assert_eq!(last(&[]), Grade::Missed);
     }
 
     #[test]
     fn what_is_listed_without_need_is_missed_in_a_whole_run() {
         let all = comparison(&[(OURS, false, 0.97), ("best", false, 0.97)]);
-        let limits = limits(Some(0.035));
-        assert_eq!(standings(&judged(&all, &limits, None))[1], Standing::Met);
+        let known_gaps = known_gaps(Some(0.035));
+        assert_eq!(standings(&judged(&all, &known_gaps, None))[1], Grade::Met);
         assert_eq!(
-            standings(&judged(&all, &limits, Some(&[])))[1],
-            Standing::Missed
+            standings(&judged(&all, &known_gaps, Some(&[])))[1],
+            Grade::Missed
         );
     }
 
     #[test]
     fn without_us_there_is_no_verdict() {
         let all = comparison(&[("other", false, 1.0)]);
-        assert!(judged(&all, &limits(None), None).is_empty());
+        assert!(judged(&all, &known_gaps(None), None).is_empty());
     }
 
     #[test]
@@ -228,7 +231,7 @@ mod tests {
         assert_eq!(best(&all, "t", false), Some("a"));
         assert_eq!(best(&all, "t", true), None);
         let all = comparison(&[(OURS, false, 0.9), ("a", false, 0.9), ("b", false, 0.9)]);
-        let judged = judged(&all, &limits(None), None);
+        let judged = judged(&all, &known_gaps(None), None);
         assert!(judged[1].found.contains("(a "), "{judged:?}");
     }
 }

@@ -1,13 +1,13 @@
-//! What runs are held to.
+//! Checks of fleet runs.
 //!
-//! Each phase by itself: goodput, fairness among callers, neither swing nor drift, no needless sheds; a dead service is left alone.
-//! And the whole: nothing leaks, and the run stays within its time and memory.
+//! For each phase: goodput, fairness among callers, neither swing nor drift, no needless sheds, and few requests to a dead
+//! service. For the whole run: no leaks, and bounds on time and memory.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::FleetRun;
-use super::figures::{Figures, PhaseFigures};
+use super::figures::{FleetFigures, PhaseFigures};
 
 /// What a run cost the machine.
 #[derive(Debug, Clone, Copy)]
@@ -18,31 +18,31 @@ pub struct Cost {
     pub memory_kib: Option<u64>,
 }
 
-/// Something that a run is held to.
+/// One check of a run.
 #[derive(Debug, Clone)]
 pub struct Check {
-    /// What, and what was found.
+    /// The check and its result.
     pub text: String,
     /// Whether it holds.
     pub is_met: bool,
 }
 
-/// Least fairness of the shares of callers who ask for as much.
+/// Least fairness of the shares of callers with equal demand.
 const MIN_FAIRNESS: Bound = Bound::aim(0.95);
-/// Where the laws do not make shares alike (`docs/laws/fairness.md` tells why), what is attained less a margin: among callers
-/// who ask for more than their share in any case ...
+/// Where the laws do not make shares equal (`docs/laws/fairness.md` says why), the measured fairness less a margin: among
+/// callers that always ask for more than their share ...
 const KNOWN_FAIRNESS_OF_HEAVY: Bound = Bound {
     aim: 0.95,
     known: 0.85,
 };
-/// ... and where one of a few proxies has more than its share for the whole of an overload.
+/// ... and where one of few proxies has more than its share for a whole overload.
 const KNOWN_FAIRNESS_OF_FEW: Bound = Bound {
     aim: 0.95,
     known: 0.55,
 };
-/// So many proxies are few: the share of each is a good part of the whole.
+/// Up to this many proxies are few: each has a large share.
 const FEW_PROXIES: u32 = 10;
-/// Least goodput, of what could be.
+/// Least goodput, as a share of what is possible.
 const MIN_SCORE: f64 = 0.95;
 /// Most variation of what is in flight at the endpoints: more is a swing or a drift. With a hundred endpoints chance
 /// alone makes 0.02.
@@ -56,13 +56,13 @@ const KNOWN_VARIATION: Bound = Bound {
 /// Most requests shed while all could be served, and most that may reach a dead service.
 const MAX_NEEDLESS: f64 = 0.001;
 const MAX_REACH: f64 = 0.02;
-/// What a light caller may have less than a heavy one, which may be chance.
+/// How much less than a heavy caller a light one may have by chance.
 const MAX_DISADVANTAGE: f64 = 0.02;
 /// Bounds on the machine, for a run of any size up to the greatest that is promised.
 const MAX_TIME: Duration = Duration::from_secs(600);
 const MAX_MEMORY_KIB: u64 = 4 * 1024 * 1024;
 
-/// A bound that is asked for, and the one that is held where the laws are known not to reach it: what gets worse fails.
+/// The target, and the bound that is checked where the laws are known to miss it, so that a regression fails.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
     aim: f64,
@@ -85,7 +85,7 @@ impl fmt::Display for Bound {
     }
 }
 
-/// What runs are held to: fairness, goodput, calm, leaks, time and memory.
+/// The checks: fairness, goodput, stability, leaks, time and memory.
 #[must_use]
 pub fn checks(runs: &[(FleetRun, Cost)]) -> Vec<Check> {
     runs.iter()
@@ -93,7 +93,7 @@ pub fn checks(runs: &[(FleetRun, Cost)]) -> Vec<Check> {
         .collect()
 }
 
-fn checks_of(figures: &Figures, cost: &Cost) -> Vec<Check> {
+fn checks_of(figures: &FleetFigures, cost: &Cost) -> Vec<Check> {
     let name = format!("{} {}", figures.story, figures.topology);
     let mut checks = Vec::new();
     let mut check = |what: String, is_met: bool| {

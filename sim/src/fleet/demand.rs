@@ -1,4 +1,4 @@
-//! When the callers of one shard send, and who does.
+//! When the callers of one shard send, and which of them.
 //!
 //! Many independent Poisson streams are one, of the sum of their rates, whose events belong to each with a chance in
 //! proportion to its rate. So one stream is drawn for all callers of a shard, by time warping as in
@@ -15,7 +15,7 @@ const STEP_NS: u64 = 1_000_000;
 
 /// The arrivals of a shard, drawn one after the other.
 #[derive(Debug)]
-pub(super) struct Demand<'a> {
+pub(super) struct ArrivalStream<'a> {
     client: Option<&'a ClientProfile>,
     capacity: f64,
     /// The part of all requests that these callers send, 0..=1.
@@ -33,7 +33,7 @@ pub(super) struct Demand<'a> {
     rng: Generator,
 }
 
-/// Who sends: indexes of callers.
+/// The callers that send, by their indexes.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     pub(super) light: Vec<usize>,
@@ -44,7 +44,7 @@ pub(super) struct Senders {
     pub(super) of_weight: f64,
 }
 
-impl<'a> Demand<'a> {
+impl<'a> ArrivalStream<'a> {
     pub(super) fn new(scenario: &'a Scenario, senders: Senders, mut rng: Generator) -> Self {
         let client = scenario.clients.first();
         let heavy_weight = crate::number::float_len(senders.heavy.len()) * f64::from(senders.times);
@@ -82,7 +82,7 @@ impl<'a> Demand<'a> {
         self.left = self.whole;
     }
 
-    /// When the next request is sent, from the start of the run, and by whom; none when the story is told.
+    /// When the next request is sent, from the start of the run, and by which caller; none at the end of the story.
     pub(super) fn next(&mut self) -> Option<(Duration, usize)> {
         while self.whole <= 0.0 || self.until_next > self.left {
             self.until_next -= self.left;
@@ -125,7 +125,8 @@ mod tests {
             times: 10,
             of_weight: 76.0,
         };
-        let mut demand = Demand::new(&fleet.scenario, senders, generator(5, Purpose::Fleet(0)));
+        let mut demand =
+            ArrivalStream::new(&fleet.scenario, senders, generator(5, Purpose::Fleet(0)));
         let (mut all, mut heavy) = (0_u32, 0_u32);
         while let Some((at, caller)) = demand.next() {
             assert!(at <= Duration::from_secs(12) && caller < 20);

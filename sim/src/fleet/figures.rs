@@ -8,18 +8,18 @@ use serde::Serialize;
 use tidegate_core::Histogram;
 
 use super::ledger::BIN_S;
-use super::ledger::{BINS_PER_SECOND, Bin, Counts, Ledger, Moments, Share};
+use super::ledger::{BINS_PER_SECOND, Bin, BinCounts, Moments, ShardLedger, Share};
 use super::plan::{Fleet, Phase};
 use super::series::{Point, series};
 use super::swing::{Swing, mean};
 use crate::number::{self, float};
 
-/// Goodput follows when for one second it is at least this share of what could be.
+/// Goodput has caught up when for one second it is at least this share of what is possible.
 const FOLLOWS: f64 = 0.95;
 
 /// A run in figures.
 #[derive(Debug, Clone, Serialize)]
-pub struct Figures {
+pub struct FleetFigures {
     /// The story's name.
     pub story: String,
     /// `sidecars`, `waypoint`, `waypoints-4`.
@@ -32,7 +32,7 @@ pub struct Figures {
     pub score: f64,
     /// How often a breaker opened, in all proxies.
     pub trips: u64,
-    /// Requests that engines believed in flight though they were not; anything but 0 is a leak.
+    /// Requests that engines wrongly counted as in flight; anything but 0 is a leak.
     pub leaked: u64,
     /// Each phase, in its settled part.
     pub phases: Vec<PhaseFigures>,
@@ -66,7 +66,7 @@ pub struct PhaseFigures {
     pub shed_by_breaker: f64,
     /// Share of admitted requests whose answer came too late or whose caller gave up.
     pub wasted: f64,
-    /// Fairness of the callers' admitted rates over the phase, by the index of Jain; none when nobody was served.
+    /// Fairness of the callers' admitted rates over the phase, by the index of Jain; none when no caller was served.
     pub fairness: Option<f64>,
     /// Fairness of the share of its requests that each caller had admitted.
     pub served_fairness: Option<f64>,
@@ -94,15 +94,15 @@ pub struct PhaseFigures {
     pub settle_s: Option<f64>,
 }
 
-impl Figures {
-    pub(super) fn of(fleet: &Fleet, ledger: &Ledger) -> Self {
+impl FleetFigures {
+    pub(super) fn of(fleet: &Fleet, ledger: &ShardLedger) -> Self {
         let possible: Vec<f64> = ledger
             .bins
             .iter()
             .enumerate()
             .map(|(index, bin)| possible(fleet, index, bin))
             .collect();
-        let mut whole = Counts::default();
+        let mut whole = BinCounts::default();
         ledger.bins.iter().for_each(|bin| whole.merge(&bin.counts));
         let phase = |(phase, shares): (&Phase, &Vec<Share>)| {
             PhaseFigures::of(fleet, *phase, ledger, &possible, shares)
@@ -162,13 +162,13 @@ impl PhaseFigures {
     fn of(
         fleet: &Fleet,
         phase: Phase,
-        ledger: &Ledger,
+        ledger: &ShardLedger,
         all_possible: &[f64],
         shares: &[Share],
     ) -> Self {
         let bins = between(&ledger.bins, phase.settled_s, phase.to_s);
         let possible = between(all_possible, phase.settled_s, phase.to_s);
-        let (mut counts, mut latency) = (Counts::default(), Histogram::default());
+        let (mut counts, mut latency) = (BinCounts::default(), Histogram::default());
         for bin in bins {
             counts.merge(&bin.counts);
             latency.merge(&bin.latency);
@@ -228,7 +228,7 @@ fn slots(fleet: &Fleet, at: Duration) -> f64 {
     current.map_or(0.0, |(_, now)| now.all_slots())
 }
 
-/// Fairness among callers who ask for as much: of the class where it is less.
+/// Fairness among callers with equal demand: the lesser of the two classes.
 fn alike_fairness(shares: &[Share]) -> Option<f64> {
     let of_class = |is_heavy| {
         let mut served = Moments::default();

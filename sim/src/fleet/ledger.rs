@@ -1,5 +1,4 @@
-//! What a shard writes down: counts and latencies by tenths of a second, levels at their ends, and what each caller
-//! got.
+//! The record of a shard: counts and latencies by tenths of a second, levels at their ends, and what each caller got.
 //!
 //! Sums of shards commute, so that the order in which they are merged does not matter.
 
@@ -7,7 +6,7 @@ use tidegate_core::{Histogram, Phase as Breaker};
 
 use super::proxy::Look;
 
-/// Tenths of a second: the grain of everything that is written down.
+/// Tenths of a second: the resolution of the record.
 pub(super) const BIN_NS: u64 = 100_000_000;
 /// The same in seconds.
 pub(super) const BIN_S: f64 = 0.1;
@@ -17,7 +16,7 @@ pub(super) const BINS_PER_SECOND: usize = 10;
 /// A tenth of a second.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bin {
-    pub(super) counts: Counts,
+    pub(super) counts: BinCounts,
     /// Of answers 200, as their callers saw them.
     pub(super) latency: Histogram,
     pub(super) levels: Levels,
@@ -25,7 +24,7 @@ pub(super) struct Bin {
 
 /// What happened in it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct BinCounts {
     pub(super) offered: u64,
     pub(super) admitted: u64,
     pub(super) shed_by_limit: u64,
@@ -78,9 +77,9 @@ pub(super) struct Evenness {
     pub(super) served: Moments,
 }
 
-/// All that is written down.
+/// The whole record.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledger {
+pub(super) struct ShardLedger {
     pub(super) bins: Vec<Bin>,
     pub(super) seconds: Vec<Evenness>,
     /// What each caller got in the judged part of each phase.
@@ -102,7 +101,7 @@ impl Moments {
         self.squares += other.squares;
     }
 
-    /// How evenly it is shared: 1 when all have the same, 1/n when one has all; none when nobody has anything. The
+    /// How evenly it is shared: 1 when all have the same, 1/n when one has all; none when all have nothing. The
     /// index of Jain, Chiu and Hawe, "A Quantitative Measure of Fairness", 1984.
     pub(super) fn fairness(&self) -> Option<f64> {
         (self.squares > 0.0).then(|| self.sum * self.sum / (self.n * self.squares))
@@ -117,7 +116,7 @@ impl Share {
 }
 
 impl Evenness {
-    /// Adds one caller's second; one who sent nothing has no share.
+    /// Adds one caller's second; a caller that sent nothing has no share.
     pub(super) fn add(&mut self, share: &Share) {
         if share.offered > 0 {
             self.admitted.add(f64::from(share.admitted));
@@ -136,7 +135,7 @@ impl Levels {
     }
 }
 
-impl Ledger {
+impl ShardLedger {
     /// A ledger of so many bins and phases.
     pub(super) fn new(bins: usize, phases: usize) -> Self {
         Self {
@@ -177,7 +176,7 @@ impl Bin {
     }
 }
 
-impl Counts {
+impl BinCounts {
     /// Adds another's.
     pub(super) const fn merge(&mut self, other: &Self) {
         self.offered += other.offered;

@@ -12,8 +12,8 @@ use tidegate_core::Instant;
 use tidegate_core::config::Config;
 
 use super::FleetRun;
-use super::figures::Figures;
-use super::ledger::Ledger;
+use super::figures::FleetFigures;
+use super::ledger::ShardLedger;
 use super::plan::{Fleet, FleetError};
 use super::shard::{Message, SHARDS, Shard};
 use crate::digest::Digest;
@@ -21,7 +21,7 @@ use crate::rng::{self, Purpose};
 use crate::tidegate;
 use crate::world::START;
 
-/// How often the progress is told, in windows.
+/// How often progress is reported, in windows.
 const TOLD_EVERY: u64 = 200;
 
 /// Mail of one window, by sender and receiver.
@@ -39,7 +39,7 @@ impl Post {
     }
 }
 
-/// Plays a fleet. `tell` hears now and then how far the story is; the outcome does not depend on `threads`.
+/// Plays a fleet. `tell` is called with the progress now and then; the outcome does not depend on `threads`.
 ///
 /// # Errors
 /// When the scenario has something that fleets do not play.
@@ -123,14 +123,14 @@ fn play_window(shard: &mut Shard<'_>, index: usize, posts: &[Post; 2], number: u
     shard.play_until(end);
     for other in 0..shards {
         if let (Some(sent), Some(mut mail)) = (shard.sent_to(other), leaving.open(index, other)) {
-            // Whoever read the box emptied it: the shard goes on with that one.
+            // The reader of the box emptied it: the shard reuses it.
             std::mem::swap(sent, &mut *mail);
         }
     }
 }
 
 fn collect(fleet: &Fleet, shards: Vec<Shard<'_>>) -> FleetRun {
-    let mut whole = Ledger::new(0, 0);
+    let mut whole = ShardLedger::new(0, 0);
     let (mut digest, mut all_events) = (Digest::default(), 0);
     for (index, shard) in shards.into_iter().enumerate() {
         let (ledger, part, events) = shard.into_ledger();
@@ -143,7 +143,7 @@ fn collect(fleet: &Fleet, shards: Vec<Shard<'_>>) -> FleetRun {
         }
     }
     FleetRun {
-        figures: Figures::of(fleet, &whole),
+        figures: FleetFigures::of(fleet, &whole),
         digest,
         events: all_events,
     }

@@ -1,15 +1,14 @@
-//! A fleet: thousands of proxies that know nothing of each other in front of one service.
+//! A fleet: thousands of independent proxies in front of one service.
 //!
-//! The question: do sidecars that adapt each for itself come to a fair share without swinging, and how does that
-//! compare with one shared waypoint, or a few, in front of the same service under the same load? Every proxy runs the
-//! very [`tidegate_core::Engine`] of the filter, alone as with one worker; endpoints and balancers are those of
-//! [`crate::world`].
+//! The question: do sidecars that each adapt alone reach a fair share without oscillating, and how does that compare with
+//! one or a few shared waypoints in front of the same service under the same load? Every proxy runs the filter's
+//! [`tidegate_core::Engine`], as with one worker. Endpoints and balancers are those of [`crate::world`].
 //!
-//! Nothing is coarser than there: each request is an event at its proxy and at its endpoint. What makes a million
+//! It is as detailed as the world: each request is an event at its proxy and at its endpoint. What makes a million
 //! requests a second affordable is that nothing is kept of a request that has ended (counts by tenths of a second
 //! take the place of records), a queue whose cost does not grow with its length ([`wheel`]), and that the fleet is
 //! played in shards, each with a fixed part of the proxies and endpoints ([`shard`]). What one shard sends to another
-//! is under way for the network's delay, so that shards may play for that long without hearing of each other
+//! takes the network's delay, so that shards can play for that long independently
 //! (Chandy and Misra, "Distributed Simulation", 1979): the outcome depends on the number of shards, which is fixed, and
 //! not on the number of threads ([`lockstep`]).
 //!
@@ -35,7 +34,7 @@ mod wheel;
 use crate::digest::Digest;
 
 pub use checks::{Check, Cost, checks};
-pub use figures::{Figures, PhaseFigures};
+pub use figures::{FleetFigures, PhaseFigures};
 pub use lockstep::play;
 pub use plan::{Fleet, FleetError, Heavy, Phase, Size, Topology};
 pub use report::{page, table};
@@ -47,7 +46,7 @@ pub use swing::Swing;
 #[derive(Debug, Clone)]
 pub struct FleetRun {
     /// In figures, and over time.
-    pub figures: Figures,
+    pub figures: FleetFigures,
     /// Stands for every event of the run.
     pub digest: Digest,
     /// Events that happened.

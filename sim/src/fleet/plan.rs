@@ -1,4 +1,4 @@
-//! What a fleet is.
+//! The plan of a fleet: size, topology and phases.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// A smaller fleet in which each proxy has as much to do, and as many stand before each endpoint.
+    /// A smaller fleet with the same load for each proxy, and as many proxies for each endpoint.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         let count = |count: u32| {
@@ -41,13 +41,13 @@ impl Size {
     }
 }
 
-/// Which proxies stand between callers and service.
+/// The proxies between callers and service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
     /// Each caller has its own.
     Sidecars,
-    /// So many are shared by all callers, each of which keeps to one.
+    /// This many are shared by all callers; each caller uses one.
     Waypoints(u32),
 }
 
@@ -69,9 +69,9 @@ pub struct Phase {
 pub struct Fleet {
     /// Load and service. Of `proxies` it says how many callers there are.
     pub scenario: Scenario,
-    /// What stands between them.
+    /// The proxies between them.
     pub topology: Topology,
-    /// Every so-manyth caller is heavy; none: all are equal.
+    /// The heavy callers; none: all are equal.
     pub heavy: Option<Heavy>,
     /// The stretches by which it is judged.
     pub phases: Vec<Phase>,
@@ -81,12 +81,12 @@ pub struct Fleet {
     pub knows_endpoints: bool,
 }
 
-/// Callers who send more than the others.
+/// Callers that send more than the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Heavy {
-    /// One in so many callers is.
+    /// One in this many callers is heavy.
     pub one_in: u32,
-    /// It sends so many times as much.
+    /// How many times as much it sends.
     pub times: u32,
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for Topology {
 }
 
 impl Topology {
-    /// The topology of a name: `sidecars`, `waypoint`, `waypoints-4`.
+    /// The topology with a name: `sidecars`, `waypoint`, `waypoints-4`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -173,7 +173,7 @@ impl Fleet {
         })
     }
 
-    /// Refuses what a fleet would play otherwise than the scenario says.
+    /// Rejects a scenario with something that a fleet cannot play.
     ///
     /// # Errors
     /// With the first thing it does not play.

@@ -10,7 +10,7 @@ use crate::world::proxy::Flight;
 
 /// One proxy.
 #[derive(Debug)]
-pub(super) struct Proxy {
+pub(super) struct FleetProxy {
     engine: Engine,
     upstream: UpstreamId,
     counts: Counts,
@@ -50,14 +50,14 @@ impl Counters for Counts {
     }
 }
 
-/// What a look at a proxy shows.
+/// A sample of a proxy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) limit: u32,
     pub(super) breaker: Phase,
 }
 
-impl Proxy {
+impl FleetProxy {
     pub(super) fn new(config: Config, name: &str, seed: u64, flight: Flight, now: Instant) -> Self {
         let mut engine = Engine::new(config, now, seed);
         let upstream = engine.upstream(name, None, now);
@@ -91,7 +91,7 @@ impl Proxy {
         self.engine.complete(permit, outcome, &mut self.counts, now);
     }
 
-    /// Upkeep; answers with how often the breaker tripped.
+    /// One tick; returns how often the breaker tripped.
     pub(super) fn tick(&mut self, now: Instant) -> u64 {
         let events = self.engine.tick(&mut self.counts, now);
         let trips = events
@@ -109,7 +109,7 @@ impl Proxy {
         })
     }
 
-    /// What the engine counts as in flight: 0 when all has ended, or it leaks.
+    /// What the engine counts as in flight; not 0 after the end is a leak.
     pub(super) const fn in_flight(&self) -> u64 {
         self.counts.in_flight
     }

@@ -2,16 +2,16 @@
 
 use super::FleetRun;
 use super::checks::Cost;
-use super::figures::{Figures, PhaseFigures};
+use super::figures::{FleetFigures, PhaseFigures};
 use super::series::Point;
 use super::swing::Swing;
 use crate::number::float;
-use crate::report::chart::{Band, Chart, Line, Stroke};
-use crate::report::colour::Colour;
-use crate::report::page::Page;
-use crate::report::table;
+use tidegate_report::chart::{Band, Chart, Line, Stroke};
+use tidegate_report::color::Color;
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
 
-/// A rhythm of more than this strength is told in tables.
+/// Tables show the period of a swing that is stronger than this.
 const TOLD_STRENGTH: f64 = 0.4;
 
 const HEAD: [&str; 15] = [
@@ -32,21 +32,17 @@ const HEAD: [&str; 15] = [
     "settled s",
 ];
 
-/// All phases of all runs as a table for a terminal.
+/// All phases of all runs as a table.
 #[must_use]
-pub fn table(runs: &[(FleetRun, Cost)]) -> String {
-    table::text(&HEAD, &rows(runs))
-}
-
-fn rows(runs: &[(FleetRun, Cost)]) -> Vec<Vec<String>> {
+pub fn table(runs: &[(FleetRun, Cost)]) -> Table {
     let rows = runs.iter().flat_map(|(run, _)| {
         let figures = &run.figures;
         figures.phases.iter().map(move |phase| row(figures, phase))
     });
-    rows.collect()
+    Table::new(&HEAD, rows.collect())
 }
 
-fn row(figures: &Figures, phase: &PhaseFigures) -> Vec<String> {
+fn row(figures: &FleetFigures, phase: &PhaseFigures) -> Vec<String> {
     let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0}"));
     let index =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
@@ -92,14 +88,14 @@ fn row(figures: &Figures, phase: &PhaseFigures) -> Vec<String> {
 
 /// A page with a table and charts that set the topologies of each story beside each other.
 #[must_use]
-pub fn page(runs: &[(FleetRun, Cost)]) -> String {
+pub fn page(runs: &[(FleetRun, Cost)]) -> Page {
     let mut page = Page::new("A fleet in front of one service");
     page.paragraph(
         "Sidecars adapt each for itself, and know nothing of each other; a waypoint sees all requests. Same service, \
          same callers, same load. Fairness is the index of Jain over callers: 1 when all have the same. A swing \
          is told by the coefficient of variation and by how high the autocorrelation comes back.",
     );
-    page.table(&HEAD, &rows(runs));
+    page.table(table(runs));
     let mut stories: Vec<&str> = runs
         .iter()
         .map(|(run, _)| run.figures.story.as_str())
@@ -107,14 +103,12 @@ pub fn page(runs: &[(FleetRun, Cost)]) -> String {
     stories.dedup();
     for story in stories {
         page.heading(story);
-        let of_story: Vec<&Figures> = runs
+        let of_story: Vec<&FleetFigures> = runs
             .iter()
             .map(|(run, _)| &run.figures)
             .filter(|figures| figures.story == story)
             .collect();
-        for chart in charts(&of_story) {
-            page.chart(&chart);
-        }
+        page.charts(charts(&of_story));
     }
     for (run, cost) in runs {
         page.note(&format!(
@@ -128,7 +122,7 @@ pub fn page(runs: &[(FleetRun, Cost)]) -> String {
             run.digest
         ));
     }
-    page.html()
+    page
 }
 
 /// What a chart shows of a second.
@@ -151,7 +145,7 @@ const CHARTS: [(&str, &str, Value); 6] = [
     }),
 ];
 
-fn charts(runs: &[&Figures]) -> Vec<Chart> {
+fn charts(runs: &[&FleetFigures]) -> Vec<Chart> {
     let chart = |(title, unit, value): &(&str, &str, Value)| {
         let seconds = runs.first().map_or(0.0, |figures| {
             figures.series.last().map_or(0.0, |point| point.at_s)
@@ -159,18 +153,18 @@ fn charts(runs: &[&Figures]) -> Vec<Chart> {
         let mut chart = Chart::new(title, unit, seconds);
         if let (true, Some(first)) = (title.starts_with("Good"), runs.first()) {
             let possible = first.series.iter().map(|p| (p.at_s, Some(p.possible)));
-            let line = Line::new("what can be", Colour::Slate, possible);
+            let line = Line::new("what can be", Color::Slate, possible);
             chart.lines.push(line.stroke(Stroke::Dashed));
         }
-        let colours = [Colour::Teal].into_iter().chain(Colour::FREE);
-        for (figures, colour) in runs.iter().zip(colours) {
+        let colors = [Color::Teal].into_iter().chain(Color::FREE);
+        for (figures, color) in runs.iter().zip(colors) {
             let points = figures
                 .series
                 .iter()
                 .map(|point| (point.at_s, value(point)));
             chart
                 .lines
-                .push(Line::new(&figures.topology, colour, points));
+                .push(Line::new(&figures.topology, color, points));
         }
         let phases = runs.first().map(|figures| figures.phases.as_slice());
         for phase in phases.unwrap_or_default() {

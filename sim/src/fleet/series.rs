@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::ledger::{BINS_PER_SECOND, Bin, Evenness, Ledger};
+use super::ledger::{BINS_PER_SECOND, Bin, Evenness, ShardLedger};
 use crate::number;
 
 /// One second of a run; rates are per second, levels those at its end.
@@ -26,7 +26,7 @@ pub struct Point {
     pub late: u64,
     /// Failed answers.
     pub failed: u64,
-    /// Callers who gave up.
+    /// Callers that gave up.
     pub gave_up: u64,
     /// 99th percentile of the latency of answers 200.
     pub p99_ms: Option<f64>,
@@ -34,7 +34,7 @@ pub struct Point {
     pub held: u64,
     /// Requests in slots.
     pub in_service: u64,
-    /// Requests in lines.
+    /// Requests in queues.
     pub waiting: u64,
     /// Sum of the proxies' limits.
     pub limit: u64,
@@ -47,7 +47,7 @@ pub struct Point {
 }
 
 /// All seconds; `possible` is what could have been answered, by bin.
-pub(super) fn series(ledger: &Ledger, possible: &[f64]) -> Vec<Point> {
+pub(super) fn series(ledger: &ShardLedger, possible: &[f64]) -> Vec<Point> {
     let bins = ledger.bins.chunks(BINS_PER_SECOND);
     let possible = possible.chunks(BINS_PER_SECOND);
     let seconds = bins.zip(possible).zip(&ledger.seconds).enumerate();

@@ -1,27 +1,29 @@
-//! A shard: a fixed part of the proxies, callers and endpoints, which plays by itself until it is told what others
-//! sent.
+//! A shard: a fixed part of the proxies, callers and endpoints, which plays alone until it receives the messages of others.
 //!
 //! A proxy's callers are in its shard; its requests go to endpoints of any shard, and answers come back. Each shard
-//! has streams of chance and an order of events of its own.
+//! has random streams and an order of events of its own.
 
 mod accounts;
 mod at_endpoint;
 mod at_proxy;
+mod callers;
 mod event;
+mod held;
+mod place;
 
 use std::time::Duration;
 
 use tidegate_core::Instant;
 use tidegate_core::config::Config;
 
-use self::accounts::{Caller, callers};
-use self::at_endpoint::Visit;
-use self::at_proxy::Held;
-use self::event::What;
-use super::demand::Demand;
-use super::ledger::{BIN_NS, Ledger};
+use self::callers::{Caller, callers};
+use self::event::ShardEvent;
+use self::held::{HeldRequest, Visit};
+use self::place::{TICK, at_index, home};
+use super::demand::ArrivalStream;
+use super::ledger::{BIN_NS, ShardLedger};
 use super::plan::Fleet;
-use super::proxy::Proxy;
+use super::proxy::FleetProxy;
 use super::slab::Slab;
 use super::wheel::Wheel;
 use crate::digest::Digest;
@@ -32,22 +34,18 @@ use crate::world::proxy::Flight;
 use crate::world::upstream::Upstream;
 
 pub(super) use self::event::Message;
-
-/// Shards of a fleet: a part of what a digest means, so not a matter of the machine.
-pub(super) const SHARDS: u32 = 4;
-/// Each engine's upkeep is this far apart, as in the filter.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) use self::place::SHARDS;
 
 /// One shard.
 pub(super) struct Shard<'a> {
     fleet: &'a Fleet,
     index: u32,
     now: Instant,
-    queue: Wheel<What>,
-    demand: Demand<'a>,
+    queue: Wheel<ShardEvent>,
+    demand: ArrivalStream<'a>,
     callers: Vec<Caller>,
-    proxies: Vec<Proxy>,
-    held: Slab<Held>,
+    proxies: Vec<FleetProxy>,
+    held: Slab<HeldRequest>,
     visits: Slab<Visit>,
     /// All endpoints, of which only its own are visited.
     service: Upstream,
@@ -56,19 +54,10 @@ pub(super) struct Shard<'a> {
     deadline: Duration,
     objective: Duration,
     in_flight: u64,
-    ledger: Ledger,
+    ledger: ShardLedger,
     digest: Digest,
     events: u64,
     outbox: Vec<Vec<Message>>,
-}
-
-/// The shard of a proxy or an endpoint.
-const fn home(index: u32) -> u32 {
-    index % SHARDS
-}
-
-fn at_index(index: u32) -> usize {
-    usize::try_from(index).unwrap_or(usize::MAX)
 }
 
 impl<'a> Shard<'a> {
@@ -89,9 +78,9 @@ impl<'a> Shard<'a> {
             .filter(|(_, number)| home(*number) == index)
             .map(|((place, seed), _)| {
                 let flight = Flight::new(endpoints, place);
-                Proxy::new(config.clone(), &profile.name, *seed, flight, START)
+                FleetProxy::new(config.clone(), &profile.name, *seed, flight, START)
             });
-        let proxies: Vec<Proxy> = proxies.collect();
+        let proxies: Vec<FleetProxy> = proxies.collect();
         let (callers, senders) = callers(fleet, index);
         let bins = usize::try_from(scenario.duration.as_nanos() / u128::from(BIN_NS)).unwrap_or(0);
         let mut this = Self {
@@ -99,7 +88,7 @@ impl<'a> Shard<'a> {
             index,
             now: START,
             queue: Wheel::new(START),
-            demand: Demand::new(scenario, senders, chance(0)),
+            demand: ArrivalStream::new(scenario, senders, chance(0)),
             callers,
             proxies,
             held: Slab::default(),
@@ -110,7 +99,7 @@ impl<'a> Shard<'a> {
             deadline: client.deadline,
             objective: scenario.slo.latency,
             in_flight: 0,
-            ledger: Ledger::new(bins, fleet.phases.len()),
+            ledger: ShardLedger::new(bins, fleet.phases.len()),
             digest: Digest::default(),
             events: 0,
             outbox: (0..SHARDS).map(|_| Vec::new()).collect(),
@@ -124,7 +113,7 @@ impl<'a> Shard<'a> {
             // Every shard follows the rotation, by endpoint 0 at least.
             if home(endpoint) == self.index || endpoint == 0 {
                 for (at, _) in profile.stages_of(endpoint).into_iter().skip(1) {
-                    self.queue.push(START + at, What::Stage { endpoint });
+                    self.queue.push(START + at, ShardEvent::Stage { endpoint });
                 }
             }
         }
@@ -133,11 +122,11 @@ impl<'a> Shard<'a> {
             // Proxies do not tick in step.
             let number = proxy * SHARDS + self.index;
             let first = TICK.mul_f64(f64::from(number + 1) / f64::from(fleet + 1));
-            self.queue.push(START + first, What::Tick { proxy });
+            self.queue.push(START + first, ShardEvent::Tick { proxy });
         }
         for bin in (0..).take(self.ledger.bins.len()) {
             let end = Duration::from_nanos(BIN_NS * (u64::from(bin) + 1));
-            self.queue.push(START + end, What::Look { bin });
+            self.queue.push(START + end, ShardEvent::Look { bin });
         }
         self.expect_next();
     }
@@ -146,18 +135,18 @@ impl<'a> Shard<'a> {
         if let Some((at, caller)) = self.demand.next() {
             let caller = u32::try_from(caller).unwrap_or(u32::MAX);
             let at = START + at + self.hop;
-            self.queue.push(at, What::AtProxy { caller });
+            self.queue.push(at, ShardEvent::AtProxy { caller });
         }
     }
 
-    /// Hears what a shard sent in the window before.
+    /// Receives what a shard sent in the window before.
     pub(super) fn hear(&mut self, messages: &mut Vec<Message>) {
         for Message { at, what } in messages.drain(..) {
             self.queue.push(at, what);
         }
     }
 
-    /// What it sent to another shard, to be taken away.
+    /// Its messages to another shard, for the caller to take.
     pub(super) fn sent_to(&mut self, shard: usize) -> Option<&mut Vec<Message>> {
         self.outbox.get_mut(shard)
     }
@@ -173,47 +162,42 @@ impl<'a> Shard<'a> {
         }
     }
 
-    fn handle(&mut self, what: What) {
+    fn handle(&mut self, what: ShardEvent) {
         match what {
-            What::AtProxy { caller } => self.at_proxy(caller),
-            What::AtEndpoint {
+            ShardEvent::AtProxy { caller } => self.at_proxy(caller),
+            ShardEvent::AtEndpoint {
                 endpoint,
                 shard,
                 ticket,
             } => self.at_endpoint(endpoint, Visit { shard, ticket }),
-            What::Worked {
+            ShardEvent::Worked {
                 endpoint,
                 delay_us,
                 visit,
             } => self.worked(endpoint, Duration::from_micros(u64::from(delay_us)), visit),
-            What::Answer { ticket, answer } => self.answered(ticket, answer),
-            What::Cancel { ticket } => self.cancelled(ticket),
-            What::Tick { proxy } => self.tick(proxy),
-            What::Stage { endpoint } => self.enter_stage(endpoint),
-            What::Look { bin } => self.look(bin),
+            ShardEvent::Answer { ticket, answer } => self.answered(ticket, answer),
+            ShardEvent::Cancel { ticket } => self.cancelled(ticket),
+            ShardEvent::Tick { proxy } => self.tick(proxy),
+            ShardEvent::Stage { endpoint } => self.enter_stage(endpoint),
+            ShardEvent::Look { bin } => self.look(bin),
         }
     }
 
-    fn send(&mut self, shard: u32, what: What) {
+    fn send(&mut self, shard: u32, what: ShardEvent) {
         let at = self.now + self.hop;
         self.send_at(at, shard, what);
     }
 
-    fn send_at(&mut self, at: Instant, shard: u32, what: What) {
+    fn send_at(&mut self, at: Instant, shard: u32, what: ShardEvent) {
         if let Some(outbox) = self.outbox.get_mut(at_index(shard)) {
             outbox.push(Message { at, what });
         }
     }
 
-    /// What it wrote down, its digest, and how many events there were.
-    pub(super) fn into_ledger(mut self) -> (Ledger, Digest, u64) {
-        let believed: u64 = self.proxies.iter().map(Proxy::in_flight).sum();
+    /// Its record, its digest, and its number of events.
+    pub(super) fn into_ledger(mut self) -> (ShardLedger, Digest, u64) {
+        let believed: u64 = self.proxies.iter().map(FleetProxy::in_flight).sum();
         self.ledger.leaked = believed.abs_diff(self.in_flight);
         (self.ledger, self.digest, self.events)
     }
-}
-
-fn bin_at(now: Instant) -> usize {
-    let nanos = now.as_nanos().saturating_sub(START.as_nanos());
-    usize::try_from(nanos / BIN_NS).unwrap_or(usize::MAX)
 }

@@ -1,6 +1,6 @@
-//! Places that are used again, with tickets that tell the users of one place apart.
+//! A slab: reused places, with tickets that distinguish the users of one place.
 
-/// Whose a place is.
+/// Identifies the user of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ticket {
     pub(super) place: u32,
@@ -51,7 +51,7 @@ impl<T> Slab<T> {
         ticket
     }
 
-    /// Gives a value back; none when it was given back before.
+    /// Takes a value out; none if it was taken before.
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<T> {
         let entry = self.places.get_mut(index(ticket.place))?;
         if entry.generation != ticket.generation {
@@ -62,7 +62,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Gives back what is in a place, for users who are sure that it is still theirs.
+    /// Takes the value of a place, for a user that knows that it is still its own.
     pub(super) fn remove_from(&mut self, place: u32) -> Option<T> {
         let value = self.places.get_mut(index(place))?.value.take()?;
         self.free.push(place);

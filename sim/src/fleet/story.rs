@@ -1,4 +1,4 @@
-//! The stories that a fleet is told.
+//! The stories that a fleet plays.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::scenario::{
     TimedChange, UpstreamProfile,
 };
 
-/// What becomes of the fleet.
+/// What happens to the fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Story {
@@ -203,7 +203,7 @@ impl Story {
             name: STANDARD_UPSTREAM.to_owned(),
             behaviour,
             timeline,
-            // What Envoy does where nobody says otherwise in a mesh.
+            // Envoy's default in a mesh.
             balancing: Balancing::LeastRequest,
             exceptions: Vec::new(),
         }

@@ -1,8 +1,7 @@
 //! Whether something swings.
 //!
-//! The coefficient of variation says how much it moves; the autocorrelation whether there is a rhythm in it: after it
-//! has fallen below zero once, a swing brings it up again, and its height there is the strength of the swing, its
-//! place the period.
+//! The coefficient of variation says how much it moves. The autocorrelation says whether it is periodic: after it has fallen
+//! below zero, a swing raises it again. Its height there is the strength of the swing, and its place the period.
 
 use serde::Serialize;
 
@@ -34,7 +33,7 @@ impl Swing {
             let later = around.iter().skip(lag);
             around.iter().zip(later).map(|(a, b)| a * b).sum::<f64>() / energy
         };
-        // Beyond half of the length too few pairs are left to tell.
+        // Beyond half of the length too few pairs are left.
         let lags: Vec<f64> = (0..around.len() / 2).map(correlation).collect();
         let below = lags.iter().position(|value| *value < 0.0);
         let back = below.map_or(&[][..], |below| lags.get(below..).unwrap_or_default());

@@ -11,7 +11,7 @@ use tidegate_core::Instant;
 
 /// A bucket is 2^16 ns long: some dozens of events at a million requests a second.
 const WIDTH_BITS: u32 = 16;
-/// So many buckets reach 0.5 s ahead, beyond nearly every answer.
+/// This many buckets reach 0.5 s ahead, beyond nearly every answer.
 const BUCKETS: u64 = 8_192;
 /// Emptied buckets that are kept for reuse.
 const SPARE: usize = 64;
@@ -50,7 +50,7 @@ type Heap<T> = BinaryHeap<Reverse<Entry<T>>>;
 pub(super) struct Wheel<T> {
     /// The bucket under way, by its number since the beginning of time.
     current: u64,
-    /// What it holds, and whatever came too late for its own.
+    /// What it holds, and events that came too late for their own bucket.
     opened: Heap<T>,
     buckets: Vec<Vec<Reverse<Entry<T>>>>,
     beyond: Heap<T>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::server::Request;
+use super::request::Request;
 use crate::number;
 use crate::profile::{Behaviour, Body, Headers, Mode, PauseClock, ServiceTime};
 use crate::scenario::{Stages, Until};
@@ -29,7 +29,7 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// That of a caller which reads to the end.
+    /// The demand of a caller that reads to the end.
     pub(super) fn on(behaviour: &'a Behaviour, path: &str, until: Until) -> Self {
         Self {
             behaviour,
@@ -73,9 +73,9 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// How long it may stand in line, as the time to a moment and the budget for that: those of the class that can wait
-    /// the least, of all that can be in time, for nobody tells classes apart before. An oracle that did would serve
-    /// the cheap ones alone.
+    /// How long it may wait in the queue, as the time to a moment and the budget for that. They are those of the class that
+    /// can wait the least, among classes that can be in time, because classes are not known in advance. An oracle that
+    /// knew them would serve only the cheap ones.
     pub(super) fn haste(&self, budget: Duration, slo: Duration) -> (Duration, Duration) {
         let own = (self.to_moment(), budget);
         let of = |service, body| {

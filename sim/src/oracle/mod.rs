@@ -1,28 +1,29 @@
-//! What somebody who knows the capacity would have got out of a run.
+//! The oracle: what could be got out of a run by knowing the capacity.
 //!
-//! The oracle takes the arrivals as they were and the behaviour of the upstream
+//! The oracle takes the arrivals as they were and the behavior of the upstream
 //! over time, and runs a fluid server: work drains at the rate of the slots, in
 //! order of arrival. It admits a request if and only if its answer still comes
 //! within the objective's latency. Failures that do not depend on load hit the
 //! oracle as well: they reduce what an admitted request is worth. While the
-//! upstream is down nothing can be got out of it, and nothing is admitted.
+//! upstream is down, nothing is admitted.
 //!
-//! Where bodies hold their slots, for seconds, a fluid would lie: a slot is taken or
-//! free. There each slot is a server of its own ([`slots`]). Of contended slots no
-//! more are used than serve the most; while an endpoint stands still nothing drains.
+//! Where bodies hold slots for seconds, a fluid server is too optimistic: a slot is
+//! either taken or free. There each slot is a server of its own ([`slots`]). With
+//! contention the oracle uses the number of slots that serves the most. While an
+//! endpoint pauses, nothing drains.
 //!
-//! An upstream of several endpoints is one such server for each, and arrivals go to
-//! them one after the other: the oracle chooses what to admit, not where it goes.
-//! Nor does it tell classes of requests apart: all wait as long as the class that can
-//! wait the least, and no longer than the endpoint's connections and backlog allow.
+//! Each endpoint of an upstream is such a server, and arrivals go to them in turn: the
+//! oracle chooses what to admit, not where to send it. It does not distinguish classes
+//! of requests: all wait as long as the class that can wait the least, and no longer
+//! than the endpoint's connections and backlog allow.
 //!
-//! Some requests are worth nothing to anybody and cost nothing: those for a path
-//! that fails or lies, beyond a quota, or with an upload that never ends. And where the
-//! objective is out of reach for a path, whatever the load, any answer 200 that comes
-//! before its caller's deadline is a good one: shedding could not help there.
+//! Some requests have no value and cost nothing: those for a path that fails or lies,
+//! those beyond a quota, and those with an upload that never ends. Where no answer for
+//! a path can meet the objective at any load, each answer 200 before the caller's
+//! deadline counts as good: shedding could not help there.
 //!
-//! An adversary is served like anybody: its requests take their part of the capacity where the service works for them. They count
-//! for nobody, and what is left to the others beyond the capacity is their fair share.
+//! An adversary is served like any caller: its requests take their part of the capacity if the service works for them.
+//! They do not count in the score. Beyond the capacity the other callers get their fair share.
 //!
 //! Edges: retries are not in the list (the oracle's callers need none); the
 //! spread of service times is not simulated, only the mean, so that a run may
@@ -30,57 +31,21 @@
 
 mod demand;
 mod fluid;
+mod request;
 mod server;
 mod slots;
-
-use std::time::Duration;
+mod verdict;
 
 use crate::arrivals::Arrival;
-use crate::record::{Answer, Record};
 use crate::scenario::{Bucket, Scenario};
-use server::{Request, Server};
+use request::Request;
+use server::Server;
 
-/// The oracle's verdict on one request.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
-    /// Whether it would have been admitted.
-    pub admitted: bool,
-    /// Expected number of good answers: 0 when not admitted, 1 when nothing else is wrong.
-    pub good: f64,
-    /// Whether it is worth nothing to anybody and costs nothing, so that neither serving nor shedding it counts.
-    pub is_worthless: bool,
-    /// Whether any answer 200 is a good one, because none can be within the objective.
-    pub any_answer: bool,
-}
-
-impl Verdict {
-    /// Nothing can be got out of it.
-    const NOTHING: Self = Self {
-        admitted: false,
-        good: 0.0,
-        is_worthless: false,
-        any_answer: false,
-    };
-    /// Nor can anything be lost.
-    const WORTHLESS: Self = Self {
-        is_worthless: true,
-        ..Self::NOTHING
-    };
-
-    /// Whether what came out is a good answer.
-    #[must_use]
-    pub fn is_good(&self, record: &Record, latency: Duration) -> bool {
-        if self.any_answer {
-            record.answer == Answer::Ok
-        } else {
-            record.is_good(latency)
-        }
-    }
-}
+pub use verdict::OracleVerdict;
 
 /// Judges every arrival of a scenario; the verdicts are in the order of `arrivals`.
 #[must_use]
-pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
+pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<OracleVerdict> {
     let mut servers: Vec<Server> = scenario
         .upstreams
         .iter()
@@ -90,7 +55,7 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
     let mut quotas: Vec<Option<Bucket>> = quotas
         .map(|client| client.quota.map(|quota| quota.bucket()))
         .collect();
-    let mut verdicts = vec![Verdict::WORTHLESS; arrivals.len()];
+    let mut verdicts = vec![OracleVerdict::WORTHLESS; arrivals.len()];
     // The service's work begins with the end of the upload.
     let begins = arrivals.iter().enumerate().filter_map(|(index, arrival)| {
         let upload = arrival.uploads_for()?;
@@ -116,7 +81,7 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
                     quota,
                 )
             }
-            _ => Verdict::NOTHING,
+            _ => OracleVerdict::NOTHING,
         };
         if let Some(place) = verdicts.get_mut(index) {
             *place = verdict;
@@ -125,7 +90,7 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<Verdict> {
     verdicts
 }
 
-/// Whether there is a path that is asked for, and for which the objective is out of reach whatever the load.
+/// Whether callers request a path whose answers cannot meet the objective at any load.
 #[must_use]
 pub fn is_unreachable(scenario: &Scenario) -> bool {
     scenario.upstreams.iter().any(|profile| {

@@ -3,31 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Verdict;
 use super::demand::Demand;
 use super::fluid::Fluid;
+use super::request::Request;
 use super::slots::Slots;
-use crate::arrivals::Arrival;
+use super::verdict::OracleVerdict;
 use crate::profile::Behaviour;
-use crate::scenario::{Bucket, ClientProfile, Slo, Stages, UpstreamProfile};
+use crate::scenario::{Bucket, Slo, Stages, UpstreamProfile};
 
 /// A share of answers in time below this is none.
 const REACHABLE: f64 = 0.01;
-
-/// A request that is complete at the service.
-pub(super) struct Request<'a> {
-    pub(super) at: Duration,
-    pub(super) arrival: &'a Arrival,
-    pub(super) client: &'a ClientProfile,
-}
-
-impl Request<'_> {
-    /// What is left of the caller's patience.
-    fn patience(&self) -> Duration {
-        let uploading = self.at.saturating_sub(self.arrival.at);
-        self.client.deadline.saturating_sub(uploading)
-    }
-}
 
 /// One upstream: its endpoints, of which each arrival meets the next.
 pub(super) struct Server {
@@ -58,7 +43,11 @@ impl Server {
         &self.name
     }
 
-    pub(super) fn judge(&mut self, request: &Request<'_>, quota: Option<&mut Bucket>) -> Verdict {
+    pub(super) fn judge(
+        &mut self,
+        request: &Request<'_>,
+        quota: Option<&mut Bucket>,
+    ) -> OracleVerdict {
         let in_rotation = behaviour(&self.stages, request.at).map_or(1, |now| now.endpoints);
         let in_rotation = usize::try_from(in_rotation).unwrap_or(usize::MAX).max(1);
         let index = self.turn % in_rotation;
@@ -66,18 +55,18 @@ impl Server {
         let any_answer = self.is_unreachable(&request.arrival.path);
         let slo = self.slo;
         let Some(endpoint) = self.endpoints.get_mut(index) else {
-            return Verdict::NOTHING;
+            return OracleVerdict::NOTHING;
         };
         let up = behaviour(&endpoint.stages, request.at).filter(|now| now.mode.is_up());
         let Some(now) = up else {
-            return Verdict::NOTHING;
+            return OracleVerdict::NOTHING;
         };
         if now.failing.contains_key(&request.arrival.path)
             || now.lies.contains_key(&request.arrival.path)
             || quota.is_some_and(|quota| !quota.take(request.at))
             || request.patience().is_zero()
         {
-            return Verdict::WORTHLESS;
+            return OracleVerdict::WORTHLESS;
         }
         let demand = Demand::of(now, request, slo.until);
         let budget = if any_answer {
@@ -88,14 +77,14 @@ impl Server {
             slo.latency
         };
         if demand.is_broken_off(&endpoint.stages, request.at) {
-            return Verdict::NOTHING;
+            return OracleVerdict::NOTHING;
         }
         let haste = demand.haste(budget, slo.latency);
         let admitted = endpoint
             .room
             .admits(&endpoint.stages, &demand, request.at, haste);
         let good = endpoint.room.good_share(&demand, request.at, budget);
-        Verdict {
+        OracleVerdict {
             admitted,
             good: if admitted { good } else { 0.0 },
             is_worthless: false,
@@ -175,7 +164,7 @@ impl Room {
     }
 }
 
-/// The behaviour at a time.
+/// The behavior at a time.
 fn behaviour(stages: &Stages, at: Duration) -> Option<&Behaviour> {
     let next = stages.partition_point(|(from, _)| *from <= at);
     let current = next.checked_sub(1).and_then(|index| stages.get(index));

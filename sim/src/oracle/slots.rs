@@ -1,8 +1,8 @@
 //! An endpoint whose slots are held for so long that each counts: requests take the slot that is free first.
 //!
-//! Where a slot is held for seconds and callers wait for a fraction of one, a request finds a slot or does not: with two
-//! slots at twice the capacity nobody can use more than 0.77 of them (Erlang's loss formula). A fluid knows nothing of
-//! that.
+//! Where slots are held for seconds and callers wait for a fraction of a second, a request either finds a slot or not. With
+//! two slots at twice the capacity no more than 0.77 of them can be used (Erlang's loss formula). A fluid server does not
+//! model that.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -47,7 +47,7 @@ impl Slots {
             clock.map_or(from + time, |clock| clock.finish(from, time))
         };
         let moment = after(start, to_moment);
-        // What finds a slot is taken, however long it takes by itself: that is in its worth.
+        // A request that finds a slot is admitted, even if it takes long by itself: its value accounts for that.
         let in_time = demand.is_free() || start == at || moment <= at + budget;
         let waiting = (start - at).as_secs_f64() * demand.slots() / demand.slot_time();
         let admitted = in_time && waiting < demand.most_held();

@@ -1,5 +1,7 @@
 //! What the oracle gets out of upstreams of known capacity.
 
+use std::time::Duration;
+
 use super::*;
 use crate::arrivals::schedule;
 use crate::number;
@@ -147,7 +149,7 @@ fn no_more_wait_than_an_endpoint_accepts() {
 
 #[test]
 fn what_a_pause_makes_late_is_not_good() {
-    // In the last 500 ms of each 2 s nothing is answered: who comes 300 to 40 ms before their end is late.
+    // In the last 500 ms of each 2 s nothing is answered: requests that arrive 300 to 40 ms before their end are late.
     let s = scenario(
         "[{at='0s', x=0.1}]",
         "behaviour={service={kind='constant', mean='40ms'}, pauses={every='2s', length='500ms'}}",

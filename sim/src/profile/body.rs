@@ -1,4 +1,4 @@
-//! The body of a response: how long it lasts, and what it holds meanwhile.
+//! The body of a response: how long it lasts, and whether it holds a slot.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub enum Headers {
     #[default]
     AfterWork,
     /// When the request is complete, before it gets a slot; the first byte of the body follows when the work is done.
-    /// A response that has no [`Body`] ends then. Failures have their own status, as ever.
+    /// A response that has no [`Body`] ends then. Failures keep their own status.
     AtOnce,
 }
 

@@ -1,4 +1,4 @@
-//! What many requests at once do to an endpoint: lock contention, and a limit of connections.
+//! Effects of many requests at once on an endpoint: lock contention, and a limit of connections.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contention {
-    /// So many requests in slots do not hinder each other.
+    /// Up to this many requests in slots do not slow each other down.
     pub above: u32,
-    /// By such a share of its service time each one more slows a request down; 0: there is none.
+    /// The share of its service time by which each further request slows a request down; 0: none.
     pub slope: f64,
 }
 
@@ -32,7 +32,7 @@ impl Contention {
 pub struct Connections {
     /// Most requests of an endpoint that are accepted: in the line, in a slot, or with a body under way.
     pub max: u32,
-    /// So many more wait, not accepted, in order; beyond them connections are refused.
+    /// How many more wait in order to be accepted; beyond them connections are refused.
     pub backlog: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What a service says that is not so.
+//! Lies of a service.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ const MOST_BYTES: u32 = 16 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Lie {
-    /// 503, and nobody is to come back for a year.
+    /// 503, with the demand not to come back for a year.
     RetryAfter {
         /// Value of the header `retry-after`.
         #[serde(default = "a_year")]

@@ -3,7 +3,7 @@
 //! A [`Behaviour`] is what an upstream does at one moment: how many requests it
 //! serves at once, how long each takes, which share fails. A [`Change`] names the
 //! fields that become different at some time. Neither knows of sockets: the
-//! testbed's server and the simulated world act it out, the oracle in
+//! testbed's server and the simulated world follow it, and the oracle in
 //! [`crate::oracle`] computes with it.
 
 mod body;
@@ -67,7 +67,7 @@ pub struct Behaviour {
     pub mode: Mode,
     /// Failures that do not depend on load.
     pub errors: Option<Errors>,
-    /// Answers that arrive late without holding a slot (a slow neighbour downstream of the service).
+    /// Answers that arrive late without holding a slot (a slow neighbor downstream of the service).
     pub delay: Option<Delay>,
     /// What happens to the work of a caller that went away.
     pub abandoned: Abandoned,
@@ -118,7 +118,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether an answer is to be had at all.
+    /// Whether it answers at all.
     #[must_use]
     pub const fn is_up(self) -> bool {
         matches!(self, Self::Serve)
@@ -173,7 +173,7 @@ pub struct Delay {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Abandoned {
-    /// The work is done all the same, as in most servers with a pool of threads.
+    /// The work is done anyway, as in most servers with a pool of threads.
     Finish,
     /// The request leaves the line or its slot at once.
     Skip,

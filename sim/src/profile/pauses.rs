@@ -1,8 +1,8 @@
-//! An endpoint that stands still at times: garbage collection, CPU throttling.
+//! An endpoint that pauses at times: garbage collection, CPU throttling.
 //!
-//! In each period of `every` it runs first, and stands still for the last `length`. While it does, no work
-//! progresses, no body flows and nothing is answered; what would have finished finishes later. New connections are
-//! accepted and refused all the same, as the kernel does that.
+//! In each period of `every` it runs first, and pauses for the last `length`. During a pause no work progresses, no body
+//! flows and nothing is answered; work that would have finished finishes later. New connections are still accepted and
+//! refused, because the kernel does that.
 
 use std::time::Duration;
 

@@ -30,10 +30,10 @@ pub enum ServiceTime {
         /// Time of the cheap ones.
         #[serde(with = "humantime_serde")]
         fast: Duration,
-        /// Time of the dear ones.
+        /// Time of the expensive ones.
         #[serde(with = "humantime_serde")]
         slow: Duration,
-        /// Share of the dear ones, 0..=1.
+        /// Share of the expensive ones, 0..=1.
         slow_share: f64,
     },
 }

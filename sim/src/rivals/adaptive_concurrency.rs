@@ -12,8 +12,8 @@
 //! settings of its documentation's example (90th percentile, 100 ms, 60 s with 10 % jitter, 50 requests), which
 //! the testbed uses as well; the percentile's default is 50.
 //!
-//! Edges: one controller for the whole filter, hence for all upstreams. A request whose caller went away frees
-//! its place and is no sample. While nothing answers nothing is learned, and a measurement does not end. The
+//! Edges: one controller for the whole filter, so for all upstreams. A request whose caller went away frees its place and
+//! is no sample. Without answers it learns nothing, and a measurement does not end. The
 //! percentile here is exact, Envoy's comes from a histogram with two digits.
 
 use std::time::Duration;
@@ -21,13 +21,14 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "adaptive-concurrency",
     title: "Envoy adaptive_concurrency",
     make: Make::Published(make),
@@ -41,10 +42,10 @@ const MIN_RTT_INTERVAL: Duration = Duration::from_secs(60);
 /// The distance between two measurements is longer by a random share up to this.
 const JITTER: f64 = 0.1;
 const MIN_RTT_REQUESTS: usize = 50;
-/// How much slower than minRTT is still no queue.
+/// A latency up to this factor above minRTT is no queue.
 const BUFFER: f64 = 1.25;
 const GRADIENT: (f64, f64) = (0.5, 2.0);
-/// So many windows in a row at the least limit mean that minRTT may be wrong.
+/// This many windows in a row at the least limit mean that minRTT may be wrong.
 const MIN_LIMIT_WINDOWS: u32 = 5;
 
 fn make(_scenario: &Scenario, seed: u64) -> Made {
@@ -164,13 +165,13 @@ impl Gradient {
 }
 
 impl Contender for Gradient {
-    fn admit(&mut self, _ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, _ask: &Ask<'_>, now: Instant) -> Admission {
         self.advance(now);
         if f64::from(self.outstanding) < self.limit {
             self.outstanding += 1;
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("limit")
+            Admission::shed("limit")
         }
     }
 
@@ -231,7 +232,7 @@ mod tests {
     fn answer(gradient: &mut Gradient, requests: u64, from_ms: u64) -> u64 {
         let mut now = from_ms;
         for _ in 0..requests {
-            assert_eq!(gradient.admit(&first_ask(), at(now)), Verdict::Admit);
+            assert_eq!(gradient.admit(&first_ask(), at(now)), Admission::Admit);
             now += 40;
             complete_ok(gradient, 40, now);
         }
@@ -242,9 +243,12 @@ mod tests {
     fn measures_first_and_admits_3_meanwhile() {
         let mut gradient = Gradient::new(1);
         for _ in 0..3 {
-            assert_eq!(gradient.admit(&first_ask(), at(0)), Verdict::Admit);
+            assert_eq!(gradient.admit(&first_ask(), at(0)), Admission::Admit);
         }
-        assert_eq!(gradient.admit(&first_ask(), at(0)), Verdict::shed("limit"));
+        assert_eq!(
+            gradient.admit(&first_ask(), at(0)),
+            Admission::shed("limit")
+        );
         for _ in 0..3 {
             complete_ok(&mut gradient, 40, 40);
         }

@@ -7,22 +7,23 @@
 //! <https://github.com/envoyproxy/envoy/tree/main/source/extensions/filters/http/admission_control>; its defaults
 //! (30 s in buckets of 1 s, threshold 95 %, aggression 1, at most 80 %, no least rate).
 //!
-//! Edges: every worker has its own window, and all upstreams share it. What the filter refuses itself is not
-//! counted; neither is a request whose caller went away, so that a service that is too slow for its callers
-//! looks like one without traffic. A status that says "too busy" is taken for 503.
+//! Edges: every worker has its own window, and all upstreams share it. Its own refusals are not counted, and
+//! neither are requests whose caller went away. So a service that is too slow for its callers looks like one without
+//! traffic. A status that says "too busy" is taken for 503.
 
 use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Failure, Instant, Outcome};
 
-use super::rolling::{Counts, Rolling};
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use super::rolling::{OutcomeCounts, Rolling};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "admission-control",
     title: "Envoy admission_control",
     make: Make::Published(make),
@@ -44,7 +45,7 @@ pub(super) struct AdmissionControl {
 }
 
 /// The probability that a request is refused.
-fn rejection(counts: Counts) -> f64 {
+fn rejection(counts: OutcomeCounts) -> f64 {
     let requests = f64::from(counts.requests);
     let excess = requests - f64::from(counts.successes) / SUCCESS_RATE_THRESHOLD;
     (excess / (requests + 1.0)).clamp(0.0, MAX_REJECTION)
@@ -69,19 +70,19 @@ impl AdmissionControl {
 }
 
 impl Contender for AdmissionControl {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let window = self.workers.get_mut(ask.worker);
-        let counts = window.map_or_else(Counts::default, |window| window.counts(now));
+        let counts = window.map_or_else(OutcomeCounts::default, |window| window.counts(now));
         if self.rng.random::<f64>() < rejection(counts) {
-            Verdict::shed("admission_control")
+            Admission::shed("admission_control")
         } else {
-            Verdict::Admit
+            Admission::Admit
         }
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
         let is_success = match done.outcome {
-            // Truncated: its headers, which are what is looked at, said 200.
+            // Truncated: the filter looks at the headers, which said 200.
             Outcome::Success | Outcome::Ignored | Outcome::Failure(Failure::Truncated) => true,
             Outcome::Failure(_) | Outcome::Overload { .. } => false,
             Outcome::Cancelled => return,
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     fn probability(requests: u32, successes: u32) -> f64 {
-        rejection(Counts {
+        rejection(OutcomeCounts {
             requests,
             successes,
         })
@@ -142,7 +143,7 @@ mod tests {
         for _ in 0..100 {
             filter.complete(&done(Outcome::Cancelled, 1_000), at(0));
         }
-        assert_eq!(filter.workers[0].counts(at(0)), Counts::default());
+        assert_eq!(filter.workers[0].counts(at(0)), OutcomeCounts::default());
     }
 
     #[test]

@@ -15,11 +15,12 @@
 use tidegate_core::{Failure, Instant, Outcome};
 
 use super::admission_control::AdmissionControl;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "admission-control-upstream",
     title: "Envoy admission_control for each cluster (Envoy Gateway)",
     make: Make::Published(make),
@@ -40,9 +41,9 @@ struct OfClusters {
 }
 
 impl Contender for OfClusters {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let filter = self.filters.get_mut(ask.upstream);
-        filter.map_or(Verdict::Admit, |filter| filter.admit(ask, now))
+        filter.map_or(Admission::Admit, |filter| filter.admit(ask, now))
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
@@ -87,7 +88,7 @@ mod tests {
             ..first_ask()
         };
         let verdicts = (0..100).map(|_| filter.admit(&other, at(0)));
-        assert!(verdicts.into_iter().all(|v| v == Verdict::Admit));
+        assert!(verdicts.into_iter().all(|v| v == Admission::Admit));
     }
 
     #[test]
@@ -99,6 +100,6 @@ mod tests {
             }
         }
         let verdicts = (0..100).map(|_| filter.admit(&first_ask(), at(0)));
-        assert!(verdicts.into_iter().all(|v| v == Verdict::Admit));
+        assert!(verdicts.into_iter().all(|v| v == Admission::Admit));
     }
 }

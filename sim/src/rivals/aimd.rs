@@ -1,7 +1,7 @@
 //! AIMD: one more as long as nothing is lost, a tenth less when something is.
 //!
-//! Loss is the only signal, and so is a request that takes longer than the timeout. Latency below it is not
-//! looked at, so that a service that queues in place of failing is found out only when callers go away.
+//! Loss is the only signal; a request that takes longer than the timeout counts as lost. Latency below the timeout is
+//! ignored, so that a service that queues instead of failing is noticed only when callers go away.
 //!
 //! Formula: after a loss `limit = max(1, min(limit - 1, floor(limit x 0.9)))`; else, when at least half of the
 //! limit was in flight, `limit + 1`; clamped to 20..=200.
@@ -11,12 +11,13 @@
 
 use std::time::Duration;
 
-use super::limiter::{Limit, Limiter, Sample};
-use crate::contender::{Kind, Made, Make};
+use super::limiter::{LatencySample, LimitAlgorithm, LimitContender};
+use crate::contender::Made;
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "aimd",
     title: "AIMD (Netflix AIMDLimit)",
     make: Make::Published(make),
@@ -29,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn make(scenario: &Scenario, _seed: u64) -> Made {
     let limits = scenario.upstreams.iter().map(|_| Aimd::new()).collect();
-    Ok(Box::new(Limiter::new(limits)))
+    Ok(Box::new(LimitContender::new(limits)))
 }
 
 /// The algorithm.
@@ -43,12 +44,12 @@ impl Aimd {
     }
 }
 
-impl Limit for Aimd {
+impl LimitAlgorithm for Aimd {
     fn limit(&self) -> f64 {
         self.limit
     }
 
-    fn on_sample(&mut self, sample: &Sample) {
+    fn on_sample(&mut self, sample: &LatencySample) {
         let limit = if sample.is_drop || sample.rtt > TIMEOUT {
             (self.limit - 1.0).min((self.limit * BACKOFF).floor())
         } else if f64::from(sample.in_flight) * 2.0 >= self.limit {
@@ -67,7 +68,7 @@ mod tests {
 
     fn after(limit: f64, in_flight: u32, rtt_ms: u64, is_drop: bool) -> f64 {
         let mut aimd = Aimd { limit };
-        aimd.on_sample(&Sample {
+        aimd.on_sample(&LatencySample {
             rtt: Duration::from_millis(rtt_ms),
             in_flight,
             is_drop,

@@ -10,23 +10,24 @@
 //! Sentinel's adaptive protection, <https://sentinelguard.io/en-us/docs/system-adaptive-protection.html>. Both apply
 //! the rule with a gain of 1, and only while the CPU of their own machine is busy, which a proxy cannot see of an
 //! upstream. Without that a gain of 1 would refuse healthy traffic that comes unevenly, and a standing queue would
-//! soon be the floor. What takes the place of the CPU is BBR's own: the gain of 2 and the phase `ProbeRTT`. N. Cardwell
+//! soon be the floor. BBR's own mechanisms replace the CPU: the gain of 2 and the phase `ProbeRTT`. N. Cardwell
 //! and others, "BBR: Congestion-Based Congestion Control", ACM Queue, 2016, and `draft-cardwell-iccrg-bbr-congestion-control`.
 //!
-//! Edges: failures and callers that went away are answers like any other, as there. Where nothing was refused since
-//! the floor was seen there is no queue of this limit's making, and nothing is drained.
+//! Edges: failures and callers that went away count as answers, as in the source. If nothing was refused since the floor
+//! was seen, this limit causes no queue, and nothing is drained.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tidegate_core::Instant;
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "bbr",
     title: "BBR-like (Kratos and Sentinel without their CPU)",
     make: Make::Published(make),
@@ -75,7 +76,7 @@ struct Floor {
     seen: Instant,
 }
 
-/// Whether the floor is believed.
+/// Whether the floor is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// It is; whether anything was refused since it was seen.
@@ -184,12 +185,12 @@ struct Limiter {
 }
 
 impl Contender for Limiter {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let upstream = self.upstreams.get_mut(ask.upstream);
         if upstream.is_none_or(|bbr| bbr.admit(ask.in_flight, now)) {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("limit")
+            Admission::shed("limit")
         }
     }
 

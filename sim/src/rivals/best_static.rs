@@ -1,6 +1,6 @@
 //! The best static limit of each story: a bound, found by playing the story with one limit after another.
 //!
-//! It says what a number in the configuration could reach at most, had somebody known the story beforehand. Each proxy
+//! It shows the most that a fixed number in the configuration could reach, if the story were known beforehand. Each proxy
 //! has the same limit for each upstream, from the first request to the last. Envoy's circuit breakers of
 //! [`super::static_limit`] enforce it.
 //!
@@ -8,19 +8,21 @@
 //! does nothing; then the six fourth roots of 2 on both sides of the best so far. The run with the greatest score is
 //! the answer, the first of equals. That is 10 to 20 runs.
 //!
-//! Edges: it is no oracle. A limit that moves with the load or the service may do better. Chance works for it: of
-//! many runs the luckiest counts.
+//! Edges: it is no oracle. A limit that moves with the load or the service may do better. Chance favors it: the
+//! luckiest of many runs counts.
 
 use std::collections::BTreeSet;
 
 use super::static_limit;
-use crate::contender::{ContenderError, Kind, Make};
+use crate::contender::ContenderError;
+use crate::kind::{ContenderKind, Make};
 use crate::number;
+use crate::run::Run;
 use crate::scenario::Scenario;
-use crate::world::{self, Run};
+use crate::world;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "best-static",
     title: "The best static limit of each story, by hindsight: a bound",
     make: Make::Hindsight(search),

@@ -1,7 +1,7 @@
-//! Envoy's `admission_control` in front of `adaptive_concurrency`, as people put them into one chain.
+//! Envoy's `admission_control` in front of `adaptive_concurrency`, in one chain, as users configure them.
 //!
-//! Each decides by itself. What the second refuses passes back through the first, which takes that 503 for a
-//! failure of the upstream: refusals cause refusals.
+//! Each decides alone. The replies of the second pass back through the first, which takes their 503 for a failure of the
+//! upstream: refusals cause refusals.
 //!
 //! Source: Envoy 1.40, `FilterManager::sendLocalReply`, which runs the response filters of the whole chain,
 //! <https://github.com/envoyproxy/envoy/blob/main/source/common/http/filter_manager.cc>; the filters themselves
@@ -13,11 +13,12 @@ use tidegate_core::Instant;
 
 use super::adaptive_concurrency::Gradient;
 use super::admission_control::AdmissionControl;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "both",
     title: "Envoy admission_control and adaptive_concurrency",
     make: Make::Published(make),
@@ -36,13 +37,13 @@ struct Both {
 }
 
 impl Contender for Both {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let verdict = self.first.admit(ask, now);
-        if verdict != Verdict::Admit {
+        if verdict != Admission::Admit {
             return verdict;
         }
         let verdict = self.second.admit(ask, now);
-        if verdict != Verdict::Admit {
+        if verdict != Admission::Admit {
             self.first.record(ask.worker, false, now);
         }
         verdict
@@ -76,10 +77,10 @@ mod tests {
         let text = "name='t'\ntitle='t'\nprose='p'\nseed=1\nduration='9s'\n[[clients]]\nload=[{at='0s',x=1.0}]";
         let scenario = Scenario::parse(text, "test").unwrap();
         let mut both = make(&scenario, 1).unwrap();
-        // While minRTT is measured only 3 are let in.
+        // While minRTT is measured only 3 are admitted.
         let mut reasons = Vec::new();
         for _ in 0..40 {
-            if let Verdict::Shed { reason, .. } = both.admit(&first_ask(), at(0)) {
+            if let Admission::Shed { reason, .. } = both.admit(&first_ask(), at(0)) {
                 reasons.push(reason);
             }
         }

@@ -15,24 +15,25 @@
 //! [`super::vegas`] in windows, and interval, gains and history are ours: greater gains swing at 5 x the capacity,
 //! smaller ones are slower everywhere.
 //!
-//! Edges: Cinnamon sits in the server, and holds back in a queue of its own what exceeds the limit. A proxy has
-//! none: what finds the limit reached is refused at once, and counts among what came in, as it would there.
+//! Edges: Cinnamon runs in the server, and queues requests above the limit. A proxy has no such queue: requests above the
+//! limit are refused at once, and count as incoming, as they would there.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tidegate_core::Instant;
 
-use super::limiter::{self, Limit};
+use super::limiter::{self, LimitAlgorithm};
 use super::priority::{self, Histogram};
 use super::vegas::Vegas;
 use super::windowed::Windowed;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "cinnamon",
     title: "PID shedder (Cinnamon-like)",
     make: Make::Published(make),
@@ -68,7 +69,7 @@ impl Pid {
     }
 }
 
-/// How far what comes in exceeds what can be taken; negative when there is room.
+/// How far incoming requests exceed what can be served; negative when there is room.
 fn error(came_in: f64, went_out: f64, free: f64, limit: f64) -> f64 {
     let out = if went_out > 0.0 { went_out } else { limit };
     (came_in - (went_out + free)) / out
@@ -135,10 +136,10 @@ impl Cinnamon {
 }
 
 impl Contender for Cinnamon {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         self.advance(now);
         let Some(service) = self.services.get_mut(ask.upstream) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         let priority = priority::of(ask.criticality, ask.cohort);
         service.history.push_back(priority);
@@ -146,14 +147,14 @@ impl Contender for Cinnamon {
             service.history.pop_front();
         }
         if priority < service.cut_off {
-            return Verdict::shed("priority");
+            return Admission::shed("priority");
         }
         service.came_in += 1.0;
         if service.in_flight >= service.tuner.limit().floor() {
-            return Verdict::shed("limit");
+            return Admission::shed("limit");
         }
         service.in_flight += 1.0;
-        Verdict::Admit
+        Admission::Admit
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
@@ -224,16 +225,25 @@ mod tests {
             ..first_ask()
         };
         for cohort in 0..20 {
-            assert_eq!(cinnamon.admit(&ask(cohort), at(0)), Verdict::Admit);
+            assert_eq!(cinnamon.admit(&ask(cohort), at(0)), Admission::Admit);
         }
         for cohort in 20..128 {
-            assert_eq!(cinnamon.admit(&ask(cohort), at(0)), Verdict::shed("limit"));
+            assert_eq!(
+                cinnamon.admit(&ask(cohort), at(0)),
+                Admission::shed("limit")
+            );
         }
         // (128 - (0 + 0)) / 20 = 6.4: all but nothing is kept.
-        assert_eq!(cinnamon.admit(&ask(0), at(500)), Verdict::shed("priority"));
+        assert_eq!(
+            cinnamon.admit(&ask(0), at(500)),
+            Admission::shed("priority")
+        );
         cinnamon.services[0].in_flight = 0.0;
         cinnamon.services[0].cut_off = priority::of(first_ask().criticality, 64);
-        assert_eq!(cinnamon.admit(&ask(63), at(501)), Verdict::shed("priority"));
-        assert_eq!(cinnamon.admit(&ask(64), at(501)), Verdict::Admit);
+        assert_eq!(
+            cinnamon.admit(&ask(63), at(501)),
+            Admission::shed("priority")
+        );
+        assert_eq!(cinnamon.admit(&ask(64), at(501)), Admission::Admit);
     }
 }

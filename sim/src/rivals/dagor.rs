@@ -10,9 +10,9 @@
 //! Source: H. Zhou et al., "Overload Control for Scaling WeChat Microservices", SoCC 2018, sections 4.1 and 4.2,
 //! <https://arxiv.org/abs/1806.04075> (threshold 20 ms, windows of 1 s or 2,000 requests, alpha 5 %, beta 1 %).
 //!
-//! Edges: DAGOR measures inside the server, and so does this one: the world tells it how long a request stood in
-//! the upstream's line, until its caller left it if need be. A window in which none did counts as not overloaded,
-//! which is what an idle server's looks like, and one that hangs. When nothing at all was admitted, the
+//! Edges: DAGOR measures inside the server, and so does this one: the world tells it how long a request waited in the
+//! upstream's queue, at most until its caller left. A window without waiting requests counts as not overloaded, as for an
+//! idle server, and for one that hangs. When nothing at all was admitted, the
 //! next window admits the most important of what was asked for. Callers are not told the cut-off to shed early.
 
 use std::time::Duration;
@@ -20,11 +20,12 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::priority::{self, Histogram};
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "dagor",
     title: "DAGOR-like priority cut-off",
     make: Make::Published(make),
@@ -109,18 +110,18 @@ impl Service {
 }
 
 impl Contender for Dagor {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let Some(service) = self.services.get_mut(ask.upstream) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         service.roll(now);
         let priority = priority::of(ask.criticality, ask.cohort);
         service.asked.add(priority);
         if priority < service.cut_off {
-            return Verdict::shed("priority");
+            return Admission::shed("priority");
         }
         service.admitted += 1;
-        Verdict::Admit
+        Admission::Admit
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
@@ -168,7 +169,7 @@ mod tests {
                 cohort,
                 ..first_ask()
             };
-            if dagor.admit(&ask, at(from_ms)) == Verdict::Admit {
+            if dagor.admit(&ask, at(from_ms)) == Admission::Admit {
                 admitted += 1;
                 let done = Done {
                     waited: Some(Duration::from_millis(waited_ms)),
@@ -198,11 +199,14 @@ mod tests {
             services: vec![Service::new()],
         };
         dagor.services[0].cut_off = priority::of(tidegate_core::Criticality::CriticalPlus, 0);
-        assert_eq!(dagor.admit(&first_ask(), at(0)), Verdict::shed("priority"));
+        assert_eq!(
+            dagor.admit(&first_ask(), at(0)),
+            Admission::shed("priority")
+        );
         let ask = Ask {
             criticality: tidegate_core::Criticality::CriticalPlus,
             ..first_ask()
         };
-        assert_eq!(dagor.admit(&ask, at(0)), Verdict::Admit);
+        assert_eq!(dagor.admit(&ask, at(0)), Admission::Admit);
     }
 }

@@ -14,13 +14,14 @@
 //! Edges: losses are not looked at. At a moderate overload the gradient stays near 1 while `queue` is added, and
 //! the limit grows without end (pull request 134 there); a time that is always the same looks healthy (issue 137).
 
-use super::limiter::{Limit, Limiter, Sample};
+use super::limiter::{LatencySample, LimitAlgorithm, LimitContender};
 use super::windowed::Windowed;
-use crate::contender::{Kind, Made, Make};
+use crate::contender::Made;
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "gradient2",
     title: "Gradient2 (Netflix Gradient2Limit)",
     make: Make::Published(make),
@@ -39,7 +40,7 @@ const DRIFT: f64 = 0.95;
 fn make(scenario: &Scenario, _seed: u64) -> Made {
     let limits = scenario.upstreams.iter();
     let limits = limits.map(|_| Windowed::new(Gradient2::new())).collect();
-    Ok(Box::new(Limiter::new(limits)))
+    Ok(Box::new(LimitContender::new(limits)))
 }
 
 /// An exponential average that starts as a plain mean.
@@ -77,12 +78,12 @@ impl Gradient2 {
     }
 }
 
-impl Limit for Gradient2 {
+impl LimitAlgorithm for Gradient2 {
     fn limit(&self) -> f64 {
         self.limit
     }
 
-    fn on_sample(&mut self, sample: &Sample) {
+    fn on_sample(&mut self, sample: &LatencySample) {
         let short = sample.rtt.as_secs_f64();
         let long = self.long.add(short);
         if long / short > 2.0 {
@@ -105,8 +106,8 @@ mod tests {
     use super::*;
     use tidegate_core::Instant;
 
-    fn sample(rtt_ms: u64, in_flight: u32) -> Sample {
-        Sample {
+    fn sample(rtt_ms: u64, in_flight: u32) -> LatencySample {
+        LatencySample {
             rtt: Duration::from_millis(rtt_ms),
             in_flight,
             is_drop: false,

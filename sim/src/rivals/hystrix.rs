@@ -13,19 +13,20 @@
 //! health looked at every 500 ms, volume 20, 50 %, sleep window 5 s, timeout of a call 1 s),
 //! <https://github.com/Netflix/Hystrix>. Its thread pools are left out: they are static limits.
 //!
-//! Edges: refused requests are not counted. A caller that waits for a second or longer is the timeout that Hystrix
-//! would have had; one that goes away earlier says nothing, and ends a probe as a failure, as there.
+//! Edges: refused requests are not counted. A caller that waits for a second or longer counts as Hystrix's timeout.
+//! One that goes away earlier does not count, and ends a probe as a failure, as in Hystrix.
 
 use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, RequestId, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, Note, RequestId, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "hystrix",
     title: "Hystrix-like breaker",
     make: Make::Published(make),
@@ -83,7 +84,7 @@ impl Hystrix {
 }
 
 impl Breaker {
-    /// Whether the window speaks for opening.
+    /// Whether the window is a reason to open.
     fn is_unhealthy(&mut self, now: Instant) -> bool {
         let counts = self.window.counts(now);
         let failures = counts.requests - counts.successes;
@@ -93,18 +94,18 @@ impl Breaker {
 }
 
 impl Contender for Hystrix {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let Some(breaker) = self.breakers.get_mut(ask.upstream) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         match breaker.state {
-            State::Closed => Verdict::Admit,
+            State::Closed => Admission::Admit,
             State::Open { since } if now.saturating_since(since) > SLEEP => {
                 breaker.state = State::HalfOpen { probe: ask.request };
                 self.note(ask.upstream, Phase::HalfOpen, "sleep_window", now);
-                Verdict::Admit
+                Admission::Admit
             }
-            State::Open { .. } | State::HalfOpen { .. } => Verdict::shed("breaker_open"),
+            State::Open { .. } | State::HalfOpen { .. } => Admission::shed("breaker_open"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Concurrency limits as contenders: what every limit algorithm of this folder has in common.
+//! Concurrency limits as contenders: the code that all limit algorithms of this folder share.
 //!
 //! Netflix's `SimpleLimiter` keeps one limit for one service and refuses what would exceed it. Here every
 //! upstream has one, shared by the workers of the proxy.
@@ -6,21 +6,21 @@
 //! Source: Netflix concurrency-limits, `SimpleLimiter` and `Limiter.Listener`,
 //! <https://github.com/Netflix/concurrency-limits>.
 //!
-//! Edges: the library leaves it to its user what a *drop* is. Here it is whatever a caller would call a loss:
-//! a failure, an overload signal, or a caller that went away because its deadline passed. What is ignored by
-//! the upstream's own account (a client error) is no sample, and neither is a response that its caller ended itself:
-//! the library's gRPC server interceptor ignores a call that is cancelled.
+//! Edges: the library lets its user define a *drop*. Here it is any loss for the caller:
+//! a failure, an overload signal, or a caller that went away because its deadline passed. Ignored
+//! outcomes (a client error) are no samples, and neither are responses that their callers closed: the library's gRPC
+//! server interceptor ignores canceled calls.
 
 use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Ask, Contender, Done, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, View};
 use crate::number;
 
 /// One completed request, as a limit algorithm sees it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
+pub(super) struct LatencySample {
     /// From admission to the end.
     pub(super) rtt: Duration,
     /// Requests in flight when it was admitted, itself included.
@@ -32,35 +32,35 @@ pub(super) struct Sample {
 }
 
 /// An algorithm that moves a concurrency limit.
-pub(super) trait Limit {
+pub(super) trait LimitAlgorithm {
     /// Most requests in flight; enforced rounded down.
     fn limit(&self) -> f64;
 
     /// Learns from one completed request.
-    fn on_sample(&mut self, sample: &Sample);
+    fn on_sample(&mut self, sample: &LatencySample);
 }
 
 /// A contender that enforces a limit for each upstream.
-pub(super) struct Limiter<L> {
+pub(super) struct LimitContender<L> {
     limits: Vec<L>,
 }
 
-impl<L: Limit> Limiter<L> {
+impl<L: LimitAlgorithm> LimitContender<L> {
     /// One limit for each of the upstreams, by their index.
     pub(super) const fn new(limits: Vec<L>) -> Self {
         Self { limits }
     }
 }
 
-/// The sample that a completed request makes; none when it says nothing.
-pub(super) fn sample(done: &Done, now: Instant) -> Option<Sample> {
+/// The sample of a completed request; none if it is not one.
+pub(super) fn sample(done: &Done, now: Instant) -> Option<LatencySample> {
     let is_drop = match done.outcome {
         Outcome::Success => false,
         Outcome::Cancelled if done.is_answered => return None,
         Outcome::Failure(_) | Outcome::Overload { .. } | Outcome::Cancelled => true,
         Outcome::Ignored => return None,
     };
-    Some(Sample {
+    Some(LatencySample {
         rtt: done.latency,
         in_flight: done.in_flight_before,
         is_drop,
@@ -68,13 +68,13 @@ pub(super) fn sample(done: &Done, now: Instant) -> Option<Sample> {
     })
 }
 
-impl<L: Limit> Contender for Limiter<L> {
-    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Verdict {
+impl<L: LimitAlgorithm> Contender for LimitContender<L> {
+    fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Admission {
         let limit = self.limits.get(ask.upstream).map_or(f64::MAX, L::limit);
         if number::float(u64::from(ask.in_flight)) < limit.floor() {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("limit")
+            Admission::shed("limit")
         }
     }
 

@@ -8,7 +8,7 @@
 //!     +------------------------------------------------------------- Probation
 //! ```
 //!
-//! (Linkerd's gate is open when requests flow; [`Phase`] says it the other way round.)
+//! (Linkerd's gate is open when requests flow; [`Phase`] uses the opposite sense.)
 //!
 //! Formula of the wait: `1 s x 2^k`, at most 60 s, plus a random share up to 0.5 of it, with the sum at most 60 s.
 //!
@@ -17,7 +17,7 @@
 //! 7 failures in a row, threshold 0.8 over 10 s in 10 buckets, 5 requests, backoff 1 s to 60 s with jitter 0.5.
 //!
 //! Edges: state is an endpoint's, for the whole proxy. A status that says "too busy" counts against the rate, not
-//! against the row, and fails a probe. A caller that went away tells nothing, and frees the probe's place: the
+//! against the row, and fails a probe. A caller that went away does not count, and frees the probe's place: the
 //! next request is the probe then. When all endpoints are shut, Linkerd's balancer lets requests wait for up to
 //! 3 s before it fails fast; here they are refused at once. The load biaser belongs to its balancer and is left out.
 
@@ -27,13 +27,14 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome, Phase};
 
 use super::rolling::Rolling;
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, Note, View};
+use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "linkerd",
     title: "Linkerd unified breaker",
     make: Make::Published(make),
@@ -157,16 +158,16 @@ impl Linkerd {
 }
 
 impl Contender for Linkerd {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let Some(endpoints) = self.upstreams.get_mut(ask.upstream) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         let count = usize::try_from(ask.endpoints).unwrap_or(usize::MAX);
         endpoints.resize_with(count, Endpoint::new);
         if endpoints.iter_mut().any(|endpoint| endpoint.is_ready(now)) {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("breaker_open")
+            Admission::shed("breaker_open")
         }
     }
 
@@ -261,7 +262,7 @@ mod tests {
 
     /// Sends a request to the one endpoint; whether it went.
     fn send(linkerd: &mut Linkerd, outcome: Outcome, now_ms: u64) -> bool {
-        let is_admitted = linkerd.admit(&first_ask(), at(now_ms)) == Verdict::Admit;
+        let is_admitted = linkerd.admit(&first_ask(), at(now_ms)) == Admission::Admit;
         if is_admitted {
             assert!(linkerd.claim(0, 0, at(now_ms)));
             linkerd.complete(&done(outcome, 1), at(now_ms));
@@ -348,14 +349,14 @@ mod tests {
         for _ in 0..5 {
             send(&mut linkerd, FAILURE, 0);
         }
-        assert_eq!(linkerd.admit(&first_ask(), at(2_000)), Verdict::Admit);
+        assert_eq!(linkerd.admit(&first_ask(), at(2_000)), Admission::Admit);
         assert!(linkerd.claim(0, 0, at(2_000)));
         assert_eq!(
             linkerd.admit(&first_ask(), at(2_000)),
-            Verdict::shed("breaker_open")
+            Admission::shed("breaker_open")
         );
         assert!(!linkerd.claim(0, 0, at(2_000)));
         linkerd.complete(&done(Outcome::Cancelled, 1_000), at(3_000));
-        assert_eq!(linkerd.admit(&first_ask(), at(3_000)), Verdict::Admit);
+        assert_eq!(linkerd.admit(&first_ask(), at(3_000)), Admission::Admit);
     }
 }

@@ -1,9 +1,9 @@
 //! What Tidegate is compared with: algorithms from their published descriptions, one in each file.
 //!
-//! Each file names its source, its formula and its parameters, which are the published defaults: nobody tuned
-//! them, save where [`Kind::is_tuned`] says so. What several share stands beside them: concurrency limits
+//! Each file names its source, its formula and its parameters, which are the published defaults, except
+//! where [`ContenderKind::is_tuned`] is true. Shared code is beside them: concurrency limits
 //! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`). Bounds are no rivals:
-//! they know the story, and only say how far one could get.
+//! they know the story, and only show what could be reached.
 
 mod adaptive_concurrency;
 mod admission_control;
@@ -29,10 +29,10 @@ mod trial;
 mod vegas;
 mod windowed;
 
-use crate::contender::Kind;
+use crate::kind::ContenderKind;
 
 /// Every rival, in the order of tables.
-pub const RIVALS: &[Kind] = &[
+pub const RIVALS: &[ContenderKind] = &[
     none::KIND,
     static_limit::DEFAULT,
     static_limit::TUNED,
@@ -54,5 +54,5 @@ pub const RIVALS: &[Kind] = &[
     linkerd::KIND,
 ];
 
-/// What is no rival: it knows how the story goes.
-pub const BOUNDS: &[Kind] = &[best_static::KIND];
+/// Bounds, which know the story.
+pub const BOUNDS: &[ContenderKind] = &[best_static::KIND];

@@ -1,12 +1,13 @@
-//! No protection at all: everything is let in. What the upstream does about overload is up to the upstream.
+//! No protection: every request is admitted. What the upstream does about overload is up to the upstream.
 
 use tidegate_core::Instant;
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "none",
     title: "no protection",
     make: Make::Published(make),
@@ -19,8 +20,8 @@ fn make(_scenario: &Scenario, _seed: u64) -> Made {
 }
 
 impl Contender for Unprotected {
-    fn admit(&mut self, _ask: &Ask<'_>, _now: Instant) -> Verdict {
-        Verdict::Admit
+    fn admit(&mut self, _ask: &Ask<'_>, _now: Instant) -> Admission {
+        Admission::Admit
     }
 
     fn complete(&mut self, _done: &Done, _now: Instant) {}

@@ -11,18 +11,19 @@
 //! `always_eject_one_host` and `healthy_panic_threshold` 0: without them Envoy leaves a single host alone, and
 //! sends to ejected ones when half are out. The testbed sets it likewise.
 //!
-//! Edges: counts are the process's, not a worker's. A caller that went away counts for nothing. A host that is
-//! out is judged by no answers, those of requests that were on the way included.
+//! Edges: counts are the process's, not a worker's. A caller that went away does not count. A host that is
+//! out is not judged by answers, not even by those of requests that were on the way.
 
 use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome, Phase};
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Note, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, Note, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "outlier",
     title: "Envoy outlier detection",
     make: Make::Published(make),
@@ -101,17 +102,17 @@ const fn note(upstream: usize, breaker: Phase, at: Instant) -> Note {
 }
 
 impl Contender for Outlier {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         self.look(now);
         let Some(hosts) = self.upstreams.get_mut(ask.upstream) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         let count = usize::try_from(ask.endpoints).unwrap_or(usize::MAX);
         hosts.resize(count, Host::default());
         if hosts.iter().all(|host| host.ejected_at.is_some()) {
-            Verdict::shed("no_healthy_upstream")
+            Admission::shed("no_healthy_upstream")
         } else {
-            Verdict::Admit
+            Admission::Admit
         }
     }
 
@@ -213,7 +214,7 @@ mod tests {
             endpoints: 8,
             ..first_ask()
         };
-        assert_eq!(outlier.admit(&ask, at(0)), Verdict::Admit);
+        assert_eq!(outlier.admit(&ask, at(0)), Admission::Admit);
         for endpoint in [3, 5] {
             for _ in 0..5 {
                 outlier.complete(
@@ -227,6 +228,6 @@ mod tests {
         }
         assert!(!outlier.claim(0, 3, at(0)));
         assert!(outlier.claim(0, 5, at(0)), "2 of 8 are more than 10 %");
-        assert_eq!(outlier.admit(&ask, at(0)), Verdict::Admit);
+        assert_eq!(outlier.admit(&ask, at(0)), Admission::Admit);
     }
 }

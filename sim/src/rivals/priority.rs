@@ -1,4 +1,4 @@
-//! Priorities of requests, and how many requests had which: what DAGOR and Cinnamon cut off by.
+//! Priorities of requests and their histogram, by which DAGOR and Cinnamon cut off.
 //!
 //! A request has a class and, inside it, a user (DAGOR) or cohort (Cinnamon): a stable hash of its caller in 128
 //! parts. The two together are one number, the greater the more important, and a shedder admits what lies at or

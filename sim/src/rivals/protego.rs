@@ -1,6 +1,6 @@
-//! Protego's admission control: more is let in as long as throughput gains by it.
+//! Protego's admission control: it admits more as long as throughput gains by it.
 //!
-//! Where requests wait for locks, throughput falls while neither the CPU nor the queue at the door tells. So Protego
+//! Where requests wait for locks, throughput falls, but neither the CPU nor the queue at the entry shows it. So Protego
 //! looks at the marginal gain: how much throughput changed, over how much load changed.
 //!
 //! Formula: a round waits for 2 x the mean service time, so that the last step shows, and then counts for as long.
@@ -17,22 +17,23 @@
 //! the service time stand beside it as a comment.
 //!
 //! Edges: Protego sits in the server. There load is what arrives, and throughput what is not aborted on the way for
-//! waiting too long (its active synchronization queue management). A proxy can abort nothing inside an upstream, so that
-//! what arrives is what is answered, and the gain would always be 1. Here load is the mean number in flight, which is
-//! what the limit moves, and both changes are relative. Latency stands for the service time. What is no success is no
-//! throughput. Without pressure nothing is learned, and the limit stays: there, credits that nobody uses stay issued.
-//! Throughput that is the same whatever is let in leaves the limit to chance, with steps of 1: it wanders, and only
-//! answers that come too late for their callers bring it back.
+//! waiting too long (its active synchronization queue management). A proxy cannot abort requests inside an upstream, so
+//! arrivals equal answers, and the gain would always be 1. Here load is the mean number in flight, which is
+//! what the limit moves, and both changes are relative. Latency stands for the service time. Only successes are
+//! throughput. Without pressure it learns nothing, and the limit stays: in Protego, unused credits stay issued.
+//! If throughput does not depend on the number admitted, the limit moves by chance, in steps of 1, and only answers that
+//! come too late for their callers bring it back.
 
 use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Ask, Contender, Done, Kind, Made, Make, Verdict, View};
+use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// How it is had.
-pub(super) const KIND: Kind = Kind {
+/// Its kind.
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "protego",
     title: "Marginal throughput gain (Protego)",
     make: Make::Published(make),
@@ -40,7 +41,7 @@ pub(super) const KIND: Kind = Kind {
 
 const INITIAL_LIMIT: u32 = 40;
 const MIN_LIMIT: u32 = 4;
-/// Least gain for which more is let in.
+/// Least gain for which more is admitted.
 const GAIN: f64 = 0.25;
 /// Each half of a round, in mean service times.
 const HALF_ROUND: u32 = 2;
@@ -97,7 +98,7 @@ struct Protego {
     stage: Stage,
 }
 
-/// Whether more is to be let in.
+/// Whether to admit more.
 fn gains(last: Round, now: Round) -> bool {
     let change = |from: f64, to: f64| (to - from) / from.max(f64::MIN_POSITIVE);
     let load = change(last.load, now.load);
@@ -202,12 +203,12 @@ struct Limiter {
 }
 
 impl Contender for Limiter {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let upstream = self.upstreams.get_mut(ask.upstream);
         if upstream.is_none_or(|protego| protego.admit(ask.in_flight, now)) {
-            Verdict::Admit
+            Admission::Admit
         } else {
-            Verdict::shed("limit")
+            Admission::shed("limit")
         }
     }
 

@@ -10,7 +10,7 @@ use tidegate_core::Instant;
 
 /// Requests of a window, and how many of them succeeded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct OutcomeCounts {
     /// All of them.
     pub(super) requests: u32,
     /// Those that succeeded.
@@ -22,8 +22,8 @@ pub(super) struct Counts {
 pub(super) struct Rolling {
     length: Duration,
     bucket: Duration,
-    buckets: VecDeque<(Instant, Counts)>,
-    sum: Counts,
+    buckets: VecDeque<(Instant, OutcomeCounts)>,
+    sum: OutcomeCounts,
 }
 
 impl Rolling {
@@ -33,7 +33,7 @@ impl Rolling {
             length,
             bucket,
             buckets: VecDeque::new(),
-            sum: Counts {
+            sum: OutcomeCounts {
                 requests: 0,
                 successes: 0,
             },
@@ -45,7 +45,7 @@ impl Rolling {
         self.purge(now);
         let newest = self.buckets.back().map(|(start, _)| *start);
         if newest.is_none_or(|start| now.saturating_since(start) >= self.bucket) {
-            self.buckets.push_back((now, Counts::default()));
+            self.buckets.push_back((now, OutcomeCounts::default()));
         }
         let successes = u32::from(is_success);
         if let Some((_, counts)) = self.buckets.back_mut() {
@@ -57,7 +57,7 @@ impl Rolling {
     }
 
     /// What is in the window.
-    pub(super) fn counts(&mut self, now: Instant) -> Counts {
+    pub(super) fn counts(&mut self, now: Instant) -> OutcomeCounts {
         self.purge(now);
         self.sum
     }
@@ -65,7 +65,7 @@ impl Rolling {
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.buckets.clear();
-        self.sum = Counts::default();
+        self.sum = OutcomeCounts::default();
     }
 
     fn purge(&mut self, now: Instant) {
@@ -91,7 +91,7 @@ mod tests {
         rolling.record(true, at(0));
         rolling.record(false, at(999));
         rolling.record(false, at(1_000));
-        let counts = |requests, successes| Counts {
+        let counts = |requests, successes| OutcomeCounts {
             requests,
             successes,
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
-use crate::contender::{Ask, Contender, Done, Verdict};
+use crate::contender::{Admission, Ask, Contender, Done};
 
 /// The time `millis` after the start.
 pub(super) fn at(millis: u64) -> Instant {
@@ -57,7 +57,7 @@ pub(super) fn complete_ok(contender: &mut dyn Contender, latency_ms: u64, now_ms
 
 /// Sends a request that ends with `outcome` at once; whether it was admitted.
 pub(super) fn send(contender: &mut dyn Contender, outcome: Outcome, now_ms: u64) -> bool {
-    let is_admitted = contender.admit(&first_ask(), at(now_ms)) == Verdict::Admit;
+    let is_admitted = contender.admit(&first_ask(), at(now_ms)) == Admission::Admit;
     if is_admitted {
         contender.complete(&done(outcome, 1), at(now_ms));
     }

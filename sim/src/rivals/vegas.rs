@@ -19,21 +19,22 @@ use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
 
-use super::limiter::{Limit, Limiter, Sample};
+use super::limiter::{LatencySample, LimitAlgorithm, LimitContender};
 use super::windowed::Windowed;
-use crate::contender::{Kind, Made, Make};
+use crate::contender::Made;
+use crate::kind::{ContenderKind, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
 /// As the library makes it by default: it looks at every request.
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ContenderKind = ContenderKind {
     name: "vegas",
     title: "Vegas (Netflix VegasLimit)",
     make: Make::Published(make),
 };
 
 /// Behind the library's windows of a second.
-pub(super) const WINDOWED: Kind = Kind {
+pub(super) const WINDOWED: ContenderKind = ContenderKind {
     name: "vegas-windowed",
     title: "Vegas in windows of 1 s (Netflix WindowedLimit)",
     make: Make::Published(make_windowed),
@@ -44,12 +45,14 @@ const MAX_LIMIT: f64 = 1_000.0;
 const PROBE_MULTIPLIER: f64 = 30.0;
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
-    Ok(Box::new(Limiter::new(each(scenario, seed).collect())))
+    Ok(Box::new(LimitContender::new(
+        each(scenario, seed).collect(),
+    )))
 }
 
 fn make_windowed(scenario: &Scenario, seed: u64) -> Made {
     let limits = each(scenario, seed).map(Windowed::new);
-    Ok(Box::new(Limiter::new(limits.collect())))
+    Ok(Box::new(LimitContender::new(limits.collect())))
 }
 
 /// One for each upstream, each with chances of its own.
@@ -110,12 +113,12 @@ impl Vegas {
     }
 }
 
-impl Limit for Vegas {
+impl LimitAlgorithm for Vegas {
     fn limit(&self) -> f64 {
         self.limit
     }
 
-    fn on_sample(&mut self, sample: &Sample) {
+    fn on_sample(&mut self, sample: &LatencySample) {
         self.samples_since_probe += 1.0;
         if self.jitter * PROBE_MULTIPLIER * self.limit <= self.samples_since_probe {
             self.jitter = self.rng.random_range(0.5..1.0);
@@ -160,8 +163,8 @@ mod tests {
         assert_eq!(next_limit(1_000.0, 0.0, false), 1_000.0);
     }
 
-    fn sample(rtt_ms: u64) -> Sample {
-        Sample {
+    fn sample(rtt_ms: u64) -> LatencySample {
+        LatencySample {
             rtt: Duration::from_millis(rtt_ms),
             in_flight: 100,
             is_drop: false,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tidegate_core::Instant;
 
-use super::limiter::{Limit, Sample};
+use super::limiter::{LatencySample, LimitAlgorithm};
 use crate::number;
 
 /// Length of a window.
@@ -31,7 +31,7 @@ pub(super) struct Windowed<L> {
     is_drop: bool,
 }
 
-impl<L: Limit> Windowed<L> {
+impl<L: LimitAlgorithm> Windowed<L> {
     /// Windows in front of `inner`.
     pub(super) const fn new(inner: L) -> Self {
         Self {
@@ -45,12 +45,12 @@ impl<L: Limit> Windowed<L> {
     }
 }
 
-impl<L: Limit> Limit for Windowed<L> {
+impl<L: LimitAlgorithm> LimitAlgorithm for Windowed<L> {
     fn limit(&self) -> f64 {
         self.inner.limit()
     }
 
-    fn on_sample(&mut self, sample: &Sample) {
+    fn on_sample(&mut self, sample: &LatencySample) {
         if sample.rtt < MIN_RTT {
             return;
         }
@@ -63,7 +63,7 @@ impl<L: Limit> Limit for Windowed<L> {
         }
         self.next_update = sample.now + WINDOW;
         if self.count >= MIN_SAMPLES {
-            self.inner.on_sample(&Sample {
+            self.inner.on_sample(&LatencySample {
                 rtt: number::seconds(self.sum.as_secs_f64() / f64::from(self.count)),
                 in_flight: self.max_in_flight,
                 is_drop: self.is_drop,
@@ -80,20 +80,20 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Spy(Vec<Sample>);
+    struct Spy(Vec<LatencySample>);
 
-    impl Limit for Spy {
+    impl LimitAlgorithm for Spy {
         fn limit(&self) -> f64 {
             1.0
         }
 
-        fn on_sample(&mut self, sample: &Sample) {
+        fn on_sample(&mut self, sample: &LatencySample) {
             self.0.push(*sample);
         }
     }
 
-    fn sample(at_ms: u64, rtt_ms: u64, in_flight: u32) -> Sample {
-        Sample {
+    fn sample(at_ms: u64, rtt_ms: u64, in_flight: u32) -> LatencySample {
+        LatencySample {
             rtt: Duration::from_millis(rtt_ms),
             in_flight,
             is_drop: false,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{ClientProfile, Scenario, TimedChange, UpstreamProfile};
-use crate::contender::Mishap;
+use crate::fault::Fault;
 use crate::profile::Behaviour;
 
 /// More than a simulated run could hold.
@@ -13,7 +13,7 @@ const MOST_PROXIES: u32 = 10_000;
 const MOST_ENDPOINTS: u32 = 10_000;
 
 impl Scenario {
-    /// Every fault as `path: what is wrong`; empty when the scenario makes sense.
+    /// Every error as `path: what is wrong`; empty for a valid scenario.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.duration < Duration::from_secs(1) {
@@ -80,8 +80,7 @@ impl Scenario {
                     "incidents[{index}].proxy: found {proxy}, expected < proxies"
                 ));
             }
-            if let Mishap::WorkerCrash { worker } | Mishap::WorkerLate { worker, .. } =
-                incident.what
+            if let Fault::WorkerCrash { worker } | Fault::WorkerLate { worker, .. } = incident.what
                 && worker >= self.workers
             {
                 faults.push(format!(

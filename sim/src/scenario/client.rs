@@ -1,4 +1,4 @@
-//! Who sends what when.
+//! The clients of a scenario: what they send, and when.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,11 +36,11 @@ pub struct ClientProfile {
     /// Share of each path; empty: `/`.
     #[serde(default)]
     pub paths: BTreeMap<String, f64>,
-    /// Body of its requests; none: they are complete with their headers.
+    /// Body of its requests; none: requests are complete with their headers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<Upload>,
-    /// The caller ends a response itself, as a good one, so long after the moment that [`super::Slo::until`] names;
-    /// none: it reads to the end.
+    /// The caller closes a response, as a good one, this long after the moment that [`super::Slo::until`] names; none: it
+    /// reads to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_for: Option<ServiceTime>,
     /// What the service grants this client.
@@ -49,7 +49,7 @@ pub struct ClientProfile {
     /// The `user-agent` that it sends; none: it sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The cohort that it says it belongs to. Where any client has one, all callers send one, the others each its own.
+    /// The cohort that it claims. Where any client has one, all callers send a cohort, the others one of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cohort: Option<String>,
     /// It asks the proxy to end each attempt as timed out after this (`x-envoy-upstream-rq-timeout-ms`).
@@ -67,13 +67,13 @@ pub struct ClientProfile {
         with = "humantime_serde"
     )]
     pub dawdles: Option<Duration>,
-    /// What it does, where it means harm: its requests count neither as good nor as missed.
+    /// What it does if it is an adversary: its requests count neither as good nor as missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adversary: Option<AdversaryKind>,
 }
 
 impl ClientProfile {
-    /// Ordinary callers of the standard upstream that send so much.
+    /// Ordinary callers of the standard upstream with this load.
     #[must_use]
     pub fn sending(load: Vec<LoadPoint>) -> Self {
         Self {
@@ -172,11 +172,10 @@ pub struct Retries {
     /// Whether the pause is always the same and without jitter, as in scripts and naive clients.
     #[serde(default)]
     pub steady: bool,
-    /// Whether it tries again also where the proxy says that this is of no use (`x-envoy-ratelimited`), as callers
-    /// do that are no Envoys.
+    /// Whether it also retries where the proxy forbids it (`x-envoy-ratelimited`), as callers other than Envoy do.
     #[serde(default)]
     pub stubborn: bool,
-    /// Whether it keeps to itself that an attempt is not the first, which no Envoy does.
+    /// Whether it hides that an attempt is a retry, which no Envoy does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untold: bool,
 }

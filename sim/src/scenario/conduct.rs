@@ -1,4 +1,4 @@
-//! What can be wrong with the way in which callers send and read.
+//! Checks how callers send and read.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Scenario;
 
-/// Why a scenario cannot be had.
+/// Why a scenario cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
@@ -25,7 +25,7 @@ pub enum ScenarioError {
         /// What the parser says.
         message: String,
     },
-    /// The text is a scenario that makes no sense.
+    /// The scenario is invalid.
     #[error("scenario {origin} is refused:\n  {}", faults.join("\n  "))]
     Refused {
         /// File or name.
@@ -47,7 +47,7 @@ impl Scenario {
     /// Parses and checks a scenario; `origin` names it in errors.
     ///
     /// # Errors
-    /// When the text does not parse, or with all faults of a scenario that makes no sense.
+    /// When the text does not parse; with all errors of an invalid scenario.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text).map_err(|e| ScenarioError::Parse {
             origin: origin.to_owned(),
@@ -56,10 +56,10 @@ impl Scenario {
         scenario.checked(origin)
     }
 
-    /// Passes a scenario on that makes sense, with its adversaries among the clients; `origin` names it in errors.
+    /// Returns a valid scenario with its adversaries among the clients; `origin` names it in errors.
     ///
     /// # Errors
-    /// With all faults of a scenario that makes no sense.
+    /// With all errors of an invalid scenario.
     pub fn checked(self, origin: &str) -> Result<Self, ScenarioError> {
         let faults = self.faults();
         if faults.is_empty() {
@@ -113,7 +113,7 @@ impl Scenario {
     /// Reads every `*.toml` of a folder, in order of name.
     ///
     /// # Errors
-    /// At the first file that cannot be had, or when the folder cannot be read.
+    /// At the first file that cannot be read or is invalid, or when the folder cannot be read.
     pub fn read_folder(folder: &Path) -> Result<Vec<Self>, ScenarioError> {
         let read = |source| ScenarioError::Read {
             path: folder.to_owned(),

@@ -1,8 +1,8 @@
 //! One story for a benchmark run, as data.
 //!
-//! A scenario says who sends what when, how the upstreams behave over time, what
-//! is promised to the callers, and in which ranges the figures of a run have to
-//! lie. It knows neither sockets nor Envoy, so that a simulator can read the same
+//! A scenario defines the clients and their load, how the upstreams behave over time,
+//! the objective, and the ranges in which the figures of a run must lie. It knows
+//! neither sockets nor Envoy, so that the simulator and the testbed read the same
 //! file. All times count from the start of the run.
 //!
 //! Rates are given as multiples of the upstream's capacity at the start
@@ -42,7 +42,7 @@ pub struct Scenario {
     pub name: String,
     /// One line for tables.
     pub title: String,
-    /// What happens, and what a good breaker does about it.
+    /// What happens, and what a good breaker does.
     pub prose: String,
     /// Seed of everything random in the run.
     pub seed: u64,
@@ -61,7 +61,7 @@ pub struct Scenario {
     /// How the workers of a proxy count what is in flight.
     #[serde(default)]
     pub counting: Counting,
-    /// Time on the wire; where it says nothing, that of one machine.
+    /// Time on the wire; by default that of one machine.
     #[serde(default)]
     pub network: Option<Network>,
     /// What happens to the proxies.
@@ -73,9 +73,9 @@ pub struct Scenario {
     /// The services behind the proxy.
     #[serde(default = "standard_upstream")]
     pub upstreams: Vec<UpstreamProfile>,
-    /// Who sends requests.
+    /// The clients that send requests.
     pub clients: Vec<ClientProfile>,
-    /// Who means harm, as it is written: a scenario that was read has a client for each instead ([`Self::cast`]).
+    /// The adversaries as written: a scenario that was read has a client for each instead ([`Self::cast`]).
     #[serde(default, skip_serializing)]
     pub adversaries: Vec<Adversary>,
     /// Moments from which settling or recovering is measured.
@@ -142,7 +142,7 @@ impl Scenario {
         ranges
     }
 
-    /// What of this scenario only the simulator can play; empty when real sockets can.
+    /// The keys of this scenario that only the simulator can play; empty when real sockets can play it.
     #[must_use]
     pub fn only_simulated(&self) -> Vec<&'static str> {
         let keys = [

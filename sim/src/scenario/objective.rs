@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Slo {
-    /// An answer later than this is no good answer. It counts from the end of the upload where there is one: that time
-    /// is the caller's own.
+    /// An answer later than this is no good answer. It counts from the end of the upload, if there is one,
+    /// because that time is the caller's.
     #[serde(with = "humantime_serde")]
     pub latency: Duration,
     /// Share of answers that must be in time, in (0, 1).

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Quota {
     /// Requests a second.
     pub rps: f64,
-    /// Status of the answer to one too many.
+    /// Status of the answer beyond the quota.
     #[serde(default = "too_many_requests")]
     pub status: u16,
     /// Value of its `retry-after` header in seconds, where it has one.

@@ -1,19 +1,19 @@
-//! What a run happens on: the network, and what becomes of the proxies.
+//! The network, and incidents of the proxies.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::contender::Mishap;
+use crate::fault::Fault;
 
 /// Time on the wire, one way, between caller and proxy and between proxy and upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// At least so long.
+    /// The least time.
     #[serde(with = "humantime_serde")]
     pub delay: Duration,
-    /// And up to so much longer, evenly spread.
+    /// The most added to it, uniformly distributed.
     #[serde(default, with = "humantime_serde")]
     pub jitter: Duration,
 }
@@ -39,7 +39,7 @@ pub enum Counting {
     Unshared,
 }
 
-/// Something that happens to every proxy, or to one, at some time.
+/// A fault of every proxy, or of one, at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "FlatIncident")]
 pub struct Incident {
@@ -51,7 +51,7 @@ pub struct Incident {
     pub proxy: Option<u32>,
     /// What.
     #[serde(flatten)]
-    pub what: Mishap,
+    pub what: Fault,
 }
 
 /// An [`Incident`] as it is written; serde cannot both flatten and refuse unknown keys.
@@ -89,25 +89,25 @@ impl TryFrom<FlatIncident> for Incident {
 
     fn try_from(flat: FlatIncident) -> Result<Self, Self::Error> {
         let what = match (flat.kind, flat.worker, flat.lasts, flat.millis) {
-            (Kind::WorkerCrash, Some(worker), None, None) => Mishap::WorkerCrash { worker },
+            (Kind::WorkerCrash, Some(worker), None, None) => Fault::WorkerCrash { worker },
             (Kind::WorkerCrash, ..) => return Err("worker-crash needs a worker"),
             (Kind::WorkerLate, Some(worker), Some(lasts), None) => {
-                Mishap::WorkerLate { worker, lasts }
+                Fault::WorkerLate { worker, lasts }
             }
             (Kind::WorkerLate, ..) => return Err("worker-late needs a worker and lasts"),
-            (Kind::ClockStep, None, None, Some(millis)) => Mishap::ClockStep { millis },
+            (Kind::ClockStep, None, None, Some(millis)) => Fault::ClockStep { millis },
             (Kind::ClockStep, ..) => return Err("clock-step needs millis"),
             (_, Some(_), ..) => return Err("only worker-crash and worker-late have a worker"),
             (_, _, Some(_), _) => return Err("only worker-late has lasts"),
             (.., Some(_)) => return Err("only clock-step has millis"),
-            (Kind::LeaderLost, ..) => Mishap::LeaderLost,
-            (Kind::LeaderChanged, ..) => Mishap::LeaderChanged,
-            (Kind::LeaderCrash, ..) => Mishap::LeaderCrash,
-            (Kind::Push, ..) => Mishap::Push,
-            (Kind::PushOther, ..) => Mishap::PushOther,
-            (Kind::PushRejected, ..) => Mishap::PushRejected,
-            (Kind::ProxyLeaves, ..) => Mishap::ProxyLeaves,
-            (Kind::ProxyJoins, ..) => Mishap::ProxyJoins,
+            (Kind::LeaderLost, ..) => Fault::LeaderLost,
+            (Kind::LeaderChanged, ..) => Fault::LeaderChanged,
+            (Kind::LeaderCrash, ..) => Fault::LeaderCrash,
+            (Kind::Push, ..) => Fault::Push,
+            (Kind::PushOther, ..) => Fault::PushOther,
+            (Kind::PushRejected, ..) => Fault::PushRejected,
+            (Kind::ProxyLeaves, ..) => Fault::ProxyLeaves,
+            (Kind::ProxyJoins, ..) => Fault::ProxyJoins,
         };
         Ok(Self {
             at: flat.at,

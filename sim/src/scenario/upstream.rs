@@ -24,7 +24,7 @@ pub struct UpstreamProfile {
     /// How a proxy spreads requests over the endpoints.
     #[serde(default)]
     pub balancing: Balancing,
-    /// Endpoints that have a fate of their own.
+    /// Endpoints with a timeline of their own.
     #[serde(default)]
     pub exceptions: Vec<Exception>,
 }
@@ -36,23 +36,23 @@ pub enum Balancing {
     /// One after the other.
     #[default]
     RoundRobin,
-    /// Whichever.
+    /// At random.
     Random,
     /// Of two drawn at random, the one with fewer requests of this proxy in flight.
     LeastRequest,
 }
 
-/// An endpoint with a fate of its own.
+/// An endpoint with a timeline of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exception {
     /// Which, from 0.
     pub endpoint: u32,
-    /// What becomes of it, in order of time, over what becomes of all. It cannot leave the rotation by this.
+    /// Its changes in order of time, on top of those of all endpoints. They cannot take it out of the rotation.
     pub timeline: Vec<TimedChange>,
 }
 
-/// A behaviour and when it begins, one after the other; the first begins at zero.
+/// A behavior and when it begins, one after the other; the first begins at zero.
 pub type Stages = Vec<(Duration, Behaviour)>;
 
 impl UpstreamProfile {
@@ -80,14 +80,14 @@ impl UpstreamProfile {
         self.stages_with(&self.timeline_of(endpoint))
     }
 
-    /// What changes when for one endpoint, in order of time: what becomes of all, and its own fate.
+    /// The changes of one endpoint in order of time: those of all endpoints, and its own.
     #[must_use]
     pub fn timeline_of(&self, endpoint: u32) -> Vec<TimedChange> {
         let is_of = |exception: &&Exception| exception.endpoint == endpoint;
         let own = self.exceptions.iter().find(is_of);
         let own = own.map_or(&[][..], |exception| &exception.timeline);
         let mut changes: Vec<TimedChange> = self.timeline.iter().chain(own).cloned().collect();
-        // Stable: at the same time, what becomes of all comes first.
+        // Stable: at the same time, the changes of all endpoints come first.
         changes.sort_by_key(|change| change.at);
         changes
     }
@@ -125,7 +125,7 @@ impl UpstreamProfile {
     }
 }
 
-/// A change of an upstream's behaviour at some time.
+/// A change of an upstream's behavior at some time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "FlatChange")]
 pub struct TimedChange {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::number;
-use crate::oracle::{self, Verdict};
+use crate::oracle::{self, OracleVerdict};
 use crate::record::{Answer, Record};
 use crate::scenario::{MarkKind, Measure, Scenario};
 
@@ -36,7 +36,7 @@ pub struct Figures {
     pub score: f64,
     /// Score of each upstream.
     pub score_by_upstream: BTreeMap<String, f64>,
-    /// Requests refused on purpose in the end.
+    /// Requests that were shed in the end.
     pub shed: u64,
     /// Sheds beyond those the oracle would have made.
     pub false_shed: f64,
@@ -48,7 +48,7 @@ pub struct Figures {
     pub admitted_p50_ms: Option<f64>,
     /// 99th percentile of the same.
     pub admitted_p99_ms: Option<f64>,
-    /// Seconds after each step until goodput followed; none when it never did.
+    /// Seconds after each step until goodput caught up; none when it never did.
     pub settle_s: Vec<Option<f64>>,
     /// Seconds after each recovery until goodput was back; none when it never was.
     pub recovery_s: Vec<Option<f64>>,
@@ -87,12 +87,12 @@ impl Figures {
             .map(|record| record.arrival.clone())
             .collect();
         let verdicts = oracle::judge(scenario, &arrivals);
-        let judged: Vec<Judged<'_>> = records
+        let judged: Vec<ScoredRecord<'_>> = records
             .into_iter()
             .zip(verdicts)
             .filter(|(record, _)| record.arrival.at >= scenario.warmup)
             .filter(|(record, _)| scenario.adversary(record.arrival.client).is_none())
-            .map(|(record, verdict)| Judged {
+            .map(|(record, verdict)| ScoredRecord {
                 record,
                 verdict,
                 good: verdict.is_good(record, scenario.slo.latency),
@@ -111,7 +111,7 @@ impl Figures {
         figures
     }
 
-    fn times(&mut self, scenario: &Scenario, judged: &[Judged<'_>]) {
+    fn times(&mut self, scenario: &Scenario, judged: &[ScoredRecord<'_>]) {
         for mark in &scenario.marks {
             let settled = || time_until_settled(judged, mark.at).map(|time| time.as_secs_f64());
             match mark.kind {
@@ -128,8 +128,8 @@ impl Figures {
         }
     }
 
-    fn count(&mut self, judged: &[Judged<'_>]) {
-        for Judged {
+    fn count(&mut self, judged: &[ScoredRecord<'_>]) {
+        for ScoredRecord {
             record,
             verdict,
             good,
@@ -148,7 +148,7 @@ impl Figures {
         self.score = score(self.good, self.oracle_good);
     }
 
-    fn latencies(&mut self, judged: &[Judged<'_>]) {
+    fn latencies(&mut self, judged: &[ScoredRecord<'_>]) {
         let answered = judged.iter().filter(|j| j.record.answer == Answer::Ok);
         let mut latencies: Vec<Duration> = answered.map(|j| j.record.latency).collect();
         latencies.sort_unstable();
@@ -157,10 +157,10 @@ impl Figures {
         self.admitted_p99_ms = at(0.99);
     }
 
-    fn upstreams(&mut self, scenario: &Scenario, judged: &[Judged<'_>]) {
+    fn upstreams(&mut self, scenario: &Scenario, judged: &[ScoredRecord<'_>]) {
         let mut capacity = 0.0;
         for profile in &scenario.upstreams {
-            let of_this = |j: &&Judged<'_>| {
+            let of_this = |j: &&ScoredRecord<'_>| {
                 scenario
                     .clients
                     .get(j.record.arrival.client)
@@ -198,7 +198,7 @@ impl Figures {
             / (capacity * scenario.duration.as_secs_f64()).max(1.0);
     }
 
-    fn criticalities(&mut self, judged: &[Judged<'_>]) {
+    fn criticalities(&mut self, judged: &[ScoredRecord<'_>]) {
         let mut by_class: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for j in judged {
             if let Some(class) = &j.record.arrival.criticality {
@@ -249,11 +249,11 @@ impl Figures {
 
 /// A record beside the oracle's verdict.
 #[derive(Debug, Clone, Copy)]
-pub struct Judged<'a> {
+pub struct ScoredRecord<'a> {
     /// What happened.
     pub record: &'a Record,
     /// What the oracle would have done.
-    pub verdict: Verdict,
+    pub verdict: OracleVerdict,
     /// Whether the answer was a good one.
     pub good: bool,
 }
@@ -266,11 +266,11 @@ fn score(good: u64, possible: f64) -> f64 {
     }
 }
 
-/// Sheds are compared with the oracle's within windows of this length: under overload somebody
-/// has to be shed, and it need not be the very request that the oracle picks.
+/// Sheds are compared with the oracle's within windows of this length: under overload some requests must be shed, and
+/// they need not be those that the oracle picks.
 const FALSE_SHED_WINDOW: Duration = Duration::from_millis(500);
 
-fn false_sheds(judged: &[Judged<'_>]) -> f64 {
+fn false_sheds(judged: &[ScoredRecord<'_>]) -> f64 {
     let mut windows: BTreeMap<u128, (f64, f64)> = BTreeMap::new();
     for j in judged.iter().filter(|j| !j.verdict.is_worthless) {
         let window = windows

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Judged;
+use super::ScoredRecord;
 use crate::number;
 
 /// Goodput is looked at in steps of this length.
@@ -21,7 +21,7 @@ const STEPS: usize = 4;
 /// A first step that lags behind is never part of it: it has to have caught up by half at least. Steps in
 /// which the oracle gets nothing neither help nor hurt.
 #[must_use]
-pub fn time_until_settled(judged: &[Judged<'_>], mark: Duration) -> Option<Duration> {
+pub fn time_until_settled(judged: &[ScoredRecord<'_>], mark: Duration) -> Option<Duration> {
     let mut steps: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for j in judged {
         let Some(after) = j.record.arrival.at.checked_sub(mark) else {
@@ -53,7 +53,7 @@ pub fn time_until_settled(judged: &[Judged<'_>], mark: Duration) -> Option<Durat
 
 /// Time from `mark` to the last request before `until` that was shed; zero when none was.
 #[must_use]
-pub fn time_until_calm(judged: &[Judged<'_>], mark: Duration, until: Duration) -> Duration {
+pub fn time_until_calm(judged: &[ScoredRecord<'_>], mark: Duration, until: Duration) -> Duration {
     let sheds = judged
         .iter()
         .filter(|j| j.record.is_shed() && j.record.arrival.at < until)

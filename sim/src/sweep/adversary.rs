@@ -1,8 +1,9 @@
-//! An adversary in a story of all axes, drawn after everything else, so that a story without one is as it was.
+//! An adversary in a story of all axes. It is drawn last, so that a story without one does not change.
 
 use std::time::Duration;
 
-use super::dice::{self, Dice};
+use super::rounded;
+use super::uniform::Uniform;
 use crate::profile::Lie;
 use crate::scenario::adversary::Cut;
 use crate::scenario::{Adversary, AdversaryKind, Scenario};
@@ -17,18 +18,18 @@ const FLOOD: (f64, f64) = (0.5, 2.0);
 const BACKOFF_MS: (f64, f64) = (100.0, 1_000.0);
 
 /// Draws whether a story has an adversary, and of which kind.
-pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
-    if !dice.happens(ADVERSARIES) {
+pub(super) fn add(story: &mut Scenario, uniform: &mut Uniform) {
+    if !uniform.happens(ADVERSARIES) {
         return;
     }
     let [first, others @ ..] = AdversaryKind::ALL;
-    let kind = dice.one_of(first, &others);
+    let kind = uniform.one_of(first, &others);
     let (low, high) = if kind == AdversaryKind::Flood {
         FLOOD
     } else {
         RATE
     };
-    let x = dice::hundredths(dice.scale(low, high)).max(0.01);
+    let x = rounded::hundredths(uniform.scale(low, high)).max(0.01);
     let mut adversary = Adversary::of(kind, x);
     match kind {
         AdversaryKind::OverQuota => {
@@ -36,20 +37,20 @@ pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
                 .clients
                 .first()
                 .map(|client| story.capacity_for(client));
-            let granted = capacity.unwrap_or(1.0) * x * dice.between(0.1, 0.6);
-            adversary.granted = Some(dice::hundredths(granted).max(0.1));
+            let granted = capacity.unwrap_or(1.0) * x * uniform.between(0.1, 0.6);
+            adversary.granted = Some(rounded::hundredths(granted).max(0.1));
         }
         AdversaryKind::ShortDeadline => {
-            adversary.cut = Some(dice.one_of(Cut::Cancel, &[Cut::Header]));
+            adversary.cut = Some(uniform.one_of(Cut::Cancel, &[Cut::Header]));
         }
         AdversaryKind::EndlessRetries => {
             let (low, high) = BACKOFF_MS;
-            let backoff: Duration = dice::millis(dice.scale(low, high));
+            let backoff: Duration = rounded::millis(uniform.scale(low, high));
             adversary.backoff = Some(backoff);
         }
         AdversaryKind::LyingUpstream => {
             let huge = Lie::HugeHeaders { bytes: 96 << 10 };
-            adversary.lie = Some(dice.one_of(Lie::default(), &[Lie::Silence, huge]));
+            adversary.lie = Some(uniform.one_of(Lie::default(), &[Lie::Silence, huge]));
         }
         _ => {}
     }

@@ -1,8 +1,8 @@
 //! The stories to look at: those in which another is furthest ahead of us, and our lowest scores.
 
-use super::standing::Played;
+use super::played::Played;
 use crate::compare::OURS;
-use crate::report::table;
+use tidegate_report::table::Table;
 
 /// Our score in a story beside the best of the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Behind<'a> {
     pub played: &'a Played,
     /// Our score.
     pub ours: f64,
-    /// The best other and its score; none where nobody else played.
+    /// The best other contender and its score; none if no other played.
     pub other: Option<(&'static str, f64)>,
 }
 
@@ -70,8 +70,7 @@ pub fn text(stories: &[Behind<'_>]) -> String {
             one.played.title.clone(),
         ]
     };
-    let rows: Vec<Vec<String>> = stories.iter().map(row).collect();
-    table::words(&head, &rows)
+    Table::of_words(&head, stories.iter().map(row).collect()).text()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Who sends what: streams, uploads, classes of requests, and callers that are worth nothing.
+//! Callers of a story: streams, uploads, classes of requests, and callers without value.
 
-use super::dice::{self, Dice};
-use super::extra::{behaviour, lognormal};
-use super::service::slower;
+use super::rounded;
+use super::service::{behaviour, lognormal, slower};
+use super::uniform::Uniform;
 use crate::number;
 use crate::profile::{Body, Change, ServiceTime};
 use crate::scenario::{
@@ -23,11 +23,11 @@ const fn from(at: std::time::Duration, x: f64) -> LoadPoint {
     }
 }
 
-/// The first client, as one of another kind that sends `x` of the capacity and tries nothing again.
+/// The first client, as one of another kind that sends `x` of the capacity and does not retry.
 fn other(story: &Scenario, x: f64) -> Option<ClientProfile> {
     let client = story.clients.first()?.clone();
     Some(ClientProfile {
-        load: steady(dice::hundredths(x).max(0.01)),
+        load: steady(rounded::hundredths(x).max(0.01)),
         bursts: None,
         retries: None,
         paths: [].into(),
@@ -36,14 +36,14 @@ fn other(story: &Scenario, x: f64) -> Option<ClientProfile> {
 }
 
 /// Callers that open a stream and read it for a while.
-pub(super) fn streams(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
+pub(super) fn streams(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
     if story.slo.until == Until::End {
         return None;
     }
     let longest = number::millis(story.duration) / 5.0;
-    let mean_ms = dice.scale(1_000.0, 30_000.0).min(longest);
-    let client = other(story, dice.scale(0.02, 0.15))?;
-    let reads_for = Some(lognormal(dice, dice::millis(mean_ms), (0.2, 0.8)));
+    let mean_ms = uniform.scale(1_000.0, 30_000.0).min(longest);
+    let client = other(story, uniform.scale(0.02, 0.15))?;
+    let reads_for = Some(lognormal(uniform, rounded::millis(mean_ms), (0.2, 0.8)));
     let endless = Body {
         duration: ServiceTime::constant(story.duration),
         holds_slot: false,
@@ -60,20 +60,20 @@ pub(super) fn streams(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
     Some(format!("streams read for {mean_ms:.0} ms"))
 }
 
-/// The service becomes slower at a load that it bears all the same.
-pub(super) fn slower_for_all(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
-    let factor = dice::hundredths(dice.between(1.3, 3.0));
-    let x = dice::hundredths(dice.between(0.3, 0.8) / factor);
+/// The service becomes slower at a load that it can still serve.
+pub(super) fn slower_for_all(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
+    let factor = rounded::hundredths(uniform.between(1.3, 3.0));
+    let x = rounded::hundredths(uniform.between(0.3, 0.8) / factor);
     let law = behaviour(story)?.service;
     let to = |share, service| TimedChange {
-        at: dice::part(story.duration, share),
+        at: rounded::part(story.duration, share),
         change: Change {
             service: Some(service),
             ..Change::default()
         },
     };
     let mut timeline = vec![to(0.4, slower(&law, factor))];
-    let is_back = dice.happens(0.5);
+    let is_back = uniform.happens(0.5);
     if is_back {
         timeline.push(to(0.7, law));
     }
@@ -88,10 +88,10 @@ pub(super) fn slower_for_all(story: &mut Scenario, dice: &mut Dice) -> Option<St
 }
 
 /// A part of the requests takes longer.
-pub(super) fn slow_class(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
-    let factor = dice::hundredths(dice.between(2.0, 8.0));
-    let share = dice::hundredths(dice.between(0.05, 0.3));
-    let is_meant = dice.happens(0.5);
+pub(super) fn slow_class(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
+    let factor = rounded::hundredths(uniform.between(2.0, 8.0));
+    let share = rounded::hundredths(uniform.between(0.05, 0.3));
+    let is_meant = uniform.happens(0.5);
     let behaviour = behaviour(story)?;
     let law = slower(&behaviour.service, factor);
     behaviour.paths.insert("/slow".to_owned(), law);
@@ -105,19 +105,19 @@ pub(super) fn slow_class(story: &mut Scenario, dice: &mut Dice) -> Option<String
     Some(format!("{share} of them {factor} x slower{promise}"))
 }
 
-/// Most requests are cheap, then most are expensive; the load is the same, and is borne.
-pub(super) fn mix_shift(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
-    let factor = dice::hundredths(dice.between(2.0, 6.0));
-    let x = dice.between(0.3, 0.8);
-    let part = dice.between(0.6, 0.95);
+/// Most requests are cheap, then most are expensive; the load stays the same, and can be served.
+pub(super) fn mix_shift(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
+    let factor = rounded::hundredths(uniform.between(2.0, 6.0));
+    let x = uniform.between(0.3, 0.8);
+    let part = uniform.between(0.6, 0.95);
     let behaviour = behaviour(story)?;
     let law = slower(&behaviour.service, factor);
     behaviour.paths.insert("/expensive".to_owned(), law);
     let (much, little) = (
-        dice::hundredths(x * part),
-        dice::hundredths(x * (1.0 - part)).max(0.01),
+        rounded::hundredths(x * part),
+        rounded::hundredths(x * (1.0 - part)).max(0.01),
     );
-    let at = |share| dice::part(story.duration, share);
+    let at = |share| rounded::part(story.duration, share);
     let shape = |first, second| {
         vec![
             from(at(0.0), first),
@@ -141,9 +141,9 @@ pub(super) fn mix_shift(story: &mut Scenario, dice: &mut Dice) -> Option<String>
     ))
 }
 
-/// A promise that a class which takes so many times longer can keep; in words.
+/// An objective that a class can meet which takes this many times longer; in words.
 fn lengthen(story: &mut Scenario, factor: f64) -> String {
-    let longer = |time: std::time::Duration| dice::millis(number::millis(time) * factor);
+    let longer = |time: std::time::Duration| rounded::millis(number::millis(time) * factor);
     story.slo.latency = longer(story.slo.latency);
     for client in &mut story.clients {
         client.deadline = longer(client.deadline);
@@ -152,19 +152,19 @@ fn lengthen(story: &mut Scenario, factor: f64) -> String {
 }
 
 /// A part of the requests has a body.
-pub(super) fn uploads(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
-    let share = dice.between(0.1, 0.6);
-    let mean_ms = dice.scale(50.0, 3_000.0);
-    let duration = lognormal(dice, dice::millis(mean_ms), (0.2, 0.8));
-    let stalled = dice::hundredths(dice.between(0.02, 0.3));
-    let stalled = if dice.happens(0.4) { stalled } else { 0.0 };
+pub(super) fn uploads(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
+    let share = uniform.between(0.1, 0.6);
+    let mean_ms = uniform.scale(50.0, 3_000.0);
+    let duration = lognormal(uniform, rounded::millis(mean_ms), (0.2, 0.8));
+    let stalled = rounded::hundredths(uniform.between(0.02, 0.3));
+    let stalled = if uniform.happens(0.4) { stalled } else { 0.0 };
     let client = story.clients.first_mut()?;
     let mut uploader = client.clone();
     scale_load(client, 1.0 - share);
     scale_load(&mut uploader, share);
     // Callers know how long an upload may take.
     let patience = number::millis(uploader.deadline) + 5.0 * mean_ms;
-    uploader.deadline = dice::millis(patience);
+    uploader.deadline = rounded::millis(patience);
     uploader.upload = Some(Upload { duration, stalled });
     story.clients.push(uploader);
     let stalls = if stalled > 0.0 {
@@ -188,32 +188,32 @@ fn scale_load(client: &mut ClientProfile, factor: f64) {
 }
 
 /// A caller beyond its quota.
-pub(super) fn quota(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
-    let x = dice::hundredths(dice.between(0.1, 0.5));
+pub(super) fn quota(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
+    let x = rounded::hundredths(uniform.between(0.1, 0.5));
     let mut client = other(story, x)?;
-    let rps = story.capacity_for(&client) * x * dice.between(0.1, 0.6);
-    let rps = dice::hundredths(rps).max(0.1);
+    let rps = story.capacity_for(&client) * x * uniform.between(0.1, 0.6);
+    let rps = rounded::hundredths(rps).max(0.1);
     client.quota = Some(Quota {
         rps,
         status: 429,
-        retry_after: dice.one_of(None, &[Some(1)]),
+        retry_after: uniform.one_of(None, &[Some(1)]),
     });
     story.clients.push(client);
     Some(format!("one at {x} with a quota of {rps}/s"))
 }
 
 /// A caller that asks for a path that always fails.
-pub(super) fn crash(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
-    let x = dice::hundredths(dice.scale(0.05, 1.0));
+pub(super) fn crash(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
+    let x = rounded::hundredths(uniform.scale(0.05, 1.0));
     let mut client = other(story, x)?;
     client.paths = [("/crash".to_owned(), 1.0)].into();
-    let in_bursts = dice.happens(0.5);
-    let every_ms = dice.scale(500.0, 10_000.0);
+    let in_bursts = uniform.happens(0.5);
+    let every_ms = uniform.scale(500.0, 10_000.0);
     if in_bursts {
         client.load = steady(0.0);
         client.bursts = Some(Bursts {
-            every: dice::millis(every_ms),
-            length: dice::millis(every_ms * 0.1),
+            every: rounded::millis(every_ms),
+            length: rounded::millis(every_ms * 0.1),
             x,
         });
     }

@@ -1,15 +1,15 @@
-//! A story of all axes that begins under overload: nothing quiet comes first from which a filter could learn what the
-//! service is like. Drawn after everything else, so that a story without it is as it was.
+//! A story of all axes that begins under overload, so that a filter cannot first learn the service under normal load. It is
+//! drawn last, so that a story without it does not change.
 
-use super::dice::Dice;
+use super::uniform::Uniform;
 use crate::scenario::Scenario;
 
 /// Chance that a story begins so.
 const COLD: f64 = 0.15;
 
 /// Draws whether a story begins at the highest rate it comes to, where that is more than the service can serve.
-pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
-    if !dice.happens(COLD) {
+pub(super) fn add(story: &mut Scenario, uniform: &mut Uniform) {
+    if !uniform.happens(COLD) {
         return;
     }
     let Some(client) = story.clients.first_mut() else {

@@ -1,19 +1,16 @@
 //! What a story of all axes has beyond the classic ones.
 //!
-//! Each is a change of the finished story, so that a story without any is the classic one of its number. Those that
-//! change the service come before those that change who sends what.
+//! Each extra changes the finished story, so that a story without any is the classic story of its number. Changes of the
+//! service come before changes of the clients.
 
-use std::time::Duration;
-
-use super::dice::Dice;
+use super::uniform::Uniform;
 use super::{callers, responses};
-use crate::profile::{Behaviour, ServiceTime};
 use crate::scenario::Scenario;
 
-/// Something more.
+/// One extra.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extra {
-    /// The objective is less than any answer takes.
+    /// Every answer takes longer than the objective.
     Unreachable,
     /// Responses with bodies, which hold a slot or not, after headers that come early or not.
     Body,
@@ -58,17 +55,17 @@ const OTHERS: [Extra; 11] = {
 /// Chance that responses have bodies; of each of the others it is about 0.12.
 const BODIES: f64 = 0.35;
 
-/// Draws what a story has more, nothing in one of nine, and changes the story so.
-pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
-    let has_body = dice.happens(BODIES);
-    let most = dice.one_of(0, &[1, 1, 2, 2, 2]);
-    let mut chosen = dice.some_of(&OTHERS, most);
+/// Draws the extras of a story, none in one of nine, and applies them.
+pub(super) fn add(story: &mut Scenario, uniform: &mut Uniform) {
+    let has_body = uniform.happens(BODIES);
+    let most = uniform.one_of(0, &[1, 1, 2, 2, 2]);
+    let mut chosen = uniform.some_of(&OTHERS, most);
     if has_body {
         // After the objective, before what depends on slots.
         let place = usize::from(chosen.first() == Some(&Extra::Unreachable));
         chosen.insert(place, Extra::Body);
     }
-    // These decide about the same requests: the first of them does.
+    // These change the same requests: only the first of them is kept.
     let is_mix =
         |extra: &Extra| matches!(extra, Extra::Slower | Extra::SlowClass | Extra::MixShift);
     let mut mixes = 0;
@@ -80,35 +77,21 @@ pub(super) fn add(story: &mut Scenario, dice: &mut Dice) {
     for extra in chosen {
         words.extend(match extra {
             Extra::Unreachable => Some(responses::unreachable(story)),
-            Extra::Body => responses::body(story, dice),
-            Extra::Contention => responses::contention(story, dice),
-            Extra::Backlog => responses::backlog(story, dice),
-            Extra::Pauses => responses::pauses(story, dice),
-            Extra::Streams => callers::streams(story, dice),
-            Extra::Slower => callers::slower_for_all(story, dice),
-            Extra::SlowClass => callers::slow_class(story, dice),
-            Extra::MixShift => callers::mix_shift(story, dice),
-            Extra::Uploads => callers::uploads(story, dice),
-            Extra::Quota => callers::quota(story, dice),
-            Extra::Crash => callers::crash(story, dice),
+            Extra::Body => responses::body(story, uniform),
+            Extra::Contention => responses::contention(story, uniform),
+            Extra::Backlog => responses::backlog(story, uniform),
+            Extra::Pauses => responses::pauses(story, uniform),
+            Extra::Streams => callers::streams(story, uniform),
+            Extra::Slower => callers::slower_for_all(story, uniform),
+            Extra::SlowClass => callers::slow_class(story, uniform),
+            Extra::MixShift => callers::mix_shift(story, uniform),
+            Extra::Uploads => callers::uploads(story, uniform),
+            Extra::Quota => callers::quota(story, uniform),
+            Extra::Crash => callers::crash(story, uniform),
         });
     }
     for word in words {
         story.title.push_str("; ");
         story.title.push_str(&word);
     }
-}
-
-/// The service behind a story.
-pub(super) fn behaviour(story: &mut Scenario) -> Option<&mut Behaviour> {
-    story
-        .upstreams
-        .first_mut()
-        .map(|profile| &mut profile.behaviour)
-}
-
-/// A log-normal time.
-pub(super) fn lognormal(dice: &mut Dice, mean: Duration, spread: (f64, f64)) -> ServiceTime {
-    let sigma = super::dice::hundredths(dice.between(spread.0, spread.1));
-    ServiceTime::Lognormal { mean, sigma }
 }

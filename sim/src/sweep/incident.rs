@@ -1,9 +1,10 @@
-//! What becomes of the service.
+//! The incident of a story: what happens to the service.
 
 use std::time::Duration;
 
-use super::dice::{self, Dice};
-use super::service::{Service, slower};
+use super::rounded;
+use super::service::{DrawnService, slower};
+use super::uniform::Uniform;
 use crate::number;
 use crate::profile::{Change, Delay, Errors, Mode};
 use crate::scenario::TimedChange;
@@ -23,17 +24,17 @@ enum Kind {
 
 /// What becomes of a service, and when.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Incident {
+pub(super) struct DrawnIncident {
     /// In order of time.
     pub(super) timeline: Vec<TimedChange>,
     /// In a few words; none where nothing happens.
     pub(super) words: Option<String>,
 }
 
-impl Incident {
+impl DrawnIncident {
     /// Draws one for a run of some length; nothing happens in three of ten.
-    pub(super) fn drawn(dice: &mut Dice, service: &Service, length: Duration) -> Self {
-        let kind = dice.one_of(
+    pub(super) fn drawn(uniform: &mut Uniform, service: &DrawnService, length: Duration) -> Self {
+        let kind = uniform.one_of(
             Kind::Nothing,
             &[
                 Kind::Nothing,
@@ -67,7 +68,7 @@ impl Incident {
                 "hang".to_owned()
             }
             Kind::SlowForGood | Kind::SlowForAWhile => {
-                let factor = dice::hundredths(dice.between(1.3, 3.0));
+                let factor = rounded::hundredths(uniform.between(1.3, 3.0));
                 let to = |service| Change {
                     service: Some(service),
                     ..Change::default()
@@ -87,22 +88,22 @@ impl Incident {
                 "half the slots".to_owned()
             }
             Kind::Errors => {
-                let share = dice::hundredths(dice.between(0.05, 0.4));
+                let share = rounded::hundredths(uniform.between(0.05, 0.4));
                 change.push((0.3, errors(share)));
                 change.push((0.8, errors(0.0)));
                 format!("errors {share}")
             }
             Kind::Delays => {
-                let share = dice::hundredths(dice.between(0.1, 0.5));
-                let by = number::millis(service.objective) * dice.between(0.2, 0.6);
-                let by = dice::millis(by);
+                let share = rounded::hundredths(uniform.between(0.1, 0.5));
+                let by = number::millis(service.objective) * uniform.between(0.2, 0.6);
+                let by = rounded::millis(by);
                 change.push((0.3, delay(share, by)));
                 change.push((0.8, delay(0.0, Duration::ZERO)));
                 format!("delays {share} by {} ms", by.as_millis())
             }
         };
         let timed = |(share, change)| TimedChange {
-            at: dice::part(length, share),
+            at: rounded::part(length, share),
             change,
         };
         Self {
@@ -113,7 +114,7 @@ impl Incident {
 }
 
 /// Half of the slots, and all of them again; where endpoints have one each, half of the endpoints.
-fn halved(service: &Service) -> [Change; 2] {
+fn halved(service: &DrawnService) -> [Change; 2] {
     let behaviour = &service.behaviour;
     if behaviour.slots > 1 {
         return [behaviour.slots / 2, behaviour.slots].map(Change::slots);
@@ -145,13 +146,13 @@ mod tests {
     use super::*;
     use crate::sweep::Spread;
 
-    fn service(endpoints: u32, slots: u32) -> Service {
+    fn service(endpoints: u32, slots: u32) -> DrawnService {
         let spread = Spread {
             proxies: 1,
             workers: 1,
             endpoints,
         };
-        let mut service = Service::drawn(&mut Dice::of(1, 0), spread);
+        let mut service = DrawnService::drawn(&mut Uniform::of(1, 0), spread);
         service.behaviour.slots = slots;
         service
     }
@@ -159,8 +160,10 @@ mod tests {
     #[test]
     fn everything_happens_and_nothing_more_often() {
         let length = Duration::from_secs(30);
-        let incidents: Vec<Incident> = (0..200)
-            .map(|number| Incident::drawn(&mut Dice::of(1, number), &service(1, 16), length))
+        let incidents: Vec<DrawnIncident> = (0..200)
+            .map(|number| {
+                DrawnIncident::drawn(&mut Uniform::of(1, number), &service(1, 16), length)
+            })
             .collect();
         let quiet = incidents.iter().filter(|one| one.words.is_none()).count();
         // Three of ten; the standard deviation is 6.

@@ -1,26 +1,19 @@
-//! Which axes a story lies on, and how we do on each.
+//! Which axes a story lies on.
 //!
 //! The labels follow from the story alone, so that any scenario has them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::standing::Played;
 use crate::arrivals::rate_at;
-use crate::compare::OURS;
-use crate::number;
 use crate::oracle;
 use crate::profile::{Behaviour, Change, Headers, Mode};
-use crate::report::table;
 use crate::scenario::{AdversaryKind, ClientProfile, Scenario, TimedChange, Until};
 
 /// At less than this part of the capacity nothing is overloaded.
 const CALM: f64 = 0.9;
-/// That of a story in which nothing is overloaded.
-const CALM_LABEL: &str = "nothing overloaded";
-/// Who does nothing.
-const NONE: &str = "none";
-
+/// The label of a story in which nothing is overloaded.
+pub(super) const CALM_LABEL: &str = "nothing overloaded";
 /// Every label, in the order of tables.
 const LABELS: [&str; 29] = [
     CALM_LABEL,
@@ -54,10 +47,10 @@ const LABELS: [&str; 29] = [
     "unreachable",
 ];
 
-/// That of a story with an adversary of any kind.
+/// The label of a story with an adversary of any kind.
 const ADVERSARIES: &str = "adversaries";
 
-/// That of a story with one of some kind.
+/// The label of a story with an adversary of this kind.
 const fn adversary(kind: AdversaryKind) -> &'static str {
     match kind {
         AdversaryKind::OverQuota => "adversary: over quota",
@@ -76,13 +69,13 @@ const fn adversary(kind: AdversaryKind) -> &'static str {
 }
 
 /// Every label there is, in the order of tables.
-fn labels() -> impl Iterator<Item = &'static str> {
+pub(super) fn labels() -> impl Iterator<Item = &'static str> {
     let kinds = AdversaryKind::ALL.into_iter().map(adversary);
     LABELS.into_iter().chain([ADVERSARIES]).chain(kinds)
 }
 
-/// The axes of a story, in the order of tables. What an adversary does is on its own axis alone, save what the service makes
-/// of it.
+/// The axes of a story, in the order of tables. An adversary's conduct counts on its own axis alone, except for its effects
+/// on the service.
 #[must_use]
 pub fn of(story: &Scenario) -> Vec<&'static str> {
     let stages = || story.upstreams.iter().flat_map(|up| up.stages());
@@ -148,8 +141,8 @@ fn begins_over(client: &ClientProfile) -> bool {
     first.is_some_and(|point| point.x.is_some_and(|x| x >= 1.0))
 }
 
-/// Whether everything is up all the time and nothing is ever overloaded. A service with contention is never safe from
-/// that: chance alone may lead it to where it serves less than comes.
+/// Whether everything is up all the time and nothing is ever overloaded. A service with contention can always
+/// become overloaded: by chance it may serve less than arrives.
 fn is_calm(story: &Scenario) -> bool {
     let mut stages = story.upstreams.iter().flat_map(|up| up.stages());
     let is_safe = |now: &Behaviour| now.mode.is_up() && now.contention.is_none();
@@ -196,90 +189,6 @@ fn part(story: &Scenario, client: &ClientProfile, now: &Behaviour, at: Duration)
     let granted = client.quota.map_or(f64::INFINITY, |quota| quota.rps);
     let ends = 1.0 - client.upload.map_or(0.0, |upload| upload.stalled);
     rate.min(granted) * ends / client.capacity_of(now)
-}
-
-/// How we and the one that does nothing do on one axis.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Axis {
-    /// Its label.
-    pub label: &'static str,
-    /// Stories that lie on it.
-    pub stories: usize,
-    /// Mean of our scores.
-    pub ours: f64,
-    /// Our worst score.
-    pub worst: f64,
-    /// Mean of the scores without protection; none where that did not play.
-    pub none: Option<f64>,
-    /// How far we are behind it where we are furthest; likewise.
-    pub behind: Option<f64>,
-}
-
-/// Each axis that some story lies on, with those in which we played.
-#[must_use]
-pub fn axes(played: &[Played]) -> Vec<Axis> {
-    let ours: Vec<&Played> = played
-        .iter()
-        .filter(|one| one.score(OURS).is_some())
-        .collect();
-    let found = labels().filter_map(|label| {
-        let on_it = ours.iter().filter(|one| one.axes.contains(&label));
-        let stories: Vec<&&Played> = on_it.collect();
-        if stories.is_empty() {
-            return None;
-        }
-        let count = number::float_len(stories.len());
-        let scores =
-            |who: &str| -> Vec<f64> { stories.iter().filter_map(|one| one.score(who)).collect() };
-        let mean = |scores: &[f64]| scores.iter().sum::<f64>() / count;
-        let (ours, none) = (scores(OURS), scores(NONE));
-        let has_none = none.len() == ours.len();
-        let gaps = none.iter().zip(&ours).map(|(none, ours)| none - ours);
-        Some(Axis {
-            label,
-            stories: stories.len(),
-            ours: mean(&ours),
-            worst: ours.iter().copied().fold(1.0, f64::min),
-            none: has_none.then(|| mean(&none)),
-            behind: has_none.then(|| gaps.fold(0.0, f64::max)),
-        })
-    });
-    found.collect()
-}
-
-/// One row for each axis.
-#[must_use]
-pub fn text(axes: &[Axis]) -> String {
-    let head = [
-        "axis",
-        "stories",
-        "ours",
-        "worst",
-        "none",
-        "most behind none",
-    ];
-    let shown =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
-    let row = |one: &Axis| {
-        vec![
-            one.label.to_owned(),
-            one.stories.to_string(),
-            shown(Some(one.ours)),
-            shown(Some(one.worst)),
-            shown(one.none),
-            shown(one.behind),
-        ]
-    };
-    let rows: Vec<Vec<String>> = axes.iter().map(row).collect();
-    table::text(&head, &rows)
-}
-
-/// The story in which nothing is overloaded and doing nothing is furthest ahead of us, and by how much.
-#[must_use]
-pub fn worst_calm(played: &[Played]) -> Option<(&Played, f64)> {
-    let calm = played.iter().filter(|one| one.axes.contains(&CALM_LABEL));
-    let gaps = calm.filter_map(|one| Some((one, one.score(NONE)? - one.score(OURS)?)));
-    gaps.max_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
 #[cfg(test)]
@@ -359,23 +268,5 @@ mod tests {
         );
         let flooded = "[[clients]]\nload=[{at='0s', x=0.3}]\n[[adversaries]]\nx=2.0\nkind='flood'";
         assert!(of(&scenario(flooded)).contains(&"overload"));
-    }
-
-    #[test]
-    fn an_axis_sums_up_its_stories() {
-        let calm = scenario("[[clients]]\nload=[{at='0s', x=0.3}]");
-        let over = scenario("[[clients]]\nload=[{at='0s', x=3.0}]");
-        let played = [(&calm, 0.9, 1.0), (&calm, 1.0, 0.98), (&over, 0.8, 0.1)].map(
-            |(story, ours, none)| Played::of("s", "t", [(OURS, ours), (NONE, none)]).on(story),
-        );
-        let found = axes(&played);
-        assert_eq!(found[0].label, CALM_LABEL);
-        assert_eq!((found[0].stories, found[1].stories), (2, 1));
-        assert!(
-            (found[0].ours - 0.95).abs() < 1e-9 && (found[0].behind.unwrap() - 0.1).abs() < 1e-9
-        );
-        let (_, gap) = worst_calm(&played).unwrap();
-        assert!((gap - 0.1).abs() < 1e-9, "{gap}");
-        assert!(text(&found).contains("overload"));
     }
 }

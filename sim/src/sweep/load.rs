@@ -1,8 +1,9 @@
-//! How many requests come when.
+//! The load of a story over time.
 
 use std::time::Duration;
 
-use super::dice::{self, Dice};
+use super::rounded;
+use super::uniform::Uniform;
 use crate::scenario::{Bursts, LoadPoint};
 
 /// Between bursts.
@@ -31,7 +32,7 @@ enum Shape {
 
 /// A load, as multiples of the capacity.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Load {
+pub(super) struct DrawnLoad {
     /// Rate over time.
     pub(super) points: Vec<LoadPoint>,
     /// Spikes on top.
@@ -40,13 +41,13 @@ pub(super) struct Load {
     pub(super) words: String,
 }
 
-impl Load {
+impl DrawnLoad {
     /// Draws one for a run of some length.
-    pub(super) fn drawn(dice: &mut Dice, length: Duration) -> Self {
+    pub(super) fn drawn(uniform: &mut Uniform, length: Duration) -> Self {
         use Shape::{Bursts, Over, Ramp, Spikes, Steady, Step};
-        let shape = dice.one_of(Steady, &[Over, Step, Ramp, Bursts, Spikes]);
-        let high = dice::hundredths(dice.scale(1.3, 6.0));
-        let low = dice::hundredths(dice.between(0.3, 0.85));
+        let shape = uniform.one_of(Steady, &[Over, Step, Ramp, Bursts, Spikes]);
+        let high = rounded::hundredths(uniform.scale(1.3, 6.0));
+        let low = rounded::hundredths(uniform.between(0.3, 0.85));
         let at = |share, x| point(length, share, x);
         let (points, words) = match shape {
             Steady => (vec![at(0.0, low)], format!("steady {low}")),
@@ -59,7 +60,7 @@ impl Load {
                 vec![at(0.0, 0.1), ramp(at(0.5, high)), ramp(at(1.0, 0.2))],
                 format!("ramp to {high}"),
             ),
-            Bursts => return bursts(dice, low, at(0.0, BURSTS_BASE)),
+            Bursts => return bursts(uniform, low, at(0.0, BURSTS_BASE)),
             Spikes => {
                 let tenths = (0..10_u32).map(|tenth| {
                     let x = if tenth % 2 == 0 { low } else { high };
@@ -77,16 +78,16 @@ impl Load {
 }
 
 /// Bursts over a base, which come to a `mean` load where that is enough to exceed the capacity.
-fn bursts(dice: &mut Dice, mean: f64, base: LoadPoint) -> Load {
-    let every_ms = dice.scale(100.0, 2_000.0);
-    let share = dice.between(0.05, 0.2);
+fn bursts(uniform: &mut Uniform, mean: f64, base: LoadPoint) -> DrawnLoad {
+    let every_ms = uniform.scale(100.0, 2_000.0);
+    let share = uniform.between(0.05, 0.2);
     let x = (mean - BURSTS_BASE * (1.0 - share)) / share;
     let bursts = Bursts {
-        every: dice::millis(every_ms),
-        length: dice::millis((every_ms * share).max(LEAST_BURST_MS)),
-        x: dice::hundredths(x.max(LEAST_BURST)),
+        every: rounded::millis(every_ms),
+        length: rounded::millis((every_ms * share).max(LEAST_BURST_MS)),
+        x: rounded::hundredths(x.max(LEAST_BURST)),
     };
-    Load {
+    DrawnLoad {
         points: vec![base],
         words: format!(
             "bursts of {} in {} ms to {}",
@@ -100,7 +101,7 @@ fn bursts(dice: &mut Dice, mean: f64, base: LoadPoint) -> Load {
 
 fn point(length: Duration, share: f64, x: f64) -> LoadPoint {
     LoadPoint {
-        at: dice::part(length, share),
+        at: rounded::part(length, share),
         x: Some(x),
         rps: None,
         ramp: false,
@@ -122,16 +123,16 @@ mod tests {
 
     #[test]
     fn every_shape_is_drawn_and_says_what_it_is() {
-        let loads: Vec<Load> = (0..60)
-            .map(|number| Load::drawn(&mut Dice::of(1, number), Duration::from_secs(30)))
+        let loads: Vec<DrawnLoad> = (0..60)
+            .map(|number| DrawnLoad::drawn(&mut Uniform::of(1, number), Duration::from_secs(30)))
             .collect();
-        let first = |load: &Load| load.words.split(' ').next().unwrap().to_owned();
+        let first = |load: &DrawnLoad| load.words.split(' ').next().unwrap().to_owned();
         let shapes: BTreeSet<String> = loads.iter().map(first).collect();
         assert_eq!(
             shapes.into_iter().collect::<Vec<_>>(),
             ["bursts", "over", "ramp", "spikes", "steady", "step"]
         );
-        let most = |load: &Load| {
+        let most = |load: &DrawnLoad| {
             let bursts = load.bursts.map(|bursts| bursts.x);
             let rates = load.points.iter().filter_map(|point| point.x);
             rates.chain(bursts).fold(0.0, f64::max)

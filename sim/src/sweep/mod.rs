@@ -1,29 +1,34 @@
-//! Random services and stories: laws may be fitted to the stories that somebody wrote.
+//! Random services and stories: laws may be overfitted to hand-written scenarios.
 //!
 //! Those of `scenarios/` have one service (16 slots, 40 ms) and a few objectives. Here slots, pace, spread, objective,
-//! deadline, load, incident, workers and retries of a story are drawn, from a seed and the story's number alone, so
-//! that the same stories come out everywhere. Each is a [`Scenario`] as any other, with times in whole milliseconds
-//! (service times: microseconds), so that its file tells all of it. What became of them is in [`standing`], where we
-//! were behind in [`behind`]. Stories of [`Axes::All`] have the same and up to three things more (bodies, uploads,
-//! stalls, crowds, callers that are worth nothing), and some an adversary or a cold start: which of them a story has, [`labels`] says of any scenario.
+//! deadline, load, incident, workers and retries of a story are drawn from a seed and the story's number alone, so that
+//! stories are the same on every machine. Each is an ordinary [`Scenario`], with times in whole milliseconds (service times:
+//! microseconds), so that its file holds all of it. [`standing`] sums up the results, and [`behind`] shows the stories in
+//! which we were behind. Stories of [`Axes::All`] have the same and up to three things more (bodies, uploads,
+//! stalls, crowds, callers without value), and some have an adversary or a cold start. [`labels`] says which of them any
+//! scenario has.
 //!
 //! Edges: a story with more proxies or endpoints is the one of the same number before one proxy, as far as slots can
 //! be divided; an endpoint has at least one.
 
+pub mod axes;
 pub mod behind;
 pub mod chaos;
 pub mod labels;
+pub mod played;
 pub mod standing;
 
 mod adversary;
 mod callers;
 mod cold;
-mod dice;
 mod extra;
 mod incident;
 mod load;
 mod responses;
+mod rounded;
 mod service;
+mod spread;
+mod uniform;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,33 +38,25 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::{
     ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until, UpstreamProfile,
 };
-use dice::Dice;
-use incident::Incident;
-use load::Load;
-use service::Service;
+use incident::DrawnIncident;
+use load::DrawnLoad;
+use service::DrawnService;
+use spread::Spread;
+use uniform::Uniform;
 
-pub use standing::{Played, Standing};
+pub use played::Played;
+pub use spread::Proxies;
+pub use standing::SweepStanding;
 
-/// So many requests at the capacity make a run long enough ...
+/// A run lasts as long as this many requests take at the capacity ...
 const REQUESTS: f64 = 3_000.0;
 /// ... within these bounds, s.
 const SHORTEST_S: f64 = 30.0;
 const LONGEST_S: f64 = 150.0;
 /// Share of a run that is not scored.
 const WARMUP: f64 = 0.1;
-/// What is promised holds for so many of the answers.
+/// Share of the answers for which the objective holds.
 const QUANTILE: f64 = 0.99;
-
-/// How many proxies and endpoints stories have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Proxies {
-    /// One of each.
-    #[default]
-    One,
-    /// Drawn: 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints; of [`Axes::All`] 1 to 20 and 1 to 8.
-    Some,
-}
 
 /// What stories are made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,65 +69,12 @@ pub enum Axes {
     All,
 }
 
-/// What stands before a service, and over how many endpoints it is spread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Spread {
-    proxies: u32,
-    /// Of each proxy.
-    workers: u32,
-    endpoints: u32,
-}
-
-impl Spread {
-    /// Draws all of it in either case, so that what is drawn after it is the same.
-    fn drawn(dice: &mut Dice, proxies: Proxies) -> Self {
-        let drawn = Self {
-            proxies: dice.one_of(1, &[2, 3, 6, 20]),
-            workers: dice.one_of(1, &[2, 2, 4]),
-            endpoints: dice.one_of(1, &[1, 2, 8]),
-        };
-        match proxies {
-            Proxies::One => Self {
-                proxies: 1,
-                endpoints: 1,
-                ..drawn
-            },
-            Proxies::Some => drawn,
-        }
-    }
-
-    /// The same with any number of proxies and endpoints.
-    fn of_all_axes(self, dice: &mut Dice, proxies: Proxies) -> Self {
-        let drawn = [20.5, 8.5].map(|most| dice::count(dice.scale(0.5, most)).max(1));
-        match (proxies, drawn) {
-            (Proxies::One, _) => self,
-            (Proxies::Some, [proxies, endpoints]) => Self {
-                proxies,
-                endpoints,
-                ..self
-            },
-        }
-    }
-
-    /// What stands before the service, in a few words.
-    fn words(self) -> String {
-        let workers = match self.workers {
-            1 => "1 worker".to_owned(),
-            count => format!("{count} workers"),
-        };
-        match self.proxies {
-            1 => workers,
-            count => format!("{count} proxies of {workers}"),
-        }
-    }
-}
-
 /// The story `number` of a seed, of [`Axes::Classic`].
 #[must_use]
 pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
-    let mut dice = Dice::of(seed, number);
-    let spread = Spread::drawn(&mut dice, proxies);
-    told(seed, number, proxies, spread, dice)
+    let mut uniform = Uniform::of(seed, number);
+    let spread = Spread::drawn(&mut uniform, proxies);
+    told(seed, number, proxies, spread, uniform)
 }
 
 /// The story `number` of a seed, made of some axes.
@@ -139,10 +83,10 @@ pub fn story_of(axes: Axes, seed: u64, number: u32, proxies: Proxies) -> Scenari
     if axes == Axes::Classic {
         return story(seed, number, proxies);
     }
-    let mut dice = Dice::of(seed, number);
-    let mut more = Dice::of_axes(seed, number);
-    let spread = Spread::drawn(&mut dice, proxies).of_all_axes(&mut more, proxies);
-    let mut story = told(seed, number, proxies, spread, dice);
+    let mut uniform = Uniform::of(seed, number);
+    let mut more = Uniform::of_axes(seed, number);
+    let spread = Spread::drawn(&mut uniform, proxies).of_all_axes(&mut more, proxies);
+    let mut story = told(seed, number, proxies, spread, uniform);
     story.name = story.name.replacen('-', "-all-", 1);
     story.prose =
         format!("Drawn by `tidegate-sim sweep --axes all`: story {number} of seed {seed}.");
@@ -152,13 +96,19 @@ pub fn story_of(axes: Axes, seed: u64, number: u32, proxies: Proxies) -> Scenari
     story.cast()
 }
 
-fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice) -> Scenario {
-    let service = Service::drawn(&mut dice, spread);
+fn told(
+    seed: u64,
+    number: u32,
+    proxies: Proxies,
+    spread: Spread,
+    mut uniform: Uniform,
+) -> Scenario {
+    let service = DrawnService::drawn(&mut uniform, spread);
     let seconds = (REQUESTS / service.behaviour.capacity()).clamp(SHORTEST_S, LONGEST_S);
-    let length = dice::millis(seconds * 1_000.0);
-    let load = Load::drawn(&mut dice, length);
-    let incident = Incident::drawn(&mut dice, &service, length);
-    let retries = retries(&mut dice);
+    let length = rounded::millis(seconds * 1_000.0);
+    let load = DrawnLoad::drawn(&mut uniform, length);
+    let incident = DrawnIncident::drawn(&mut uniform, &service, length);
+    let retries = retries(&mut uniform);
     let kind = match proxies {
         Proxies::One => "",
         Proxies::Some => "some-",
@@ -167,9 +117,9 @@ fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice
         name: format!("s{seed}-{kind}{number:05}"),
         title: title(&service, spread, &load, &incident, retries),
         prose: format!("Drawn by `tidegate-sim sweep`: story {number} of seed {seed}."),
-        seed: dice.seed(),
+        seed: uniform.seed(),
         duration: length,
-        warmup: dice::part(length, WARMUP),
+        warmup: rounded::part(length, WARMUP),
         workers: spread.workers,
         proxies: spread.proxies,
         counting: Counting::default(),
@@ -198,26 +148,26 @@ fn told(seed: u64, number: u32, proxies: Proxies, spread: Spread, mut dice: Dice
     }
 }
 
-/// Callers of one story in five try again.
-fn retries(dice: &mut Dice) -> Option<Retries> {
-    if !dice.one_of(true, &[false; 4]) {
+/// Callers of one story in five retry.
+fn retries(uniform: &mut Uniform) -> Option<Retries> {
+    if !uniform.one_of(true, &[false; 4]) {
         return None;
     }
     Some(Retries {
-        max: dice.one_of(1, &[2, 3]),
-        backoff: Duration::from_millis(dice.one_of(25, &[100])),
+        max: uniform.one_of(1, &[2, 3]),
+        backoff: Duration::from_millis(uniform.one_of(25, &[100])),
         steady: false,
         stubborn: false,
         untold: false,
     })
 }
 
-/// One line that says everything.
+/// The story in one line.
 fn title(
-    service: &Service,
+    service: &DrawnService,
     spread: Spread,
-    load: &Load,
-    incident: &Incident,
+    load: &DrawnLoad,
+    incident: &DrawnIncident,
     retries: Option<Retries>,
 ) -> String {
     let retries = retries.map(|Retries { max, backoff, .. }| {

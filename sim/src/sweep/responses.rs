@@ -1,9 +1,10 @@
-//! Bodies, stalls and crowds: what responses and endpoints can be like.
+//! Bodies, stalls and crowds of a story.
 
 use std::time::Duration;
 
-use super::dice::{self, Dice};
-use super::extra::{behaviour, lognormal};
+use super::rounded;
+use super::service::{behaviour, lognormal};
+use super::uniform::Uniform;
 use crate::number;
 use crate::profile::{Abandoned, Body, Connections, Contention, Headers, Pauses, ServiceTime};
 use crate::scenario::{Scenario, Until};
@@ -25,7 +26,7 @@ pub(super) fn unreachable(story: &mut Scenario) -> String {
         let service = &mut change.change.service;
         *service = service.map(|law| ServiceTime::constant(law.mean()));
     }
-    let objective = dice::millis(number::millis(mean) / 2.0).max(Duration::from_millis(1));
+    let objective = rounded::millis(number::millis(mean) / 2.0).max(Duration::from_millis(1));
     story.slo.latency = objective;
     format!("an objective of {} ms, out of reach", objective.as_millis())
 }
@@ -39,9 +40,9 @@ enum Kind {
 }
 
 /// Responses have bodies.
-pub(super) fn body(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
+pub(super) fn body(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
     let longest = number::millis(story.duration) * LONGEST_BODY;
-    let kind = dice.one_of(
+    let kind = uniform.one_of(
         Kind::Free,
         &[
             Kind::Free,
@@ -52,17 +53,17 @@ pub(super) fn body(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
         ],
     );
     let mean_ms = match kind {
-        Kind::Free | Kind::Held => dice.scale(100.0, 5_000.0).min(longest),
-        Kind::Early | Kind::ToTheEnd => dice.scale(20.0, 1_000.0).min(longest),
+        Kind::Free | Kind::Held => uniform.scale(100.0, 5_000.0).min(longest),
+        Kind::Early | Kind::ToTheEnd => uniform.scale(20.0, 1_000.0).min(longest),
     };
-    let duration = lognormal(dice, dice::millis(mean_ms), (0.2, 0.8));
+    let duration = lognormal(uniform, rounded::millis(mean_ms), (0.2, 0.8));
     let holds_slot = match kind {
         Kind::Free | Kind::Early => false,
         Kind::Held => true,
-        Kind::ToTheEnd => dice.happens(0.5),
+        Kind::ToTheEnd => uniform.happens(0.5),
     };
-    let waits_for_first_byte = dice.happens(0.3);
-    let skips = dice.happens(0.5);
+    let waits_for_first_byte = uniform.happens(0.3);
+    let skips = uniform.happens(0.5);
     let behaviour = behaviour(story)?;
     behaviour.body = Some(Body {
         duration,
@@ -105,18 +106,18 @@ pub(super) fn body(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
     Some(words)
 }
 
-/// More slots than can work at a time.
-pub(super) fn contention(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
+/// More slots than can work at the same time.
+pub(super) fn contention(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
     let above = behaviour(story)?.slots;
-    let slope = dice.scale(1.5, 5.0) / f64::from(above);
+    let slope = uniform.scale(1.5, 5.0) / f64::from(above);
     let slope = (slope * 10_000.0).round() / 10_000.0;
-    grow(story, dice.scale(2.0, 5.0));
+    grow(story, uniform.scale(2.0, 5.0));
     behaviour(story)?.contention = Some(Contention { above, slope });
     Some(format!("contention above {above}, slope {slope}"))
 }
 
 /// A limit of connections, and a backlog.
-pub(super) fn backlog(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
+pub(super) fn backlog(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
     let behaviour = behaviour(story)?;
     // Bodies take connections too.
     let body = behaviour
@@ -124,20 +125,20 @@ pub(super) fn backlog(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
         .map_or(0.0, |body| body.duration.mean().as_secs_f64());
     let service = behaviour.service.mean().as_secs_f64();
     let needed = f64::from(behaviour.slots) * (1.0 + body / service);
-    let max = dice::count(needed * dice.scale(1.1, 4.0)).max(2);
-    let backlog = dice::count(f64::from(max) * dice.scale(0.3, 8.0));
+    let max = rounded::count(needed * uniform.scale(1.1, 4.0)).max(2);
+    let backlog = rounded::count(f64::from(max) * uniform.scale(0.3, 8.0));
     behaviour.connections = Some(Connections { max, backlog });
     Some(format!("{max} connections and a backlog of {backlog}"))
 }
 
 /// The whole endpoint stands still at times.
-pub(super) fn pauses(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
-    let every_ms = dice.scale(500.0, 5_000.0);
-    let length_ms = (every_ms * dice.scale(0.02, 0.2)).max(10.0);
-    let together = dice.happens(0.3);
+pub(super) fn pauses(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
+    let every_ms = uniform.scale(500.0, 5_000.0);
+    let length_ms = (every_ms * uniform.scale(0.02, 0.2)).max(10.0);
+    let together = uniform.happens(0.3);
     behaviour(story)?.pauses = Some(Pauses {
-        every: dice::millis(every_ms),
-        length: dice::millis(length_ms),
+        every: rounded::millis(every_ms),
+        length: rounded::millis(length_ms),
         together,
     });
     Some(format!("pauses of {length_ms:.0} in {every_ms:.0} ms"))
@@ -145,7 +146,7 @@ pub(super) fn pauses(story: &mut Scenario, dice: &mut Dice) -> Option<String> {
 
 /// The service has so many times the slots, now and later.
 fn grow(story: &mut Scenario, factor: f64) {
-    let grown = |slots: u32| dice::count((f64::from(slots) * factor).ceil()).max(1);
+    let grown = |slots: u32| rounded::count((f64::from(slots) * factor).ceil()).max(1);
     for upstream in &mut story.upstreams {
         upstream.behaviour.slots = grown(upstream.behaviour.slots);
         for change in &mut upstream.timeline {
@@ -155,5 +156,5 @@ fn grow(story: &mut Scenario, factor: f64) {
 }
 
 fn whole_millis(time: Duration) -> Duration {
-    dice::millis(number::millis(time))
+    rounded::millis(number::millis(time))
 }

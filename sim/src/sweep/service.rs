@@ -1,44 +1,46 @@
-//! A service of any size and pace, and what is promised to its callers.
+//! A service of any size and pace, and its objective.
 
 use std::time::Duration;
 
-use super::Spread;
-use super::dice::{self, Dice};
+use super::rounded;
+use super::spread::Spread;
+use super::uniform::Uniform;
 use crate::number;
 use crate::profile::{Behaviour, ServiceTime};
+use crate::scenario::Scenario;
 
-/// What services bear, requests a second: less tells nothing in a minute, more takes long to play.
+/// Capacity of services, requests a second: with less a minute shows nothing, and more takes long to play.
 const CAPACITY: std::ops::RangeInclusive<f64> = 20.0..=6_000.0;
 /// Of a normal distribution 99 % lie below so many deviations above the mean.
 const NORMAL_P99: f64 = 2.326;
-/// Nobody promises less, ms.
+/// The tightest objective, ms.
 const LEAST_OBJECTIVE_MS: f64 = 20.0;
 
-/// A service, and what its callers hear of it.
+/// A service and its objective.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Service {
+pub(super) struct DrawnService {
     /// How each endpoint behaves at the start.
     pub(super) behaviour: Behaviour,
-    /// What is promised: an answer later than this is no good answer.
+    /// The objective: an answer later than this is no good answer.
     pub(super) objective: Duration,
     /// When callers give up.
     pub(super) deadline: Duration,
 }
 
-impl Service {
+impl DrawnService {
     /// Draws one, and spreads its slots over endpoints.
-    pub(super) fn drawn(dice: &mut Dice, spread: Spread) -> Self {
-        let (slots, mean_ms) = size(dice);
-        let mean = dice::micros(mean_ms * 1_000.0);
-        let (service, p99_ms) = if dice.one_of(false, &[true, true, true]) {
-            let sigma = dice::hundredths(dice.between(0.2, 1.1));
+    pub(super) fn drawn(uniform: &mut Uniform, spread: Spread) -> Self {
+        let (slots, mean_ms) = size(uniform);
+        let mean = rounded::micros(mean_ms * 1_000.0);
+        let (service, p99_ms) = if uniform.one_of(false, &[true, true, true]) {
+            let sigma = rounded::hundredths(uniform.between(0.2, 1.1));
             let above_mean = libm::exp(NORMAL_P99 * sigma - sigma * sigma / 2.0);
             (ServiceTime::Lognormal { mean, sigma }, mean_ms * above_mean)
         } else {
             (ServiceTime::constant(mean), mean_ms)
         };
-        let objective = dice::millis((p99_ms * dice.scale(1.5, 6.0)).max(LEAST_OBJECTIVE_MS));
-        let deadline = dice::millis(number::millis(objective) * dice.between(1.5, 5.0));
+        let objective = rounded::millis((p99_ms * uniform.scale(1.5, 6.0)).max(LEAST_OBJECTIVE_MS));
+        let deadline = rounded::millis(number::millis(objective) * uniform.between(1.5, 5.0));
         Self {
             behaviour: Behaviour {
                 endpoints: spread.endpoints,
@@ -78,10 +80,10 @@ impl Service {
 }
 
 /// Slots and mean service time, ms.
-fn size(dice: &mut Dice) -> (u32, f64) {
+fn size(uniform: &mut Uniform) -> (u32, f64) {
     loop {
-        let slots = dice::count(dice.scale(2.0, 200.0));
-        let mean_ms = dice.scale(3.0, 400.0);
+        let slots = rounded::count(uniform.scale(2.0, 200.0));
+        let mean_ms = uniform.scale(3.0, 400.0);
         if CAPACITY.contains(&(f64::from(slots) / mean_ms * 1_000.0)) {
             return (slots, mean_ms);
         }
@@ -90,11 +92,25 @@ fn size(dice: &mut Dice) -> (u32, f64) {
 
 /// The same law, so many times slower.
 pub(super) fn slower(law: &ServiceTime, factor: f64) -> ServiceTime {
-    let mean = dice::micros(law.mean().as_secs_f64() * 1e6 * factor);
+    let mean = rounded::micros(law.mean().as_secs_f64() * 1e6 * factor);
     match *law {
         ServiceTime::Lognormal { sigma, .. } => ServiceTime::Lognormal { mean, sigma },
         _ => ServiceTime::constant(mean),
     }
+}
+
+/// The service behind a story.
+pub(super) fn behaviour(story: &mut Scenario) -> Option<&mut Behaviour> {
+    story
+        .upstreams
+        .first_mut()
+        .map(|profile| &mut profile.behaviour)
+}
+
+/// A log-normal time.
+pub(super) fn lognormal(uniform: &mut Uniform, mean: Duration, spread: (f64, f64)) -> ServiceTime {
+    let sigma = rounded::hundredths(uniform.between(spread.0, spread.1));
+    ServiceTime::Lognormal { mean, sigma }
 }
 
 #[cfg(test)]
@@ -110,7 +126,7 @@ mod tests {
     #[test]
     fn services_are_within_their_bounds() {
         for number in 0..300 {
-            let service = Service::drawn(&mut Dice::of(1, number), ONE);
+            let service = DrawnService::drawn(&mut Uniform::of(1, number), ONE);
             let capacity = service.behaviour.capacity();
             // Service times are rounded after the bound was held.
             assert!((19.9..6_010.0).contains(&capacity), "{capacity}");
@@ -128,8 +144,8 @@ mod tests {
             workers: 1,
             endpoints: 8,
         };
-        let whole = Service::drawn(&mut Dice::of(1, 3), ONE).behaviour;
-        let parts = Service::drawn(&mut Dice::of(1, 3), many).behaviour;
+        let whole = DrawnService::drawn(&mut Uniform::of(1, 3), ONE).behaviour;
+        let parts = DrawnService::drawn(&mut Uniform::of(1, 3), many).behaviour;
         assert_eq!(parts.slots, (whole.slots / 8).max(1));
         assert_eq!(parts.service, whole.service);
     }

@@ -1,72 +1,22 @@
-//! How each contender did over all stories.
+//! The results of each contender over all stories.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::iter;
 
-use serde::Serialize;
-
-use super::labels;
+use super::played::Played;
 use crate::number;
-use crate::report::table;
-use crate::scenario::Scenario;
+use tidegate_report::table::Table;
 
 /// Below this a score is poor ...
 pub const POOR: f64 = 0.9;
-/// ... and below this callers would not call it protection.
+/// ... and below this it is no protection.
 pub const BAD: f64 = 0.7;
 /// Scores that differ by no more than this are as good.
 pub const AS_GOOD: f64 = 0.01;
 
-/// One story with everyone's score.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Played {
-    /// The story's name.
-    pub name: String,
-    /// What happens in it.
-    pub title: String,
-    /// The axes it lies on.
-    pub axes: Vec<&'static str>,
-    /// Scores by contender, each at most 1: luck on the oracle's average makes up for nothing elsewhere.
-    pub scores: BTreeMap<&'static str, f64>,
-}
-
-impl Played {
-    /// A story with the scores of contenders as they came out.
-    #[must_use]
-    pub fn of(
-        name: &str,
-        title: &str,
-        scores: impl IntoIterator<Item = (&'static str, f64)>,
-    ) -> Self {
-        // `min` would make a 1 of what is no number.
-        let capped = |(who, score): (_, f64)| (who, score.clamp(0.0, 1.0));
-        Self {
-            name: name.to_owned(),
-            title: title.to_owned(),
-            axes: Vec::new(),
-            scores: scores.into_iter().map(capped).collect(),
-        }
-    }
-
-    /// The same with the axes of the story that was played.
-    #[must_use]
-    pub fn on(self, story: &Scenario) -> Self {
-        Self {
-            axes: labels::of(story),
-            ..self
-        }
-    }
-
-    /// The score of a contender.
-    #[must_use]
-    pub fn score(&self, contender: &str) -> Option<f64> {
-        self.scores.get(contender).copied()
-    }
-}
-
-/// What one contender's scores come to.
+/// A summary of one contender's scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct SweepStanding {
     /// Its name.
     pub contender: &'static str,
     /// Mean of the scores.
@@ -81,12 +31,12 @@ pub struct Standing {
     pub poor: f64,
     /// Share of the stories below [`BAD`].
     pub bad: f64,
-    /// Stories in which nobody is better by more than [`AS_GOOD`].
+    /// Stories in which no contender is better by more than [`AS_GOOD`].
     pub best: usize,
 }
 
-impl Standing {
-    /// None for one who played nothing.
+impl SweepStanding {
+    /// None for a contender that played no story.
     #[must_use]
     pub fn of(contender: &'static str, played: &[Played]) -> Option<Self> {
         let scored = played.iter().filter_map(|one| one.score(contender));
@@ -115,20 +65,22 @@ impl Standing {
     }
 }
 
-/// Everyone who played, best mean first.
+/// All contenders that played, best mean first.
 #[must_use]
-pub fn standings(played: &[Played]) -> Vec<Standing> {
+pub fn standings(played: &[Played]) -> Vec<SweepStanding> {
     let who = played.iter().flat_map(|one| one.scores.keys().copied());
     let who: BTreeSet<&'static str> = who.collect();
-    let standings = who.into_iter().filter_map(|who| Standing::of(who, played));
-    let mut standings: Vec<Standing> = standings.collect();
+    let standings = who
+        .into_iter()
+        .filter_map(|who| SweepStanding::of(who, played));
+    let mut standings: Vec<SweepStanding> = standings.collect();
     standings.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     standings
 }
 
 /// One row for each contender.
 #[must_use]
-pub fn text(standings: &[Standing]) -> String {
+pub fn text(standings: &[SweepStanding]) -> String {
     let head = [
         "contender",
         "mean",
@@ -139,7 +91,7 @@ pub fn text(standings: &[Standing]) -> String {
         "below 0.7 %",
         "best",
     ];
-    let row = |one: &Standing| {
+    let row = |one: &SweepStanding| {
         let scores = [one.mean, one.median, one.tenth, one.worst];
         let scores = scores.map(|score| format!("{score:.3}"));
         iter::once(one.contender.to_owned())
@@ -148,8 +100,7 @@ pub fn text(standings: &[Standing]) -> String {
             .chain([one.best.to_string()])
             .collect()
     };
-    let rows: Vec<Vec<String>> = standings.iter().map(row).collect();
-    table::text(&head, &rows)
+    Table::new(&head, standings.iter().map(row).collect()).text()
 }
 
 #[cfg(test)]
@@ -167,7 +118,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_scores() {
-        let us = Standing::of("us", &played()).unwrap();
+        let us = SweepStanding::of("us", &played()).unwrap();
         assert!((us.mean - 0.55).abs() < 1e-12, "{}", us.mean);
         let found = [us.median, us.tenth, us.worst, us.poor, us.bad];
         // 0.9 itself is not below 0.9, nor 0.7 below 0.7.
@@ -175,15 +126,15 @@ mod tests {
             assert!((found - expected).abs() < 1e-12, "{found} {expected}");
         }
         assert_eq!(us.best, 6, "from 0.5 on");
-        assert_eq!(Standing::of("other", &played()).unwrap().best, 5);
-        assert_eq!(Standing::of("nobody", &played()), None);
+        assert_eq!(SweepStanding::of("other", &played()).unwrap().best, 5);
+        assert_eq!(SweepStanding::of("nobody", &played()), None);
     }
 
     #[test]
     fn a_hundredth_behind_is_as_good() {
         let with = |us| {
             let played = [Played::of("s", "t", [("us", us), ("other", 0.8)])];
-            Standing::of("us", &played).unwrap().best
+            SweepStanding::of("us", &played).unwrap().best
         };
         assert_eq!(with(0.795), 1);
         assert_eq!(with(0.785), 0);

@@ -1,11 +1,11 @@
-//! What must be reached on stories that nobody chose.
+//! What must be reached on the acceptance stories.
 
 use serde::Deserialize;
 
-use super::Verdict;
+use super::TargetVerdict;
 use super::judge::{ROUNDING, shown};
 use crate::scenario::Range;
-use crate::sweep::{Played, Standing, labels};
+use crate::sweep::{Played, SweepStanding, axes};
 
 /// Bounds for our scores in one group of stories, each of which counts as 1 at most. What is left out does not bind.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -25,11 +25,16 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// Holds what we came to in a group against the bounds; what was not played meets nothing.
+    /// Checks our results in a group against the bounds. A group that was not played meets no bound.
     #[must_use]
-    pub fn judge(&self, group: &str, ours: Option<&Standing>, played: &[Played]) -> Vec<Verdict> {
-        let figure = |of: fn(&Standing) -> f64| ours.map_or(f64::NAN, of);
-        let verdict = |target: String, found: f64, is_met: bool| Verdict {
+    pub fn judge(
+        &self,
+        group: &str,
+        ours: Option<&SweepStanding>,
+        played: &[Played],
+    ) -> Vec<TargetVerdict> {
+        let figure = |of: fn(&SweepStanding) -> f64| ours.map_or(f64::NAN, of);
+        let verdict = |target: String, found: f64, is_met: bool| TargetVerdict {
             scenario: group.to_owned(),
             target: format!("{group}: {target}"),
             found: shown(found),
@@ -51,7 +56,7 @@ impl Accept {
             at_most("share of stories below 0.7", found, most)
         });
         let behind = self.behind_none_where_calm.map(|most| {
-            let found = labels::worst_calm(played).map_or(f64::NAN, |(_, gap)| gap);
+            let found = axes::worst_calm(played).map_or(f64::NAN, |(_, gap)| gap);
             at_most("behind none where nothing is overloaded", found, most)
         });
         [Some(mean), tenth, bad, behind]
@@ -67,7 +72,7 @@ mod tests {
     use crate::compare::OURS;
     use crate::targets::Targets;
 
-    const GOOD: Standing = Standing {
+    const GOOD: SweepStanding = SweepStanding {
         contender: "us",
         mean: 0.97,
         median: 0.99,
@@ -83,7 +88,7 @@ mod tests {
         max: None,
     };
 
-    fn met(bounds: &Accept, ours: Option<&Standing>, played: &[Played]) -> Vec<bool> {
+    fn met(bounds: &Accept, ours: Option<&SweepStanding>, played: &[Played]) -> Vec<bool> {
         let verdicts = bounds.judge("one", ours, played);
         verdicts.iter().map(|verdict| verdict.is_met).collect()
     }
@@ -96,16 +101,16 @@ mod tests {
             below_seven_tenths: Some(0.005),
             behind_none_where_calm: None,
         };
-        let met = |ours: Option<&Standing>| met(&bounds, ours, &[]);
+        let met = |ours: Option<&SweepStanding>| met(&bounds, ours, &[]);
         assert_eq!(met(Some(&GOOD)), [true, true, true]);
-        let low = Standing { mean: 0.95, ..GOOD };
+        let low = SweepStanding { mean: 0.95, ..GOOD };
         assert_eq!(met(Some(&low)), [false, true, true]);
-        let rough = Standing {
+        let rough = SweepStanding {
             tenth: 0.89,
             ..GOOD
         };
         assert_eq!(met(Some(&rough)), [true, false, true]);
-        let bad = Standing { bad: 0.01, ..GOOD };
+        let bad = SweepStanding { bad: 0.01, ..GOOD };
         assert_eq!(met(Some(&bad)), [true, true, false]);
         assert_eq!(met(None), [false, false, false]);
     }

@@ -1,16 +1,16 @@
 //! Targets against a table of medians.
 
-use super::{Alike, Comparison, Targets};
+use super::{Alike, Margins, Targets};
 use crate::scenario::{Measure, Range};
 
 /// What a contender is to a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RivalKind {
     /// This project's engine.
     Ours,
-    /// A rival as it is out of the box, or no protection.
+    /// A rival with its published settings, or no protection.
     Untuned,
-    /// A rival set by somebody who knows the capacity.
+    /// A rival tuned to the known capacity.
     Tuned,
 }
 
@@ -20,14 +20,14 @@ pub struct Score {
     /// Name of the contender.
     pub contender: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: RivalKind,
     /// Its score.
     pub score: f64,
 }
 
 /// Whether one target is met.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct TargetVerdict {
     /// The scenario, or what is different between several.
     pub scenario: String,
     /// What is asked for, with its bound.
@@ -38,7 +38,7 @@ pub struct Verdict {
     pub is_met: bool,
 }
 
-/// Scores are counts over counts: what is less than this is the rounding of a sum, not a difference.
+/// Scores are ratios of counts: a smaller difference is rounding.
 pub(super) const ROUNDING: f64 = 1e-9;
 
 impl Targets {
@@ -49,7 +49,7 @@ impl Targets {
         played: &[&str],
         ours: impl Fn(&str, Measure) -> Option<f64>,
         scores: impl Fn(&str) -> Vec<Score>,
-    ) -> Vec<Verdict> {
+    ) -> Vec<TargetVerdict> {
         let mut verdicts = Vec::new();
         for scenario in played {
             let ranges = self.scenarios.get(*scenario).into_iter().flatten();
@@ -68,8 +68,13 @@ impl Targets {
     }
 }
 
-fn judge_range(scenario: &str, measure: Measure, range: Range, found: Option<f64>) -> Verdict {
-    Verdict {
+fn judge_range(
+    scenario: &str,
+    measure: Measure,
+    range: Range,
+    found: Option<f64>,
+) -> TargetVerdict {
+    TargetVerdict {
         scenario: scenario.to_owned(),
         target: format!("{measure} {range}"),
         found: found.map_or_else(|| "nothing".to_owned(), shown),
@@ -81,7 +86,7 @@ fn judge_range(scenario: &str, measure: Measure, range: Range, found: Option<f64
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gap {
     /// The kind of rival.
-    pub kind: Kind,
+    pub kind: RivalKind,
     /// Our score.
     pub ours: f64,
     /// The best rival of that kind.
@@ -105,13 +110,13 @@ impl Gap {
 
     /// What the rule asks, and what was found.
     #[must_use]
-    pub fn verdict(&self, scenario: &str) -> Verdict {
+    pub fn verdict(&self, scenario: &str) -> TargetVerdict {
         let name = match self.kind {
-            Kind::Ours => "best of ours",
-            Kind::Untuned => "best untuned rival",
-            Kind::Tuned => "tuned rival",
+            RivalKind::Ours => "best of ours",
+            RivalKind::Untuned => "best untuned rival",
+            RivalKind::Tuned => "tuned rival",
         };
-        Verdict {
+        TargetVerdict {
             scenario: scenario.to_owned(),
             target: format!("score within {} of the {name}", self.rule),
             found: format!(
@@ -125,7 +130,7 @@ impl Gap {
     }
 }
 
-impl Comparison {
+impl Margins {
     /// Our score beside the best of each kind of rival that there is; the last of equals counts as best.
     #[must_use]
     pub fn gaps(&self, scores: &[Score]) -> Vec<Gap> {
@@ -133,12 +138,12 @@ impl Comparison {
             let of_kind = scores.iter().filter(move |score| score.kind == kind);
             of_kind.max_by(|a, b| a.score.total_cmp(&b.score))
         };
-        let Some(ours) = best(Kind::Ours) else {
+        let Some(ours) = best(RivalKind::Ours) else {
             return Vec::new();
         };
         let kinds = [
-            (Kind::Untuned, self.behind_best_untuned),
-            (Kind::Tuned, self.behind_tuned),
+            (RivalKind::Untuned, self.behind_best_untuned),
+            (RivalKind::Tuned, self.behind_tuned),
         ];
         let gap = |(kind, rule)| {
             Some(Gap {
@@ -154,12 +159,12 @@ impl Comparison {
 
 impl Alike {
     /// The distance between the best and the worst of the set; none until all of it was played.
-    fn judge(&self, score: impl Fn(&String) -> Option<f64>) -> Option<Verdict> {
+    fn judge(&self, score: impl Fn(&String) -> Option<f64>) -> Option<TargetVerdict> {
         let scores: Option<Vec<f64>> = self.scenarios.iter().map(score).collect();
         let scores = scores?;
         let least = scores.iter().copied().min_by(f64::total_cmp)?;
         let greatest = scores.iter().copied().max_by(f64::total_cmp)?;
-        Some(Verdict {
+        Some(TargetVerdict {
             scenario: self.what.clone(),
             target: format!("scores within {} of each other", self.within),
             found: format!("{} to {}", shown(least), shown(greatest)),
@@ -190,7 +195,7 @@ mod tests {
         Targets::parse(text, "test").unwrap()
     }
 
-    fn score(contender: &str, kind: Kind, score: f64) -> Score {
+    fn score(contender: &str, kind: RivalKind, score: f64) -> Score {
         Score {
             contender: contender.to_owned(),
             kind,
@@ -198,7 +203,7 @@ mod tests {
         }
     }
 
-    fn met(verdicts: &[Verdict]) -> Vec<bool> {
+    fn met(verdicts: &[TargetVerdict]) -> Vec<bool> {
         verdicts.iter().map(|verdict| verdict.is_met).collect()
     }
 
@@ -224,10 +229,10 @@ mod tests {
     fn the_best_rival_of_each_kind_counts() {
         let scores = |_: &str| {
             vec![
-                score("us", Kind::Ours, 0.97),
-                score("none", Kind::Untuned, 0.1),
-                score("gradient", Kind::Untuned, 0.98),
-                score("static", Kind::Tuned, 1.0),
+                score("us", RivalKind::Ours, 0.97),
+                score("none", RivalKind::Untuned, 0.1),
+                score("gradient", RivalKind::Untuned, 0.98),
+                score("static", RivalKind::Tuned, 1.0),
             ]
         };
         let verdicts = targets().judge(&["b"], |_, _| None, scores);

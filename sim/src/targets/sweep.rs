@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Verdict;
+use super::TargetVerdict;
 use super::judge::{ROUNDING, shown};
 use crate::scenario::Range;
 
@@ -18,7 +18,7 @@ pub struct Sweep {
     pub below_seven_tenths: f64,
 }
 
-/// What a sweep came to.
+/// The results of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found<'a> {
     /// Our mean.
@@ -30,12 +30,12 @@ pub struct Found<'a> {
 }
 
 impl Sweep {
-    /// Holds a sweep against the bounds.
+    /// Checks a sweep against the bounds.
     #[must_use]
-    pub fn judge(&self, found: Found<'_>) -> Vec<Verdict> {
+    pub fn judge(&self, found: Found<'_>) -> Vec<TargetVerdict> {
         let (other, best) = found.best_other;
         let ahead = found.mean - best;
-        let verdict = |target: String, found: String, is_met: bool| Verdict {
+        let verdict = |target: String, found: String, is_met: bool| TargetVerdict {
             scenario: "sweep".to_owned(),
             target,
             found,

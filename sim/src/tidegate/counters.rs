@@ -11,9 +11,9 @@ use crate::scenario::Counting;
 pub(super) struct Gauges {
     counting: Counting,
     values: Vec<[u64; 2]>,
-    /// Who counts now, ...
+    /// The worker that counts now, ...
     worker: usize,
-    /// ... and what each has added to the requests in flight, by upstream, modulo 2^64.
+    /// ... and what each worker has added to the requests in flight, by upstream, modulo 2^64.
     own: BTreeMap<(usize, UpstreamId), u64>,
 }
 
@@ -27,13 +27,13 @@ impl Gauges {
         }
     }
 
-    /// The same, for this worker to count in.
+    /// The same counts, for this worker.
     pub(super) const fn of(&mut self, worker: usize) -> &mut Self {
         self.worker = worker;
         self
     }
 
-    /// Takes off what a worker that is gone had in flight, as the filter's reconciliation does in time.
+    /// Subtracts what a crashed worker had in flight, as the filter's reconciliation does after some time.
     pub(super) fn forget(&mut self, worker: usize) {
         let gone = self.own.extract_if(.., |(owner, _), _| *owner == worker);
         let gone: Vec<_> = gone.collect();

@@ -1,4 +1,4 @@
-//! Tidegate in the laboratory: the engines of a proxy's workers, driven as the filter drives them.
+//! Tidegate in the simulator: the engines of a proxy's workers, driven as the filter drives them.
 //!
 //! One engine for each worker and one that serves no requests and leads, as the plugin on Envoy's main thread
 //! does. They exchange by the bytes of core's wire format, one of them at each tick: ten times a second each.
@@ -18,15 +18,17 @@ use tidegate_core::{
 };
 
 use crate::contender::{
-    Ask, Contender, ContenderError, Done, Kind, Made, Make, Mishap, Note, RequestId, Verdict, View,
+    Admission, Ask, Contender, ContenderError, Done, Made, Note, RequestId, View,
 };
+use crate::fault::Fault;
+use crate::kind::{ContenderKind, Make};
 use crate::scenario::{ClientProfile, Counting, Scenario, Until};
 use crate::world;
 use counters::Gauges;
 use request::Asking;
 
-/// How it is had.
-pub const KIND: Kind = Kind {
+/// Its kind.
+pub const KIND: ContenderKind = ContenderKind {
     name: NAME,
     title: "Tidegate",
     make: Make::Published(make),
@@ -42,16 +44,16 @@ pub const COHORT_HEADER: &str = "x-cohort";
 /// Each engine's upkeep is this far apart, as in the filter.
 const TICK: Duration = Duration::from_millis(100);
 
-/// So long is the lease of a leader that is gone, as in the filter.
+/// The lease of a leader, as in the filter.
 const LEASE: Duration = Duration::from_millis(500);
 /// What is pushed in place of the scenario's configuration: another objective and stance, and bounds.
 const OTHER: &str = r#"{"slo":{"latency":{"quantile":0.9,"target":"80ms"}},"stance":"throughput",
     "limit":{"min":2,"max":5000},"breaker":{"minOpen":"500ms"}}"#;
-/// A document that is refused.
+/// A configuration that is rejected.
 const REJECTED: &str =
     r#"{"slo":{"latency":{"quantile":7,"target":"soon"}},"limit":{"min":9,"max":1}}"#;
 
-/// What a user would tell Tidegate about a scenario: the objective, and nothing else.
+/// What a user would configure for a scenario: the objective, and nothing else.
 #[must_use]
 pub fn policy(scenario: &Scenario) -> serde_json::Value {
     let target = format!("{}ms", scenario.slo.latency.as_millis());
@@ -72,8 +74,7 @@ pub fn policy(scenario: &Scenario) -> serde_json::Value {
     policy
 }
 
-/// What a user lets callers say about themselves, where callers of a scenario do: health checkers by their agent, and
-/// cohorts.
+/// What a user lets callers claim, in scenarios whose callers do: health checkers by their agent, and cohorts.
 #[must_use]
 pub fn trust(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> {
     let mut fields = serde_json::Map::new();
@@ -116,9 +117,9 @@ struct Tidegate {
     permits: BTreeMap<RequestId, Held>,
     notes: Vec<Note>,
     counting: Counting,
-    /// Nobody decides before this.
+    /// No leader decides before this.
     led_from: Instant,
-    /// Workers whose upkeep waits, and until when.
+    /// Workers whose ticks are delayed, and until when.
     late: BTreeMap<usize, Instant>,
     /// By how much the proxy's clock has jumped.
     ahead: Duration,
@@ -174,7 +175,7 @@ impl Tidegate {
         now + self.ahead - self.behind
     }
 
-    /// Another process in the place of this one: it knows nothing.
+    /// Replaces the process: the new one has learned nothing.
     fn restart(&mut self, now: Instant) {
         self.gauges = Gauges::new(self.counting);
         self.slices.clear();
@@ -250,13 +251,13 @@ impl Tidegate {
 }
 
 impl Contender for Tidegate {
-    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Verdict {
+    fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let now = self.clock(now);
         let Some(vm) = self.vms.get_mut(ask.worker) else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         let Some(upstream) = vm.upstreams.get(ask.upstream).copied() else {
-            return Verdict::Admit;
+            return Admission::Admit;
         };
         let mut request = Asking {
             ask,
@@ -270,10 +271,10 @@ impl Contender for Tidegate {
             Decision::Admit(permit) => {
                 let worker = ask.worker;
                 self.permits.insert(ask.request, Held { worker, permit });
-                Verdict::Admit
+                Admission::Admit
             }
             // The policy's reply is to stop: what is overloaded is the service, not one endpoint.
-            Decision::Shed(shed) => Verdict::Shed {
+            Decision::Shed(shed) => Admission::Shed {
                 reason: shed.reason.as_str(),
                 is_final: true,
             },
@@ -303,7 +304,7 @@ impl Contender for Tidegate {
 
     fn complete(&mut self, done: &Done, now: Instant) {
         let now = self.clock(now);
-        // A request whose VM has crashed is nobody's any more.
+        // A request whose VM has crashed belongs to no VM.
         let Some(Held { worker, permit }) = self.permits.remove(&done.request) else {
             return;
         };
@@ -355,40 +356,40 @@ impl Contender for Tidegate {
         }
     }
 
-    fn suffer(&mut self, mishap: Mishap, world_now: Instant) {
+    fn inject(&mut self, fault: Fault, world_now: Instant) {
         let now = self.clock(world_now);
         let index = |worker: u32| usize::try_from(worker).unwrap_or(usize::MAX);
-        match mishap {
-            Mishap::WorkerCrash { worker } => self.crash(index(worker), now),
-            Mishap::LeaderLost => self.leader = None,
-            Mishap::LeaderCrash => {
+        match fault {
+            Fault::WorkerCrash { worker } => self.crash(index(worker), now),
+            Fault::LeaderLost => self.leader = None,
+            Fault::LeaderCrash => {
                 if let Some(leader) = self.leader {
                     self.crash(leader, now);
                     self.led_from = world_now + LEASE;
                 }
             }
-            Mishap::LeaderChanged => {
+            Fault::LeaderChanged => {
                 let before = self.leader.replace(0);
                 if let Some(vm) = before.and_then(|leader| self.vms.get_mut(leader)) {
                     vm.engine.resign();
                 }
             }
-            Mishap::Push => self.reconfigure(self.config.clone(), now),
-            Mishap::PushOther => {
+            Fault::Push => self.reconfigure(self.config.clone(), now),
+            Fault::PushOther => {
                 if let Ok(config) = Config::from_json(OTHER.as_bytes()) {
                     self.reconfigure(config, now);
                 }
             }
-            Mishap::PushRejected => {
+            Fault::PushRejected => {
                 // As in the filter: what ran before goes on.
                 if let Ok(config) = Config::from_json(REJECTED.as_bytes()) {
                     self.reconfigure(config, now);
                 }
             }
-            Mishap::WorkerLate { worker, lasts } => {
+            Fault::WorkerLate { worker, lasts } => {
                 self.late.insert(index(worker), world_now + lasts);
             }
-            Mishap::ClockStep { millis } => {
+            Fault::ClockStep { millis } => {
                 let step = Duration::from_millis(millis.unsigned_abs());
                 if millis < 0 {
                     self.behind += step;
@@ -396,8 +397,8 @@ impl Contender for Tidegate {
                     self.ahead += step;
                 }
             }
-            Mishap::ProxyLeaves => {}
-            Mishap::ProxyJoins => self.restart(now),
+            Fault::ProxyLeaves => {}
+            Fault::ProxyJoins => self.restart(now),
         }
     }
 
@@ -425,7 +426,7 @@ impl Contender for Tidegate {
                 Some(u64::from(upstream.in_flight + upstream.uploading) + u64::from(upstream.open))
             })
             .sum();
-        // Both have to come back to nothing.
+        // Both must return to 0.
         Some(own.max(self.gauges.read(*id, Counter::InFlight).unwrap_or(0)))
     }
 

@@ -1,14 +1,14 @@
-//! A request of the laboratory, as the engine asks about it.
+//! A simulated request, as the engine asks about it.
 
 use tidegate_core::config::Config;
 use tidegate_core::{Criticality, Request, UpstreamKey};
 
 use crate::contender::Ask;
 
-/// The secret of the laboratory's proxies. Stories are shorter than the ten minutes after which the filter's changes.
+/// The secret of the simulated proxies. Stories are shorter than the ten minutes after which the filter's changes.
 const COHORT_KEY: u64 = 0x7469_6465;
 
-/// Everything is known beforehand; who a caller is matters where the policy says so.
+/// Everything is known beforehand; a caller's identity matters where the policy says so.
 pub(super) struct Asking<'a> {
     pub(super) ask: &'a Ask<'a>,
     pub(super) config: &'a Config,
@@ -31,7 +31,7 @@ impl Request for Asking<'_> {
         self.ask.has_body
     }
 
-    /// As the filter does, by a hash of what the caller says whose key no caller knows.
+    /// As in the filter: a keyed hash of what the caller claims. No caller knows the key.
     fn cohort(&mut self) -> Option<u32> {
         self.config.criticality().cohort_header()?;
         let hash = match self.ask.caller {

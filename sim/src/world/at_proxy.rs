@@ -1,12 +1,13 @@
-//! What happens at a proxy: its contender decides, hears of ends, ticks and suffers.
+//! Events at a proxy: its contender decides, is told how requests end, ticks, and has faults injected.
 
 use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
 use super::call::{Attempt, Held, Refusal};
-use super::queue::What;
+use super::queue::WorldEvent;
 use super::run::World;
 use crate::arrivals::{Arrival, Sending};
-use crate::contender::{Ask, Contender, Done, Mishap, Verdict};
+use crate::contender::{Admission, Ask, Contender, Done};
+use crate::fault::Fault;
 use crate::scenario::ClientProfile;
 
 impl World<'_> {
@@ -49,13 +50,13 @@ impl World<'_> {
         };
         self.ledger.ask();
         match proxy.contender.admit(&ask, self.now) {
-            Verdict::Shed { reason, is_final } => {
+            Admission::Shed { reason, is_final } => {
                 attempt.verdict = Refusal::Shed { reason, is_final };
                 call.sheds += 1;
                 self.ledger.shed(id, reason);
-                self.push_hop(What::AnswerAtCaller { attempt: id });
+                self.push_hop(WorldEvent::AnswerAtCaller { attempt: id });
             }
-            Verdict::Admit => {
+            Admission::Admit => {
                 self.ledger.admit();
                 let chance = &mut self.chance.balancing;
                 let first = flight.choose(upstream.balancing, endpoints, chance);
@@ -72,13 +73,14 @@ impl World<'_> {
                 let upload = arrival.upload;
                 self.held += 1;
                 self.ledger.hold(self.held);
-                let due = self.push_hop_from(self.now, self.now, What::AtUpstream { attempt: id });
+                let due =
+                    self.push_hop_from(self.now, self.now, WorldEvent::AtUpstream { attempt: id });
                 if let Some(attempt) = self.attempts.get_mut(id) {
                     attempt.upstream_due = due;
                 }
                 match upload {
                     Some(Sending::Takes(time)) => {
-                        self.push_after(time, What::UploadedAtProxy { attempt: id });
+                        self.push_after(time, WorldEvent::UploadedAtProxy { attempt: id });
                     }
                     Some(Sending::Stalls) => {}
                     None => self.begin_timeout(id),
@@ -95,7 +97,7 @@ impl World<'_> {
             let outcome = attempt.outcome();
             self.hear_the_rest(id);
             self.complete(id, outcome);
-            self.forward(id, What::AnswerAtCaller { attempt: id });
+            self.forward(id, WorldEvent::AnswerAtCaller { attempt: id });
         }
     }
 
@@ -144,21 +146,21 @@ impl World<'_> {
         }
     }
 
-    /// The proxy tells the upstream that nobody waits any more, which does not overtake the request.
+    /// The proxy cancels the request at the upstream. The cancellation does not overtake the request.
     fn cancel_upstream(&mut self, id: usize) {
         let due = self
             .attempts
             .get(id)
             .map_or(self.now, |one| one.upstream_due);
-        self.push_hop_from(self.now, due, What::CancelAtUpstream { attempt: id });
+        self.push_hop_from(self.now, due, WorldEvent::CancelAtUpstream { attempt: id });
     }
 
-    /// The request is complete: from now on the time counts for which its caller asked the proxy to wait.
+    /// The request is complete: the timeout that its caller asked the proxy for starts now.
     pub(super) fn begin_timeout(&mut self, id: usize) {
         let call = self.attempts.get(id).map(|attempt| attempt.call);
         let client = call.and_then(|call| self.client(call));
         if let Some(time) = client.and_then(|client| client.timeout) {
-            self.push_after(time, What::TimedOut { attempt: id });
+            self.push_after(time, WorldEvent::TimedOut { attempt: id });
         }
     }
 
@@ -170,7 +172,7 @@ impl World<'_> {
             attempt.verdict = Refusal::TimedOut;
             self.complete(id, Outcome::Failure(Failure::Timeout));
             self.cancel_upstream(id);
-            self.forward(id, What::AnswerAtCaller { attempt: id });
+            self.forward(id, WorldEvent::AnswerAtCaller { attempt: id });
         }
     }
 
@@ -180,11 +182,11 @@ impl World<'_> {
         };
         proxy.contender.tick(self.now);
         if let Some(every) = proxy.contender.tick_every() {
-            self.push_after(every, What::Tick { proxy: index });
+            self.push_after(every, WorldEvent::Tick { proxy: index });
         }
     }
 
-    pub(super) fn suffer(&mut self, index: usize) {
+    pub(super) fn inject(&mut self, index: usize) {
         let Some(incident) = self.scenario.incidents.get(index) else {
             return;
         };
@@ -192,17 +194,17 @@ impl World<'_> {
         let proxies = self.proxies.iter_mut().enumerate();
         for (_, proxy) in proxies.filter(|(index, _)| only.is_none_or(|only| only == *index)) {
             match incident.what {
-                Mishap::ProxyLeaves => proxy.is_away = true,
-                Mishap::ProxyJoins => proxy.is_away = false,
+                Fault::ProxyLeaves => proxy.is_away = true,
+                Fault::ProxyJoins => proxy.is_away = false,
                 _ => {}
             }
-            proxy.contender.suffer(incident.what, self.now);
+            proxy.contender.inject(incident.what, self.now);
         }
     }
 }
 
-/// The endpoint that the contender takes, of those in rotation: the balancer offers its first choice, then those
-/// after it in turn, and sends to the first choice when the contender takes none.
+/// The endpoint in rotation that the contender accepts: the balancer offers its first choice, then the next ones in turn,
+/// and uses the first choice if the contender accepts none.
 fn claimed(
     contender: &mut dyn Contender,
     upstream: usize,

@@ -5,9 +5,10 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::call::{Attempt, Place};
-use super::queue::What;
+use super::queue::WorldEvent;
+use super::reception::{Acceptance, Job, Reception, Reply};
 use super::run::{START, World};
-use super::upstream::{Acceptance, Endpoint, Job, Reception, Reply};
+use super::upstream::Endpoint;
 
 impl World<'_> {
     /// The headers of a request come.
@@ -26,7 +27,7 @@ impl World<'_> {
             Acceptance::Wait => attempt.place = Place::Backlog,
             Acceptance::Refused => {
                 attempt.reply = Reply::Reset;
-                self.push_hop(What::AnswerAtProxy { attempt: id });
+                self.push_hop(WorldEvent::AnswerAtProxy { attempt: id });
             }
         }
     }
@@ -90,7 +91,7 @@ impl World<'_> {
                 attempt.reply = reply;
                 self.let_go(id);
                 let from = self.after_pause(id);
-                self.push_hop_from(from, from, What::AnswerAtProxy { attempt: id });
+                self.push_hop_from(from, from, WorldEvent::AnswerAtProxy { attempt: id });
             }
         }
     }
@@ -104,7 +105,7 @@ impl World<'_> {
             let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
             let at = self.progress(upstream, endpoint, self.now, job.service);
             let attempt = job.attempt;
-            self.queue.push(at, What::Worked { attempt });
+            self.queue.push(at, WorldEvent::Worked { attempt });
         }
     }
 
@@ -122,12 +123,16 @@ impl World<'_> {
             self.begin_body(id);
             return;
         }
-        // There is nobody to send a body to.
+        // The caller is gone, so no body is sent.
         attempt.place = Place::Nowhere;
         let due = attempt.proxy_due;
         self.release(upstream, endpoint);
         self.disconnect(id);
-        self.push_hop_from(self.now + delay, due, What::AnswerAtProxy { attempt: id });
+        self.push_hop_from(
+            self.now + delay,
+            due,
+            WorldEvent::AnswerAtProxy { attempt: id },
+        );
     }
 
     pub(super) fn release(&mut self, upstream: usize, endpoint: usize) {
@@ -182,8 +187,8 @@ impl World<'_> {
         self.drop_caller(id, skips);
     }
 
-    /// The upstream loses the caller of a request. What it only waits for or sends ends at once, its work where it
-    /// skips that.
+    /// The upstream learns that the caller of a request is gone. Waiting and sending end at once; work ends only where the
+    /// upstream drops abandoned work.
     fn drop_caller(&mut self, id: usize, skips_work: bool) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
@@ -236,11 +241,11 @@ impl World<'_> {
                 attempt.reply = Reply::Reset;
             }
             self.drop_caller(id, false);
-            self.push_hop(What::AnswerAtProxy { attempt: id });
+            self.push_hop(WorldEvent::AnswerAtProxy { attempt: id });
         }
     }
 
-    /// When work of some length that begins at a moment is done at an endpoint, which may stand still meanwhile.
+    /// When work of some length that begins at a moment is done at an endpoint, which may pause meanwhile.
     pub(super) fn progress(
         &self,
         upstream: usize,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::config::OverloadConfig;
 use tidegate_core::{Failure, Instant, Outcome, classify};
 
-use super::upstream::{Flow, Reply};
+use super::reception::{Flow, Reply};
 use crate::record::Answer;
 
 /// A request as its caller sees it, over all attempts.
@@ -40,7 +40,7 @@ pub(super) struct Attempt {
     pub(super) endpoint: usize,
     pub(super) admitted_at: Instant,
     pub(super) in_flight_before: u32,
-    /// When the upstream got it, and how long it stood in line there until it got a slot.
+    /// When the upstream got it, and how long it waited there for a slot.
     pub(super) arrived_at: Instant,
     pub(super) waited: Option<Duration>,
     pub(super) awaits: Awaits,
@@ -56,10 +56,10 @@ pub(super) struct Attempt {
     pub(super) body: Option<Flow>,
     /// The headers are sent before the work.
     pub(super) headers_first: bool,
-    /// Nothing that the caller sends after it reaches the proxy, and then the upstream, before this.
+    /// Later messages of the caller do not reach the proxy, or then the upstream, before this.
     pub(super) ask_due: Instant,
     pub(super) upstream_due: Instant,
-    /// Nothing of the response reaches the proxy, or the caller, before this.
+    /// No part of the response reaches the proxy, or the caller, before this.
     pub(super) proxy_due: Instant,
     pub(super) caller_due: Instant,
     /// The answer's way back through the upstream takes so much longer.
@@ -155,13 +155,13 @@ impl Attempt {
         }
     }
 
-    /// How long it stood in line, or has stood until `now`; none when it never did nor got a slot.
+    /// How long it waited, or has waited until `now`; none if it neither waited nor got a slot.
     pub(super) fn waited_until(&self, now: Instant) -> Option<Duration> {
         let still = (self.place == Place::Line).then(|| now.saturating_since(self.arrived_at));
         self.waited.or(still)
     }
 
-    /// What the caller gets, and whether a further attempt makes sense to it.
+    /// What the caller gets, and whether it would retry after that.
     pub(super) fn answer(&self) -> (Answer, bool) {
         match (self.verdict, self.reply) {
             (Refusal::Shed { reason, is_final }, _) => (Answer::Shed(reason.to_owned()), !is_final),
@@ -176,7 +176,7 @@ impl Attempt {
         self.at_proxy != Held::No
     }
 
-    /// What the proxy learns from the upstream's reply, by the very rules of the filter.
+    /// What the proxy learns from the upstream's reply, by the rules of the filter.
     pub(super) fn outcome(&self) -> Outcome {
         match self.reply {
             Reply::Reset if self.at_proxy == Held::Answered => Outcome::Failure(Failure::Truncated),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::call::{Attempt, Awaits, End};
-use super::queue::What;
+use super::queue::WorldEvent;
 use super::run::{START, World};
 use crate::record::Answer;
 use crate::rng;
@@ -25,8 +25,8 @@ impl World<'_> {
         let attempt = self.attempts.len();
         self.attempts
             .push(Attempt::new(call, entry.attempts, worker, upstream));
-        self.push_after(client.deadline, What::GiveUp { attempt });
-        let due = self.push_hop_from(self.now, self.now, What::AtProxy { attempt });
+        self.push_after(client.deadline, WorldEvent::GiveUp { attempt });
+        let due = self.push_hop_from(self.now, self.now, WorldEvent::AtProxy { attempt });
         if let Some(attempt) = self.attempts.get_mut(attempt) {
             attempt.ask_due = due;
         }
@@ -40,7 +40,7 @@ impl World<'_> {
         match std::mem::replace(&mut attempt.awaits, Awaits::Nothing) {
             Awaits::Moment => self.hear(call, answer, makes_sense),
             Awaits::End if answer == Answer::Ok => self.conclude(call, Answer::Ok),
-            // What was begun to be read cannot be asked for again.
+            // A response that the caller has begun to read cannot be retried.
             Awaits::End => self.conclude(call, Answer::Broken),
             Awaits::Nothing => {}
         }
@@ -65,11 +65,11 @@ impl World<'_> {
         let client = self.scenario.clients.get(arrival.client);
         let dawdles = client.and_then(|client| client.dawdles);
         if let Some(time) = arrival.reads_for.or(dawdles) {
-            self.push_after(time, What::ReadEnough { attempt: id });
+            self.push_after(time, WorldEvent::ReadEnough { attempt: id });
         }
     }
 
-    /// A caller ends a response itself.
+    /// A caller closes a response before its end.
     pub(super) fn read_enough(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
@@ -97,14 +97,14 @@ impl World<'_> {
     /// A caller tells the proxy that it goes away, which does not overtake its request.
     fn go_away(&mut self, id: usize) {
         let due = self.attempts.get(id).map_or(self.now, |one| one.ask_due);
-        self.push_hop_from(self.now, due, What::CancelAtProxy { attempt: id });
+        self.push_hop_from(self.now, due, WorldEvent::CancelAtProxy { attempt: id });
     }
 
-    /// A caller hears what became of an attempt: it tries again, or that was it.
+    /// A caller gets the result of an attempt: it retries, or the request ends.
     pub(super) fn hear(&mut self, id: usize, answer: Answer, makes_sense: bool) {
         let client = self.client(id);
         let retries = client.and_then(|client| client.retries);
-        // Who tries again without end does so until the end of the story.
+        // A caller with endless retries goes on until the end of the story.
         let goes_on = client.is_some_and(|client| client.adversary.is_none()) || !self.is_over();
         let Some(call) = self.calls.get_mut(id) else {
             return;
@@ -117,13 +117,13 @@ impl World<'_> {
         });
         if let Some(retries) = again {
             let pause = retries.pause(call.attempts, rng::unit(&mut self.chance.backoff));
-            self.push_after(pause, What::Again { call: id });
+            self.push_after(pause, WorldEvent::Again { call: id });
             return;
         }
         self.conclude(id, answer);
     }
 
-    /// That was it for a caller.
+    /// A caller's request ends.
     fn conclude(&mut self, id: usize, answer: Answer) {
         let now = self.latency(id);
         let Some(call) = self.calls.get_mut(id) else {

@@ -1,12 +1,12 @@
 //! One endpoint: its connections, its line, its slots, and the stages of its life.
 //!
-//! What a request meets is decided when it is complete at the endpoint; only how much others slow it down is worked out
-//! when it gets its slot.
+//! A request's errors, delay and work are decided when it is complete at the endpoint. Only the slowdown by other requests
+//! is computed when it gets its slot.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::upstream::{Acceptance, Flow, Job, Reception, Reply};
+use super::reception::{Acceptance, Flow, Job, Reception, Reply};
 use crate::profile::{Abandoned, Behaviour, Lie, Mode, PauseClock};
 use crate::rng::{self, Generator};
 use crate::scenario::Stages;
@@ -183,7 +183,7 @@ impl Endpoint {
         }
     }
 
-    /// A slot is free; answers with who gets it.
+    /// A slot is free; returns the request that gets it.
     pub(crate) fn release(&mut self) -> Option<Job> {
         self.busy = self.busy.saturating_sub(1);
         self.start_next()

@@ -1,9 +1,9 @@
 //! A discrete-event world in which a contender plays a scenario.
 //!
-//! The plot is the scenario's: open-loop callers with deadlines and retries, proxies with several workers,
-//! upstreams with slots, waiting lines, failures and several endpoints, and a network between them. Nothing
-//! happens but by events, ordered by time and then by the order of their making; all chance comes from the
-//! scenario's seed. So a run is the same each time and everywhere, and its [`Digest`] says so.
+//! The scenario defines open-loop callers with deadlines and retries, proxies with several workers, upstreams with slots,
+//! queues, failures and several endpoints, and a network between them. Everything happens in events, ordered by time and
+//! then by creation. All random numbers come from the scenario's seed. So a run is the same each time and everywhere, and
+//! so is its [`crate::digest::Digest`].
 //!
 //! A request's way, each arrow a hop of the network:
 //!
@@ -13,8 +13,8 @@
 //!
 //! A request is in flight at the proxy until the last byte of its response, or until one side goes away. The caller
 //! waits for the moment that the objective names, no longer than its deadline, and reads what follows for as long as
-//! it lasts or as it likes. A caller that loses patience tells the proxy, which tells the upstream; most upstreams
-//! finish the work all the same, but send nothing to nobody. Edges: bytes cost no bandwidth; connections are free where
+//! it lasts or as it likes. A caller that gives up cancels at the proxy, which cancels at the upstream. Most upstreams
+//! finish the work anyway, but send no response. Edges: bytes cost no bandwidth; connections are free where
 //! the upstream does not limit them; the proxies themselves cost no time.
 
 mod at_proxy;
@@ -22,58 +22,19 @@ mod at_upstream;
 mod call;
 mod caller;
 mod endpoint;
+mod ledger;
 pub(crate) mod proxy;
 mod queue;
+pub(crate) mod reception;
 mod report;
 mod response;
 mod run;
 pub(crate) mod upstream;
 
-use std::collections::BTreeMap;
-
-use crate::contender::{ContenderError, Kind, Made, Make, Note};
-use crate::digest::Digest;
-use crate::record::Record;
+use crate::contender::{ContenderError, Made};
+use crate::kind::{ContenderKind, Make};
+use crate::run::Run;
 use crate::scenario::Scenario;
-use crate::score::Figures;
-use crate::series::Sample;
-
-/// What a run left behind.
-#[derive(Debug, Clone)]
-pub struct Run {
-    /// The figures, as of a run on real sockets.
-    pub figures: Figures,
-    /// What became of each request, in the order of their arrivals.
-    pub records: Vec<Record>,
-    /// Upstreams and contender over time, every [`SAMPLE_EVERY`].
-    pub samples: Vec<Sample>,
-    /// What the contenders noted, in the order of time.
-    pub notes: Vec<Noted>,
-    /// Attempts that asked for admission.
-    pub asked: u64,
-    /// Attempts that were let in.
-    pub admitted: u64,
-    /// Attempts that were shed, by reason.
-    pub sheds: BTreeMap<&'static str, u64>,
-    /// The most requests that were in flight together, in all proxies.
-    pub most_in_flight: u64,
-    /// What the contenders believe to be in flight after the last request has ended; none when they do not say.
-    /// Anything but 0 is a leak.
-    pub leaked: Option<u64>,
-    /// Events that happened.
-    pub events: u64,
-    /// Stands for all of the above.
-    pub digest: Digest,
-}
-
-/// A note and whose it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Noted {
-    /// The proxy, by its index.
-    pub proxy: usize,
-    /// The note.
-    pub note: Note,
-}
 
 pub use report::SAMPLE_EVERY;
 pub use run::START;
@@ -82,7 +43,7 @@ pub use run::START;
 ///
 /// # Errors
 /// When the contender cannot be made for this scenario.
-pub fn play(scenario: &Scenario, kind: &Kind) -> Result<Run, ContenderError> {
+pub fn play(scenario: &Scenario, kind: &ContenderKind) -> Result<Run, ContenderError> {
     match kind.make {
         Make::Published(make) | Make::Tuned(make) => play_with(scenario, &make),
         Make::Hindsight(search) => search(scenario),

@@ -55,7 +55,7 @@ impl Flight {
         }
     }
 
-    /// Counts one more; answers with how many that makes.
+    /// Counts one more; returns the new count.
     pub(crate) fn enter(&mut self, endpoint: usize) -> u32 {
         if let Some(count) = self.by_endpoint.get_mut(endpoint) {
             *count += 1;
@@ -64,7 +64,7 @@ impl Flight {
         self.in_flight
     }
 
-    /// Counts one less; answers with how many there were.
+    /// Counts one less; returns the count before.
     pub(crate) fn leave(&mut self, endpoint: usize) -> u32 {
         if let Some(count) = self.by_endpoint.get_mut(endpoint) {
             *count = count.saturating_sub(1);

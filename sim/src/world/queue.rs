@@ -1,13 +1,13 @@
-//! What is to happen, in the order of time, and of making where the time is the same.
+//! The event queue, in the order of time, then of creation.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use tidegate_core::Instant;
 
-/// One thing that is to happen. Requests are named by the number of their attempt.
+/// An event. Requests are identified by the number of their attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum WorldEvent {
     /// A caller sends a request for the first time.
     Due { call: usize },
     /// A caller sends it again.
@@ -32,29 +32,29 @@ pub(super) enum What {
     AnswerAtProxy { attempt: usize },
     /// The moment of a response to which latency is measured reaches the caller, before its end.
     MomentAtCaller { attempt: usize },
-    /// A caller ends a response itself.
+    /// A caller closes a response before its end.
     ReadEnough { attempt: usize },
     /// An answer has reached the caller, to its last byte.
     AnswerAtCaller { attempt: usize },
-    /// The time is over for which a caller asked the proxy to wait.
+    /// The timeout that a caller asked the proxy for has expired.
     TimedOut { attempt: usize },
-    /// A caller loses patience.
+    /// A caller gives up.
     GiveUp { attempt: usize },
-    /// The proxy hears that the caller is gone.
+    /// The caller's cancellation reaches the proxy.
     CancelAtProxy { attempt: usize },
-    /// The upstream hears it.
+    /// The cancellation reaches the upstream.
     CancelAtUpstream { attempt: usize },
     /// An endpoint enters the next stage of its life.
     Stage { upstream: usize, endpoint: usize },
     /// A contender's upkeep.
     Tick { proxy: usize },
-    /// Something happens to all proxies.
+    /// An incident of the scenario.
     Incident { index: usize },
-    /// A look at everything.
+    /// A sample of everything.
     Sample,
 }
 
-impl What {
+impl WorldEvent {
     /// Kind and subject as numbers, for the digest; the same on machines of 32 bits.
     pub(super) fn code(self) -> (u64, u64) {
         let wide = |index| u64::try_from(index).unwrap_or(u64::MAX);
@@ -92,7 +92,7 @@ impl What {
 struct Entry {
     at: Instant,
     sequence: u64,
-    what: What,
+    what: WorldEvent,
 }
 
 impl Entry {
@@ -121,7 +121,7 @@ impl Ord for Entry {
     }
 }
 
-/// The queue of what is to happen.
+/// The event queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<Entry>>,
@@ -129,7 +129,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, at: Instant, what: What) {
+    pub(super) fn push(&mut self, at: Instant, what: WorldEvent) {
         self.sequence += 1;
         self.heap.push(Reverse(Entry {
             at,
@@ -138,7 +138,7 @@ impl Queue {
         }));
     }
 
-    pub(super) fn pop(&mut self) -> Option<(Instant, What)> {
+    pub(super) fn pop(&mut self) -> Option<(Instant, WorldEvent)> {
         self.heap
             .pop()
             .map(|Reverse(Entry { at, what, .. })| (at, what))
@@ -153,12 +153,12 @@ mod tests {
     fn time_comes_first_then_the_order_of_making() {
         let mut queue = Queue::default();
         let at = Instant::from_nanos;
-        queue.push(at(2), What::Sample);
-        queue.push(at(1), What::Tick { proxy: 7 });
-        queue.push(at(1), What::Tick { proxy: 3 });
-        assert_eq!(queue.pop(), Some((at(1), What::Tick { proxy: 7 })));
-        assert_eq!(queue.pop(), Some((at(1), What::Tick { proxy: 3 })));
-        assert_eq!(queue.pop(), Some((at(2), What::Sample)));
+        queue.push(at(2), WorldEvent::Sample);
+        queue.push(at(1), WorldEvent::Tick { proxy: 7 });
+        queue.push(at(1), WorldEvent::Tick { proxy: 3 });
+        assert_eq!(queue.pop(), Some((at(1), WorldEvent::Tick { proxy: 7 })));
+        assert_eq!(queue.pop(), Some((at(1), WorldEvent::Tick { proxy: 3 })));
+        assert_eq!(queue.pop(), Some((at(2), WorldEvent::Sample)));
         assert_eq!(queue.pop(), None);
     }
 }

@@ -1,67 +1,19 @@
-//! What is written down during a run, and made of it at the end.
+//! Looks at a run while it is played, and what is made of its ledger at the end.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_core::{Instant, Phase};
+use tidegate_core::Phase;
 
-use super::queue::What;
+use super::queue::WorldEvent;
 use super::run::{START, World};
-use super::{Noted, Run};
-use crate::digest::Digest;
 use crate::number;
 use crate::record::{Answer, Record};
+use crate::run::{Noted, Run};
 use crate::score::{Figures, Reached};
 use crate::series::Sample;
 
-/// Distance between two looks at upstreams and contenders.
+/// Interval between two samples of upstreams and contenders.
 pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
-
-/// What is written down.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    digest: Digest,
-    events: u64,
-    most_in_flight: u64,
-    asked: u64,
-    admitted: u64,
-    sheds: BTreeMap<&'static str, u64>,
-    samples: Vec<Sample>,
-    notes: Vec<Noted>,
-}
-
-impl Ledger {
-    pub(super) fn hear(&mut self, at: Instant, what: What) {
-        let (kind, subject) = what.code();
-        self.events += 1;
-        self.digest.feed(at.as_nanos());
-        // Four bits hold the kinds that there were first; those that came later are fed by themselves.
-        if kind < 16 {
-            self.digest.feed(subject << 4 | kind);
-        } else {
-            self.digest.feed(subject << 4);
-            self.digest.feed(kind);
-        }
-    }
-
-    pub(super) fn ask(&mut self) {
-        self.asked += 1;
-    }
-
-    pub(super) fn admit(&mut self) {
-        self.admitted += 1;
-    }
-
-    pub(super) fn shed(&mut self, attempt: usize, reason: &'static str) {
-        self.digest.feed(u64::try_from(attempt).unwrap_or(u64::MAX));
-        self.digest.feed_bytes(reason.as_bytes());
-        *self.sheds.entry(reason).or_default() += 1;
-    }
-
-    pub(super) fn hold(&mut self, in_flight: u64) {
-        self.most_in_flight = self.most_in_flight.max(in_flight);
-    }
-}
 
 /// A breaker's phase as charts show it; more is worse.
 const fn severity(phase: Phase) -> u64 {
@@ -73,7 +25,7 @@ const fn severity(phase: Phase) -> u64 {
 }
 
 impl World<'_> {
-    /// Takes over what the contenders noted.
+    /// Collects the contenders' notes.
     pub(super) fn note(&mut self) {
         for (index, proxy) in self.proxies.iter_mut().enumerate() {
             let notes = proxy.contender.take_notes();
@@ -107,10 +59,10 @@ impl World<'_> {
             limit.map(|limit: f64| u64::try_from(number::floor(limit)).unwrap_or(u64::MAX));
         self.ledger.samples.push(sample);
         self.note();
-        self.push_after(SAMPLE_EVERY, What::Sample);
+        self.push_after(SAMPLE_EVERY, WorldEvent::Sample);
     }
 
-    /// What contenders believe to be in flight.
+    /// Requests in flight by the contenders' own counts.
     fn leaked(&self) -> Option<u64> {
         let beliefs = pairs(&self.proxies, self.upstreams.len())
             .map(|(upstream, proxy)| proxy.contender.in_flight(upstream));

@@ -4,9 +4,9 @@ use tidegate_core::{Instant, Outcome};
 
 use super::at_proxy::number;
 use super::call::{Attempt, Held, Place};
-use super::queue::What;
+use super::queue::WorldEvent;
+use super::reception::Reply;
 use super::run::{START, World};
-use super::upstream::Reply;
 use crate::arrivals::Sending;
 use crate::contender::{Contender, RequestId};
 use crate::scenario::Until;
@@ -24,7 +24,7 @@ impl World<'_> {
         self.tell(id, |contender, request, now| {
             contender.uploaded(request, now)
         });
-        self.push_hop(What::UploadedAtUpstream { attempt: id });
+        self.push_hop(WorldEvent::UploadedAtUpstream { attempt: id });
         self.begin_timeout(id);
     }
 
@@ -41,7 +41,7 @@ impl World<'_> {
     /// The upstream sends the headers at once, with the work still to do.
     pub(super) fn send_headers_first(&mut self, id: usize) {
         let (at, due) = (self.after_pause(id), self.proxy_due(id));
-        let due = self.push_hop_from(at, due, What::HeadersAtProxy { attempt: id });
+        let due = self.push_hop_from(at, due, WorldEvent::HeadersAtProxy { attempt: id });
         if let Some(attempt) = self.attempts.get_mut(id) {
             attempt.headers_first = true;
             attempt.proxy_due = due;
@@ -66,19 +66,19 @@ impl World<'_> {
             self.release(upstream, endpoint);
         }
         let Some(body) = body else {
-            self.queue.push(begin, What::Sent { attempt: id });
+            self.queue.push(begin, WorldEvent::Sent { attempt: id });
             return;
         };
         let what = if headers_first {
-            What::FirstByteAtProxy { attempt: id }
+            WorldEvent::FirstByteAtProxy { attempt: id }
         } else {
-            What::HeadersAtProxy { attempt: id }
+            WorldEvent::HeadersAtProxy { attempt: id }
         };
         let due = self.push_hop_from(begin, due, what);
-        // Who dawdles goes away before the end of it.
+        // A caller that dawdles goes away before the end.
         if !dawdles {
             let end = self.progress(upstream, endpoint, begin, body.duration);
-            self.queue.push(end, What::Sent { attempt: id });
+            self.queue.push(end, WorldEvent::Sent { attempt: id });
         }
         if let Some(attempt) = self.attempts.get_mut(id) {
             attempt.proxy_due = due;
@@ -93,7 +93,7 @@ impl World<'_> {
         self.send_headers_first(id);
         let end = START + self.scenario.duration;
         self.queue
-            .push(end.max(self.now), What::Sent { attempt: id });
+            .push(end.max(self.now), WorldEvent::Sent { attempt: id });
     }
 
     /// The upstream has sent the last byte.
@@ -110,7 +110,7 @@ impl World<'_> {
             self.release(upstream, endpoint);
         }
         self.disconnect(id);
-        self.push_hop_from(self.now, due, What::AnswerAtProxy { attempt: id });
+        self.push_hop_from(self.now, due, WorldEvent::AnswerAtProxy { attempt: id });
     }
 
     pub(super) fn headers_at_proxy(&mut self, id: usize) {
@@ -130,7 +130,7 @@ impl World<'_> {
         }
         let until = self.scenario.slo.until;
         if until == Until::Headers || (until == Until::FirstByte && !headers_first) {
-            self.forward(id, What::MomentAtCaller { attempt: id });
+            self.forward(id, WorldEvent::MomentAtCaller { attempt: id });
         }
     }
 
@@ -140,12 +140,12 @@ impl World<'_> {
                 contender.first_byte(request, now)
             });
             if self.scenario.slo.until == Until::FirstByte {
-                self.forward(id, What::MomentAtCaller { attempt: id });
+                self.forward(id, WorldEvent::MomentAtCaller { attempt: id });
             }
         }
     }
 
-    /// What the contender has to hear of a response that is complete before it hears of its end.
+    /// Reports a complete response's headers and first byte to the contender before its end.
     pub(super) fn hear_the_rest(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
@@ -166,7 +166,7 @@ impl World<'_> {
     }
 
     /// Passes something on to the caller, after what went before it.
-    pub(super) fn forward(&mut self, id: usize, what: What) {
+    pub(super) fn forward(&mut self, id: usize, what: WorldEvent) {
         let due = self.attempts.get(id).map(|attempt| attempt.caller_due);
         let due = self.push_hop_from(self.now, due.unwrap_or(self.now), what);
         if let Some(attempt) = self.attempts.get_mut(id) {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tidegate_core::{Instant, UpstreamKey};
 
 use super::call::{Attempt, Call};
+use super::ledger::Ledger;
 use super::proxy::{Flight, Proxy};
-use super::queue::{Queue, What};
-use super::report::Ledger;
+use super::queue::{Queue, WorldEvent};
 use super::upstream::Upstream;
 use crate::arrivals::{self, Arrival};
 use crate::contender::{ContenderError, Made};
@@ -126,13 +126,13 @@ impl<'a> World<'a> {
             for (endpoint, index) in (0..profile.max_endpoints()).enumerate() {
                 for (at, _) in profile.stages_of(index).into_iter().skip(1) {
                     self.queue
-                        .push(START + at, What::Stage { upstream, endpoint });
+                        .push(START + at, WorldEvent::Stage { upstream, endpoint });
                 }
             }
         }
         for (index, incident) in self.scenario.incidents.iter().enumerate() {
             self.queue
-                .push(START + incident.at, What::Incident { index });
+                .push(START + incident.at, WorldEvent::Incident { index });
         }
         let count = self.scenario.proxies;
         for (proxy, index) in (0..self.proxies.len()).zip(0..count) {
@@ -140,22 +140,23 @@ impl<'a> World<'a> {
             if let Some(every) = contender.and_then(|contender| contender.tick_every()) {
                 // Proxies do not tick in step.
                 let first = every.mul_f64(f64::from(index + 1) / f64::from(count + 1));
-                self.queue.push(START + first, What::Tick { proxy });
+                self.queue.push(START + first, WorldEvent::Tick { proxy });
             }
         }
-        self.queue.push(START, What::Sample);
+        self.queue.push(START, WorldEvent::Sample);
         self.push_due(0);
     }
 
     fn push_due(&mut self, call: usize) {
         if let Some(arrival) = self.arrivals.get(call) {
-            self.queue.push(START + arrival.at, What::Due { call });
+            self.queue
+                .push(START + arrival.at, WorldEvent::Due { call });
         }
     }
 
-    fn handle(&mut self, what: What) {
+    fn handle(&mut self, what: WorldEvent) {
         match what {
-            What::Due { call } => {
+            WorldEvent::Due { call } => {
                 self.push_due(call + 1);
                 let named = self.client(call).and_then(|client| client.cohort.as_ref());
                 let proxy = self.place();
@@ -169,31 +170,31 @@ impl<'a> World<'a> {
                 }
                 self.send(call);
             }
-            What::Again { call } => self.send(call),
-            What::AtProxy { attempt } => self.at_proxy(attempt),
-            What::AtUpstream { attempt } => self.at_upstream(attempt),
-            What::UploadedAtProxy { attempt } => self.uploaded_at_proxy(attempt),
-            What::UploadedAtUpstream { attempt } => self.uploaded_at_upstream(attempt),
-            What::Worked { attempt } => self.worked(attempt),
-            What::Sent { attempt } => self.sent(attempt),
-            What::HeadersAtProxy { attempt } => self.headers_at_proxy(attempt),
-            What::FirstByteAtProxy { attempt } => self.first_byte_at_proxy(attempt),
-            What::MomentAtCaller { attempt } => self.moment_at_caller(attempt),
-            What::ReadEnough { attempt } => self.read_enough(attempt),
-            What::AnswerAtProxy { attempt } => self.answer_at_proxy(attempt),
-            What::AnswerAtCaller { attempt } => self.answer_at_caller(attempt),
-            What::TimedOut { attempt } => self.time_out(attempt),
-            What::GiveUp { attempt } => self.give_up(attempt),
-            What::CancelAtProxy { attempt } => self.cancel_at_proxy(attempt),
-            What::CancelAtUpstream { attempt } => self.cancel_at_upstream(attempt),
-            What::Stage { upstream, endpoint } => self.enter_stage(upstream, endpoint),
-            What::Tick { proxy } => self.tick(proxy),
-            What::Incident { index } => self.suffer(index),
-            What::Sample => self.sample(),
+            WorldEvent::Again { call } => self.send(call),
+            WorldEvent::AtProxy { attempt } => self.at_proxy(attempt),
+            WorldEvent::AtUpstream { attempt } => self.at_upstream(attempt),
+            WorldEvent::UploadedAtProxy { attempt } => self.uploaded_at_proxy(attempt),
+            WorldEvent::UploadedAtUpstream { attempt } => self.uploaded_at_upstream(attempt),
+            WorldEvent::Worked { attempt } => self.worked(attempt),
+            WorldEvent::Sent { attempt } => self.sent(attempt),
+            WorldEvent::HeadersAtProxy { attempt } => self.headers_at_proxy(attempt),
+            WorldEvent::FirstByteAtProxy { attempt } => self.first_byte_at_proxy(attempt),
+            WorldEvent::MomentAtCaller { attempt } => self.moment_at_caller(attempt),
+            WorldEvent::ReadEnough { attempt } => self.read_enough(attempt),
+            WorldEvent::AnswerAtProxy { attempt } => self.answer_at_proxy(attempt),
+            WorldEvent::AnswerAtCaller { attempt } => self.answer_at_caller(attempt),
+            WorldEvent::TimedOut { attempt } => self.time_out(attempt),
+            WorldEvent::GiveUp { attempt } => self.give_up(attempt),
+            WorldEvent::CancelAtProxy { attempt } => self.cancel_at_proxy(attempt),
+            WorldEvent::CancelAtUpstream { attempt } => self.cancel_at_upstream(attempt),
+            WorldEvent::Stage { upstream, endpoint } => self.enter_stage(upstream, endpoint),
+            WorldEvent::Tick { proxy } => self.tick(proxy),
+            WorldEvent::Incident { index } => self.inject(index),
+            WorldEvent::Sample => self.sample(),
         }
     }
 
-    /// The proxy of a new caller: one of those that are there, of all where none is.
+    /// The proxy of a new caller: one of those present, or any if none is present.
     fn place(&mut self) -> usize {
         let proxies = self.proxies.iter().enumerate();
         let present = proxies.filter(|(_, proxy)| !proxy.is_away);
@@ -207,26 +208,31 @@ impl<'a> World<'a> {
         present.get(drawn).copied().unwrap_or(drawn)
     }
 
-    /// In how long a message is at its next station.
+    /// How long a message takes for one hop.
     pub(super) fn hop(&mut self) -> Duration {
         let Network { delay, jitter } = self.network;
         delay + jitter.mul_f64(rng::unit(&mut self.chance.network))
     }
 
-    pub(super) fn push_hop(&mut self, what: What) {
+    pub(super) fn push_hop(&mut self, what: WorldEvent) {
         let at = self.now + self.hop();
         self.queue.push(at, what);
     }
 
-    /// As [`Self::push_hop`], but not before `due`: messages on one connection do not overtake each other. Answers with
-    /// when it is.
-    pub(super) fn push_hop_from(&mut self, from: Instant, due: Instant, what: What) -> Instant {
+    /// As [`Self::push_hop`], but not before `due`: messages on one connection do not overtake each other. Returns
+    /// the time of arrival.
+    pub(super) fn push_hop_from(
+        &mut self,
+        from: Instant,
+        due: Instant,
+        what: WorldEvent,
+    ) -> Instant {
         let at = (from + self.hop()).max(due);
         self.queue.push(at, what);
         at
     }
 
-    pub(super) fn push_after(&mut self, wait: Duration, what: What) {
+    pub(super) fn push_after(&mut self, wait: Duration, what: WorldEvent) {
         self.queue.push(self.now + wait, what);
     }
 

@@ -7,81 +7,10 @@ use std::time::Duration;
 
 pub(crate) use super::endpoint::Endpoint;
 use super::endpoint::Life;
+use super::reception::{Acceptance, Job, Reception};
 use crate::profile::{Behaviour, Headers};
 use crate::rng::Generator;
-use crate::scenario::{Balancing, Quota, UpstreamProfile};
-
-/// What an upstream sends back.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Reply {
-    /// 200.
-    #[default]
-    Ok,
-    /// Another status.
-    Status {
-        status: u16,
-        retry_after: Option<Duration>,
-    },
-    /// The connection is refused or breaks.
-    Reset,
-}
-
-impl Reply {
-    /// That of a service to a client beyond its quota.
-    pub(crate) fn over_quota(quota: Option<Quota>) -> Self {
-        quota.map_or(Self::Ok, |quota| {
-            Self::status(quota.status, quota.retry_after)
-        })
-    }
-
-    pub(super) fn status(status: u16, retry_after: Option<u32>) -> Self {
-        Self::Status {
-            status,
-            retry_after: retry_after.map(|seconds| Duration::from_secs(u64::from(seconds))),
-        }
-    }
-}
-
-/// A request with what it needs of a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Job {
-    pub(crate) attempt: usize,
-    pub(crate) service: Duration,
-    /// Its answer comes so much later than the slot is free.
-    pub(crate) delay: Duration,
-    pub(crate) body: Option<Flow>,
-}
-
-/// The body of one response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flow {
-    pub(crate) duration: Duration,
-    pub(crate) holds_slot: bool,
-}
-
-/// What becomes of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Acceptance {
-    Accepted,
-    /// It waits to be accepted.
-    Wait,
-    Refused,
-}
-
-/// What becomes of a request that arrives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reception {
-    /// It is answered at once.
-    Answer(Reply),
-    /// It takes a slot.
-    Start(Job),
-    /// It waits for a slot.
-    Wait,
-    /// Its headers are sent, and nothing more.
-    Silence,
-    /// It is never answered.
-    Swallow,
-}
+use crate::scenario::{Balancing, UpstreamProfile};
 
 /// One service.
 #[derive(Debug)]
@@ -130,8 +59,8 @@ impl Upstream {
         }
     }
 
-    /// An endpoint enters the stage of `at`; answers with the requests that get a slot by it, and whether it now
-    /// breaks every connection.
+    /// An endpoint enters the stage of `at`; returns the requests that get a slot, and whether the endpoint now breaks
+    /// every connection.
     pub(crate) fn enter_stage(&mut self, endpoint: usize, at: Duration) -> (Vec<Job>, bool) {
         self.whole.follow(at);
         let Some(endpoint) = self.endpoints.get_mut(endpoint) else {

@@ -10,10 +10,10 @@ use super::journal::Metadata;
 use crate::run::Outcome;
 use crate::variant::Variant;
 use median::{Runs, shown};
-use tidegate_sim::report::page::Page;
-use tidegate_sim::report::table;
+use tidegate_report::page::Page;
+use tidegate_report::table::Table;
 use tidegate_sim::scenario::{Measure, Scenario};
-use tidegate_sim::targets::Verdict;
+use tidegate_sim::targets::TargetVerdict;
 
 /// Columns of the table of a scenario.
 const COLUMNS: [(&str, Measure); 10] = [
@@ -44,8 +44,8 @@ pub fn summary(outcome: &Outcome) -> String {
     format!("score {score}  p99 {p99:>4} ms  shed {shed:>4} %")
 }
 
-/// Head and rows of a scenario's table, without the columns in which no contender has a figure.
-fn columns(scenario: &Scenario, runs: Runs<'_>) -> (Vec<&'static str>, Vec<Vec<String>>) {
+/// The table of a scenario, without the columns in which no contender has a figure.
+fn contenders(scenario: &Scenario, runs: Runs<'_>) -> Table {
     let of = |variant, measure| runs.spread(&scenario.name, variant, measure);
     let variants = runs.variants();
     let has_figure = |measure| {
@@ -68,7 +68,8 @@ fn columns(scenario: &Scenario, runs: Runs<'_>) -> (Vec<&'static str>, Vec<Vec<S
         Some(name.chain(kept.iter().map(cell)).collect())
     };
     let head = std::iter::once("variant").chain(kept.iter().map(|(name, _)| *name));
-    (head.collect(), variants.iter().filter_map(row).collect())
+    let head: Vec<&str> = head.collect();
+    Table::new(&head, variants.iter().filter_map(row).collect())
 }
 
 /// The tables of medians for a terminal.
@@ -76,8 +77,8 @@ fn columns(scenario: &Scenario, runs: Runs<'_>) -> (Vec<&'static str>, Vec<Vec<S
 pub fn tables(scenarios: &[Scenario], outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     for scenario in scenarios {
-        let (head, rows) = columns(scenario, Runs(outcomes));
-        if rows.is_empty() {
+        let table = contenders(scenario, Runs(outcomes));
+        if table.rows.is_empty() {
             continue;
         }
         // Writing to a string does not fail.
@@ -86,7 +87,7 @@ pub fn tables(scenarios: &[Scenario], outcomes: &[Outcome]) -> String {
             "\n{} ({})\n{}",
             scenario.title,
             scenario.name,
-            table::text(&head, &rows)
+            table.text()
         );
     }
     text
@@ -94,11 +95,12 @@ pub fn tables(scenarios: &[Scenario], outcomes: &[Outcome]) -> String {
 
 /// The table of targets for a terminal.
 #[must_use]
-pub fn targets_table(verdicts: &[Verdict]) -> String {
-    let rows: Vec<Vec<String>> = verdicts.iter().map(targets::row).collect();
+pub fn targets_table(verdicts: &[TargetVerdict]) -> String {
+    let rows = verdicts.iter().map(targets::row).collect();
     let met = verdicts.iter().filter(|verdict| verdict.is_met).count();
     let sum = format!("{met} of {} targets met", verdicts.len());
-    format!("{}\n{sum}\n", table::words(&targets::HEAD, &rows))
+    let table = Table::of_words(&targets::HEAD, rows);
+    format!("{}\n{sum}\n", table.text())
 }
 
 /// The page: scores of all, the targets, then each scenario with its charts.
@@ -106,9 +108,9 @@ pub fn targets_table(verdicts: &[Verdict]) -> String {
 pub fn page(
     scenarios: &[Scenario],
     outcomes: &[Outcome],
-    verdicts: &[Verdict],
+    verdicts: &[TargetVerdict],
     metadata: &Metadata,
-) -> String {
+) -> Page {
     let mut page = Page::new("Tidegate on real sockets");
     page.paragraph(
         "Each scenario is run on a real Envoy with each contender, one after the other, with the same arrivals. \
@@ -124,24 +126,22 @@ pub fn page(
     page.note(&facts.join(" · "));
     if !verdicts.is_empty() {
         page.heading("Targets");
-        let rows: Vec<Vec<String>> = verdicts.iter().map(stressed_row).collect();
-        page.words(&targets::HEAD, &rows);
+        let rows = verdicts.iter().map(stressed_row).collect();
+        page.table(Table::of_words(&targets::HEAD, rows));
     }
     for scenario in scenarios {
-        let (head, rows) = columns(scenario, Runs(outcomes));
-        if rows.is_empty() {
+        let table = contenders(scenario, Runs(outcomes));
+        if table.rows.is_empty() {
             continue;
         }
+        let charts = charts::of(scenario, Runs(outcomes));
         page.heading(&scenario.title)
             .paragraph(scenario.prose.trim())
-            .table(&head, &rows);
-        let charts = charts::charts(scenario, Runs(outcomes));
-        for chart in &charts.together {
-            page.chart(chart);
-        }
-        page.charts(&charts.each);
+            .table(table)
+            .charts(charts.together)
+            .charts(charts.each);
     }
-    page.html()
+    page
 }
 
 /// The table of scores, scenario by contender.
@@ -163,12 +163,11 @@ fn scores(page: &mut Page, scenarios: &[Scenario], runs: Runs<'_>) {
         let title = std::iter::once(scenario.title.clone());
         title.chain(variants.iter().map(cell)).collect()
     };
-    let rows: Vec<Vec<String>> = scenarios.iter().map(row).collect();
-    page.table(&head, &rows);
+    page.table(Table::new(&head, scenarios.iter().map(row).collect()));
 }
 
 /// The row of a target on the page: what was missed catches the eye.
-fn stressed_row(verdict: &Verdict) -> Vec<String> {
+fn stressed_row(verdict: &TargetVerdict) -> Vec<String> {
     let mut row = targets::row(verdict);
     if let Some(word) = row.last_mut().filter(|_| !verdict.is_met) {
         word.insert(0, '!');

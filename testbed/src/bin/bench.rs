@@ -37,7 +37,7 @@ struct Options {
     /// Worker threads of Envoy, in place of what the scenario says.
     #[arg(long)]
     workers: Option<u32>,
-    /// Folder for `runs.jsonl` and `report.html`.
+    /// Folder for `runs.jsonl`, and for `report.html` with its data as `report.json`.
     #[arg(long, default_value = "out/bench")]
     out: PathBuf,
     /// Keep the runs in `runs.jsonl` that were made in the same conditions, and make only the others.
@@ -185,10 +185,8 @@ fn finish(
         let scale = options.scale;
         println!("The targets are meant for scale 1; at {scale} an outage is another story.");
     }
-    let path = options.out.join("report.html");
     let page = report::page(scenarios, outcomes, &verdicts, metadata);
-    fs::write(&path, page).with_context(|| format!("write {}", path.display()))?;
-    let path = fs::canonicalize(&path).unwrap_or(path);
+    let path = page.write(&options.out, "report")?;
     println!("report: {}", path.display());
     let is_well = unexpected.is_empty() && verdicts.iter().all(|verdict| verdict.is_met);
     Ok(is_well || !options.check)

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tidegate_sim::report::table;
 use tidegate_testbed::demo::{self, Story, Told, phases, report};
 use tidegate_testbed::{about, envoy, run};
 
@@ -21,7 +20,7 @@ struct Options {
     /// Fail unless the side with the filter does what it promises.
     #[arg(long)]
     check: bool,
-    /// Folder for `report.html`.
+    /// Folder for `report.html`, with its data as `report.json`.
     #[arg(long, default_value = "out/demo")]
     out: PathBuf,
     /// Also write the main chart as an SVG file.
@@ -74,34 +73,19 @@ async fn tell(options: &Options) -> Result<Told> {
 
 /// Prints the table and writes the files; false when `--check` found a fault.
 fn finish(options: &Options, told: &Told) -> Result<bool> {
-    let (head, rows) = told.table();
-    let plain = |cell: &String| cell.trim_start_matches('*').to_owned();
-    let rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| row.iter().map(plain).collect())
-        .collect();
-    println!(
-        "\nRates are per second.\n{}",
-        table::grouped(&demo::GROUPS, &head, &rows)
-    );
+    println!("\nRates are per second.\n{}", told.table().text());
     println!(
         "good answers in all: {:.0} with Tidegate, {:.0} without",
         told.good(&told.with),
         told.good(&told.without)
     );
-    fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
-    let report = options.out.join("report.html");
-    fs::write(&report, report::page(told, &about::metadata()))
-        .with_context(|| format!("write {}", report.display()))?;
+    let report = report::page(told, &about::metadata()).write(&options.out, "report")?;
     if let Some(chart) = &options.chart {
         fs::write(chart, demo::main_chart(told).file())
             .with_context(|| format!("write {}", chart.display()))?;
         println!("chart:  {}", chart.display());
     }
-    println!(
-        "report: {}",
-        fs::canonicalize(&report).unwrap_or(report).display()
-    );
+    println!("report: {}", report.display());
     let (with, without) = told.figures();
     let faults = phases::faults(&with, &without);
     faults

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::counter::Tool;
 use super::{memory, requests};
+use tidegate_report::table::Table;
 use tidegate_sim::number::float;
-use tidegate_sim::report::table;
 
 /// Most instructions that an admitted request may cost above no filter.
 const MAX_ADMITTED: f64 = 58_000.0;
@@ -138,18 +138,18 @@ impl Report {
                 "counted by {}: {} per request\n",
                 self.counter, self.unit
             );
-            text.push_str(&self.request_table());
+            text.push_str(&self.request_table().text());
         }
         if !self.memory.is_empty() {
             text.push('\n');
-            text.push_str(&self.memory_table());
+            text.push_str(&self.memory_table().text());
         }
         text.push('\n');
-        text.push_str(&self.target_table());
+        text.push_str(&self.target_table().text());
         text
     }
 
-    fn request_table(&self) -> String {
+    fn request_table(&self) -> Table {
         let bare = self.requests.first().map(|row| row.per_request.median);
         let rows: Vec<Vec<String>> = self
             .requests
@@ -175,10 +175,10 @@ impl Report {
             "ratio",
             "per second",
         ];
-        table::text(&head, &rows)
+        Table::new(&head, rows)
     }
 
-    fn memory_table(&self) -> String {
+    fn memory_table(&self) -> Table {
         let mb = |bytes: f64| format!("{:.2}", bytes / MB);
         let rows: Vec<Vec<String>> = self
             .memory
@@ -200,10 +200,10 @@ impl Report {
             "each more",
             "upkeep, ms/s",
         ];
-        table::text(&head, &rows)
+        Table::new(&head, rows)
     }
 
-    fn target_table(&self) -> String {
+    fn target_table(&self) -> Table {
         let rows: Vec<Vec<String>> = self
             .targets
             .iter()
@@ -216,7 +216,7 @@ impl Report {
                 ]
             })
             .collect();
-        table::text(&["target", "found", "at most", "kept"], &rows)
+        Table::new(&["target", "found", "at most", "kept"], rows)
     }
 }
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::{Phase, SideRecord, Told};
+use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
+use tidegate_report::color::Color;
+use tidegate_sim::charts::{self, line};
 use tidegate_sim::number;
-use tidegate_sim::report::chart::{Band, Chart, Level, Line, Stroke};
-use tidegate_sim::report::colour::Colour;
 use tidegate_sim::series::{self, Sample, Window};
 
 /// Goodput of both sides over time: the picture of the effect.
@@ -14,115 +15,67 @@ pub fn main_chart(told: &Told) -> Chart {
     let mut chart = with_phases(told, "Goodput", "good answers a second", true);
     chart.height = 330;
     chart.top = Some(told.story.capacity() * 1.35);
-    let windows = windows(told, &told.with);
-    chart.lines.push(line(
-        "what an oracle gets",
-        Colour::Slate,
-        Stroke::Dashed,
-        &windows,
-        |w| Some(w.oracle),
-    ));
-    chart.lines.push(line(
-        "without",
-        Colour::Red,
-        Stroke::Solid,
-        &self::windows(told, &told.without),
-        |w| Some(w.good),
-    ));
-    chart.lines.push(line(
-        "with Tidegate",
-        Colour::Teal,
-        Stroke::Area,
-        &windows,
-        |w| Some(w.good),
-    ));
+    let (with, without) = both(told);
+    let oracle = line("what an oracle gets", Color::Slate, &with, |w| {
+        Some(w.oracle)
+    });
+    let good = line(WITH, Color::Teal, &with, |w| Some(w.good));
+    chart.lines.extend([
+        oracle.stroke(Stroke::Dashed),
+        line(WITHOUT, Color::Red, &without, |w| Some(w.good)),
+        good.stroke(Stroke::Area),
+    ]);
     chart
 }
 
 pub(super) fn latency(told: &Told) -> Chart {
     let mut chart = with_phases(told, "99th percentile", "ms, answers 200", false);
     chart.top = Some(1_080.0);
-    let end = told.story.scenario.duration.as_secs_f64();
-    let mut points = vec![(0.0, Some(number::millis(told.story.scenario.slo.latency)))];
-    points.extend(
-        told.story
-            .pushes
-            .iter()
-            .map(|push| (push.at.as_secs_f64(), Some(number::millis(push.latency)))),
-    );
-    points.push((end, points.last().and_then(|(_, value)| *value)));
-    chart
-        .lines
-        .push(Line::new("objective", Colour::Grey, points).stroke(Stroke::Steps));
-    chart.lines.push(line(
-        "without",
-        Colour::Red,
-        Stroke::Solid,
-        &windows(told, &told.without),
-        |w| w.p99_ms,
-    ));
-    chart.lines.push(line(
-        "with Tidegate",
-        Colour::Teal,
-        Stroke::Solid,
-        &windows(told, &told.with),
-        |w| w.p99_ms,
-    ));
+    let story = &told.story;
+    let mut points = vec![(0.0, Some(number::millis(story.scenario.slo.latency)))];
+    let pushes = story.pushes.iter();
+    points.extend(pushes.map(|push| (push.at.as_secs_f64(), Some(number::millis(push.latency)))));
+    let last = points.last().and_then(|(_, value)| *value);
+    points.push((end(told), last));
+    let (with, without) = both(told);
+    chart.lines.extend([
+        Line::new("objective", Color::Grey, points).stroke(Stroke::Steps),
+        line(WITHOUT, Color::Red, &without, |w| w.p99_ms),
+        line(WITH, Color::Teal, &with, |w| w.p99_ms),
+    ]);
     chart
 }
 
 pub(super) fn bad(told: &Told) -> Chart {
     let mut chart = with_phases(told, "Not answered", "requests a second", false);
-    let (with, without) = (windows(told, &told.with), windows(told, &told.without));
-    chart.lines.push(line(
-        "without: errors and given up",
-        Colour::Red,
-        Stroke::Solid,
-        &without,
-        |w| Some(w.failed),
-    ));
-    chart.lines.push(line(
-        "with: shed, told at once",
-        Colour::Gold,
-        Stroke::Solid,
-        &with,
-        |w| Some(w.shed),
-    ));
-    chart.lines.push(line(
-        "with: errors and given up",
-        Colour::Teal,
-        Stroke::Solid,
-        &with,
-        |w| Some(w.failed),
-    ));
+    let (with, without) = both(told);
+    let failed = |name, color, windows| line(name, color, windows, |w| Some(w.failed));
+    chart.lines.extend([
+        failed("without: errors and given up", Color::Red, &without),
+        line("with: shed, told at once", Color::Gold, &with, |w| {
+            Some(w.shed)
+        }),
+        failed("with: errors and given up", Color::Teal, &with),
+    ]);
     chart
 }
 
 pub(super) fn reached(told: &Told) -> Chart {
     let mut chart = with_phases(told, "What reaches the service", "requests a second", false);
-    let lines = [
-        ("without", Colour::Red, &told.without.samples),
-        ("with Tidegate", Colour::Teal, &told.with.samples),
+    let sides = [
+        (WITHOUT, Color::Red, &told.without),
+        (WITH, Color::Teal, &told.with),
     ];
-    let end = told.story.scenario.duration.as_secs_f64();
-    for (name, colour, samples) in lines {
-        let told = samples
-            .iter()
-            .take_while(|sample| sample.at_s <= end)
-            .count();
-        let points = samples
-            .get(..told)
-            .unwrap_or_default()
-            .windows(5)
-            .step_by(2)
-            .filter_map(|around| match around {
-                [a, .., b] => {
-                    let rate = number::float(b.received - a.received) / (b.at_s - a.at_s).max(1e-3);
-                    Some((f64::midpoint(a.at_s, b.at_s), Some(rate)))
-                }
-                _ => None,
-            });
-        chart.lines.push(Line::new(name, colour, points));
+    for (name, color, side) in sides {
+        let rate = |around: &[Sample]| match around {
+            [a, .., b] => {
+                let rate = number::float(b.received - a.received) / (b.at_s - a.at_s).max(1e-3);
+                Some((f64::midpoint(a.at_s, b.at_s), Some(rate)))
+            }
+            _ => None,
+        };
+        let points = samples(told, side).windows(5).step_by(2).filter_map(rate);
+        chart.lines.push(Line::new(name, color, points));
     }
     chart.levels.push(Level {
         value: told.story.capacity(),
@@ -132,43 +85,31 @@ pub(super) fn reached(told: &Told) -> Chart {
 }
 
 pub(super) fn inside(told: &Told) -> Chart {
+    let title = "Inside the filter: limit and requests in flight";
     let unit = "requests; shaded: breaker open or half-open";
-    let mut chart = with_phases(
-        told,
-        "Inside the filter: limit and requests in flight",
-        unit,
-        false,
-    );
-    let end = told.story.scenario.duration.as_secs_f64();
-    let before_end = told
-        .with
-        .samples
-        .iter()
-        .take_while(|sample| sample.at_s <= end)
-        .count();
-    let samples = told.with.samples.get(..before_end).unwrap_or_default();
-    let mut push = |name: &str, colour, stroke, value: fn(&Sample) -> Option<u64>| {
-        let points = samples
-            .iter()
-            .map(|s| (s.at_s, value(s).map(number::float)));
-        let line = Line::new(name, colour, points).stroke(stroke);
-        chart.lines.push(line);
-    };
-    push("in flight", Colour::Blue, Stroke::Solid, |s| s.in_flight);
-    push("limit", Colour::Teal, Stroke::Steps, |s| s.limit);
-    let not_closed = samples.windows(2).filter_map(|pair| match pair {
-        [a, b] if a.breaker.is_some_and(|state| state > 0) => Some((a.at_s, b.at_s)),
-        _ => None,
-    });
-    chart.bands = not_closed
-        .map(|(from, to)| Band {
-            from,
-            to,
-            label: String::new(),
-            is_trouble: true,
-        })
-        .collect();
+    let mut chart = with_phases(told, title, unit, false);
+    charts::add_filter(&mut chart, samples(told, &told.with));
     chart
+}
+
+/// Names of the lines of both sides.
+const WITH: &str = "with Tidegate";
+const WITHOUT: &str = "without";
+
+/// The end of the story, in seconds.
+fn end(told: &Told) -> f64 {
+    told.story.scenario.duration.as_secs_f64()
+}
+
+/// The samples of a side until the end of the story.
+fn samples<'a>(told: &Told, side: &'a SideRecord) -> &'a [Sample] {
+    let until = side.samples.iter().take_while(|s| s.at_s <= end(told));
+    side.samples.get(..until.count()).unwrap_or_default()
+}
+
+/// The windows with the filter and without.
+fn both(told: &Told) -> (Vec<Window>, Vec<Window>) {
+    (windows(told, &told.with), windows(told, &told.without))
 }
 
 fn with_phases(told: &Told, title: &str, unit: &str, is_named: bool) -> Chart {
@@ -201,14 +142,3 @@ fn windows(told: &Told, side: &SideRecord) -> Vec<Window> {
 const SHORTEST_WINDOW: Duration = Duration::from_millis(250);
 /// Longer windows hide how fast something settles.
 const LONGEST_WINDOW: Duration = Duration::from_secs(1);
-
-fn line(
-    name: &str,
-    colour: Colour,
-    stroke: Stroke,
-    windows: &[Window],
-    value: fn(&Window) -> Option<f64>,
-) -> Line {
-    let points = windows.iter().map(|window| (window.at_s, value(window)));
-    Line::new(name, colour, points).stroke(stroke)
-}

@@ -133,21 +133,21 @@ impl Dashboard {
             let _ = write!(text, "{name:<16}{with:>16}{without:>16}{clear}");
         }
         let state = breaker(moment.with.breaker);
-        let colour = if moment.with.breaker.unwrap_or(0) == 0 {
+        let color = if moment.with.breaker.unwrap_or(0) == 0 {
             ""
         } else {
             YELLOW
         };
         let _ = write!(
             text,
-            "{:<16}{colour}{state:>16}{OFF}{:>16}{clear}{clear}",
+            "{:<16}{color}{state:>16}{OFF}{:>16}{clear}{clear}",
             "breaker", "-"
         );
-        for (history, (name, colour)) in self.goodput.iter().zip([("with", TEAL), ("without", RED)])
+        for (history, (name, color)) in self.goodput.iter().zip([("with", TEAL), ("without", RED)])
         {
             let _ = write!(
                 text,
-                "{DIM}goodput {name:<8}{OFF}{colour}{}{OFF}{clear}",
+                "{DIM}goodput {name:<8}{OFF}{color}{}{OFF}{clear}",
                 sparks(history)
             );
         }

@@ -16,6 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use crate::envoy::PushOutcome;
 use crate::run::RunError;
 use crate::variant::Variant;
+use tidegate_report::table::Table;
 use tidegate_sim::arrivals;
 use tidegate_sim::number;
 use tidegate_sim::record::Record;
@@ -142,8 +143,8 @@ fn moment(story: &Story, passed: Duration) -> Moment {
     }
 }
 
-/// Headings above the columns of [`Told::table`], each with the number of columns below it.
-pub const GROUPS: [(&str, u32); 6] = [
+/// Headings above the columns of the table by phase, each with the number of columns below it.
+const GROUPS: [(&str, u32); 6] = [
     ("", 2),
     ("goodput", 2),
     ("p99 ms", 2),
@@ -153,9 +154,9 @@ pub const GROUPS: [(&str, u32); 6] = [
 ];
 
 impl Told {
-    /// The table by phase: head and rows, rates per second, `with` and `without` side by side.
+    /// The table by phase: rates per second, `with` and `without` side by side.
     #[must_use]
-    pub fn table(&self) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    pub fn table(&self) -> Table {
         let mut head = vec!["phase", "offered"];
         head.extend(["with", "without"].repeat(GROUPS.len() - 1));
         let whole = |value: f64| format!("{:.0}", value.max(0.0));
@@ -177,7 +178,7 @@ impl Told {
             );
             row
         });
-        (head, rows.collect())
+        Table::new(&head, rows.collect()).grouped(&GROUPS)
     }
 
     /// Both sides phase by phase.

@@ -5,29 +5,25 @@ use std::collections::BTreeMap;
 use super::Told;
 use super::charts::{bad, inside, latency, main_chart, reached};
 use crate::envoy::PushOutcome;
+use tidegate_report::page::{Card, Page};
 use tidegate_sim::number;
-use tidegate_sim::report::page::{Page, escape};
 
 /// The report as one page.
 #[must_use]
-pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> String {
+pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> Page {
     let story = &told.story;
     let mut page = Page::new("Tidegate: the same load with and without");
     page.paragraph(story.scenario.prose.trim());
-    page.raw(&cards(told));
-    page.chart(&main_chart(told));
+    page.cards(cards(told)).charts([main_chart(told)]);
     page.paragraph(
         "A good answer is a 200 within the objective's latency, counted from the moment the request was due. \
          Callers do not wait for one another and give up after one second. \
          The dashed line is what an oracle that knows the capacity would have got out of the same arrivals.",
     );
-    for chart in [latency(told), bad(told), reached(told), inside(told)] {
-        page.chart(&chart);
-    }
+    page.charts([latency(told), bad(told), reached(told), inside(told)]);
     page.heading("What happened");
     for phase in &story.phases {
-        page.raw(&format!("<h3>{}</h3>", escape(&phase.title)));
-        page.paragraph(phase.prose.trim());
+        page.subheading(&phase.title).paragraph(phase.prose.trim());
     }
     for (push, outcome) in story.pushes.iter().zip(&told.pushes) {
         let verdict = match outcome {
@@ -41,10 +37,9 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> String {
             push.latency.as_millis()
         ));
     }
-    let (head, rows) = told.table();
     page.heading("Phase by phase");
     page.note("Rates are per second. Late answers count as errors.");
-    page.grouped_table(&super::GROUPS, &head, &rows);
+    page.table(told.table());
     let facts: Vec<String> = metadata
         .iter()
         .map(|(key, value)| format!("{key}: {value}"))
@@ -55,10 +50,10 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> String {
         told.with.envoy_cpu_s,
         told.without.envoy_cpu_s
     ));
-    page.html()
+    page
 }
 
-fn cards(told: &Told) -> String {
+fn cards(told: &Told) -> Vec<Card> {
     let (with, without) = told.figures();
     let of = |name: &str| {
         let find =
@@ -82,14 +77,13 @@ fn cards(told: &Told) -> String {
         Some(ms) => format!("{ms:.0} ms"),
     };
     let (hang, hang_without) = of("hang");
-    let card = |title: &str, with: String, without: String, what: &str| {
-        format!(
-            "<div class=\"card\"><b>{title}</b><span class=\"big with\">{with}</span> \
-             <small>with</small><br><span class=\"big without\">{without}</span> <small>without</small>\
-             <br><small>{what}</small></div>"
-        )
+    let card = |title: &str, with: String, without: String, note: &str| Card {
+        title: title.to_owned(),
+        with,
+        without,
+        note: note.to_owned(),
     };
-    let cards = [
+    vec![
         card(
             "Goodput at 3 x capacity",
             format!("{:.0}/s", overload.good),
@@ -114,6 +108,5 @@ fn cards(told: &Told) -> String {
             ms(hang_without.p50_any_ms),
             "until a caller knows, median",
         ),
-    ];
-    format!("<div class=\"cards\">{}</div>", cards.join(""))
+    ]
 }

@@ -34,7 +34,7 @@ impl Group {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(super) struct Outcome {
+pub(super) struct AblationRun {
     pub(super) group: Group,
     pub(super) story: String,
     pub(super) repetition: u64,
@@ -48,7 +48,7 @@ pub(super) struct Outcome {
 
 /// The change of a mean score without a mechanism, and the standard error of that change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Change {
+pub(super) struct ScoreChange {
     pub(super) mean: f64,
     pub(super) change: f64,
     pub(super) error: f64,
@@ -56,12 +56,12 @@ pub(super) struct Change {
 
 /// What is known of one mechanism, or of several that are off together.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Row {
+pub(super) struct MechanismRow {
     name: String,
     what: String,
     /// Runs in which it could have made a difference.
     runs: usize,
-    changes: BTreeMap<Group, Change>,
+    changes: BTreeMap<Group, ScoreChange>,
     /// The scenario, and the random story, that loses most without it.
     worst_scenario: Option<(String, f64)>,
     worst_story: Option<(String, f64)>,
@@ -73,18 +73,18 @@ pub(super) struct Row {
 
 /// All rows, under the means with every mechanism.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct AblationTable {
     pub(super) head: String,
     pub(super) means: BTreeMap<Group, f64>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<MechanismRow>,
 }
 
-impl Row {
+impl MechanismRow {
     /// `without` holds the runs of `base` that asked about one of the mechanisms, played without all of them.
-    pub(super) fn new(off: &[Mechanism], base: &[Outcome], without: &[Outcome]) -> Self {
-        let key = |outcome: &Outcome| (outcome.story.clone(), outcome.repetition);
-        let replaced: BTreeMap<_, &Outcome> = without.iter().map(|o| (key(o), o)).collect();
-        let after: Vec<Outcome> = base
+    pub(super) fn new(off: &[Mechanism], base: &[AblationRun], without: &[AblationRun]) -> Self {
+        let key = |outcome: &AblationRun| (outcome.story.clone(), outcome.repetition);
+        let replaced: BTreeMap<_, &AblationRun> = without.iter().map(|o| (key(o), o)).collect();
+        let after: Vec<AblationRun> = base
             .iter()
             .map(|outcome| (*replaced.get(&key(outcome)).unwrap_or(&outcome)).clone())
             .collect();
@@ -112,7 +112,7 @@ impl Row {
             runs: without.len(),
             changes: Group::ALL
                 .into_iter()
-                .filter_map(|group| Some((group, Change::of(group, &before, &after_of)?)))
+                .filter_map(|group| Some((group, ScoreChange::of(group, &before, &after_of)?)))
                 .collect(),
             worst_scenario: of(true).min_by(least).filter(lost).cloned(),
             worst_story: of(false).min_by(least).filter(lost).cloned(),
@@ -174,7 +174,7 @@ impl Row {
     }
 }
 
-impl Change {
+impl ScoreChange {
     fn of(group: Group, before: &Scores, after: &Scores) -> Option<Self> {
         let of_group = |scores: &Scores| -> Vec<f64> {
             let those = scores.iter().filter(|((one, _), _)| *one == group);
@@ -199,8 +199,8 @@ impl Change {
     }
 }
 
-impl Table {
-    pub(super) fn new(head: String, base: &[Outcome]) -> Self {
+impl AblationTable {
+    pub(super) fn new(head: String, base: &[AblationRun]) -> Self {
         let scores = scores(base);
         let mean_of = |group: Group| {
             let those = scores.iter().filter(|((one, _), _)| *one == group);
@@ -216,7 +216,7 @@ impl Table {
 
     /// The page, the mechanism that is worth most first.
     pub(super) fn markdown(&self) -> String {
-        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        let mut rows: Vec<&MechanismRow> = self.rows.iter().collect();
         rows.sort_by(|a, b| b.worth().total_cmp(&a.worth()).then(a.name.cmp(&b.name)));
         let mean = |group| self.means.get(&group).copied().unwrap_or(f64::NAN);
         let mut text = format!(
@@ -229,14 +229,14 @@ impl Table {
         text += &listed(
             &rows,
             "changes no mean by more than 0.002",
-            Row::is_nothing_on_average,
+            MechanismRow::is_nothing_on_average,
         );
         text += &listed(
             &rows,
             "changes no mean by more than 0.002, costs no scenario more than 0.01 and misses no expectation",
-            Row::is_candidate,
+            MechanismRow::is_candidate,
         );
-        let unasked = |row: &Row| row.runs == 0;
+        let unasked = |row: &MechanismRow| row.runs == 0;
         text += &listed(&rows, "cannot be judged, as no run comes to them", unasked);
         text += "| without | what it does | scenarios | one proxy | several | worst scenario | worst story | best of all \
                  | expectations missed | runs concerned |\n|---|---|---|---|---|---|---|---|---|---|\n";
@@ -248,7 +248,7 @@ impl Table {
     }
 }
 
-fn listed(rows: &[&Row], what: &str, is_so: fn(&Row) -> bool) -> String {
+fn listed(rows: &[&MechanismRow], what: &str, is_so: fn(&MechanismRow) -> bool) -> String {
     let names = rows.iter().filter(|row| is_so(row));
     let names: Vec<String> = names.map(|row| format!("`{}`", row.name)).collect();
     let list = if names.is_empty() {
@@ -291,7 +291,7 @@ fn mean(values: &[f64]) -> Option<f64> {
 type Scores = BTreeMap<(Group, String), f64>;
 
 /// Every story's mean score over its seeds.
-fn scores(outcomes: &[Outcome]) -> Scores {
+fn scores(outcomes: &[AblationRun]) -> Scores {
     let mut all: BTreeMap<(Group, String), Vec<f64>> = BTreeMap::new();
     for outcome in outcomes {
         let story = (outcome.group, outcome.story.clone());
@@ -304,7 +304,7 @@ fn scores(outcomes: &[Outcome]) -> Scores {
 }
 
 /// Expectations that the median over the seeds does not meet.
-fn missed(outcomes: &[Outcome]) -> BTreeSet<String> {
+fn missed(outcomes: &[AblationRun]) -> BTreeSet<String> {
     let mut all: BTreeMap<(&str, Measure), (Range, Vec<f64>)> = BTreeMap::new();
     for outcome in outcomes {
         for (measure, range, value) in &outcome.expected {
@@ -330,8 +330,8 @@ fn missed(outcomes: &[Outcome]) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn outcome(group: Group, story: &str, repetition: u64, score: f64) -> Outcome {
-        Outcome {
+    fn outcome(group: Group, story: &str, repetition: u64, score: f64) -> AblationRun {
+        AblationRun {
             group,
             story: story.to_owned(),
             repetition,
@@ -341,7 +341,7 @@ mod tests {
         }
     }
 
-    fn base() -> Vec<Outcome> {
+    fn base() -> Vec<AblationRun> {
         vec![
             outcome(Group::Scenarios, "a", 0, 0.9),
             outcome(Group::Scenarios, "a", 1, 0.7),
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn runs_that_were_not_played_again_count_as_before() {
         let without = [outcome(Group::Scenarios, "a", 1, 0.5)];
-        let row = Row::new(&[Mechanism::Hold], &base(), &without);
+        let row = MechanismRow::new(&[Mechanism::Hold], &base(), &without);
         let change = row.changes[&Group::Scenarios];
         assert!((change.change + 0.05).abs() < 1e-9, "{change:?}");
         assert!((change.mean - 0.85).abs() < 1e-9, "{change:?}");
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn what_may_go_changes_no_mean_and_costs_no_scenario_much() {
-        let many = |score: f64| -> Vec<Outcome> {
+        let many = |score: f64| -> Vec<AblationRun> {
             let names = (0..9).map(|number| format!("a{number}"));
             let rest = names.map(|name| outcome(Group::Scenarios, &name, 0, 0.9));
             rest.chain([outcome(Group::Scenarios, "b", 0, score)])
@@ -383,18 +383,18 @@ mod tests {
             (0.93, false),
         ] {
             let without = [outcome(Group::Scenarios, "b", 0, score)];
-            let row = Row::new(&[Mechanism::Hold], &many(0.9), &without);
+            let row = MechanismRow::new(&[Mechanism::Hold], &many(0.9), &without);
             assert_eq!(row.is_candidate(), expected, "{score}");
         }
-        let row = Row::new(&[Mechanism::Hold], &many(0.9), &[]);
+        let row = MechanismRow::new(&[Mechanism::Hold], &many(0.9), &[]);
         assert!(!row.is_candidate(), "no run came to it");
     }
 
     #[test]
     fn what_is_worth_most_comes_first() {
-        let mut table = Table::new("head".to_owned(), &base());
+        let mut table = AblationTable::new("head".to_owned(), &base());
         let row = |mechanism, score| {
-            Row::new(
+            MechanismRow::new(
                 &[mechanism],
                 &base(),
                 &[outcome(Group::Scenarios, "b", 0, score)],
@@ -417,15 +417,16 @@ mod tests {
             min: Some(0.5),
             max: None,
         };
-        let with = |values: [f64; 3]| -> Vec<Outcome> {
+        let with = |values: [f64; 3]| -> Vec<AblationRun> {
             let runs = values.into_iter().zip(0..);
-            let runs = runs.map(|(value, repetition)| Outcome {
+            let runs = runs.map(|(value, repetition)| AblationRun {
                 expected: vec![(Measure::Score, range, Some(value))],
                 ..outcome(Group::Scenarios, "a", repetition, value)
             });
             runs.collect()
         };
-        let row = |values| Row::new(&[Mechanism::Hold], &with([0.6, 0.6, 0.4]), &with(values));
+        let row =
+            |values| MechanismRow::new(&[Mechanism::Hold], &with([0.6, 0.6, 0.4]), &with(values));
         assert_eq!(row([0.4, 0.6, 0.4]).missed, ["a score"]);
         assert!(row([0.1, 0.6, 0.6]).missed.is_empty());
     }

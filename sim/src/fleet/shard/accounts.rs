@@ -1,52 +1,8 @@
-//! Who calls, and the books that are kept about it.
+//! The accounts that a shard keeps of its callers.
 
-use super::SHARDS;
-use super::{Shard, at_index, home};
-use crate::fleet::demand::Senders;
-use crate::fleet::ledger::{BINS_PER_SECOND, Share};
-use crate::fleet::plan::Fleet;
-
-/// One caller.
-#[derive(Debug)]
-pub(super) struct Caller {
-    pub(super) proxy: u32,
-    /// Of the second under way.
-    pub(super) now: Share,
-    /// Of the judged part of the phase under way.
-    pub(super) phase: Share,
-}
-
-/// The callers of a shard's proxies, and who of them sends how much.
-pub(super) fn callers(fleet: &Fleet, shard: u32) -> (Vec<Caller>, Senders) {
-    let mut senders = Senders {
-        times: fleet.heavy.map_or(1, |heavy| heavy.times),
-        ..Senders::default()
-    };
-    let mut callers = Vec::new();
-    for number in 0..fleet.scenario.proxies {
-        let (proxy, weight) = (fleet.proxy_of(number), fleet.weight_of(number));
-        senders.of_weight += f64::from(weight);
-        if home(proxy) != shard {
-            continue;
-        }
-        let class = if weight > 1 {
-            &mut senders.heavy
-        } else {
-            &mut senders.light
-        };
-        class.push(callers.len());
-        let share = Share {
-            is_heavy: weight > 1,
-            ..Share::default()
-        };
-        callers.push(Caller {
-            proxy: proxy / SHARDS,
-            now: share,
-            phase: share,
-        });
-    }
-    (callers, senders)
-}
+use super::Shard;
+use super::place::at_index;
+use crate::fleet::ledger::BINS_PER_SECOND;
 
 impl Shard<'_> {
     pub(super) fn look(&mut self, index: u32) {
@@ -67,7 +23,7 @@ impl Shard<'_> {
         }
     }
 
-    /// Closes the accounts of the callers' second that ends at `end`, and of a phase that does.
+    /// Closes the callers' accounts of the second that ends at `end`, and of a phase that ends then.
     pub(super) fn end_second(&mut self, end: usize) {
         let phases = self.fleet.phases.iter();
         let is_within = |from: u32, to: u32| at_index(from) < end && end <= at_index(to);

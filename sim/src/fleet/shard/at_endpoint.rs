@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use super::event::{Answer, What};
-use super::{Shard, at_index, bin_at};
-use crate::fleet::slab::Ticket;
+use super::Shard;
+use super::event::{EndpointAnswer, ShardEvent};
+use super::held::Visit;
+use super::place::{at_index, bin_at};
 use crate::world::START;
-use crate::world::upstream::{Acceptance, Endpoint, Job, Reception, Reply};
-
-/// A request at an endpoint: whose it is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Visit {
-    pub(super) shard: u32,
-    pub(super) ticket: Ticket,
-}
+use crate::world::reception::{Acceptance, Job, Reception, Reply};
+use crate::world::upstream::Endpoint;
 
 impl Shard<'_> {
     pub(super) fn at_endpoint(&mut self, endpoint: u32, visit: Visit) {
@@ -48,7 +43,7 @@ impl Shard<'_> {
         let delay_us = u32::try_from(job.delay.as_micros()).unwrap_or(u32::MAX);
         self.queue.push(
             at,
-            What::Worked {
+            ShardEvent::Worked {
                 endpoint,
                 delay_us,
                 visit,
@@ -68,13 +63,13 @@ impl Shard<'_> {
 
     pub(super) fn reply(&mut self, visit: Visit, reply: Reply, delay: Duration) {
         let answer = match reply {
-            Reply::Ok => Answer::Ok,
-            Reply::Status { status, .. } => Answer::Status(status),
-            Reply::Reset => Answer::Reset,
+            Reply::Ok => EndpointAnswer::Ok,
+            Reply::Status { status, .. } => EndpointAnswer::Status(status),
+            Reply::Reset => EndpointAnswer::Reset,
         };
         let ticket = visit.ticket;
         let at = self.now + delay + self.hop;
-        self.send_at(at, visit.shard, What::Answer { ticket, answer });
+        self.send_at(at, visit.shard, ShardEvent::Answer { ticket, answer });
     }
 
     pub(super) fn enter_stage(&mut self, endpoint: u32) {

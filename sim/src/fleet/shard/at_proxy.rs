@@ -1,19 +1,13 @@
 //! What happens at a shard's proxies.
 
 use tidegate_core::config::OverloadConfig;
-use tidegate_core::{Failure, Outcome, Permit, ShedReason, classify};
+use tidegate_core::{Failure, Outcome, ShedReason, classify};
 
-use super::event::{Answer, What};
-use super::{Shard, TICK, at_index, bin_at, home};
+use super::Shard;
+use super::event::{EndpointAnswer, ShardEvent};
+use super::held::HeldRequest;
+use super::place::{TICK, at_index, bin_at, home};
 use crate::fleet::slab::Ticket;
-
-/// A request that a proxy holds.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) proxy: u32,
-    pub(super) endpoint: u32,
-    pub(super) permit: Permit,
-}
 
 impl Shard<'_> {
     pub(super) fn at_proxy(&mut self, index: u32) {
@@ -67,18 +61,18 @@ impl Shard<'_> {
         proxy.flight.enter(chosen);
         self.in_flight += 1;
         let endpoint = u32::try_from(chosen).unwrap_or(u32::MAX);
-        let ticket = self.held.insert(Held {
+        let ticket = self.held.insert(HeldRequest {
             proxy: proxy_index,
             endpoint,
             permit,
         });
         // The caller's clock began one hop earlier, and its goodbye takes one.
         self.queue
-            .push(self.now + self.deadline, What::Cancel { ticket });
+            .push(self.now + self.deadline, ShardEvent::Cancel { ticket });
         let shard = self.index;
         self.send(
             home(endpoint),
-            What::AtEndpoint {
+            ShardEvent::AtEndpoint {
                 endpoint,
                 shard,
                 ticket,
@@ -86,18 +80,18 @@ impl Shard<'_> {
         );
     }
 
-    pub(super) fn answered(&mut self, ticket: Ticket, answer: Answer) {
+    pub(super) fn answered(&mut self, ticket: Ticket, answer: EndpointAnswer) {
         let Some(held) = self.held.remove(ticket) else {
             return;
         };
         // From the caller's side: one hop to the proxy before, one from it after.
         let latency = self.now.saturating_since(held.permit.started_at()) + self.hop * 2;
         let outcome = match answer {
-            Answer::Ok => Outcome::Success,
-            Answer::Status(status) => {
+            EndpointAnswer::Ok => Outcome::Success,
+            EndpointAnswer::Status(status) => {
                 classify::http_answer(status, None, &OverloadConfig::default())
             }
-            Answer::Reset => Outcome::Failure(Failure::Connection),
+            EndpointAnswer::Reset => Outcome::Failure(Failure::Connection),
         };
         self.complete(held, outcome);
         let Some(bin) = self.ledger.bins.get_mut(bin_at(self.now)) else {
@@ -105,7 +99,7 @@ impl Shard<'_> {
         };
         match answer {
             _ if latency > self.deadline => bin.counts.gave_up += 1,
-            Answer::Ok => {
+            EndpointAnswer::Ok => {
                 bin.latency.record(latency);
                 let counts = &mut bin.counts;
                 if latency <= self.objective {
@@ -114,7 +108,7 @@ impl Shard<'_> {
                     counts.late += 1;
                 }
             }
-            Answer::Status(_) | Answer::Reset => bin.counts.failed += 1,
+            EndpointAnswer::Status(_) | EndpointAnswer::Reset => bin.counts.failed += 1,
         }
     }
 
@@ -127,7 +121,7 @@ impl Shard<'_> {
         }
     }
 
-    pub(super) fn complete(&mut self, held: Held, outcome: Outcome) {
+    pub(super) fn complete(&mut self, held: HeldRequest, outcome: Outcome) {
         self.in_flight -= 1;
         if let Some(proxy) = self.proxies.get_mut(at_index(held.proxy)) {
             proxy.flight.leave(at_index(held.endpoint));
@@ -142,7 +136,7 @@ impl Shard<'_> {
                 bin.counts.trips += trips;
             }
             self.queue
-                .push(self.now + TICK, What::Tick { proxy: index });
+                .push(self.now + TICK, ShardEvent::Tick { proxy: index });
         }
     }
 }

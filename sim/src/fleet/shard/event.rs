@@ -1,19 +1,19 @@
-//! What happens in a shard, and what shards send each other.
+//! The events of a shard, and the messages between shards.
 
 use tidegate_core::Instant;
 
 use crate::fleet::slab::Ticket;
 
-/// What one shard sends to another.
+/// A message from one shard to another.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::fleet) struct Message {
     pub(super) at: Instant,
-    pub(super) what: What,
+    pub(super) what: ShardEvent,
 }
 
-/// One thing that is to happen in a shard.
+/// An event of a shard.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum ShardEvent {
     /// A caller's request reaches its proxy.
     AtProxy { caller: u32 },
     /// A request of a shard reaches an endpoint.
@@ -29,25 +29,28 @@ pub(super) enum What {
         visit: u32,
     },
     /// An answer reaches the proxy.
-    Answer { ticket: Ticket, answer: Answer },
-    /// The proxy hears that the caller is gone.
+    Answer {
+        ticket: Ticket,
+        answer: EndpointAnswer,
+    },
+    /// The caller's cancellation reaches the proxy.
     Cancel { ticket: Ticket },
     /// Upkeep of a proxy.
     Tick { proxy: u32 },
     /// An endpoint enters the next stage of its life.
     Stage { endpoint: u32 },
-    /// A look at everything, at the end of a bin.
+    /// A sample of everything, at the end of a bin.
     Look { bin: u32 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum EndpointAnswer {
     Ok,
     Status(u16),
     Reset,
 }
 
-impl What {
+impl ShardEvent {
     /// Kind and subject as a number, for the digest.
     pub(super) fn code(self) -> u64 {
         let of = |kind: u64, subject: u32, more: u32| {

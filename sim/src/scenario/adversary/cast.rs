@@ -1,6 +1,6 @@
-//! What becomes of an adversary in a scenario: a client, and what its upstream does with its path.
+//! Turns an adversary into a client, and into a change of what its upstream does with its path.
 //!
-//! The defaults of each kind stand here.
+//! The defaults of each kind are here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,12 +29,13 @@ const SLOW_READ: Duration = Duration::from_secs(10);
 const SHORT_DEADLINE: Duration = Duration::from_millis(5);
 const RESET_AFTER: Duration = Duration::from_millis(1);
 const ENDLESS_BACKOFF: Duration = Duration::from_millis(10);
-/// The body that is read slowly: sent in this time to whoever reads, and more than sockets and proxies hold.
+/// The body that is read slowly: it takes this time for a caller that reads, and is larger than the buffers of sockets and
+/// proxies.
 const SLOW_BODY: Duration = Duration::from_millis(50);
 const SLOW_BODY_BYTES: u32 = 32 << 20;
 
 impl Scenario {
-    /// The same with a client in the place of each adversary; what is written in `adversaries` is gone.
+    /// The same with a client in place of each adversary; `adversaries` is empty then.
     #[must_use]
     pub fn cast(mut self) -> Self {
         for adversary in std::mem::take(&mut self.adversaries) {

@@ -8,7 +8,7 @@ use crate::scenario::conduct::{header_fault, is_header_value};
 use crate::scenario::{ClientProfile, Scenario};
 use tidegate_core::Criticality;
 
-/// More than this multiple of a capacity is a slip of the pen; a run could not hold it either.
+/// More than this multiple of a capacity is a typing error; a run could not hold it either.
 const MOST_X: f64 = 100.0;
 /// Likewise.
 const MOST_RPS: f64 = 100_000.0;
@@ -156,7 +156,7 @@ impl Adversary {
         faults
     }
 
-    /// What the upstream does with the adversary's path it does to all who ask for it.
+    /// The upstream treats all requests for the adversary's path the same.
     fn fault_of_path(&self, clients: &[ClientProfile]) -> Option<String> {
         let path = self.own_path()?;
         if !path.starts_with('/') || !is_header_value(&path) {

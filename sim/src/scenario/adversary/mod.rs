@@ -1,11 +1,11 @@
-//! Callers and services that mean harm, in a few words each.
+//! Adversaries: callers and services that do harm, each in a few words.
 //!
 //! An adversary is written as its kind, its rate and the few parameters of its kind. [`Scenario::cast`] makes of each a
 //! client with [`ClientProfile::adversary`] set, and changes what its upstream does with its path where the kind
-//! needs that. From then on it is a client like any other, except that its requests count for nobody: neither as
-//! good nor as missed, for the score and for the oracle.
+//! needs that. From then on it is a client like any other, except that its requests are not scored: they count
+//! neither as good nor as missed, for the score and for the oracle.
 //!
-//! The oracle serves it as it serves anybody, since nobody can tell its requests from others before they have done harm. What
+//! The oracle serves it like any caller, since its requests cannot be told from others before they have done harm. What
 //! costs the service no work (a failing path, a lie, an upload that never ends, what is over a quota) costs the oracle
 //! none either, and the others get all they ask for. What costs work takes its part: beyond the capacity each request
 //! has the same chance, and what the others get is their fair share, the capacity times their part of all requests.
@@ -41,13 +41,13 @@ pub enum Kind {
     BulkReset,
     /// Waits for a few milliseconds only, or asks the proxy to.
     ShortDeadline,
-    /// Claims to be more important than anybody.
+    /// Claims to be more important than all others.
     ForgedCriticality,
     /// Has chosen a cohort that is served first.
     ForgedCohort,
     /// Sends more than its share, under a cohort of its own.
     Flood,
-    /// Tries again at once and without end, and does not say that it does.
+    /// Retries at once and without end, and does not mark retries.
     EndlessRetries,
     /// A service that lies in its answers, and a caller that asks for them.
     LyingUpstream,

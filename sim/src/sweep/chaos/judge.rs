@@ -4,10 +4,13 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::RECOVERED_AT;
-use crate::contender::{ContenderError, Kind, Mishap};
+use crate::contender::ContenderError;
+use crate::fault::Fault;
+use crate::kind::ContenderKind;
 use crate::number;
+use crate::run::Run;
 use crate::scenario::{Incident, Scenario};
-use crate::world::{self, Run};
+use crate::world;
 
 /// The judged part brings at least this share of the good answers that it brings without the faults, ...
 const GOOD_SHARE: f64 = 0.85;
@@ -19,7 +22,7 @@ const LIMIT_FACTOR: f64 = 2.0;
 /// A load of so many times the capacity is an overload.
 const OVERLOAD: f64 = 1.2;
 
-/// What one part of a run came to.
+/// The results of one part of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
     /// Good answers.
@@ -30,17 +33,17 @@ pub struct Part {
     pub not_closed: usize,
 }
 
-/// Plays a story with its faults and without, and answers with all that is wrong.
+/// Plays a story with its faults and without, and returns all violations.
 ///
 /// # Errors
 /// When the contender cannot be made for it.
-pub fn judge(story: &Scenario, kind: &Kind) -> Result<Vec<String>, ContenderError> {
+pub fn judge(story: &Scenario, kind: &ContenderKind) -> Result<Vec<String>, ContenderError> {
     let run = world::play(story, kind)?;
     let other = world::play(&super::undisturbed(story), kind)?;
     Ok(faults(story, &run, &other))
 }
 
-/// All that is wrong with a run, beside the same without faults.
+/// All violations of a run, compared with the same run without faults.
 #[must_use]
 pub fn faults(story: &Scenario, run: &Run, other: &Run) -> Vec<String> {
     let mut faults = Vec::new();
@@ -85,7 +88,7 @@ pub fn faults(story: &Scenario, run: &Run, other: &Run) -> Vec<String> {
     faults
 }
 
-/// What the judged part of a run came to.
+/// The results of the judged part of a run.
 #[must_use]
 pub fn part(story: &Scenario, run: &Run) -> Part {
     let is_judged = |at: Duration| at >= RECOVERED_AT && at < story.duration;
@@ -110,18 +113,18 @@ pub fn part(story: &Scenario, run: &Run) -> Part {
     }
 }
 
-/// Whether goodput, limit and breakers are held against those without faults. A limiter that begins anew in the middle of an
-/// overload, or that another objective has taught, learns what it needs from an overloaded service, which takes longer
-/// than a story has, or fails: a matter of the laws (`docs/laws/`), and not of what a fault leaves behind.
+/// Whether goodput, limit and breakers are compared with those without faults. A limiter that starts in the middle of an
+/// overload, or that learned under another objective, has to learn from an overloaded service. That takes longer than a
+/// story, or fails. It is a property of the laws (`docs/laws/`), not a leftover of a fault.
 #[must_use]
 pub fn is_band_judged(story: &Scenario) -> bool {
     let begins_anew =
-        |incident: &Incident| matches!(incident.what, Mishap::ProxyJoins | Mishap::PushOther);
+        |incident: &Incident| matches!(incident.what, Fault::ProxyJoins | Fault::PushOther);
     !(is_overloaded(story) && story.incidents.iter().any(begins_anew))
 }
 
-/// Limits that leave no more than half of the service idle, and that answers within the objective can have: by Little's law
-/// so many requests are in flight when each takes as long as the objective.
+/// Limits that leave at most half of the service idle, and that allow answers within the objective: by Little's law that is
+/// the number of requests in flight when each takes as long as the objective.
 fn band(story: &Scenario) -> RangeInclusive<f64> {
     let upstreams = story.upstreams.iter().map(|upstream| &upstream.behaviour);
     upstreams.fold(0.0..=0.0, |band, behaviour| {

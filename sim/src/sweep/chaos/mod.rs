@@ -13,10 +13,11 @@ pub mod judge;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::dice::{self, Dice};
-use super::service::{self, Service};
+use super::rounded;
+use super::service::{self, DrawnService};
+use super::uniform::Uniform;
 use super::{QUANTILE, Spread};
-use crate::contender::Mishap;
+use crate::fault::Fault;
 use crate::profile::{Change, Errors, Mode};
 use crate::scenario::{
     ClientProfile, Counting, Incident, LoadPoint, STANDARD_UPSTREAM, Scenario, Slo, TimedChange,
@@ -27,31 +28,31 @@ use crate::scenario::{
 pub const FAULTS_FROM: Duration = Duration::from_secs(8);
 /// ... are over here, ...
 pub const FAULTS_TO: Duration = Duration::from_secs(22);
-/// ... and all is to be as if there had been none from here on.
+/// ... and from here on all must be as without faults.
 pub const RECOVERED_AT: Duration = Duration::from_secs(30);
 const LENGTH: Duration = Duration::from_secs(40);
 /// Faults fall into so many parts of the time for them, one after the other.
 const PARTS: u32 = 3;
 /// Most that happens to proxies in one of the parts.
 const PER_PART: u32 = 3;
-/// Services that are quickly played, requests a second, and that answer quickly enough to recover in time.
+/// Capacity of services, requests a second: fast to play, and fast enough to recover in time.
 const CAPACITY: std::ops::Range<f64> = 50.0..400.0;
 const SLOWEST: Duration = Duration::from_millis(100);
 
 /// The story `number` of a seed.
 #[must_use]
 pub fn story(seed: u64, number: u32) -> Scenario {
-    let mut dice = Dice::of_chaos(seed, number);
+    let mut uniform = Uniform::of_chaos(seed, number);
     let spread = Spread {
-        proxies: dice.one_of(1, &[1, 2, 3]),
-        workers: dice.one_of(1, &[2, 2, 4]),
-        endpoints: dice.one_of(1, &[1, 2, 4]),
+        proxies: uniform.one_of(1, &[1, 2, 3]),
+        workers: uniform.one_of(1, &[2, 2, 4]),
+        endpoints: uniform.one_of(1, &[1, 2, 4]),
     };
-    let service = quick(&mut dice, spread);
-    let x = if dice.happens(0.5) {
-        dice::hundredths(dice.between(0.4, 0.85))
+    let service = quick(&mut uniform, spread);
+    let x = if uniform.happens(0.5) {
+        rounded::hundredths(uniform.between(0.4, 0.85))
     } else {
-        dice::hundredths(dice.scale(1.2, 3.0))
+        rounded::hundredths(uniform.scale(1.2, 3.0))
     };
     let mut faults = Faults {
         spread,
@@ -60,10 +61,10 @@ pub fn story(seed: u64, number: u32) -> Scenario {
         words: Vec::new(),
     };
     for part in 0..PARTS {
-        faults.draw(&mut dice, part, &service);
+        faults.draw(&mut uniform, part, &service);
     }
     if faults.words.is_empty() {
-        faults.draw_mishap(&mut dice, FAULTS_FROM, FAULTS_TO);
+        faults.draw_fault(&mut uniform, FAULTS_FROM, FAULTS_TO);
     }
     faults.timeline.sort_by_key(|change| change.at);
     faults.incidents.sort_by_key(|incident| incident.at);
@@ -76,7 +77,7 @@ pub fn story(seed: u64, number: u32) -> Scenario {
             faults.words.join(", ")
         ),
         prose: format!("Drawn by `tidegate-sim chaos`: story {number} of seed {seed}."),
-        seed: dice.seed(),
+        seed: uniform.seed(),
         duration: LENGTH,
         warmup: Duration::from_secs(4),
         workers: spread.workers,
@@ -121,9 +122,9 @@ pub fn undisturbed(story: &Scenario) -> Scenario {
     story
 }
 
-fn quick(dice: &mut Dice, spread: Spread) -> Service {
+fn quick(uniform: &mut Uniform, spread: Spread) -> DrawnService {
     loop {
-        let service = Service::drawn(dice, spread);
+        let service = DrawnService::drawn(uniform, spread);
         let behaviour = &service.behaviour;
         if CAPACITY.contains(&behaviour.capacity()) && behaviour.service.mean() <= SLOWEST {
             return service;
@@ -139,7 +140,7 @@ struct Faults {
     words: Vec<String>,
 }
 
-/// What becomes of the service.
+/// What happens to the service.
 #[derive(Clone, Copy)]
 enum Trouble {
     Down(Mode),
@@ -147,7 +148,7 @@ enum Trouble {
     Errors,
 }
 
-/// What becomes of proxies.
+/// What happens to proxies.
 #[derive(Clone, Copy)]
 enum Mess {
     Crash,
@@ -164,20 +165,26 @@ enum Mess {
 
 impl Faults {
     /// What happens in one part of the time for faults.
-    fn draw(&mut self, dice: &mut Dice, part: u32, service: &Service) {
+    fn draw(&mut self, uniform: &mut Uniform, part: u32, service: &DrawnService) {
         let span = (FAULTS_TO - FAULTS_FROM) / PARTS;
         let from = FAULTS_FROM + span * part;
-        if dice.happens(0.5) {
-            self.draw_trouble(dice, from, from + span, service);
+        if uniform.happens(0.5) {
+            self.draw_trouble(uniform, from, from + span, service);
         }
-        for _ in 0..dice::count(dice.between(-0.5, f64::from(PER_PART) + 0.5)) {
-            self.draw_mishap(dice, from, from + span);
+        for _ in 0..rounded::count(uniform.between(-0.5, f64::from(PER_PART) + 0.5)) {
+            self.draw_fault(uniform, from, from + span);
         }
     }
 
-    fn draw_trouble(&mut self, dice: &mut Dice, from: Duration, to: Duration, service: &Service) {
-        let (begin, end) = within(dice, from, to);
-        let trouble = dice.one_of(
+    fn draw_trouble(
+        &mut self,
+        uniform: &mut Uniform,
+        from: Duration,
+        to: Duration,
+        service: &DrawnService,
+    ) {
+        let (begin, end) = within(uniform, from, to);
+        let trouble = uniform.one_of(
             Trouble::Down(Mode::Fail),
             &[
                 Trouble::Down(Mode::Hang),
@@ -194,7 +201,7 @@ impl Faults {
                 (Change::mode(mode), Change::mode(Mode::Serve), words)
             }
             Trouble::Slow => {
-                let factor = dice::hundredths(dice.between(2.0, 10.0));
+                let factor = rounded::hundredths(uniform.between(2.0, 10.0));
                 let to = |service| Change {
                     service: Some(service),
                     ..Change::default()
@@ -203,7 +210,7 @@ impl Faults {
                 (slower, to(law), format!("{factor} x slower"))
             }
             Trouble::Errors => {
-                let share = dice::hundredths(dice.between(0.2, 0.9));
+                let share = rounded::hundredths(uniform.between(0.2, 0.9));
                 let to = |share| Change {
                     errors: Some(Errors { share, status: 500 }),
                     ..Change::default()
@@ -217,12 +224,12 @@ impl Faults {
             .extend([timed(begin, change), timed(end, back)]);
     }
 
-    fn draw_mishap(&mut self, dice: &mut Dice, from: Duration, to: Duration) {
-        let (begin, end) = within(dice, from, to);
-        let proxy = (self.spread.proxies > 1 && dice.happens(0.5))
-            .then(|| dice::count(dice.between(-0.5, f64::from(self.spread.proxies) - 0.51)));
-        let worker = dice::count(dice.between(-0.5, f64::from(self.spread.workers) - 0.51));
-        let mess = dice.one_of(
+    fn draw_fault(&mut self, uniform: &mut Uniform, from: Duration, to: Duration) {
+        let (begin, end) = within(uniform, from, to);
+        let proxy = (self.spread.proxies > 1 && uniform.happens(0.5))
+            .then(|| rounded::count(uniform.between(-0.5, f64::from(self.spread.proxies) - 0.51)));
+        let worker = rounded::count(uniform.between(-0.5, f64::from(self.spread.workers) - 0.51));
+        let mess = uniform.one_of(
             Mess::Crash,
             &[
                 Mess::CrashAll,
@@ -236,40 +243,40 @@ impl Faults {
                 Mess::Leaves,
             ],
         );
-        let (mishaps, words) = match mess {
-            Mess::Crash => (vec![(begin, Mishap::WorkerCrash { worker })], "crash"),
+        let (faults, words) = match mess {
+            Mess::Crash => (vec![(begin, Fault::WorkerCrash { worker })], "crash"),
             Mess::CrashAll => {
                 let workers = 0..self.spread.workers;
-                let crashes = workers.map(|worker| (begin, Mishap::WorkerCrash { worker }));
-                let leader = [(begin, Mishap::LeaderCrash)];
+                let crashes = workers.map(|worker| (begin, Fault::WorkerCrash { worker }));
+                let leader = [(begin, Fault::LeaderCrash)];
                 (crashes.chain(leader).collect(), "all crash")
             }
-            Mess::LeaderCrash => (vec![(begin, Mishap::LeaderCrash)], "leader crashes"),
-            Mess::LeaderChanged => (vec![(begin, Mishap::LeaderChanged)], "leader changes"),
-            Mess::Push => (vec![(begin, Mishap::Push)], "push"),
-            Mess::PushRejected => (vec![(begin, Mishap::PushRejected)], "push rejected"),
+            Mess::LeaderCrash => (vec![(begin, Fault::LeaderCrash)], "leader crashes"),
+            Mess::LeaderChanged => (vec![(begin, Fault::LeaderChanged)], "leader changes"),
+            Mess::Push => (vec![(begin, Fault::Push)], "push"),
+            Mess::PushRejected => (vec![(begin, Fault::PushRejected)], "push rejected"),
             Mess::PushOther => {
-                let back = (end, Mishap::Push);
-                (vec![(begin, Mishap::PushOther), back], "other push")
+                let back = (end, Fault::Push);
+                (vec![(begin, Fault::PushOther), back], "other push")
             }
             Mess::Late => {
                 let lasts = end - begin;
-                let late = Mishap::WorkerLate { worker, lasts };
+                let late = Fault::WorkerLate { worker, lasts };
                 (vec![(begin, late)], "late worker")
             }
             Mess::ClockStep => {
-                let millis = dice.one_of(-2_000, &[-300, 300, 2_000, 60_000]);
-                (vec![(begin, Mishap::ClockStep { millis })], "clock step")
+                let millis = uniform.one_of(-2_000, &[-300, 300, 2_000, 60_000]);
+                (vec![(begin, Fault::ClockStep { millis })], "clock step")
             }
             Mess::Leaves => {
-                let joins = (end, Mishap::ProxyJoins);
-                (vec![(begin, Mishap::ProxyLeaves), joins], "proxy replaced")
+                let joins = (end, Fault::ProxyJoins);
+                (vec![(begin, Fault::ProxyLeaves), joins], "proxy replaced")
             }
         };
         let of = proxy.map_or_else(String::new, |proxy| format!(" of proxy {proxy}"));
         self.words
             .push(format!("{words}{of} {}", seconds(begin, end)));
-        let incidents = mishaps
+        let incidents = faults
             .into_iter()
             .map(|(at, what)| Incident { at, proxy, what });
         self.incidents.extend(incidents);
@@ -277,11 +284,11 @@ impl Faults {
 }
 
 /// A beginning and an end that is 0.2 s to 4 s later, in whole milliseconds.
-fn within(dice: &mut Dice, from: Duration, to: Duration) -> (Duration, Duration) {
+fn within(uniform: &mut Uniform, from: Duration, to: Duration) -> (Duration, Duration) {
     let span = (to - from).as_secs_f64();
-    let lasts = dice.between(0.2, 4.0).min(span);
-    let begin = from + dice::millis(dice.between(0.0, span - lasts) * 1_000.0);
-    (begin, (begin + dice::millis(lasts * 1_000.0)).min(to))
+    let lasts = uniform.between(0.2, 4.0).min(span);
+    let begin = from + rounded::millis(uniform.between(0.0, span - lasts) * 1_000.0);
+    (begin, (begin + rounded::millis(lasts * 1_000.0)).min(to))
 }
 
 fn seconds(begin: Duration, end: Duration) -> String {

@@ -3,11 +3,11 @@
 use super::median::Runs;
 use crate::variant::Variant;
 use tidegate_sim::scenario::{Measure, Scenario};
-use tidegate_sim::targets::{Score, Targets, Verdict};
+use tidegate_sim::targets::{Score, TargetVerdict, Targets};
 
 /// Judges what was played; nothing when Tidegate was not.
 #[must_use]
-pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<Verdict> {
+pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<TargetVerdict> {
     let played = |scenario: &&Scenario| runs.of(&scenario.name, Variant::Tidegate).count() > 0;
     let played: Vec<&str> = scenarios
         .iter()
@@ -34,7 +34,7 @@ pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<V
 
 /// The expectations of the scenario files that the Tidegate runs miss, each as a verdict.
 #[must_use]
-pub fn missed_expectations(scenarios: &[Scenario], runs: Runs<'_>) -> Vec<Verdict> {
+pub fn missed_expectations(scenarios: &[Scenario], runs: Runs<'_>) -> Vec<TargetVerdict> {
     let mut missed = Vec::new();
     for scenario in scenarios {
         if runs.of(&scenario.name, Variant::Tidegate).count() == 0 {
@@ -44,7 +44,7 @@ pub fn missed_expectations(scenarios: &[Scenario], runs: Runs<'_>) -> Vec<Verdic
             let spread = runs.spread(&scenario.name, Variant::Tidegate, *measure);
             let found = spread.map(|spread| spread.median);
             if !found.is_some_and(|value| range.contains(value)) {
-                missed.push(Verdict {
+                missed.push(TargetVerdict {
                     scenario: scenario.name.clone(),
                     target: format!("expected {measure} {range}"),
                     found: found.map_or_else(|| "nothing".to_owned(), |f| format!("{f:.4}")),
@@ -61,7 +61,7 @@ pub const HEAD: [&str; 4] = ["scenario", "target", "found", ""];
 
 /// A row of the table of verdicts.
 #[must_use]
-pub fn row(verdict: &Verdict) -> Vec<String> {
+pub fn row(verdict: &TargetVerdict) -> Vec<String> {
     let word = if verdict.is_met { "met" } else { "MISSED" };
     vec![
         verdict.scenario.clone(),

@@ -1,34 +1,73 @@
-//! From the text of a list to a list that makes sense, or to all of its faults with their lines.
+//! Reads and checks a list: returns a valid list, or all of its errors with their lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Known, Limit, Limits, LimitsError, page};
+use super::page::GapsPage;
+use super::{FILE, Known, KnownGap, KnownGaps, KnownGapsError, PAGE, at};
+use crate::targets::Margins;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawLimits {
+struct RawGaps {
     seeds: Spanned<u64>,
     #[serde(default)]
-    scenarios: BTreeMap<Spanned<String>, RawLimit>,
+    scenarios: BTreeMap<Spanned<String>, RawGap>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawLimit {
+struct RawGap {
     behind_best_untuned: Option<Spanned<f64>>,
     behind_tuned: Option<Spanned<f64>>,
     reason: Option<Spanned<String>>,
     see: Option<Spanned<String>>,
 }
 
-/// Scores are at most 1: nobody can be further behind.
+/// Scores are at most 1, so no gap is greater.
 const MOST_BEHIND: f64 = 1.0;
 
-pub(super) fn parse(text: &str, origin: &str, known: Known<'_>) -> Result<Limits, LimitsError> {
-    let raw: RawLimits = toml::from_str(text).map_err(|error| LimitsError::Parse {
+impl KnownGaps {
+    /// The list of this repository, and the page that explains it.
+    ///
+    /// # Errors
+    /// When a file cannot be read or the list does not parse; with all errors of an invalid list.
+    pub fn read(
+        scenarios: &BTreeSet<&str>,
+        rule: Margins,
+    ) -> Result<(Self, GapsPage), KnownGapsError> {
+        let page = GapsPage::new(&text_of(&at(PAGE))?);
+        let known = Known {
+            scenarios,
+            rule,
+            anchors: &page.anchors(),
+        };
+        let limits = Self::parse(&text_of(&at(FILE))?, FILE, known)?;
+        Ok((limits, page))
+    }
+
+    /// Parses and checks a list; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// When the text does not parse; with all errors of an invalid list.
+    pub fn parse(text: &str, origin: &str, known: Known<'_>) -> Result<Self, KnownGapsError> {
+        parse(text, origin, known)
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, KnownGapsError> {
+    fs::read_to_string(path).map_err(|source| KnownGapsError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn parse(text: &str, origin: &str, known: Known<'_>) -> Result<KnownGaps, KnownGapsError> {
+    let raw: RawGaps = toml::from_str(text).map_err(|error| KnownGapsError::Parse {
         origin: origin.to_owned(),
         message: error.to_string(),
     })?;
@@ -44,13 +83,13 @@ pub(super) fn parse(text: &str, origin: &str, known: Known<'_>) -> Result<Limits
     }
     let mut scenarios = BTreeMap::new();
     for (name, raw) in raw.scenarios {
-        let limit = check.limit(&name, raw);
-        scenarios.insert(name.into_inner(), limit);
+        let gap = check.gap(&name, raw);
+        scenarios.insert(name.into_inner(), gap);
     }
     if check.faults.is_empty() {
-        Ok(Limits { seeds, scenarios })
+        Ok(KnownGaps { seeds, scenarios })
     } else {
-        Err(LimitsError::Refused(check.faults))
+        Err(KnownGapsError::Refused(check.faults))
     }
 }
 
@@ -62,7 +101,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn limit(&mut self, name: &Spanned<String>, raw: RawLimit) -> Limit {
+    fn gap(&mut self, name: &Spanned<String>, raw: RawGap) -> KnownGap {
         let (at, scenario) = (name.span().start, name.as_ref());
         if !self.known.scenarios.contains(scenario.as_str()) {
             self.fault(
@@ -92,11 +131,11 @@ impl Check<'_> {
         {
             let unknown = format!(
                 "scenarios.{scenario}.see: found {see}, expected the anchor of a heading of {}",
-                page::FILE
+                PAGE
             );
             self.fault(raw.span().start, &unknown);
         }
-        Limit {
+        KnownGap {
             behind_best_untuned,
             behind_tuned,
             reason: self.words(
@@ -121,7 +160,7 @@ impl Check<'_> {
         Some(bound)
     }
 
-    /// Words in one cell of a table, without which the entry at `at` says too little.
+    /// The text of one cell of a table; the entry at `at` is incomplete without it.
     fn words(&mut self, at: usize, key: &str, raw: Option<&Spanned<String>>) -> String {
         let Some(raw) = raw else {
             self.fault(at, &format!("{key}: is missing"));
@@ -150,15 +189,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::targets::Comparison;
+    use crate::targets::Margins;
 
     const GOOD: &str = "seeds = 7\n\n[scenarios.outage]\nbehind_best_untuned = 0.03\nbehind_tuned = 0.04\n\
         reason = 'probes'\nsee = 'recoveries'\n";
 
-    fn read(text: &str) -> Result<Limits, LimitsError> {
+    fn read(text: &str) -> Result<KnownGaps, KnownGapsError> {
         let known = Known {
             scenarios: &BTreeSet::from(["outage"]),
-            rule: Comparison {
+            rule: Margins {
                 behind_best_untuned: 0.01,
                 behind_tuned: 0.02,
             },
@@ -175,7 +214,7 @@ mod tests {
     #[test]
     fn what_is_granted_is_read_by_scenario() {
         let limits = read(GOOD).unwrap();
-        let expected = Limit {
+        let expected = KnownGap {
             behind_best_untuned: Some(0.03),
             behind_tuned: Some(0.04),
             reason: "probes".to_owned(),

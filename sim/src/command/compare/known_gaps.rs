@@ -1,17 +1,16 @@
-//! The page on the limits: held against the list before a long run, and written after it.
+//! The page on known gaps: checked against the list before a long run, and written after it.
 
 use std::fs;
 
 use anyhow::{Context, Result, bail};
 use tidegate_sim::compare::{Comparison, verdict};
-use tidegate_sim::limits::page;
-use tidegate_sim::limits::row::{Row, Scores};
-use tidegate_sim::limits::{Limits, Page, at};
+use tidegate_sim::known_gaps::row::{GapRow, Scores};
+use tidegate_sim::known_gaps::{GapsPage, KnownGaps, PAGE, at};
 use tidegate_sim::targets::Targets;
 
-/// Refuses a page whose table does not agree with the list, before anything is played.
-pub(super) fn agree(limits: &Limits, page: &Page) -> Result<()> {
-    let faults = page.faults(limits);
+/// Rejects a page whose table does not agree with the list, before anything is played.
+pub(super) fn agree(known_gaps: &KnownGaps, page: &GapsPage) -> Result<()> {
+    let faults = page.faults(known_gaps);
     if faults.is_empty() {
         return Ok(());
     }
@@ -25,22 +24,22 @@ pub(super) fn agree(limits: &Limits, page: &Page) -> Result<()> {
 pub(super) fn write(
     comparison: &Comparison,
     targets: &Targets,
-    limits: &Limits,
-    page: &Page,
-) -> Result<Page> {
+    known_gaps: &KnownGaps,
+    page: &GapsPage,
+) -> Result<GapsPage> {
     let old = page.rows();
     let mut rows = Vec::new();
-    for (scenario, limit) in &limits.scenarios {
+    for (scenario, known) in &known_gaps.scenarios {
         let played = Scores::of(&verdict::gaps(comparison, scenario, targets));
         let kept = || old.iter().find(|row| row.scenario == *scenario);
         let Some(scores) = played.or_else(|| kept().map(|row| row.scores.clone())) else {
-            bail!("{}: {scenario} has no row yet: play it as well", page::FILE);
+            bail!("{PAGE}: {scenario} has no row yet: play it as well");
         };
-        rows.push(Row::new(scenario, scores, limit));
+        rows.push(GapRow::new(scenario, scores, known));
     }
     let page = page
         .with_rows(&rows)
-        .with_context(|| format!("{}: there is no table of limits", page::FILE))?;
-    fs::write(at(page::FILE), page.text()).with_context(|| format!("write {}", page::FILE))?;
+        .with_context(|| format!("{PAGE}: there is no table of limits"))?;
+    fs::write(at(PAGE), page.text()).with_context(|| format!("write {PAGE}"))?;
     Ok(page)
 }

@@ -1,23 +1,26 @@
 //! Values side by side: groups of bars, with the range of their repetitions.
 //!
-//! Each group is a point of comparison (a load, a number of replicas), each [`Series`] somebody who is compared. On
+//! Each group is a point of comparison (a load, a number of replicas), each [`Series`] one of those compared. On
 //! a [`Scale::Log`] equal factors have equal heights, so that a value a hundred times another leaves both readable.
 //!
 //! Edges: a value that is missing or no number is a gap, marked by a cross where its bar would begin; on a logarithmic
 //! scale values below its foot have no height.
 
 use plotters::prelude::*;
+use plotters::style::Color as _;
 
-use super::draw::{
-    self, BELOW, FINENESS, HEADROOM, LEFT, RIGHT, Result, SMALL_LETTERS, TITLE, VALUE_LABELS,
-    colour, letters, pixels, px, short,
+use serde::Serialize;
+
+use super::canvas::{
+    BELOW, FINENESS, Ground, HEADROOM, LEFT, RIGHT, Result, SMALL_LETTERS, TITLE, VALUE_LABELS,
+    framed, ink, letters, pixels, px, short,
 };
-use super::{Line, WIDTH, framed};
-use crate::number;
-use crate::report::colour::Colour;
+use super::legend::heading;
+use super::{Line, WIDTH};
+use crate::color::Color;
 
 /// Groups of bars.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Bars {
     /// Title above it.
     pub title: String,
@@ -25,31 +28,35 @@ pub struct Bars {
     pub unit: String,
     /// Names of the groups, from left to right; a line break begins a second row.
     pub groups: Vec<String>,
-    /// Who is compared; each has a bar in each group.
+    /// Those compared; each has a bar in each group.
     pub series: Vec<Series>,
     /// How values become heights.
+    #[serde(skip)]
     pub scale: Scale,
     /// Where the axis ends; none: a little above the greatest value. Not for [`Scale::Log`].
     pub top: Option<f64>,
     /// Width in pixels.
+    #[serde(skip)]
     pub width: u32,
     /// Height in pixels.
+    #[serde(skip)]
     pub height: u32,
 }
 
-/// One who is compared.
-#[derive(Debug, Clone)]
+/// One of those compared, such as a contender.
+#[derive(Debug, Clone, Serialize)]
 pub struct Series {
     /// Name in the legend.
     pub name: String,
-    /// Colour of the bars.
-    pub colour: Colour,
+    /// Color of the bars.
+    #[serde(skip)]
+    pub color: Color,
     /// One for each group; none is a gap.
     pub bars: Vec<Option<Bar>>,
 }
 
 /// A value with the range of its repetitions.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bar {
     /// The value.
     pub value: f64,
@@ -82,7 +89,7 @@ const STRENGTH: f64 = 0.75;
 const DECADES: f64 = 5.0;
 
 impl Bars {
-    /// Groups without anybody compared in them yet.
+    /// Groups without bars yet.
     #[must_use]
     pub fn new(title: &str, unit: &str, groups: Vec<String>) -> Self {
         Self {
@@ -97,13 +104,13 @@ impl Bars {
         }
     }
 
-    /// The bars as an SVG element for a [`crate::report::page::Page`].
+    /// The bars as an SVG element for a page, which has the style of charts.
     ///
     /// What cannot be drawn says why in its place.
     #[must_use]
-    pub fn svg(&self) -> String {
-        let drawn = self.draw().map_err(|error| error.to_string());
-        framed(&self.title, (self.width, self.height), "", drawn)
+    pub(crate) fn svg(&self) -> String {
+        let size = (self.width, self.height);
+        framed(&self.title, size, Ground::Page, self.draw())
     }
 
     fn draw(&self) -> Result<String> {
@@ -113,13 +120,13 @@ impl Bars {
         let keys: Vec<Line> = self
             .series
             .iter()
-            .map(|series| Line::new(&series.name, series.colour, []))
+            .map(|series| Line::new(&series.name, series.color, []))
             .collect();
-        let names = draw::heading(&area, &self.title, &self.unit, &keys, self.width)?;
+        let names = heading(&area, &self.title, &self.unit, &keys, self.width)?;
         let axis = Axis::of(self);
         let rows = self.groups.iter().map(|name| name.lines().count()).max();
         let below = px(10) + px(ROW) * u32::try_from(rows.unwrap_or(1)).unwrap_or(1);
-        let groups = number::float_len(self.groups.len()).max(1.0);
+        let groups = count(self.groups.len()).max(1.0);
         let mut plot = ChartBuilder::on(&area)
             .margin_top(px(TITLE) + names + px(4))
             .margin_right(px(RIGHT))
@@ -128,47 +135,47 @@ impl Bars {
             .build_cartesian_2d(0.0..groups, 0.0..axis.height)?;
         plot.configure_mesh()
             .disable_x_mesh()
-            .axis_style(colour(Colour::Grid))
-            .bold_line_style(colour(Colour::Grid).stroke_width(FINENESS))
+            .axis_style(ink(Color::Grid))
+            .bold_line_style(ink(Color::Grid).stroke_width(FINENESS))
             .light_line_style(TRANSPARENT)
             .x_labels(0)
             .y_labels(axis.labels())
             .y_label_formatter(&|height| short(axis.value(*height)))
-            .label_style(letters(SMALL_LETTERS, Colour::Text))
+            .label_style(letters(SMALL_LETTERS, Color::Text))
             .draw()?;
-        for (index, name) in self.groups.iter().enumerate() {
-            let (x, y) = plot.backend_coord(&(number::float_len(index) + 0.5, 0.0));
+        for (index, name) in (0_u32..).zip(&self.groups) {
+            let (x, y) = plot.backend_coord(&(f64::from(index) + 0.5, 0.0));
             for (row, text) in (0..).zip(name.lines()) {
                 let y = y + pixels(px(5) + px(ROW) * row);
-                let style = letters(SMALL_LETTERS, Colour::Text).pos(BELOW);
+                let style = letters(SMALL_LETTERS, Color::Text).pos(BELOW);
                 area.draw(&Text::new(text, (x, y), style))?;
             }
         }
-        for (index, series) in self.series.iter().enumerate() {
-            for (group, bar) in series.bars.iter().enumerate() {
-                let room = FILLED / number::float_len(self.series.len());
-                let left = number::float_len(group) + (1.0 - FILLED) / 2.0;
-                let middle = left + room * (number::float_len(index) + 0.5);
-                let ink = colour(series.colour);
+        for (index, series) in (0_u32..).zip(&self.series) {
+            for (group, bar) in (0_u32..).zip(&series.bars) {
+                let room = FILLED / count(self.series.len());
+                let left = f64::from(group) + (1.0 - FILLED) / 2.0;
+                let middle = left + room * (f64::from(index) + 0.5);
+                let paint = ink(series.color);
                 let Some(bar) = bar.filter(|bar| bar.value.is_finite()) else {
                     let (x, y) = plot.backend_coord(&(middle, 0.0));
                     area.draw(&Cross::new(
                         (x, y - 2 * CROSS),
                         CROSS,
-                        ink.stroke_width(FINENESS),
+                        paint.stroke_width(FINENESS),
                     ))?;
                     continue;
                 };
                 let half = room * BAR / 2.0;
                 let corners = [(middle - half, axis.at(bar.value)), (middle + half, 0.0)];
-                let rectangle = Rectangle::new(corners, ink.mix(STRENGTH).filled());
+                let rectangle = Rectangle::new(corners, paint.mix(STRENGTH).filled());
                 plot.draw_series(std::iter::once(rectangle))?;
                 if bar.greatest > bar.least {
                     let ends = [
                         (middle, axis.at(bar.least)),
                         (middle, axis.at(bar.greatest)),
                     ];
-                    let style = colour(Colour::Ink).stroke_width(FINENESS);
+                    let style = ink(Color::Ink).stroke_width(FINENESS);
                     plot.draw_series(std::iter::once(PathElement::new(ends, style)))?;
                 }
             }
@@ -178,6 +185,11 @@ impl Bars {
         drop(area);
         Ok(svg)
     }
+}
+
+/// A count as a float; a chart has fewer than 2^32 of anything.
+fn count(many: usize) -> f64 {
+    u32::try_from(many).map_or(f64::INFINITY, f64::from)
 }
 
 /// The axis of values: on a logarithmic scale heights are decades above its foot.
@@ -205,11 +217,11 @@ impl Axis {
             },
             Scale::Log => {
                 let least = values.iter().copied().fold(most, f64::min);
-                let end = libm::log10(most * HEADROOM).ceil();
-                let begin = libm::log10(least).floor().min(end - 1.0).max(end - DECADES);
+                let end = (most * HEADROOM).log10().ceil();
+                let begin = least.log10().floor().min(end - 1.0).max(end - DECADES);
                 Self {
                     scale: Scale::Log,
-                    foot: libm::pow(10.0, begin),
+                    foot: 10_f64.powf(begin),
                     height: end - begin,
                 }
             }
@@ -221,7 +233,7 @@ impl Axis {
         let height = match self.scale {
             Scale::Linear => value,
             Scale::Log if value <= self.foot => 0.0,
-            Scale::Log => libm::log10(value / self.foot),
+            Scale::Log => (value / self.foot).log10(),
         };
         height.clamp(0.0, self.height)
     }
@@ -230,7 +242,7 @@ impl Axis {
     fn value(&self, height: f64) -> f64 {
         match self.scale {
             Scale::Linear => height,
-            Scale::Log => self.foot * libm::pow(10.0, height),
+            Scale::Log => self.foot * 10_f64.powf(height),
         }
     }
 
@@ -238,7 +250,10 @@ impl Axis {
     fn labels(&self) -> usize {
         match self.scale {
             Scale::Linear => VALUE_LABELS,
-            Scale::Log => number::floor(self.height) + 1,
+            Scale::Log => (1_u32..)
+                .take_while(|decade| f64::from(*decade) <= self.height)
+                .count()
+                .saturating_add(1),
         }
     }
 }
@@ -261,7 +276,7 @@ mod tests {
         Bars {
             series: vec![Series {
                 name: "a<b".to_owned(),
-                colour: Colour::Teal,
+                color: Color::Teal,
                 bars: values.iter().map(bar).collect(),
             }],
             scale,

@@ -8,27 +8,27 @@
 //!  > bound         missed        missed: further behind than is granted
 //! ```
 //!
-//! Edges: that something is listed without need is said of a [`Held::Whole`] run alone. Without the best rival, or
-//! from the median of few seeds, nobody can tell.
+//! Edges: only a [`RunScope::Whole`] run can show that an entry is not needed. Without the best rival, or with few seeds,
+//! that is unknown.
 
 use serde::Serialize;
 
-use super::{FILE, Limit};
-use crate::targets::{Gap, Verdict};
+use super::{FILE, KnownGap};
+use crate::targets::{Gap, TargetVerdict};
 
-/// What a run can be held against.
+/// What a run can be checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
-    /// Some contenders, or fewer seeds than the list asks for: only who is too far behind.
+pub enum RunScope {
+    /// Some contenders, or fewer seeds than the list asks for: only gaps that are too large.
     Part,
     /// Every contender with as many seeds: the list and its page as well.
     Whole,
 }
 
-/// How what was found stands to what is asked for.
+/// Whether a result meets its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum Grade {
     /// It is enough.
     Met,
     /// It is less than the rule asks for, by no more than the list grants.
@@ -37,7 +37,7 @@ pub enum Standing {
     Missed,
 }
 
-impl Standing {
+impl Grade {
     /// In a word, for tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -59,50 +59,50 @@ pub struct Judged {
     /// What was found.
     pub found: String,
     /// Whether that is enough.
-    pub standing: Standing,
+    pub standing: Grade,
 }
 
-impl From<Verdict> for Judged {
-    fn from(verdict: Verdict) -> Self {
+impl From<TargetVerdict> for Judged {
+    fn from(verdict: TargetVerdict) -> Self {
         Self {
             scenario: verdict.scenario,
             target: verdict.target,
             found: verdict.found,
             standing: if verdict.is_met {
-                Standing::Met
+                Grade::Met
             } else {
-                Standing::Missed
+                Grade::Missed
             },
         }
     }
 }
 
-/// By so much below the rule it is not by chance that we are within it: medians of fourteen runs with other seeds
-/// differ by about that, in scenarios near the rule.
+/// A gap this far below the rule is not within it by chance: in scenarios near the rule, medians of fourteen runs with
+/// other seeds differ by about that.
 const CLEAR: f64 = 0.005;
 
 /// Judges the gap to the best rival of a kind by the rule, and by what is granted to the scenario.
-pub(crate) fn judge(scenario: &str, gap: &Gap, limit: Option<&Limit>, held: Held) -> Judged {
+pub(crate) fn judge(scenario: &str, gap: &Gap, known: Option<&KnownGap>, held: RunScope) -> Judged {
     let rule = gap.verdict(scenario);
     let behind = gap.behind();
-    let bound = limit.and_then(|limit| limit.behind(gap.kind));
+    let bound = known.and_then(|known| known.behind(gap.kind));
     let (standing, remark) = match bound {
-        None if gap.is_within(gap.rule) => (Standing::Met, String::new()),
+        None if gap.is_within(gap.rule) => (Grade::Met, String::new()),
         None => (
-            Standing::Missed,
+            Grade::Missed,
             format!("{behind:.4} behind, and not in {FILE}"),
         ),
         Some(bound) if !gap.is_within(bound) => (
-            Standing::Missed,
+            Grade::Missed,
             format!("{behind:.4} behind, more than the {bound} of {FILE}"),
         ),
-        Some(_) if held == Held::Whole && gap.is_within(gap.rule - CLEAR) => (
-            Standing::Missed,
+        Some(_) if held == RunScope::Whole && gap.is_within(gap.rule - CLEAR) => (
+            Grade::Missed,
             format!("{behind:.4} behind, which needs no limit: take it out of {FILE}"),
         ),
-        Some(_) if gap.is_within(gap.rule) => (Standing::Met, String::new()),
+        Some(_) if gap.is_within(gap.rule) => (Grade::Met, String::new()),
         Some(bound) => (
-            Standing::AtLimit,
+            Grade::AtLimit,
             format!("{behind:.4} behind, {bound} granted"),
         ),
     };
@@ -122,24 +122,24 @@ pub(crate) fn judge(scenario: &str, gap: &Gap, limit: Option<&Limit>, held: Held
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::{Kind, Score};
+    use crate::targets::{RivalKind, Score};
 
-    /// We at 0.9, behind a rival that nobody tuned.
+    /// Our score of 0.9 behind that of an untuned rival.
     fn behind(by: f64) -> Gap {
         Gap {
-            kind: Kind::Untuned,
+            kind: RivalKind::Untuned,
             ours: 0.9,
             rival: Score {
                 contender: "none".to_owned(),
-                kind: Kind::Untuned,
+                kind: RivalKind::Untuned,
                 score: 0.9 + by,
             },
             rule: 0.01,
         }
     }
 
-    fn granted(behind_best_untuned: Option<f64>) -> Limit {
-        Limit {
+    fn granted(behind_best_untuned: Option<f64>) -> KnownGap {
+        KnownGap {
             behind_best_untuned,
             behind_tuned: Some(0.5),
             reason: "probes".to_owned(),
@@ -147,43 +147,39 @@ mod tests {
         }
     }
 
-    fn standing(by: f64, bound: Option<f64>, held: Held) -> Standing {
+    fn standing(by: f64, bound: Option<f64>, held: RunScope) -> Grade {
         judge("outage", &behind(by), Some(&granted(bound)), held).standing
     }
 
     #[test]
     fn who_is_behind_without_being_listed_is_missed_by_name_with_figures() {
-        let judged = judge("outage", &behind(0.03), None, Held::Part);
-        assert_eq!(judged.standing, Standing::Missed);
+        let judged = judge("outage", &behind(0.03), None, RunScope::Part);
+        assert_eq!(judged.standing, Grade::Missed);
         assert_eq!(judged.scenario, "outage");
         assert_eq!(
             judged.found,
             "0.9000 (none 0.9300): 0.0300 behind, and not in sim/limits.toml"
         );
-        let judged = judge("outage", &behind(0.01), None, Held::Whole);
-        assert_eq!(
-            judged.standing,
-            Standing::Met,
-            "the rule includes its bound"
-        );
+        let judged = judge("outage", &behind(0.01), None, RunScope::Whole);
+        assert_eq!(judged.standing, Grade::Met, "the rule includes its bound");
     }
 
     #[test]
     fn who_is_listed_for_another_kind_of_rival_is_held_to_the_rule() {
-        assert_eq!(standing(0.03, None, Held::Whole), Standing::Missed);
-        assert_eq!(standing(0.01, None, Held::Whole), Standing::Met);
+        assert_eq!(standing(0.03, None, RunScope::Whole), Grade::Missed);
+        assert_eq!(standing(0.01, None, RunScope::Whole), Grade::Met);
     }
 
     #[test]
     fn who_is_listed_may_be_behind_up_to_the_bound() {
-        assert_eq!(standing(0.03, Some(0.03), Held::Whole), Standing::AtLimit);
+        assert_eq!(standing(0.03, Some(0.03), RunScope::Whole), Grade::AtLimit);
         let judged = judge(
             "outage",
             &behind(0.031),
             Some(&granted(Some(0.03))),
-            Held::Part,
+            RunScope::Part,
         );
-        assert_eq!(judged.standing, Standing::Missed);
+        assert_eq!(judged.standing, Grade::Missed);
         assert!(
             judged.found.contains("more than the 0.03 of"),
             "{}",
@@ -197,20 +193,20 @@ mod tests {
             "outage",
             &behind(0.004),
             Some(&granted(Some(0.03))),
-            Held::Whole,
+            RunScope::Whole,
         );
-        assert_eq!(judged.standing, Standing::Missed);
+        assert_eq!(judged.standing, Grade::Missed);
         assert!(judged.found.contains("take it out"), "{}", judged.found);
-        assert_eq!(standing(-0.1, Some(0.03), Held::Whole), Standing::Missed);
+        assert_eq!(standing(-0.1, Some(0.03), RunScope::Whole), Grade::Missed);
         assert_eq!(
-            standing(-0.1, Some(0.03), Held::Part),
-            Standing::Met,
+            standing(-0.1, Some(0.03), RunScope::Part),
+            Grade::Met,
             "the best rival may not have played"
         );
     }
 
     #[test]
     fn who_is_within_the_rule_by_little_may_stay_listed() {
-        assert_eq!(standing(0.008, Some(0.03), Held::Whole), Standing::Met);
+        assert_eq!(standing(0.008, Some(0.03), RunScope::Whole), Grade::Met);
     }
 }

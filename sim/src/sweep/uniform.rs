@@ -1,28 +1,25 @@
-//! What stories are drawn with.
-
-use std::time::Duration;
+//! Uniform random choices, from which stories are drawn.
 
 use rand::RngCore;
 
-use crate::number;
 use crate::rng::{self, Generator, Purpose};
 
-/// The chances of one story.
+/// The random choices of one story.
 #[derive(Debug)]
-pub(super) struct Dice(Generator);
+pub(super) struct Uniform(Generator);
 
-impl Dice {
-    /// Those of the story `number` of a seed.
+impl Uniform {
+    /// The choices of the story `number` of a seed.
     pub(super) fn of(seed: u64, number: u32) -> Self {
         Self(rng::generator(seed, Purpose::Story(number)))
     }
 
-    /// Those of what the story has beyond that.
+    /// The choices of what a story of all axes has beyond that.
     pub(super) fn of_axes(seed: u64, number: u32) -> Self {
         Self(rng::generator(seed, Purpose::Axes(number)))
     }
 
-    /// Those of a story of faults.
+    /// The choices of a story of faults.
     pub(super) fn of_chaos(seed: u64, number: u32) -> Self {
         Self(rng::generator(seed, Purpose::Chaos(number)))
     }
@@ -44,7 +41,7 @@ impl Dice {
         other.copied().unwrap_or(first)
     }
 
-    /// True with this chance.
+    /// True with this probability.
     pub(super) fn happens(&mut self, chance: f64) -> bool {
         rng::unit(&mut self.0) < chance
     }
@@ -66,41 +63,16 @@ impl Dice {
     }
 }
 
-/// With two decimals, as people write a rate or a share.
-pub(super) fn hundredths(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
-
-/// The nearest count.
-pub(super) fn count(value: f64) -> u32 {
-    u32::try_from(number::floor(value.round())).unwrap_or(u32::MAX)
-}
-
-/// Whole milliseconds.
-pub(super) fn millis(value: f64) -> Duration {
-    Duration::from_millis(u64::from(count(value)))
-}
-
-/// Whole microseconds.
-pub(super) fn micros(value: f64) -> Duration {
-    Duration::from_micros(u64::from(count(value)))
-}
-
-/// The moment at which a share of `length` is over, in whole milliseconds.
-pub(super) fn part(length: Duration, share: f64) -> Duration {
-    millis(number::millis(length) * share)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn each_of_some_comes_up_as_often() {
-        let mut dice = Dice::of(1, 0);
+        let mut uniform = Uniform::of(1, 0);
         let mut counts = [0_u32; 3];
         for _ in 0..3_000 {
-            counts[dice.one_of(0, &[1, 2])] += 1;
+            counts[uniform.one_of(0, &[1, 2])] += 1;
         }
         // The standard deviation is 26.
         assert!(
@@ -111,8 +83,8 @@ mod tests {
 
     #[test]
     fn orders_of_magnitude_are_as_likely() {
-        let mut dice = Dice::of(1, 0);
-        let draws: Vec<f64> = (0..2_000).map(|_| dice.scale(2.0, 200.0)).collect();
+        let mut uniform = Uniform::of(1, 0);
+        let draws: Vec<f64> = (0..2_000).map(|_| uniform.scale(2.0, 200.0)).collect();
         assert!(draws.iter().all(|draw| (2.0..200.0).contains(draw)));
         let small = draws.iter().filter(|draw| **draw < 20.0).count();
         // Half of them; the standard deviation is 22.

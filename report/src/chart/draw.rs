@@ -1,61 +1,28 @@
-//! A chart on the canvas of `plotters`.
-//!
-//! The library counts whole pixels, so that it draws on a canvas of twice the size: the steps of its lines are
-//! then half a pixel, and nobody sees them.
+//! Draws a chart over time.
 
-use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
+use plotters::style::Color as _;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::legend::legend;
-use super::{Axis, Band, Chart, Ground, Level, Line, Mark, Stroke};
-use crate::number;
-use crate::report::colour::Colour;
+use super::canvas::{
+    Area, BELOW, FINENESS, Ground, HEADROOM, LEFT, RIGHT, Result, SMALL_LETTERS, TITLE,
+    VALUE_LABELS, framed, ink, letters, px, short,
+};
+use super::legend::{heading, stroke_of};
+use super::{Axis, Band, Chart, Level, Line, Mark, Stroke};
+use crate::color::Color;
 
-/// Pixels of the canvas for one of the picture.
-pub(super) const FINENESS: u32 = 2;
-
-/// Rooms around the plot, in pixels.
-pub(super) const LEFT: u32 = 52;
-pub(super) const RIGHT: u32 = 14;
+/// Room below the plot, in pixels.
 const BOTTOM: u32 = 24;
-pub(super) const TITLE: u32 = 28;
 
-/// Sizes of letters, in pixels.
-const TITLE_LETTERS: u32 = 15;
-pub(super) const SMALL_LETTERS: u32 = 11;
-
-/// How strongly a stretch of trouble and an area below a line are coloured.
+/// How strongly a stretch of trouble and an area below a line are colored.
 const BAND_STRENGTH: f64 = 0.08;
 const AREA_STRENGTH: f64 = 0.14;
 
-/// Widths of lines on the canvas.
-const THICK: u32 = 4;
-const THIN: u32 = 3;
-
 /// Room for a time on its axis, in pixels.
-const TIME_LABEL: f64 = 70.0;
-/// Most numbers on an axis of values.
-pub(super) const VALUE_LABELS: usize = 6;
-
-/// Room above the greatest value.
-pub(super) const HEADROOM: f64 = 1.08;
-
-/// To the right of a place, at its height.
-pub(super) const BESIDE: Pos = Pos {
-    h_pos: HPos::Left,
-    v_pos: VPos::Center,
-};
-const BEFORE: Pos = Pos {
-    h_pos: HPos::Right,
-    v_pos: VPos::Center,
-};
-pub(super) const BELOW: Pos = Pos {
-    h_pos: HPos::Center,
-    v_pos: VPos::Top,
-};
+const TIME_LABEL: u32 = 70;
 const RIGHT_BELOW: Pos = Pos {
     h_pos: HPos::Left,
     v_pos: VPos::Top,
@@ -65,23 +32,37 @@ const LEFT_ABOVE: Pos = Pos {
     v_pos: VPos::Bottom,
 };
 
-pub(super) type Result<T> = std::result::Result<T, DrawingAreaErrorKind<std::io::Error>>;
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 type Plot<'a, 'b> = plotters::chart::DualCoordChartContext<'a, SVGBackend<'b>, Plane, Plane>;
 
-/// Pixels of the canvas.
-pub(super) const fn px(pixels: u32) -> u32 {
-    pixels * FINENESS
+impl Chart {
+    /// The chart as an SVG element for a page, which has the style of charts.
+    ///
+    /// A chart that cannot be drawn says why in its place.
+    #[must_use]
+    pub(crate) fn svg(&self) -> String {
+        self.element(Ground::Page)
+    }
+
+    /// The chart as an SVG file of its own, with its style and its ground inside.
+    #[must_use]
+    pub fn file(&self) -> String {
+        self.element(Ground::Own)
+    }
+
+    fn element(&self, ground: Ground) -> String {
+        let size = (self.width, self.height);
+        framed(&self.title, size, ground, draw(self, ground))
+    }
 }
 
 /// Draws `chart` as a whole SVG document.
-pub(super) fn draw(chart: &Chart, ground: Ground) -> Result<String> {
+fn draw(chart: &Chart, ground: Ground) -> Result<String> {
     let mut svg = String::new();
     let area =
         SVGBackend::with_string(&mut svg, (px(chart.width), px(chart.height))).into_drawing_area();
     if ground == Ground::Own {
-        area.fill(&colour(Colour::Ground))?;
+        area.fill(&ink(Color::Ground))?;
     }
     let unit = match &chart.right {
         Some(right) => format!("{} (left), {} (right)", chart.unit, right.unit),
@@ -92,29 +73,6 @@ pub(super) fn draw(chart: &Chart, ground: Ground) -> Result<String> {
     area.present()?;
     drop(area);
     Ok(svg)
-}
-
-/// Draws title, unit and the names of `lines`, and tells how high the names are, in pixels of the canvas.
-pub(super) fn heading(
-    area: &Area<'_>,
-    title: &str,
-    unit: &str,
-    lines: &[Line],
-    width: u32,
-) -> Result<u32> {
-    let end = px(width.saturating_sub(RIGHT));
-    let place = (pixels(px(LEFT)), pixels(px(TITLE) / 2));
-    area.draw(&Text::new(
-        title,
-        place,
-        letters(TITLE_LETTERS, Colour::Ink).pos(BESIDE),
-    ))?;
-    area.draw(&Text::new(
-        unit,
-        (pixels(end), place.1),
-        letters(SMALL_LETTERS, Colour::Soft).pos(BEFORE),
-    ))?;
-    legend(lines, area, px(TITLE), px(LEFT), end)
 }
 
 /// Axes, stretches, lines.
@@ -182,15 +140,15 @@ fn axis_end<'a>(
 }
 
 fn axes(chart: &Chart, plot: &mut Plot<'_, '_>) -> Result<()> {
-    let small = letters(SMALL_LETTERS, Colour::Text);
+    let small = letters(SMALL_LETTERS, Color::Text);
     let seconds = |at: &f64| format!("{} s", short(*at));
     let value = |value: &f64| short(*value);
     plot.configure_mesh()
         .disable_x_mesh()
-        .axis_style(colour(Colour::Grid))
-        .bold_line_style(colour(Colour::Grid).stroke_width(FINENESS))
+        .axis_style(ink(Color::Grid))
+        .bold_line_style(ink(Color::Grid).stroke_width(FINENESS))
         .light_line_style(TRANSPARENT)
-        .x_labels(number::floor(f64::from(chart.width) / TIME_LABEL))
+        .x_labels(usize::try_from(chart.width / TIME_LABEL).unwrap_or(1))
         .y_labels(VALUE_LABELS)
         .x_label_formatter(&seconds)
         .y_label_formatter(&value)
@@ -198,7 +156,7 @@ fn axes(chart: &Chart, plot: &mut Plot<'_, '_>) -> Result<()> {
         .draw()?;
     if chart.right.is_some() {
         plot.configure_secondary_axes()
-            .axis_style(colour(Colour::Grid))
+            .axis_style(ink(Color::Grid))
             .y_labels(VALUE_LABELS)
             .y_label_formatter(&value)
             .label_style(small)
@@ -209,7 +167,7 @@ fn axes(chart: &Chart, plot: &mut Plot<'_, '_>) -> Result<()> {
 
 fn shade(plot: &mut Plot<'_, '_>, band: &Band, top: f64) -> Result<()> {
     if band.is_trouble {
-        let style = colour(Colour::Red).mix(BAND_STRENGTH).filled();
+        let style = ink(Color::Red).mix(BAND_STRENGTH).filled();
         let corners = [(band.from, top), (band.to, 0.0)];
         plot.draw_series(std::iter::once(Rectangle::new(corners, style)))?;
     }
@@ -218,7 +176,7 @@ fn shade(plot: &mut Plot<'_, '_>, band: &Band, top: f64) -> Result<()> {
 }
 
 fn upright(plot: &mut Plot<'_, '_>, mark: &Mark, top: f64) -> Result<()> {
-    let style = colour(Colour::Soft).stroke_width(FINENESS);
+    let style = ink(Color::Soft).stroke_width(FINENESS);
     let ends = [(mark.at, 0.0), (mark.at, top)].into_iter();
     let line = DashedPathElement::new(ends, px(2), px(3), style);
     plot.draw_series(std::iter::once(line))?;
@@ -231,7 +189,7 @@ fn upright(plot: &mut Plot<'_, '_>, mark: &Mark, top: f64) -> Result<()> {
 }
 
 fn across(chart: &Chart, plot: &mut Plot<'_, '_>, level: &Level) -> Result<()> {
-    let style = colour(Colour::Soft).stroke_width(FINENESS);
+    let style = ink(Color::Soft).stroke_width(FINENESS);
     let ends = [(0.0, level.value), (chart.seconds, level.value)].into_iter();
     let line = DashedPathElement::new(ends, px(2), px(3), style);
     plot.draw_series(std::iter::once(line))?;
@@ -242,7 +200,7 @@ fn name(plot: &mut Plot<'_, '_>, text: &str, place: (f64, f64), pos: Pos) -> Res
     if text.trim().is_empty() {
         return Ok(());
     }
-    let style = letters(SMALL_LETTERS, Colour::Soft).pos(pos);
+    let style = letters(SMALL_LETTERS, Color::Soft).pos(pos);
     plot.draw_series(std::iter::once(Text::new(text.to_owned(), place, style)))?;
     Ok(())
 }
@@ -265,7 +223,7 @@ fn elements<'a>(line: &Line, top: f64) -> Vec<DynElement<'static, SVGBackend<'a>
                 elements.push(DashedPathElement::new(points, px(5), px(4), style).into_dyn())
             }
             Stroke::Area => {
-                let below = colour(line.colour).mix(AREA_STRENGTH);
+                let below = ink(line.color).mix(AREA_STRENGTH);
                 elements.extend(AreaSeries::new(points.clone(), 0.0, below));
                 elements.push(PathElement::new(points, style).into_dyn());
             }
@@ -284,39 +242,96 @@ fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     corners
 }
 
-/// Colour and width of a line.
-pub(super) fn stroke_of(line: &Line) -> ShapeStyle {
-    let width = match line.stroke {
-        Stroke::Dashed => THIN,
-        Stroke::Solid | Stroke::Area | Stroke::Steps => THICK,
-    };
-    colour(line.colour).stroke_width(width)
-}
+#[cfg(test)]
+mod tests {
+    use super::super::RightAxis;
+    use super::super::canvas::style;
+    use super::*;
 
-/// Letters of `size` pixels.
-pub(super) fn letters(size: u32, ink: Colour) -> TextStyle<'static> {
-    // The library writes sizes divided by this factor.
-    let size = f64::from(px(size)) * 1.24;
-    ("sans-serif", size).into_font().color(&colour(ink))
-}
+    fn points(values: &[f64]) -> Vec<(f64, Option<f64>)> {
+        let seconds = (0_u32..).map(f64::from);
+        seconds.zip(values.iter().copied().map(Some)).collect()
+    }
 
-pub(super) fn colour(colour: Colour) -> RGBColor {
-    let [red, green, blue] = colour.on_light();
-    RGBColor(red, green, blue)
-}
+    fn chart(line: Line) -> Chart {
+        Chart {
+            lines: vec![line],
+            ..Chart::new("t", "u", 4.0)
+        }
+    }
 
-/// A place as the library counts it.
-pub(super) fn pixels(pixels: u32) -> i32 {
-    i32::try_from(pixels).unwrap_or(i32::MAX)
-}
+    /// Polylines of one color: the drawn runs of a line (its key in the legend is a straight line of two points).
+    fn runs(svg: &str, hex: &str) -> usize {
+        let of = format!("stroke=\"#{hex}\"");
+        svg.lines()
+            .filter(|element| element.starts_with("<polyline") && element.contains(&of))
+            .count()
+    }
 
-/// A number as short as it can be.
-pub(super) fn short(value: f64) -> String {
-    if value >= 10_000.0 {
-        format!("{:.0}k", value / 1_000.0)
-    } else if (value - value.round()).abs() < 1e-9 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.2}").trim_end_matches('0').to_owned()
+    #[test]
+    fn a_value_that_is_missing_or_no_number_breaks_the_line() {
+        let whole = chart(Line::new(
+            "a",
+            Color::Blue,
+            points(&[1.0, 2.0, 3.0, 1.0, 2.0]),
+        ));
+        let mut broken = whole.clone();
+        broken.lines[0].points[2].1 = None;
+        let mut infinite = whole.clone();
+        infinite.lines[0].points[2].1 = Some(f64::INFINITY);
+        let whole = runs(&whole.svg(), "2C6FBB");
+        assert_eq!(runs(&broken.svg(), "2C6FBB"), whole + 1);
+        assert_eq!(runs(&infinite.svg(), "2C6FBB"), whole + 1);
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let svg = chart(Line::new("a<b", Color::Blue, points(&[1.0, 2.0]))).svg();
+        assert!(svg.contains("a&lt;b"), "{svg}");
+    }
+
+    #[test]
+    fn every_color_of_a_chart_has_one_for_dark_ground() {
+        let mut chart =
+            chart(Line::new("a", Color::Teal, points(&[1.0, 2.0])).stroke(Stroke::Area));
+        chart.bands.push(Band {
+            from: 1.0,
+            to: 2.0,
+            label: "b".to_owned(),
+            is_trouble: true,
+        });
+        chart.marks.push(Mark {
+            at: 1.0,
+            label: "m".to_owned(),
+        });
+        chart.levels.push(Level {
+            value: 1.5,
+            label: "l".to_owned(),
+        });
+        let (file, style) = (chart.file(), style());
+        let colors = file.split("=\"#").skip(1).filter_map(|rest| rest.get(..6));
+        for color in colors {
+            assert!(style.contains(&format!("[fill=\"#{color}\"]")), "{color}");
+        }
+    }
+
+    #[test]
+    fn right_axis_has_its_own_numbers() {
+        let mut chart = chart(Line::new("a", Color::Blue, points(&[1.0, 2.0])));
+        chart
+            .lines
+            .push(Line::new("b", Color::Red, points(&[1_000.0, 9_000.0])).right());
+        chart.right = Some(RightAxis {
+            unit: "bytes".to_owned(),
+            top: Some(9_000.0),
+        });
+        let svg = chart.svg();
+        assert!(svg.contains("bytes") && svg.contains("8000"), "{svg}");
+    }
+
+    #[test]
+    fn a_chart_of_nothing_has_axes() {
+        let svg = Chart::new("t", "u", 0.0).svg();
+        assert!(svg.starts_with("<svg") && svg.contains("0 s"), "{svg}");
     }
 }

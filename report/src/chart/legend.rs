@@ -1,11 +1,14 @@
-//! The row of names above the plot.
+//! Title, unit and the names of lines above the plot.
 
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
+use plotters::style::Color as _;
 
-use super::draw::{Area, BESIDE, Result, letters, pixels, px, stroke_of};
+use super::canvas::{
+    Area, BEFORE, BESIDE, LEFT, RIGHT, Result, SMALL_LETTERS, TITLE, ink, letters, pixels, px,
+};
 use super::{Line, Stroke};
-use crate::report::colour::Colour;
+use crate::color::Color;
 
 /// Length of the little line before a name, and the distances around it, in pixels.
 const KEY: u32 = 18;
@@ -15,6 +18,13 @@ const AFTER_NAME: u32 = 16;
 const ROW: u32 = 17;
 /// Size of the letters, in pixels.
 const LETTERS: u32 = 12;
+
+/// Size of the title's letters, in pixels.
+const TITLE_LETTERS: u32 = 15;
+
+/// Widths of lines on the canvas.
+const THICK: u32 = 4;
+const THIN: u32 = 3;
 
 /// A name's place, in pixels of the canvas.
 struct Entry<'a> {
@@ -30,7 +40,7 @@ fn entries<'a>(
     left: u32,
     right: u32,
 ) -> Result<Vec<Entry<'a>>> {
-    let style = letters(LETTERS, Colour::Text);
+    let style = letters(LETTERS, Color::Text);
     let (mut row, mut x) = (0, left);
     let mut entries = Vec::new();
     for line in lines {
@@ -46,13 +56,7 @@ fn entries<'a>(
 }
 
 /// Draws the names from `top` on, and tells how high they are, in pixels of the canvas.
-pub(super) fn legend(
-    lines: &[Line],
-    area: &Area<'_>,
-    top: u32,
-    left: u32,
-    right: u32,
-) -> Result<u32> {
+fn legend(lines: &[Line], area: &Area<'_>, top: u32, left: u32, right: u32) -> Result<u32> {
     let entries = entries(lines, area, left, right)?;
     for entry in &entries {
         let y = pixels(top + px(ROW) * entry.row + px(ROW) / 2);
@@ -68,8 +72,40 @@ pub(super) fn legend(
         area.draw(&Text::new(
             entry.line.name.as_str(),
             place,
-            letters(LETTERS, Colour::Text).pos(BESIDE),
+            letters(LETTERS, Color::Text).pos(BESIDE),
         ))?;
     }
     Ok(entries.last().map_or(0, |last| px(ROW) * (last.row + 1)))
+}
+
+/// Draws title, unit and the names of `lines`, and tells how high the names are, in pixels of the canvas.
+pub(super) fn heading(
+    area: &Area<'_>,
+    title: &str,
+    unit: &str,
+    lines: &[Line],
+    width: u32,
+) -> Result<u32> {
+    let end = px(width.saturating_sub(RIGHT));
+    let place = (pixels(px(LEFT)), pixels(px(TITLE) / 2));
+    area.draw(&Text::new(
+        title,
+        place,
+        letters(TITLE_LETTERS, Color::Ink).pos(BESIDE),
+    ))?;
+    area.draw(&Text::new(
+        unit,
+        (pixels(end), place.1),
+        letters(SMALL_LETTERS, Color::Soft).pos(BEFORE),
+    ))?;
+    legend(lines, area, px(TITLE), px(LEFT), end)
+}
+
+/// Color and width of a line.
+pub(super) fn stroke_of(line: &Line) -> ShapeStyle {
+    let width = match line.stroke {
+        Stroke::Dashed => THIN,
+        Stroke::Solid | Stroke::Area | Stroke::Steps => THICK,
+    };
+    ink(line.color).stroke_width(width)
 }

@@ -1,5 +1,5 @@
-//! The list of limits and the page that explains them agree with each other and with the scenarios there are. That their
-//! figures are true takes a run of everything: `make sim-limits`.
+//! The list of known gaps and the page that explains them agree with each other and with the scenarios. Only a run of all
+//! scenarios can check their figures: `make sim-limits`.
 
 #![expect(
     clippy::panic,
@@ -9,15 +9,15 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_sim::limits::{Limits, Page};
+use tidegate_sim::known_gaps::{GapsPage, KnownGaps};
 use tidegate_sim::scenario::{Scenario, folder};
 use tidegate_sim::targets::Targets;
 
-fn read() -> (Limits, Page) {
+fn read() -> (KnownGaps, GapsPage) {
     let scenarios = Scenario::read_folder(&folder()).unwrap();
     let names: BTreeSet<&str> = scenarios.iter().map(|s| s.name.as_str()).collect();
     let rule = Targets::read().unwrap().comparison;
-    Limits::read(&names, rule).unwrap_or_else(|error| panic!("{error}"))
+    KnownGaps::read(&names, rule).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]

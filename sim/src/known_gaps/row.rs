@@ -1,12 +1,11 @@
-//! A row of the page's table. What is granted and why comes from the list; the figures come from a whole run, which
-//! writes them or holds them to what it found ([`agree`]).
+//! A row of the page's table. The bounds and reasons come from the list. The figures come from a whole run, which writes
+//! them or checks them ([`agree`]).
 
-use super::page::FILE;
-use super::{Judged, Limit, Standing};
-use crate::targets::{Gap, Kind};
+use super::judge::{Grade, Judged};
+use super::{KnownGap, PAGE};
+use crate::targets::{Gap, RivalKind};
 
-/// How far a figure of the page may be from the one found: laws change in small steps, and not every one of them is
-/// worth a new table.
+/// How far a figure of the page may be from the measured one: not every small change of a law needs a new table.
 const STALE: f64 = 0.005;
 
 /// Half of the last digit that the table shows, of two figures.
@@ -26,9 +25,9 @@ pub struct Best {
 pub struct Scores {
     /// Our score.
     pub ours: f64,
-    /// The best contender that nobody tuned.
+    /// The best untuned contender.
     pub untuned: Best,
-    /// The best that somebody did.
+    /// The best tuned contender.
     pub tuned: Best,
 }
 
@@ -45,8 +44,8 @@ impl Scores {
         };
         Some(Self {
             ours: gaps.first()?.ours,
-            untuned: best(Kind::Untuned)?,
-            tuned: best(Kind::Tuned)?,
+            untuned: best(RivalKind::Untuned)?,
+            tuned: best(RivalKind::Tuned)?,
         })
     }
 
@@ -71,7 +70,7 @@ impl Scores {
 
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct GapRow {
     /// The scenario.
     pub scenario: String,
     /// Its figures.
@@ -82,20 +81,20 @@ pub struct Row {
     why: String,
 }
 
-impl Row {
+impl GapRow {
     /// The row of a scenario of the list.
     #[must_use]
-    pub fn new(scenario: &str, scores: Scores, limit: &Limit) -> Self {
+    pub fn new(scenario: &str, scores: Scores, known: &KnownGap) -> Self {
         let bound = |bound: Option<f64>| bound.map_or_else(|| "-".to_owned(), |b| b.to_string());
         Self {
             scenario: scenario.to_owned(),
             scores,
             granted: format!(
                 "{}, {}",
-                bound(limit.behind_best_untuned),
-                bound(limit.behind_tuned)
+                bound(known.behind_best_untuned),
+                bound(known.behind_tuned)
             ),
-            why: format!("[{}](#{})", limit.reason, limit.see),
+            why: format!("[{}](#{})", known.reason, known.see),
         }
     }
 
@@ -129,16 +128,16 @@ impl Row {
         })
     }
 
-    /// What the row says that the list does not: other words, and figures further behind than is granted.
-    pub(super) fn faults(&self, limit: &Limit) -> Vec<String> {
+    /// Where the row contradicts the list: other words, or figures further behind than is granted.
+    pub(super) fn faults(&self, known: &KnownGap) -> Vec<String> {
         let mut faults = Vec::new();
-        let expected = Self::new(&self.scenario, self.scores.clone(), limit);
+        let expected = Self::new(&self.scenario, self.scores.clone(), known);
         if *self != expected {
             faults.push(format!("expected {}", expected.line()));
         }
         let rivals = [
-            (&self.scores.untuned, limit.behind_best_untuned),
-            (&self.scores.tuned, limit.behind_tuned),
+            (&self.scores.untuned, known.behind_best_untuned),
+            (&self.scores.tuned, known.behind_tuned),
         ];
         for (rival, bound) in rivals {
             let behind = rival.score - self.scores.ours;
@@ -153,25 +152,21 @@ impl Row {
     }
 }
 
-/// Whether the page's row of a scenario tells what was found.
+/// Whether the page's row of a scenario agrees with the run.
 #[must_use]
-pub(crate) fn agree(scenario: &str, rows: &[Row], found: &Scores) -> Judged {
+pub(crate) fn agree(scenario: &str, rows: &[GapRow], found: &Scores) -> Judged {
     let row = rows.iter().find(|row| row.scenario == scenario);
     let is_true = row.is_some_and(|row| row.scores.agree(found));
     let says = row.map_or_else(|| "no row".to_owned(), |row| row.scores.cells());
     Judged {
         scenario: scenario.to_owned(),
-        target: format!("its row in {FILE}, within {STALE}"),
+        target: format!("its row in {PAGE}, within {STALE}"),
         found: if is_true {
             found.cells()
         } else {
             format!("{}; the page says {says}", found.cells())
         },
-        standing: if is_true {
-            Standing::Met
-        } else {
-            Standing::Missed
-        },
+        standing: if is_true { Grade::Met } else { Grade::Missed },
     }
 }
 
@@ -180,8 +175,8 @@ pub(super) mod tests {
     use super::*;
     use crate::targets::Score;
 
-    /// Scores beside `none`, that nobody tuned, and `static-tuned`.
-    pub(in crate::limits) fn found(ours: f64) -> Scores {
+    /// Scores beside `none`, which is untuned, and `static-tuned`.
+    pub(in crate::known_gaps) fn found(ours: f64) -> Scores {
         let best = |rival: &str, score| Best {
             rival: rival.to_owned(),
             score,
@@ -197,11 +192,11 @@ pub(super) mod tests {
     fn figures_that_are_no_longer_true_are_missed() {
         let line =
             "| outage | 0.978 | none 1.000 | static-tuned 0.999 | 0.03, - | [probes](#limits) |";
-        let rows = [Row::read(line).unwrap()];
+        let rows = [GapRow::read(line).unwrap()];
         let standing = |scenario, ours| agree(scenario, &rows, &found(ours)).standing;
-        assert_eq!(standing("outage", 0.982), Standing::Met);
-        assert_eq!(standing("outage", 0.985), Standing::Missed);
-        assert_eq!(standing("hang", 0.978), Standing::Missed, "it has no row");
+        assert_eq!(standing("outage", 0.982), Grade::Met);
+        assert_eq!(standing("outage", 0.985), Grade::Missed);
+        assert_eq!(standing("hang", 0.978), Grade::Missed, "it has no row");
         let judged = agree("outage", &rows, &found(0.985));
         assert!(
             judged.found.contains("says 0.978 | none 1.000"),
@@ -223,8 +218,8 @@ pub(super) mod tests {
             rule: 0.01,
         };
         let gaps = [
-            gap(Kind::Untuned, "none", 1.0),
-            gap(Kind::Tuned, "static-tuned", 0.999),
+            gap(RivalKind::Untuned, "none", 1.0),
+            gap(RivalKind::Tuned, "static-tuned", 0.999),
         ];
         assert_eq!(Scores::of(&gaps), Some(found(0.978)));
         assert_eq!(Scores::of(&gaps[..1]), None);

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::row::Row;
-use super::{FILE as LIST, Limits};
-
-/// Where the page stands in the repository.
-pub const FILE: &str = "docs/laws/limits-of-the-measure.md";
+use super::row::GapRow;
+use super::{FILE, KnownGaps, PAGE};
 
 /// Head of the table, by which it is found.
 const HEAD: &str =
@@ -15,11 +12,11 @@ const RULE: &str = "|---|---|---|---|---|---|";
 
 /// The page's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct GapsPage {
     text: String,
 }
 
-impl Page {
+impl GapsPage {
     /// The page with this text.
     #[must_use]
     pub fn new(text: &str) -> Self {
@@ -66,44 +63,47 @@ impl Page {
 
     /// The rows of the table that can be read.
     #[must_use]
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<GapRow> {
         let lines = self.lines().unwrap_or_default();
         lines
             .iter()
-            .filter_map(|(_, line)| Row::read(line))
+            .filter_map(|(_, line)| GapRow::read(line))
             .collect()
     }
 
-    /// In what the table does not agree with the list, each as `file:line: what is wrong`.
+    /// Where the table does not agree with the list, each as `file:line: what is wrong`.
     #[must_use]
-    pub fn faults(&self, limits: &Limits) -> Vec<String> {
+    pub fn faults(&self, known_gaps: &KnownGaps) -> Vec<String> {
         let Some(lines) = self.lines() else {
-            return vec![format!("{FILE}: there is no table with the head {HEAD}")];
+            return vec![format!("{PAGE}: there is no table with the head {HEAD}")];
         };
         let mut faults = Vec::new();
         let mut seen = BTreeSet::new();
         for (number, line) in lines {
-            let mut fault = |what: &str| faults.push(format!("{FILE}:{number}: {what}"));
-            let Some(row) = Row::read(line) else {
+            let mut fault = |what: &str| faults.push(format!("{PAGE}:{number}: {what}"));
+            let Some(row) = GapRow::read(line) else {
                 fault(&format!("expected six cells as in {HEAD}"));
                 continue;
             };
-            match limits.scenarios.get(&row.scenario) {
-                None => fault(&format!("{} is not in {LIST}", row.scenario)),
-                Some(limit) => row.faults(limit).iter().for_each(|what| fault(what)),
+            match known_gaps.scenarios.get(&row.scenario) {
+                None => fault(&format!("{} is not in {FILE}", row.scenario)),
+                Some(known) => row.faults(known).iter().for_each(|what| fault(what)),
             }
             if !seen.insert(row.scenario.clone()) {
                 fault(&format!("{} has a row already", row.scenario));
             }
         }
-        let missing = limits.scenarios.keys().filter(|name| !seen.contains(*name));
-        faults.extend(missing.map(|name| format!("{FILE}: {name} of {LIST} has no row")));
+        let missing = known_gaps
+            .scenarios
+            .keys()
+            .filter(|name| !seen.contains(*name));
+        faults.extend(missing.map(|name| format!("{PAGE}: {name} of {FILE} has no row")));
         faults
     }
 
-    /// The page with these rows in its table; none without the table.
+    /// The page with these rows in its table; none if it has no table.
     #[must_use]
-    pub fn with_rows(&self, rows: &[Row]) -> Option<Self> {
+    pub fn with_rows(&self, rows: &[GapRow]) -> Option<Self> {
         let old = self.lines()?.len();
         let (before, after) = self.text.split_once(HEAD)?;
         // The rest of the head's line, the rule, and the rows that were.
@@ -119,7 +119,7 @@ impl Page {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::Limit;
+    use super::super::KnownGap;
     use super::super::row::tests::found;
     use super::*;
 
@@ -127,8 +127,8 @@ mod tests {
         | scenario | Tidegate | best that nobody tuned | tuned | may be behind by | why |\n|---|---|---|---|---|---|\n\
         | outage | 0.978 | none 1.000 | static-tuned 0.999 | 0.03, - | [probes](#limits) |\n\nAnd more.\n";
 
-    fn limit() -> Limit {
-        Limit {
+    fn granted() -> KnownGap {
+        KnownGap {
             behind_best_untuned: Some(0.03),
             behind_tuned: None,
             reason: "probes".to_owned(),
@@ -136,9 +136,9 @@ mod tests {
         }
     }
 
-    fn limits(names: &[&str]) -> Limits {
-        let scenarios = names.iter().map(|name| ((*name).to_owned(), limit()));
-        Limits {
+    fn known_gaps(names: &[&str]) -> KnownGaps {
+        let scenarios = names.iter().map(|name| ((*name).to_owned(), granted()));
+        KnownGaps {
             seeds: 7,
             scenarios: scenarios.collect::<BTreeMap<_, _>>(),
         }
@@ -146,22 +146,25 @@ mod tests {
 
     #[test]
     fn anchors_are_those_of_headings_outside_code() {
-        let anchors: Vec<String> = Page::new(TEXT).anchors().into_iter().collect();
+        let anchors: Vec<String> = GapsPage::new(TEXT).anchors().into_iter().collect();
         assert_eq!(anchors, ["limits", "within-001-of-none"]);
     }
 
     #[test]
     fn a_table_that_agrees_has_no_fault() {
-        let page = Page::new(TEXT);
-        assert_eq!(page.faults(&limits(&["outage"])), [""; 0]);
-        assert_eq!(page.rows(), [Row::new("outage", found(0.978), &limit())]);
+        let page = GapsPage::new(TEXT);
+        assert_eq!(page.faults(&known_gaps(&["outage"])), [""; 0]);
+        assert_eq!(
+            page.rows(),
+            [GapRow::new("outage", found(0.978), &granted())]
+        );
     }
 
     #[test]
     fn rows_and_list_have_the_same_scenarios() {
-        let page = Page::new(TEXT);
+        let page = GapsPage::new(TEXT);
         assert_eq!(
-            page.faults(&limits(&["hang"])),
+            page.faults(&known_gaps(&["hang"])),
             [
                 "docs/laws/limits-of-the-measure.md:11: outage is not in sim/limits.toml",
                 "docs/laws/limits-of-the-measure.md: hang of sim/limits.toml has no row"
@@ -169,7 +172,7 @@ mod tests {
         );
         let row = page.rows().remove(0);
         let twice = page.with_rows(&[row.clone(), row]).unwrap();
-        let faults = twice.faults(&limits(&["outage"]));
+        let faults = twice.faults(&known_gaps(&["outage"]));
         assert!(faults[0].contains("has a row already"), "{faults:?}");
     }
 
@@ -183,25 +186,25 @@ mod tests {
             ("0.978", "NaN"),
             ("0.978", "much"),
         ] {
-            let page = Page::new(&TEXT.replace(is, other));
-            let faults = page.faults(&limits(&["outage"]));
+            let page = GapsPage::new(&TEXT.replace(is, other));
+            let faults = page.faults(&known_gaps(&["outage"]));
             assert!(!faults.is_empty(), "{other}");
             assert!(faults[0].contains(".md:11: "), "{faults:?}");
         }
-        let without = Page::new("# Limits\n").faults(&limits(&["outage"]));
+        let without = GapsPage::new("# Limits\n").faults(&known_gaps(&["outage"]));
         assert!(without[0].contains("there is no table"), "{without:?}");
     }
 
     #[test]
     fn rows_are_replaced_and_the_rest_stays() {
         let rows = [
-            Row::new("hang", found(0.98), &limit()),
-            Row::new("outage", found(0.979), &limit()),
+            GapRow::new("hang", found(0.98), &granted()),
+            GapRow::new("outage", found(0.979), &granted()),
         ];
-        let page = Page::new(TEXT).with_rows(&rows).unwrap();
+        let page = GapsPage::new(TEXT).with_rows(&rows).unwrap();
         assert_eq!(page.rows(), rows);
         assert!(page.text().ends_with("\n\nAnd more.\n"), "{}", page.text());
         assert_eq!(page.text().lines().count(), TEXT.lines().count() + 1);
-        assert_eq!(Page::new("no table").with_rows(&rows), None);
+        assert_eq!(GapsPage::new("no table").with_rows(&rows), None);
     }
 }

@@ -1,0 +1,21 @@
+//! A request as the oracle sees it.
+
+use std::time::Duration;
+
+use crate::arrivals::Arrival;
+use crate::scenario::ClientProfile;
+
+/// A request that is complete at the service.
+pub(super) struct Request<'a> {
+    pub(super) at: Duration,
+    pub(super) arrival: &'a Arrival,
+    pub(super) client: &'a ClientProfile,
+}
+
+impl Request<'_> {
+    /// What is left of the caller's patience.
+    pub(super) fn patience(&self) -> Duration {
+        let uploading = self.at.saturating_sub(self.arrival.at);
+        self.client.deadline.saturating_sub(uploading)
+    }
+}

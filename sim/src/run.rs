@@ -1,0 +1,46 @@
+//! What a run leaves behind.
+
+use std::collections::BTreeMap;
+
+use crate::contender::Note;
+use crate::digest::Digest;
+use crate::record::Record;
+use crate::score::Figures;
+use crate::series::Sample;
+
+/// What a run left behind.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The figures, as of a run on real sockets.
+    pub figures: Figures,
+    /// What became of each request, in the order of their arrivals.
+    pub records: Vec<Record>,
+    /// Upstreams and contender over time, every [`crate::world::SAMPLE_EVERY`].
+    pub samples: Vec<Sample>,
+    /// What the contenders noted, in the order of time.
+    pub notes: Vec<Noted>,
+    /// Attempts that asked for admission.
+    pub asked: u64,
+    /// Attempts that were let in.
+    pub admitted: u64,
+    /// Attempts that were shed, by reason.
+    pub sheds: BTreeMap<&'static str, u64>,
+    /// The most requests that were in flight together, in all proxies.
+    pub most_in_flight: u64,
+    /// What the contenders believe to be in flight after the last request has ended; none when they do not say.
+    /// Anything but 0 is a leak.
+    pub leaked: Option<u64>,
+    /// Events that happened.
+    pub events: u64,
+    /// Stands for all of the above.
+    pub digest: Digest,
+}
+
+/// A note and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noted {
+    /// The proxy, by its index.
+    pub proxy: usize,
+    /// The note.
+    pub note: Note,
+}

@@ -1,0 +1,56 @@
+//! The record of a run while it is played.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::Instant;
+
+use super::queue::WorldEvent;
+use crate::digest::Digest;
+use crate::run::Noted;
+use crate::series::Sample;
+
+/// The record of a run while it is played.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) digest: Digest,
+    pub(super) events: u64,
+    pub(super) most_in_flight: u64,
+    pub(super) asked: u64,
+    pub(super) admitted: u64,
+    pub(super) sheds: BTreeMap<&'static str, u64>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) notes: Vec<Noted>,
+}
+
+impl Ledger {
+    pub(super) fn hear(&mut self, at: Instant, what: WorldEvent) {
+        let (kind, subject) = what.code();
+        self.events += 1;
+        self.digest.feed(at.as_nanos());
+        // The first kinds fit into four bits; later ones are fed as a number of their own.
+        if kind < 16 {
+            self.digest.feed(subject << 4 | kind);
+        } else {
+            self.digest.feed(subject << 4);
+            self.digest.feed(kind);
+        }
+    }
+
+    pub(super) fn ask(&mut self) {
+        self.asked += 1;
+    }
+
+    pub(super) fn admit(&mut self) {
+        self.admitted += 1;
+    }
+
+    pub(super) fn shed(&mut self, attempt: usize, reason: &'static str) {
+        self.digest.feed(u64::try_from(attempt).unwrap_or(u64::MAX));
+        self.digest.feed_bytes(reason.as_bytes());
+        *self.sheds.entry(reason).or_default() += 1;
+    }
+
+    pub(super) fn hold(&mut self, in_flight: u64) {
+        self.most_in_flight = self.most_in_flight.max(in_flight);
+    }
+}
