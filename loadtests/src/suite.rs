@@ -13,12 +13,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tidegate_sim::number;
+use tidegate_supervise::ProcessError;
 use tidegate_testbed::variant::Variant;
 
 use crate::result::{CellResult, Figures, Outcome, Parameter, Tool, Topology};
 use crate::stage::{Stage, StageError};
 
-use drive::{BOUND, drive};
+use drive::drive;
 
 /// The tests, in the order in which they are run.
 pub const TESTS: [&str; 6] = [
@@ -51,8 +52,8 @@ pub enum SuiteError {
         source: io::Error,
     },
     /// k6 did not end.
-    #[error("k6 had not ended after {BOUND:?}")]
-    Endless,
+    #[error("play with k6")]
+    Process(#[from] ProcessError),
     /// k6 ended with an error that is no verdict.
     #[error("k6 ended with {status}; what it said is in {}", log.display())]
     Ended {

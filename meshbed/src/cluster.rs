@@ -17,17 +17,20 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde_json::json;
 use tempfile::TempDir;
+use tidegate_supervise::{Log, Process, ProcessError};
 
 use crate::audit::{self, Write};
 use crate::certificates::Certificates;
 use crate::leavings;
 use crate::place::{self, Missing};
 use crate::ports;
-use crate::process::{Process, ProcessError};
 
 /// Time in which each of the two must be ready: seconds on an idle machine, minutes on a busy one where a hundred kinds are
 /// installed.
 const READY_WITHIN: Duration = Duration::from_secs(300);
+
+/// How long a server may take to end by itself.
+pub(crate) const GRACE: Duration = Duration::from_secs(20);
 
 /// An address for documentation, which nobody has.
 const NOWHERE: &str = "192.0.2.1";
@@ -182,18 +185,17 @@ impl Cluster {
     /// # Errors
     /// When it does not become ready.
     pub async fn start_api_server(&self) -> Result<(), ClusterError> {
-        let mut process = Process::start("kube-apiserver", self.command()?, self.folder.path())?;
+        let mut process = Process::start(
+            "kube-apiserver",
+            self.command()?,
+            Log::In(self.folder.path()),
+        )?;
         let client = self.client(&self.admin).await?;
         let is_ready = async || {
-            let request =
-                kube::api::Request::new("/readyz").list(&kube::api::ListParams::default());
-            match request {
-                Ok(request) => client
-                    .request_text(request)
-                    .await
-                    .is_ok_and(|text| text == "ok"),
-                Err(_) => false,
-            }
+            let list = kube::api::ListParams::default();
+            let request = kube::api::Request::new("/readyz").list(&list).ok()?;
+            let text = client.request_text(request).await.ok()?;
+            (text == "ok").then_some(())
         };
         process.ready(READY_WITHIN, is_ready).await?;
         *self.lock() = Some(process);
@@ -203,8 +205,8 @@ impl Cluster {
     /// Ends the API server as an upgrade does: it is asked to. Objects stay in etcd.
     pub fn stop_api_server(&self) {
         let process = self.lock().take();
-        if let Some(process) = process {
-            process.stop();
+        if let Some(mut process) = process {
+            process.stop(GRACE);
         }
     }
 
@@ -329,12 +331,8 @@ async fn etcd(folder: &Path, port: u16) -> Result<Process, ClusterError> {
     ]);
     // What it keeps need not outlive the machine's next crash.
     command.arg("--unsafe-no-fsync");
-    let mut process = Process::start("etcd", command, folder)?;
-    let is_ready = async || {
-        tokio::net::TcpStream::connect(("127.0.0.1", port))
-            .await
-            .is_ok()
-    };
-    process.ready(READY_WITHIN, is_ready).await?;
+    let mut process = Process::start("etcd", command, Log::In(folder))?;
+    let address = ([127, 0, 0, 1], port).into();
+    process.listens(address, READY_WITHIN).await?;
     Ok(process)
 }

@@ -39,7 +39,7 @@ impl Login<'_> {
     }
 }
 
-/// A running gate; killed by its id when dropped.
+/// A running gate; killed when dropped.
 #[derive(Debug)]
 pub struct Gate {
     #[expect(dead_code, reason = "it ends with us")]

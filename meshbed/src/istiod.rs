@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::repository;
 
@@ -17,7 +18,6 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::injection;
 use crate::place;
 use crate::ports;
-use crate::process::Process;
 
 /// Where istiod believes that it runs; objects there hold for the whole mesh.
 pub const ROOT_NAMESPACE: &str = "istio-system";
@@ -40,7 +40,7 @@ pub enum Mode {
     Injected,
 }
 
-/// A running istiod; killed by its id when dropped.
+/// A running istiod; killed when dropped.
 #[derive(Debug)]
 pub struct Istiod {
     process: Process,
@@ -110,11 +110,11 @@ impl Istiod {
                 command.env("ISTIOD_CUSTOM_HOST", injection::HOST);
             }
         }
-        let mut process = Process::start("istiod", command, cluster.folder())?;
+        let mut process = Process::start("istiod", command, Log::In(cluster.folder()))?;
         let caller = Caller::http1(addresses.http);
         let is_ready = async || {
-            let reply = caller.get("/ready").await;
-            reply.is_ok_and(|reply| reply.status == 200)
+            let reply = caller.get("/ready").await.ok()?;
+            (reply.status == 200).then_some(())
         };
         process.ready(READY_WITHIN, is_ready).await?;
         Ok(Self {

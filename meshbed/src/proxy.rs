@@ -140,7 +140,7 @@ impl Node {
     }
 }
 
-/// A running Envoy of the mesh; killed by its id when dropped.
+/// A running Envoy of the mesh; killed when dropped.
 #[derive(Debug)]
 pub struct Proxy {
     envoy: Envoy,

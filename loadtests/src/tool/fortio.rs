@@ -6,10 +6,10 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::process::Command;
 use tokio::task::JoinSet;
 
 use super::histogram::Histogram;

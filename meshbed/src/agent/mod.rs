@@ -25,6 +25,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::{CallError, Caller};
 use tidegate_testbed::envoy::{self, Admin};
 
@@ -32,7 +33,6 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::istiod::Istiod;
 use crate::place;
 use crate::ports;
-use crate::process::Process;
 use crate::proxy::{Node, Role};
 
 pub use identity::identity;
@@ -92,12 +92,12 @@ impl Agent {
         };
         let command = envoys_agent(istiod, node, workload, &folder, open)?;
         let mut agent = Self {
-            process: Process::start(&name, command, cluster.folder())?,
+            process: Process::start(&name, command, Log::In(cluster.folder()))?,
             admin: Admin::new(([127, 0, 0, 1], open.admin).into()),
             status: Caller::http1(([127, 0, 0, 1], open.status).into()),
         };
         let admin = agent.admin.clone();
-        let is_ready = async || admin.text("/ready").await.is_ok();
+        let is_ready = async || admin.text("/ready").await.ok();
         agent.process.ready(READY_WITHIN, is_ready).await?;
         Ok(agent)
     }

@@ -8,7 +8,6 @@ use std::time::Instant;
 use anyhow::Result;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use super::clock::now_us;
@@ -60,7 +59,7 @@ async fn act(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()
         Kind::UpstreamKilled => {
             backend.kill()?;
             sleep(lasts).await;
-            block_in_place(|| backend.restart())?;
+            backend.restart().await?;
         }
         Kind::UpstreamHung => {
             backend.stop()?;
@@ -70,12 +69,12 @@ async fn act(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()
         Kind::UpstreamRefusing => {
             backend.change(&Change::mode(Mode::Refuse))?;
             sleep(lasts).await;
-            block_in_place(|| backend.serve_again())?;
+            backend.serve_again().await?;
         }
         Kind::UpstreamResetting => {
             backend.change(&Change::mode(Mode::Reset))?;
             sleep(lasts).await;
-            block_in_place(|| backend.serve_again())?;
+            backend.serve_again().await?;
         }
         Kind::UpstreamSlow => {
             backend.slow_down(SLOWER)?;

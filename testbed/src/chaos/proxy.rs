@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tidegate_supervise::Signal;
 
-use super::backend::{free_port, signal};
+use super::backend::free_port;
 use super::clock::WallClock;
 use super::fault::Side;
 use crate::envoy::{
@@ -173,16 +173,16 @@ impl Proxy {
     ///
     /// # Errors
     /// When there is no such process.
-    pub fn stop(&self) -> Result<()> {
-        signal(self.envoy.pid(), Signal::STOP)
+    pub fn stop(&mut self) -> Result<()> {
+        Ok(self.envoy.signal(Signal::STOP)?)
     }
 
     /// Lets its process go on.
     ///
     /// # Errors
     /// When there is no such process.
-    pub fn go_on(&self) -> Result<()> {
-        signal(self.envoy.pid(), Signal::CONT)
+    pub fn go_on(&mut self) -> Result<()> {
+        Ok(self.envoy.signal(Signal::CONT)?)
     }
 
     /// What it shows now.

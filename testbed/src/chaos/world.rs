@@ -41,7 +41,7 @@ impl World {
     pub async fn start(binary: &Path, folder: &Path, clock: Option<WallClock>) -> Result<Self> {
         let mut backends = BTreeMap::new();
         for side in Side::ALL {
-            backends.insert(side, Backend::start(side, folder)?);
+            backends.insert(side, Backend::start(side, folder).await?);
         }
         let control = Control::start(binary, folder, clock).await?;
         let addrs: Vec<_> = backends

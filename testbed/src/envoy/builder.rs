@@ -4,14 +4,22 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
+use tidegate_supervise::{Log, Process};
 
-use super::process::{self, Process};
-use super::{
-    Admin, Cluster, Envoy, EnvoyError, Generation, POLL, Plugin, Route, binary, bootstrap,
-};
+use super::{Admin, Cluster, Envoy, EnvoyError, Generation, Plugin, Route, binary, bootstrap};
+
+/// File with the bootstrap.
+const BOOTSTRAP: &str = "envoy.json";
+
+/// File into which Envoy writes the address of its admin interface.
+const ADMIN_ADDRESS: &str = "admin-address";
+
+/// How often the access log is written out, so that tests need not wait for it (Envoy's default: 10 s).
+const ACCESS_LOG_FLUSH_MS: &str = "100";
 
 /// What an Envoy is to be; see the module.
 #[derive(Debug, Clone)]
@@ -178,7 +186,7 @@ impl EnvoyBuilder {
         if let Some(plugin) = self.plugin.as_ref().filter(|plugin| plugin.is_pushed()) {
             plugin.write_discovery(folder.path(), 1)?;
         }
-        let bootstrap = folder.path().join("envoy.json");
+        let bootstrap = folder.path().join(BOOTSTRAP);
         let mut document = match &self.document {
             Some(document) => document.clone(),
             None => bootstrap::bootstrap(&self, folder.path()),
@@ -189,15 +197,10 @@ impl EnvoyBuilder {
             path: bootstrap.clone(),
             source,
         })?;
-        let mut process = Process::start(&binary(), folder.path(), &self)?;
-        let deadline = Instant::now() + self.ready_within;
-        let Some((admin, listener)) = wait_ready(&mut process, folder.path(), deadline).await?
-        else {
-            return Err(EnvoyError::NotReady {
-                waited: self.ready_within,
-                log: process.log_tail(),
-            });
-        };
+        let mut process =
+            Process::start("envoy", self.command(folder.path()), Log::In(folder.path()))?;
+        let look = async || ready(folder.path()).await;
+        let (admin, listener) = process.ready(self.ready_within, look).await?;
         Ok(Envoy {
             process,
             admin,
@@ -207,30 +210,35 @@ impl EnvoyBuilder {
             folder,
         })
     }
+
+    fn command(&self, folder: &Path) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .arg("--config-path")
+            .arg(folder.join(BOOTSTRAP))
+            .arg("--admin-address-path")
+            .arg(folder.join(ADMIN_ADDRESS))
+            .args([
+                "--concurrency",
+                &self.concurrency.to_string(),
+                "--log-level",
+                &self.log_level,
+                "--file-flush-interval-msec",
+                ACCESS_LOG_FLUSH_MS,
+            ])
+            .args(Generation::arguments(self.generation.as_ref(), folder))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
 }
 
-async fn wait_ready(
-    process: &mut Process,
-    folder: &Path,
-    deadline: Instant,
-) -> Result<Option<(Admin, SocketAddr)>, EnvoyError> {
-    while Instant::now() < deadline {
-        if let Some(status) = process.ended() {
-            return Err(EnvoyError::Ended {
-                status,
-                log: process.log_tail(),
-            });
-        }
-        let address = fs::read_to_string(folder.join(process::ADMIN_ADDRESS)).unwrap_or_default();
-        if let Ok(address) = address.trim().parse() {
-            let admin = Admin::new(address);
-            if admin.is_ready().await
-                && let Some(listener) = admin.listener().await?
-            {
-                return Ok(Some((admin, listener)));
-            }
-        }
-        tokio::time::sleep(POLL).await;
+/// The admin interface and the first listener of the Envoy in `folder`, once it is ready.
+async fn ready(folder: &Path) -> Option<(Admin, SocketAddr)> {
+    let address = fs::read_to_string(folder.join(ADMIN_ADDRESS)).ok()?;
+    let admin = Admin::new(address.trim().parse().ok()?);
+    if !admin.is_ready().await {
+        return None;
     }
-    Ok(None)
+    let listener = admin.listener().await.ok()??;
+    Some((admin, listener))
 }

@@ -16,8 +16,8 @@ mod cluster;
 mod generation;
 mod metrics;
 mod plugin;
-mod process;
 mod route;
+mod usage;
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use tidegate_supervise::{Process, ProcessError, Signal};
 
 pub use access_log::AccessLine;
 pub use admin::{Admin, AdminError};
@@ -38,12 +39,10 @@ pub use plugin::{
 };
 pub use route::Route;
 
-use process::Process;
-
 /// Why an Envoy could not be started or asked.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvoyError {
-    /// Files for it could not be written, or the binary not be run.
+    /// Files for it could not be written.
     #[error("{action} {}", path.display())]
     Io {
         /// What was tried.
@@ -53,22 +52,9 @@ pub enum EnvoyError {
         /// The cause.
         source: io::Error,
     },
-    /// The process ended by itself.
-    #[error("envoy ended ({status}); the end of its log:\n{log}")]
-    Ended {
-        /// Exit status or signal.
-        status: String,
-        /// Last lines of the log.
-        log: String,
-    },
-    /// It did not become ready in time.
-    #[error("envoy was not ready after {waited:?}; the end of its log:\n{log}")]
-    NotReady {
-        /// How long was waited.
-        waited: Duration,
-        /// Last lines of the log.
-        log: String,
-    },
+    /// The process could not be started, ended, or did not become ready in time.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// The admin interface did not answer as expected.
     #[error("ask envoy's admin interface")]
     Admin(#[from] AdminError),
@@ -146,9 +132,17 @@ impl Envoy {
         generation::base_id(self.folder.path())
     }
 
+    /// Sends a signal to the process.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        self.process.signal(signal)
+    }
+
     /// Whether the process still runs.
     pub fn is_running(&mut self) -> bool {
-        self.process.is_running()
+        self.process.ended().is_none()
     }
 
     /// Everything Envoy has logged so far.
@@ -160,13 +154,13 @@ impl Envoy {
     /// Resident memory of the process in bytes, or `None` when it cannot be read.
     #[must_use]
     pub fn resident_bytes(&self) -> Option<u64> {
-        self.process.resident_bytes()
+        usage::resident_bytes(self.pid())
     }
 
     /// CPU time the process has used so far, or `None` when it cannot be read.
     #[must_use]
     pub fn cpu_time(&self) -> Option<Duration> {
-        self.process.cpu_time()
+        usage::cpu_time(self.pid())
     }
 
     /// The requests that have ended, from the access log (written out every 100 ms: poll for what you expect).
