@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::client::open_loop::CRITICALITY_HEADER;
+use crate::client::headers::CRITICALITY_HEADER;
 use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
 use tidegate_sim::scenario::{Scenario, Until};
 use tidegate_sim::targets::Kind;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use tidegate_testbed::client::open_loop::SHED_DETAILS;
+use tidegate_testbed::client::headers::SHED_DETAILS;
 use tidegate_testbed::envoy;
 
 use super::tally::{Fate, Request};

@@ -7,8 +7,9 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::clock::WallClock;
-use super::fault::{Fault, Kind};
-use super::invariants::{Broken, Facts, Undisturbed};
+use super::fault::Kind;
+use super::invariants::{Broken, Undisturbed};
+use super::outcome::FaultOutcome;
 use super::plan::plan;
 use super::stage::Stage;
 use super::world::World;
@@ -28,17 +29,6 @@ pub struct Order {
     pub logs: PathBuf,
 }
 
-/// One fault and what came of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Outcome {
-    /// The fault.
-    pub fault: Fault,
-    /// What was seen; `None` when it could not be done or looked at.
-    pub facts: Option<Facts>,
-    /// What does not hold.
-    pub broken: Vec<Broken>,
-}
-
 /// A run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
@@ -53,7 +43,7 @@ pub struct Run {
     /// What the undisturbed part showed.
     pub undisturbed: Undisturbed,
     /// What came of each fault.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<FaultOutcome>,
     /// Planned faults that were not come to.
     pub not_begun: usize,
     /// Kinds that cannot be had here, and why.
@@ -160,7 +150,7 @@ fn describe(undisturbed: &Undisturbed) -> String {
     format!("undisturbed: {}, {:?}", limits.join(", "), undisturbed.held)
 }
 
-fn line(outcome: &Outcome) -> String {
+fn line(outcome: &FaultOutcome) -> String {
     let ms =
         |time: Option<u64>| time.map_or_else(|| "never".to_owned(), |time| format!("{time} ms"));
     let mut text = format!("{:<36}", outcome.fault.to_string());

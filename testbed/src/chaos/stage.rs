@@ -9,11 +9,11 @@ use tokio::time::sleep;
 
 use super::account::{Account, Evidence};
 use super::clock::now_us;
-use super::conduct::Outcome;
 use super::fault::{Fault, Side};
 use super::inject::{Injected, inject};
 use super::invariants::{Broken, Facts, Stretch, Undisturbed, check, is_in_band};
 use super::load::Load;
+use super::outcome::FaultOutcome;
 use super::plan::Step;
 use super::proxy::{Guards, Shown};
 use super::world::{Held, World};
@@ -108,16 +108,16 @@ impl Stage {
     }
 
     /// Does a fault and looks at what is left of it.
-    pub(super) async fn play(&mut self, step: &Step) -> Outcome {
+    pub(super) async fn play(&mut self, step: &Step) -> FaultOutcome {
         sleep(step.before).await;
         let fault = step.fault;
         match self.facts(fault).await {
-            Ok(facts) => Outcome {
+            Ok(facts) => FaultOutcome {
                 fault,
                 broken: check(&facts, &self.undisturbed),
                 facts: Some(facts),
             },
-            Err(error) => Outcome {
+            Err(error) => FaultOutcome {
                 fault,
                 facts: None,
                 broken: vec![Broken {

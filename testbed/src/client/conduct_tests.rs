@@ -9,7 +9,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::open_loop::{self, ATTEMPT_HEADER, TIMEOUT_HEADER};
+use super::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER, TIMEOUT_HEADER};
+use super::open_loop;
 use crate::poll::{BOUND, until};
 use crate::upstream::{Quotas, RequestHead, Script, Upstream};
 use tidegate_sim::arrivals;
@@ -205,7 +206,7 @@ async fn adversaries_forge_what_they_say_about_themselves() {
         ("kind='flood'", COHORT_HEADER, "flood"),
         (
             "kind='forged_criticality'",
-            open_loop::CRITICALITY_HEADER,
+            CRITICALITY_HEADER,
             "critical_plus",
         ),
         (

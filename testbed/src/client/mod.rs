@@ -14,6 +14,7 @@ mod exchange;
 mod hbone;
 #[cfg(test)]
 mod hbone_tests;
+pub mod headers;
 mod identity;
 pub mod open_loop;
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! read, so that the figure holds their state. The requests are answered by the second
 //! listener over connections that end with them, so that what is left is state alone.
 
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -111,7 +112,9 @@ fn watch(
     many: u32,
     requests: &[Request],
 ) -> Result<Seen, CostError> {
-    let measured = Measured::start(subject, Shape { workers, many }, Tool::Cpu)?;
+    let measured = Measured::start(subject, Shape { workers, many }, |binary, _| {
+        Command::new(binary)
+    })?;
     let connections = usize::try_from(workers * CONNECTIONS_PER_WORKER).unwrap_or(1);
     let answers = Loop::open(measured.entry(), connections)?.run_each(requests)?;
     if !answers.keys().eq([&200]) {

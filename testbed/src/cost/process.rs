@@ -17,7 +17,6 @@ use tempfile::TempDir;
 use tidegate_supervise::{Log, Process};
 use tokio::net::TcpSocket;
 
-use super::counter::Tool;
 use super::http::ask_once;
 use super::subject::{ENTRY, Subject, Surroundings, bootstrap};
 use super::{CostError, interrupt};
@@ -50,11 +49,15 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Starts `subject` such that `tool` can count in it, and waits until it is ready.
+    /// Starts `subject` and waits until it is ready. `run` makes the command that runs a binary, with files in a folder.
     ///
     /// # Errors
     /// When Envoy is missing or refuses its configuration.
-    pub fn start(subject: &Subject, shape: Shape, tool: Tool) -> Result<Self, CostError> {
+    pub fn start(
+        subject: &Subject,
+        shape: Shape,
+        run: impl FnOnce(&Path, &Path) -> Command,
+    ) -> Result<Self, CostError> {
         let folder = tempfile::Builder::new().prefix("tidegate-cost-").tempdir();
         let folder = folder.map_err(CostError::io("make a folder in", std::env::temp_dir()))?;
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -75,7 +78,8 @@ impl Measured {
         let document = folder.path().join("envoy.json");
         fs::write(&document, bootstrap(subject, &around).to_string())
             .map_err(CostError::io("write", &document))?;
-        let command = command(folder.path(), shape.workers, tool);
+        let mut command = run(&envoy::binary(), folder.path());
+        tell(&mut command, folder.path(), shape.workers);
         let name = format!("envoy for {}", subject.name());
         let mut measured = Self {
             process: Process::start(&name, command, Log::Unnamed)?,
@@ -160,8 +164,8 @@ fn listening_entry(admin: SocketAddr) -> Option<SocketAddr> {
     (port != 0).then(|| SocketAddr::new(ip, port))
 }
 
-fn command(folder: &Path, workers: u32, tool: Tool) -> Command {
-    let mut command = tool.command(&envoy::binary(), folder);
+/// Tells Envoy what to run.
+fn tell(command: &mut Command, folder: &Path, workers: u32) {
     command
         .arg("--config-path")
         .arg(folder.join("envoy.json"))
@@ -169,5 +173,4 @@ fn command(folder: &Path, workers: u32, tool: Tool) -> Command {
         .arg(folder.join(ADMIN_ADDRESS))
         .args(["--concurrency", &workers.to_string()])
         .args(["--log-level", "error", "--disable-hot-restart"]);
-    command
 }

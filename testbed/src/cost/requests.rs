@@ -175,7 +175,9 @@ impl Bench {
             workers: 1,
             many: 0,
         };
-        let measured = Measured::start(subject, shape, tool)?;
+        let measured = Measured::start(subject, shape, |binary, folder| {
+            tool.command(binary, folder)
+        })?;
         let clients = Loop::open(measured.entry(), effort.connections)?;
         let holder = if matches!(subject, Subject::Module(_)) {
             let mut holder = Connection::open(measured.entry())?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::bootstrap::duration;
+use super::duration::duration;
 
 /// An upstream cluster, with fixed endpoints if nothing else is said.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::RunError;
+use super::error::RunError;
 use crate::envoy::{Balancing, Cluster};
 use crate::upstream::{Counts, Quotas, Upstream};
 use tidegate_sim::scenario::{Scenario, TimedChange, UpstreamProfile};

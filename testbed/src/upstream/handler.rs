@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::HeaderMap;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rand::SeedableRng;
@@ -12,8 +11,8 @@ use rand::rngs::StdRng;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::UpstreamBuilder;
-use super::answer::{self, Script, ScriptFor};
+use super::answer::{self, RequestHead, Script, ScriptFor};
+use super::builder::UpstreamBuilder;
 use super::connections::{Gate, Seat};
 use super::counts::{Counters, Counts, Outcome};
 use super::pauses::Clock;
@@ -22,17 +21,6 @@ use super::station::Station;
 use super::witness::Witness;
 use crate::pace::Body;
 use tidegate_sim::profile::{Behaviour, Change, Mode};
-
-/// What a script sees of a request.
-#[derive(Debug, Clone)]
-pub struct RequestHead {
-    /// Path without query.
-    pub path: String,
-    /// Headers.
-    pub headers: HeaderMap,
-    /// Number of the request at this upstream, from 1.
-    pub number: u64,
-}
 
 /// The connection is to be closed without an answer.
 #[derive(Debug, thiserror::Error)]

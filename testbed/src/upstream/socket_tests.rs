@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Quotas, Upstream, UpstreamBuilder};
-use crate::client::open_loop::CLIENT_HEADER;
+use crate::client::headers::CLIENT_HEADER;
 use crate::client::{Call, CallError, Caller, Reply};
 use crate::poll::{BOUND, until};
 use tidegate_sim::arrivals::Sending;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::Injected;
+use super::injected::Injected;
 use crate::chaos::proxy::{Proxy, WORKERS};
 use crate::client::{Call, Caller, Reply};
 
