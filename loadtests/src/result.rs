@@ -14,13 +14,15 @@ mod cell;
 mod figure;
 mod gather;
 mod info;
+mod lines;
 mod read;
 
 pub use cell::{CellResult, Outcome, Parameter, Point, Tool, Topology};
 pub use figure::{Better, Figure, Figures};
 pub use gather::{Circumstances, GatherError};
 pub use info::{Extent, Lack, RunInfo};
-pub use read::{Damage, ReadError, Run};
+pub use lines::Damage;
+pub use read::{ReadError, Run};
 
 /// Name of the file with the metadata in the folder of a run.
 pub const RUN_FILE: &str = "run.json";

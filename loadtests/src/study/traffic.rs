@@ -14,7 +14,7 @@ use tidegate_sim::profile::{Behaviour, Delay, Errors};
 use tidegate_sim::scenario::{Scenario, ScenarioError};
 use tidegate_testbed::variant::Variant;
 
-use super::{Study, by, parameters};
+use super::plan::{Study, by, parameters};
 use crate::contender::Contender;
 use crate::matrix::{Cell, Load, Users, still};
 use crate::result::{Extent, Parameter, Topology};

@@ -12,7 +12,7 @@ use tidegate_sim::profile::{Behaviour, ServiceTime};
 use tidegate_sim::scenario::ScenarioError;
 use tidegate_testbed::variant::Variant;
 
-use super::{LAX, Study, by, parameters};
+use super::plan::{LAX, Study, by, parameters};
 use crate::contender::{Contender, Pool};
 use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
 use crate::result::{Extent, Topology};

@@ -8,8 +8,20 @@ use std::time::Duration;
 use tidegate_supervise::{Log, Process, ProcessError};
 use tidegate_testbed::envoy;
 
-use super::{Played, SuiteError};
+use super::error::SuiteError;
+use crate::result::CellResult;
 use crate::tool;
+
+/// What became of a test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Played {
+    /// Its result, for a stage of our own.
+    pub result: Option<CellResult>,
+    /// Thresholds in all.
+    pub thresholds: usize,
+    /// Thresholds that were not kept.
+    pub missed: Vec<String>,
+}
 
 /// A test that takes longer than this is killed.
 const BOUND: Duration = Duration::from_secs(180);

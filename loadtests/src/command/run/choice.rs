@@ -11,7 +11,7 @@ use tidegate_loadtests::result::{Extent, Outcome, Parameter, RUN_FILE, Run};
 use tidegate_loadtests::study::{self, Study};
 use tidegate_testbed::about;
 
-use super::Options;
+use super::options::Options;
 
 /// Name of the parameter in `run.json` with the studies that were chosen.
 pub(super) const STUDIES: &str = "studies";
