@@ -74,7 +74,7 @@ impl Istiod {
             return Self::start_at(cluster, addresses, mode).await;
         }
         let client = cluster.client(cluster.admin()).await?;
-        let webhook = injection::templates(&client).await?;
+        let webhook = injection::templates(&client, ROOT_NAMESPACE).await?;
         let istiod = Self::start_at(cluster, addresses, mode).await?;
         webhook.install(&client, addresses.https).await?;
         Ok(istiod)

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
 
-use super::{Injected, make};
+use super::injected::Injected;
 use crate::cluster::ClusterError;
 use crate::place;
 use crate::proxy::{Node, Role};
@@ -103,4 +103,9 @@ pub(super) fn bootstrap(role: Role, folder: &Path) -> Result<(), ClusterError> {
         text = text.replace(LEARNS_ABOUT_PEERS, "{{- if false }}");
     }
     Ok(fs::write(folder.join(BOOTSTRAP), text)?)
+}
+
+/// Makes a folder with all those above it.
+pub(super) fn make(folder: &Path) -> Result<(), ClusterError> {
+    Ok(fs::create_dir_all(folder)?)
 }

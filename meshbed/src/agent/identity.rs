@@ -9,7 +9,8 @@ use serde_json::json;
 use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::Identity;
 
-use super::{READY_WITHIN, Workload, environment, files, make};
+use super::files;
+use super::workload::{READY_WITHIN, Workload, environment};
 use crate::cluster::{Cluster, ClusterError};
 use crate::istiod::Istiod;
 use crate::place;
@@ -46,7 +47,7 @@ pub async fn identity(
     let client = cluster.client(cluster.admin()).await?;
     files::credentials(&client, namespace, account, &folder).await?;
     let out = folder.join("certificates");
-    make(&out)?;
+    files::make(&out)?;
 
     let mut command = Command::new(place::binary("pilot-agent")?);
     command.args(["proxy", Role::Sidecar.name()]);
