@@ -145,6 +145,8 @@ async fn a_breaker_that_is_turned_off_never_opens() {
     let stage = Stage::start(turn, envoy).await;
     let tally = in_turn(&stage.caller(), &Call::get("/"), 100).await;
     ensure!(stage, tally.other == 100, "{tally:?}");
+    let opened = stage.opened("main").await;
+    ensure!(stage, opened == 0, "the breaker opened");
 }
 
 #[tokio::test(flavor = "multi_thread")]
