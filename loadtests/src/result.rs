@@ -6,7 +6,7 @@
 //! of `make bench` is a run as well ([`bench`]).
 //!
 //! Edges: a run that was killed leaves a last line that is cut short; it is named in [`Run::damaged`] and the rest
-//! is kept. A cell that failed is a line as well: a gap is shown, never left out. A cell that stands twice (a run
+//! is kept. A cell that failed is a line as well: a gap is shown, never left out. A cell with two lines (a run
 //! that was resumed after a failure) counts as its last line says.
 
 mod bench;

@@ -60,7 +60,7 @@ pub enum ToolError {
     },
 }
 
-/// A program gets this long beyond what it was told.
+/// How much longer a program may take than it was told.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Name of the environment variable that names another folder with the programs.

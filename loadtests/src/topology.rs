@@ -62,12 +62,12 @@ pub struct Mesh {
     entries: Vec<SocketAddr>,
 }
 
-/// What a mesh is to be.
+/// The description of a mesh.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
     /// Where the Envoys stand.
     pub topology: Topology,
-    /// Who protects the upstream.
+    /// What protects the upstream.
     pub contender: &'a Contender,
     /// The upstream and the objective.
     pub scenario: &'a Scenario,
@@ -174,7 +174,7 @@ fn alive(proxies: &mut [Envoy]) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// So many letters of a log are shown.
+/// The largest number of letters of a log that are shown.
 const LOG_END: usize = 1_500;
 
 /// CPU time of all Envoys so far.

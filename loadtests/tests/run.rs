@@ -1,6 +1,6 @@
 //! The command that plays studies, as a process: what becomes of it when something is missing, broken or interrupted.
 //!
-//! fortio is a script here, so that each way to fail can be had at will; Envoy is the real one where it matters.
+//! fortio is a script here, so that it can fail in each way; Envoy is the real one where it matters.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! etcd and a Kubernetes API server on loopback.
 //!
 //! No kubelet, no scheduler, no controllers: objects are kept, checked, watched and guarded (RBAC is on), and
-//! nobody acts on them. That is all that a controller under test and istiod need, and it is ready in seconds.
+//! nothing acts on them. That is all that a controller under test and istiod need, and it is ready in seconds.
 //!
 //! The API server must end before etcd, or it waits for it: [`Cluster`] sees to the order.
 
@@ -32,7 +32,7 @@ const READY_WITHIN: Duration = Duration::from_secs(300);
 /// How long a server may take to end by itself.
 pub(crate) const GRACE: Duration = Duration::from_secs(20);
 
-/// An address for documentation, which nobody has.
+/// An address for documentation, which no machine has.
 const NOWHERE: &str = "192.0.2.1";
 
 const AUDIT_LOG: &str = "audit.jsonl";
@@ -60,7 +60,7 @@ pub enum ClusterError {
     Kubeconfig(#[from] KubeconfigError),
 }
 
-/// Who asks the API server: a name and what proves it.
+/// A user of the API server: a name and what proves it.
 #[derive(Debug, Clone)]
 pub struct User {
     /// The name, as RBAC and the audit log know it.
@@ -69,7 +69,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user that a bearer token stands for, such as a service account's.
+    /// The user of a bearer token, such as a service account's.
     #[must_use]
     pub fn with_token(name: &str, token: &str) -> Self {
         Self {
@@ -129,13 +129,13 @@ impl Cluster {
         ([127, 0, 0, 1], self.port).into()
     }
 
-    /// A user who may do everything.
+    /// A user with all rights.
     #[must_use]
     pub const fn admin(&self) -> &User {
         &self.admin
     }
 
-    /// A user who is known and may do next to nothing.
+    /// A known user with almost no rights.
     #[must_use]
     pub const fn stranger(&self) -> &User {
         &self.stranger
@@ -258,7 +258,7 @@ impl Cluster {
             ("service-account-key-file", file("token.pub")),
             ("service-account-signing-key-file", file("token.key")),
             ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
-            // Nobody makes the accounts and tokens that it would wait for.
+            // Nothing makes the accounts and tokens that it would wait for.
             ("disable-admission-plugins", "ServiceAccount".to_owned()),
             // It would announce an address, and a loopback one is refused; where there is no network, it finds none.
             ("endpoint-reconciler-type", "none".to_owned()),

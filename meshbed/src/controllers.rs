@@ -33,7 +33,7 @@ impl Controllers {
         command.args([
             "--controllers=garbage-collector-controller,namespace-controller",
             "--leader-elect=false",
-            // Nobody asks it anything.
+            // It gets no requests.
             "--secure-port=0",
         ]);
         command

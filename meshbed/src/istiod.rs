@@ -30,7 +30,7 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Which proxies it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum MeshMode {
     /// Sidecars and gateways.
     Sidecars,
     /// Waypoints as well.
@@ -45,7 +45,7 @@ pub enum Mode {
 pub struct Istiod {
     process: Process,
     addresses: Addresses,
-    mode: Mode,
+    mode: MeshMode,
 }
 
 /// Where it listens.
@@ -62,7 +62,7 @@ impl Istiod {
     ///
     /// # Errors
     /// When the binary is missing, or it does not become ready.
-    pub async fn start(cluster: &Cluster, mode: Mode) -> Result<Self, ClusterError> {
+    pub async fn start(cluster: &Cluster, mode: MeshMode) -> Result<Self, ClusterError> {
         let free = || SocketAddr::from(([127, 0, 0, 1], ports::free()));
         let addresses = Addresses {
             xds: free(),
@@ -70,7 +70,7 @@ impl Istiod {
             http: free(),
             https: free(),
         };
-        if mode != Mode::Injected {
+        if mode != MeshMode::Injected {
             return Self::start_at(cluster, addresses, mode).await;
         }
         let client = cluster.client(cluster.admin()).await?;
@@ -92,7 +92,7 @@ impl Istiod {
     async fn start_at(
         cluster: &Cluster,
         addresses: Addresses,
-        mode: Mode,
+        mode: MeshMode,
     ) -> Result<Self, ClusterError> {
         let mut command = command(
             cluster,
@@ -100,11 +100,11 @@ impl Istiod {
             &mesh_config(addresses.secure_xds, mode)?,
         )?;
         match mode {
-            Mode::Sidecars => {}
-            Mode::Ambient => {
+            MeshMode::Sidecars => {}
+            MeshMode::Ambient => {
                 command.env("PILOT_ENABLE_AMBIENT", "true");
             }
-            Mode::Injected => {
+            MeshMode::Injected => {
                 // The revision is that of the webhook, to which it adds its root.
                 command.envs([("INJECT_ENABLED", "true"), ("REVISION", "default")]);
                 command.env("ISTIOD_CUSTOM_HOST", injection::HOST);
@@ -197,10 +197,10 @@ fn command(
     Ok(command)
 }
 
-fn mesh_config(secure_xds: SocketAddr, mode: Mode) -> io::Result<Value> {
+fn mesh_config(secure_xds: SocketAddr, mode: MeshMode) -> io::Result<Value> {
     let tags = match mode {
-        Mode::Sidecars | Mode::Ambient => json!([]),
-        Mode::Injected => labels()?,
+        MeshMode::Sidecars | MeshMode::Ambient => json!([]),
+        MeshMode::Injected => labels()?,
     };
     Ok(json!({
         "enableAutoMtls": false,

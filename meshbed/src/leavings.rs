@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tidegate_testbed::envoy::repository;
 
-/// So often a folder is tried to be removed, at this distance.
+/// How often the removal of a folder is tried, and the pause between.
 const ATTEMPTS: u32 = 50;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 

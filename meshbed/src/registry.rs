@@ -79,7 +79,7 @@ impl Registry {
     }
 }
 
-/// Packs the module and pushes it to whom listens there, with this in the environment.
+/// Packs the module and pushes it to the registry at this address, with this in the environment.
 pub(crate) fn push(to: SocketAddr, environment: &[(&str, &Path)]) -> Result<Image, ClusterError> {
     let target = format!("{to}/tidegate/filter");
     let mut command = Command::new(repository().join("ci/oci.sh"));

@@ -11,7 +11,7 @@ use tidegate_testbed::client::{CallError, Caller};
 use crate::cluster::{Cluster, ClusterError, GRACE, User};
 use crate::wait::BOUND;
 
-/// How long a lease holds: the shortest there is, so that nobody waits long for a successor.
+/// How long a lease holds: the shortest there is, so that a successor comes soon.
 const LEASE: &str = "3s";
 
 /// What all series of the service begin with.

@@ -4,7 +4,7 @@
 //! records, scores) it shares with the simulator, in `tidegate_sim`. Its rooms:
 //!
 //! - real sockets: [`envoy`], [`upstream`], [`client`];
-//! - both together: [`variant`] (who competes), [`run`] (one scenario on one contender), [`bench`] (all on all),
+//! - both together: [`variant`] (the contenders), [`run`] (one scenario on one contender), [`bench`] (all on all),
 //!   [`demo`] (one story, with and without), [`cost`], [`chaos`] (faults, and what must hold after them);
 //! - what operators look at: [`dashboards`].
 

@@ -50,7 +50,7 @@ fn list(cells: &[Cell]) {
         .collect();
     let left = Clock::new(cells.iter().map(Cell::length)).left();
     text += &format!("{} cells, about {}\n", cells.len(), spoken(left));
-    // Whoever closes the pipe has seen enough.
+    // A reader that closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
@@ -154,7 +154,7 @@ fn summary(result: &CellResult) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Where somebody watches: what is being played, until it is over.
+/// On a terminal: what is being played, until it is over.
 fn announce(head: &str, left: Duration) {
     if std::io::stdout().is_terminal() {
         print!("{head}  ({} left)", spoken(left));

@@ -99,7 +99,7 @@ impl Run {
         self.cells.iter().filter(|cell| cell.error().is_none())
     }
 
-    /// The studies of which cells were planned that have no line, with their number.
+    /// Studies with planned cells that have no line, and the number of these cells.
     pub fn not_run(&self) -> impl Iterator<Item = (&str, usize)> {
         let mut found: BTreeMap<&str, usize> = BTreeMap::new();
         for cell in &self.cells {

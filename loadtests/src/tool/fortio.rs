@@ -64,7 +64,7 @@ impl Measured {
     /// Reads one file.
     ///
     /// # Errors
-    /// When it is missing, cut short, or none of fortio's.
+    /// When it is missing, cut short, or not fortio's.
     pub fn read(path: &Path) -> Result<Self, ToolError> {
         let text = read(path, EXPECTED)?;
         let document: Document = serde_json::from_str(&text).map_err(|error| ToolError::File {

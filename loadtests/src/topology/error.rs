@@ -2,7 +2,7 @@
 
 use tidegate_testbed::envoy::{AdminError, EnvoyError};
 
-/// Why what stands around a cell could not be started or asked.
+/// Why the proxies and services of a cell could not be started or asked.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
     /// A port that was asked for is taken.

@@ -1,7 +1,7 @@
 //! A proxy as Istio runs it in a pod: pilot-agent, and the Envoy that it starts.
 //!
-//! The agent proves who the workload is, gets certificates for it, hands them to Envoy, and fetches the modules that a
-//! plugin names. Both are what Istio ships, but for the Envoy, which is the plain one. What that lacks is left out:
+//! The agent proves the workload's identity, gets certificates for it, hands them to Envoy, and fetches the modules that a
+//! plugin names. The agent is what Istio ships, the Envoy is the plain one. What that lacks is left out:
 //!
 //! - of a waypoint's bootstrap the extension that learns about peers (`metadata_discovery`);
 //! - a waypoint says that it is of 1.29.1: later ones are sent objects that only Istio's Envoy can make
@@ -34,12 +34,12 @@ use crate::ports;
 use crate::proxy::{Node, Role};
 
 pub use identity::identity;
-pub use injected::Injected;
+pub use injected::InjectedSidecar;
 pub use workload::Workload;
 
 use workload::{READY_WITHIN, environment};
 
-/// The oldest proxy that istiod still knows of which a plain Envoy takes a waypoint's listeners.
+/// The oldest version known to istiod for which a plain Envoy accepts a waypoint's listeners.
 const WAYPOINT_VERSION: &str = "1.29.1";
 
 /// A running agent with its Envoy; both are killed when it is dropped.

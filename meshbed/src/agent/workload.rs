@@ -1,11 +1,11 @@
-//! As whom an agent runs, and what every agent is told.
+//! The workload of an agent, and the environment of every agent.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::injected::Injected;
+use super::injected::InjectedSidecar;
 use crate::istiod::Istiod;
 use crate::proxy::Node;
 
@@ -15,24 +15,24 @@ pub(super) const READY_WITHIN: Duration = Duration::from_secs(90);
 /// istiod's name in its certificate.
 const ISTIOD: &str = "istiod.istio-system.svc";
 
-/// As whom an agent runs, and what it may reach.
+/// The identity of an agent, and what it may reach.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload<'a> {
     /// The service account, which gives the identity.
     pub account: &'a str,
-    /// The pod's address, by which istiod finds the services it belongs to. Nobody connects to it.
+    /// The pod's address, by which istiod finds the services it belongs to. No connection goes to it.
     pub address: Ipv4Addr,
     /// A registry that is spoken to without TLS.
     pub registry: Option<SocketAddr>,
     /// What istiod has put into its Pod, where it has.
-    pub injected: Option<&'a Injected>,
+    pub injected: Option<&'a InjectedSidecar>,
 }
 
 /// What an agent gets of this program's own environment: where programs are, and the mark by which `.ci/run` finds servers
 /// that were left running.
 const PASSED_ON: [&str; 2] = ["PATH", "TIDEGATE_RUN"];
 
-/// What every agent is told.
+/// The environment of every agent.
 pub(super) fn environment(
     command: &mut Command,
     istiod: &Istiod,

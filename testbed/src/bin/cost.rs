@@ -191,7 +191,7 @@ fn write(options: &Options, report: &Report) -> Result<()> {
     fs::write(&options.out, text).with_context(|| format!("write {}", options.out.display()))
 }
 
-/// Says what is done now, in place where somebody watches.
+/// Prints what is done now. On a terminal it replaces the line.
 fn progress(doing: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[2K{doing}");

@@ -56,7 +56,7 @@ pub async fn serve(name: &str, port: u16, ledger: &Path) -> Result<()> {
         .witness(move |headers| {
             if let Some(number) = headers.get(NUMBER_HEADER).and_then(|it| it.to_str().ok()) {
                 let line = format!("{number} {}\n", now_us());
-                // One write a line; what cannot be written shows as an answer that nobody gave.
+                // One write a line. A line that cannot be written shows as an answer without an upstream.
                 let _ = (&ledger).write_all(line.as_bytes());
             }
         })
@@ -162,7 +162,7 @@ impl Backend {
         Ok(self.process.listens(self.addr(), START_BOUND).await?)
     }
 
-    /// Makes it so many times slower than it is.
+    /// Makes it slower by this factor.
     ///
     /// # Errors
     /// As [`Self::change`].
@@ -211,9 +211,9 @@ async fn spawn(side: Side, port: u16, ledger: &Path) -> Result<Process> {
 /// Ports for servers that may go and come back: below those that the kernel gives to outgoing connections.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// A port of 127.0.0.1 that nobody uses now.
+/// A port of 127.0.0.1 that is free now.
 pub(super) fn free_port() -> Result<u16> {
-    /// So many are tried.
+    /// The largest number of ports that are tried.
     const TRIES: usize = 100;
     let drawn = (0..TRIES).map(|_| rand::random_range(PORTS));
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();

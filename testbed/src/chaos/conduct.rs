@@ -14,7 +14,7 @@ use super::plan::plan;
 use super::stage::Stage;
 use super::world::World;
 
-/// What is to be run.
+/// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// From which everything is drawn.
@@ -44,13 +44,13 @@ pub struct Run {
     pub undisturbed: Undisturbed,
     /// What came of each fault.
     pub outcomes: Vec<FaultOutcome>,
-    /// Planned faults that were not come to.
+    /// Planned faults that did not begin in time.
     pub not_begun: usize,
-    /// Kinds that cannot be had here, and why.
+    /// Kinds that this machine cannot play, and why.
     pub left_out: Vec<(Kind, String)>,
 }
 
-/// A run may take so many times as long as was ordered, until every kind has come.
+/// The factor by which a run may be longer than ordered, until every kind has come.
 const OVERTIME: f64 = 1.5;
 
 /// Makes a run; `say` gets a line about each fault.

@@ -20,10 +20,10 @@ pub use injected::Injected;
 
 use tidegate_sim::profile::{Change, Mode};
 
-/// So many policies are pushed by one fault.
+/// Policies that one fault pushes.
 const PUSHES: u32 = 100;
 
-/// Of these so many in a hundred are bad.
+/// Percentage of them that are bad.
 const BAD_PERCENT: u32 = 40;
 
 /// How many times longer a slow upstream takes.

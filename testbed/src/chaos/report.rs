@@ -111,7 +111,7 @@ fn row(kind: Kind, outcomes: &[&FaultOutcome]) -> String {
     let sum = |of: fn(&super::account::Account) -> u64| -> u64 {
         facts.iter().map(|it| of(&it.stretch.account)).sum()
     };
-    let most = |of: fn(&super::world::Held) -> u64| -> u64 {
+    let most = |of: fn(&super::world::HeldResources) -> u64| -> u64 {
         facts.iter().map(|it| of(&it.held)).max().unwrap_or(0)
     };
     format!(

@@ -26,7 +26,7 @@ pub struct World {
 
 /// What the processes hold that may not grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldResources {
     /// Envoy.
     pub envoy: Holds,
     /// The control service.
@@ -80,8 +80,8 @@ impl World {
     ///
     /// # Errors
     /// When one of them has ended.
-    pub fn held(&self) -> Result<Held> {
-        Ok(Held {
+    pub fn held(&self) -> Result<HeldResources> {
+        Ok(HeldResources {
             envoy: Holds::of(self.proxy.envoy().pid())?,
             control: Holds::of(self.control.id())?,
         })

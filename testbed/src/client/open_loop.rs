@@ -72,7 +72,7 @@ pub async fn replay(
         };
         let records = records.clone();
         under_way.spawn(async move {
-            // Nobody listens any more when a run was cut short.
+            // Fails when a run was cut short: the receiver is gone.
             let _ = records.send(request.run().await);
         });
     }
@@ -98,7 +98,7 @@ impl Request {
             let attempt = self.ask.attempt(attempts).await;
             sheds += u32::from(matches!(attempt.answer, Answer::Shed(_)));
             uploading += attempt.uploading;
-            // Who tries again without end does so until the end of the story.
+            // An adversary that retries without end does so until the end of the story.
             let is_over = is_adversary && Instant::now() >= self.ask.end;
             if !attempt.makes_sense_again || attempts >= most || is_over {
                 let latency = attempt.moment.saturating_duration_since(self.due);

@@ -23,7 +23,7 @@ pub enum CostError {
     /// A request got no answer.
     #[error("ask {peer}")]
     Call {
-        /// Who was asked.
+        /// The address that was asked.
         peer: SocketAddr,
         /// The cause.
         source: io::Error,
@@ -41,7 +41,7 @@ pub enum CostError {
         /// The status that was expected.
         expected: u16,
     },
-    /// The person at the terminal, or who started this, wants it to end.
+    /// A signal asked this process to end.
     #[error("interrupted")]
     Interrupted,
     /// The counter did not say what it should.

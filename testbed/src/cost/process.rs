@@ -92,7 +92,7 @@ impl Measured {
         Ok(measured)
     }
 
-    /// Where requests are to be sent.
+    /// The address for requests.
     #[must_use]
     pub const fn entry(&self) -> SocketAddr {
         self.entry

@@ -1,4 +1,4 @@
-//! What an Envoy is to be.
+//! The description of an Envoy that is to be started.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::generation::Generation;
 use super::plugin::Plugin;
 use super::route::Route;
 
-/// What an Envoy is to be; see the module.
+/// The description of an Envoy that is to be started; see [`super`].
 #[derive(Debug, Clone)]
 pub struct EnvoyBuilder {
     pub(super) concurrency: u32,

@@ -32,7 +32,7 @@ impl Envoy {
         EnvoyBuilder::new()
     }
 
-    /// Where requests are to be sent.
+    /// The address for requests.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.listener
@@ -93,7 +93,7 @@ impl Envoy {
         access_log::read(&self.folder.path().join(access_log::FILE))
     }
 
-    /// The access log as it stands, for a test that gave it a format of its own.
+    /// The text of the access log, for a test that gave it a format of its own.
     #[must_use]
     pub fn access_log_text(&self) -> String {
         let path = self.folder.path().join(access_log::FILE);

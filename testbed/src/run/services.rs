@@ -25,7 +25,7 @@ struct Endpoint {
     timeline: Vec<TimedChange>,
 }
 
-/// The tasks that act out what becomes of the endpoints; they end with the handle.
+/// The tasks that change the endpoints over time. They end with the handle.
 #[derive(Debug)]
 pub(super) struct Acting(Vec<JoinHandle<()>>);
 

@@ -1,4 +1,4 @@
-//! What an upstream is to be.
+//! The description of an upstream that is to be started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::quota::Quotas;
 use super::witness::Witness;
 use tidegate_sim::profile::{Behaviour, ServiceTime};
 
-/// What an upstream is to be.
+/// The description of an upstream that is to be started.
 #[derive(Debug)]
 pub struct UpstreamBuilder {
     pub(super) name: String,

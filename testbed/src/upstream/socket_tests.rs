@@ -322,7 +322,7 @@ async fn the_work_begins_when_the_request_is_complete() {
     assert_eq!((counts.served, counts.in_service), (2, 0), "no work for it");
 }
 
-/// A service that lies to whoever asks for `/lie`.
+/// A service that lies in answers to requests for `/lie`.
 async fn liar(lie: Lie) -> Upstream {
     start(|b| b.lies = [("/lie".to_owned(), lie)].into()).await
 }

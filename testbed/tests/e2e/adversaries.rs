@@ -240,7 +240,7 @@ async fn beyond_the_capacity_no_caller_goes_first_by_what_it_says_of_itself() {
     let more = more.collect::<String>();
     let head = "duration='12s'\nwarmup='5s'\nslo={latency='900ms'}";
     let scenario = parse(&format!("{}{more}", together(head, &cases)));
-    // No header of criticality is named, so that none is read.
+    // No header of criticality is configured, so none is read.
     let config = json!({
         "slo": {"latency": {"quantile": 0.99, "target": "900ms"}},
         "criticality": {"cohortHeader": COHORT_HEADER},

@@ -101,7 +101,7 @@ pub(crate) async fn open_breaker(stage: &Stage, caller: &Caller, call: &Call, up
 }
 
 /// Sends `rate` calls a second for `duration`, whatever becomes of them; each is the one that `call` makes for
-/// its number. Tallies by the class that `call` names. Who has no answer after a second gives up.
+/// its number. Tallies by the class that `call` names. A caller without an answer after a second gives up.
 pub(crate) async fn pour<const CLASSES: usize>(
     caller: &Caller,
     rate: u32,

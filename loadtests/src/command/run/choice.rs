@@ -1,6 +1,6 @@
 //! What a run is to play, and under which name.
 //!
-//! Somebody who goes on with a run means the same cells: what is not said again comes from its `run.json`.
+//! A run that is resumed plays the same cells: what the options leave out comes from its `run.json`.
 
 use std::fs;
 use std::path::Path;

@@ -57,7 +57,7 @@ impl Tool {
         }
     }
 
-    /// As it is called on the command line.
+    /// Its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
