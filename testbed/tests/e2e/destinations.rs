@@ -168,7 +168,7 @@ async fn destinations_beyond_the_cap_pass_and_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_istio_passes_through_is_passed_by_unless_a_rule_says_otherwise() {
+async fn istios_passthrough_clusters_pass_unless_a_rule_names_them() {
     let turn = turn::shared().await;
     let (alive, dead) = (serving().await, dead().await);
     let (to_alive, to_dead) = (redirected_to(&alive), redirected_to(&dead));

@@ -260,7 +260,7 @@ async fn unavailable_with_retry_after_lowers_the_limit_and_does_not_open_the_bre
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_says_too_busy_is_the_configurations_choice() {
+async fn overload_signals_are_configurable() {
     let upstream = scripted(|number| match number % 3 {
         0 => Script::status(429),
         1 => Script::status(404),
