@@ -1,7 +1,5 @@
 //! The end of a program that drops nothing. A file of its own: it would end the processes of other tests.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
-
 use std::process::Command;
 use std::time::Duration;
 
