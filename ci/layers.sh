@@ -10,22 +10,24 @@ cd "$(dirname "$0")/.."
 # The rooms that a room may depend on, in whatever way.
 declare -A arrows=(
     [tidegate-core]=''
-    [tidegate-control]='tidegate-core tidegate-meshbed tidegate-testbed'
+    [tidegate-control]='tidegate-core tidegate-meshbed tidegate-supervise tidegate-testbed'
     [tidegate-filter]='tidegate-core'
-    [tidegate-meshbed]='tidegate-testbed'
+    [tidegate-meshbed]='tidegate-supervise tidegate-testbed'
     [tidegate-report]=''
     [tidegate-sim]='tidegate-core tidegate-report'
-    [tidegate-testbed]='tidegate-core tidegate-report tidegate-sim'
-    [tidegate-loadtests]='tidegate-core tidegate-report tidegate-sim tidegate-testbed'
+    [tidegate-supervise]=''
+    [tidegate-testbed]='tidegate-core tidegate-report tidegate-sim tidegate-supervise'
+    [tidegate-loadtests]='tidegate-core tidegate-report tidegate-sim tidegate-supervise tidegate-testbed'
     [tidegate-pack]=''
 )
 # Crates that must not run in a room, however they come there.
 declare -A banned=(
-    [tidegate-control]='tidegate-filter tidegate-meshbed tidegate-report tidegate-sim tidegate-testbed proxy-wasm'
+    [tidegate-control]='tidegate-filter tidegate-meshbed tidegate-report tidegate-sim tidegate-supervise tidegate-testbed proxy-wasm'
     [tidegate-filter]='tokio hyper mio rustix'
     [tidegate-meshbed]='proxy-wasm'
     [tidegate-report]='tokio hyper mio proxy-wasm'
     [tidegate-sim]='tokio hyper mio proxy-wasm'
+    [tidegate-supervise]='hyper proxy-wasm'
     [tidegate-testbed]='proxy-wasm'
     [tidegate-loadtests]='tidegate-filter proxy-wasm'
     [tidegate-pack]='tokio proxy-wasm'

@@ -5,7 +5,7 @@
 //! procedure of Benjamini and Hochberg keeps the expected share of such among all that are called different below
 //! [`FALSE_SHARE`]. A difference is shown with its 95 % confidence interval.
 //!
-//! Edges: with a single repetition on either side nothing is known of the noise, and that is said. A difference below
+//! Edges: with a single repetition on either side the noise is unknown, and the report says so. A difference below
 //! [`WORTH`] is not worth a word, however certain. Cells that only one run has, or that failed in one, are listed.
 
 mod page;
@@ -39,11 +39,11 @@ pub struct Difference {
     pub repetitions: (usize, usize),
     /// 95 % confidence interval of the difference; none when there are too few repetitions.
     pub interval: Option<(f64, f64)>,
-    /// What is to be thought of it.
+    /// The judgement of it.
     pub verdict: Verdict,
 }
 
-/// What is to be thought of a difference.
+/// The judgement of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The second run is worse.
@@ -63,7 +63,7 @@ pub enum Verdict {
 pub struct Comparison {
     /// Every figure that both have.
     pub differences: Vec<Difference>,
-    /// Cells of which only one run has figures, each with the name of the run that lacks it.
+    /// Cells with figures in one run only, each with the name of the run that lacks it.
     pub gaps: Vec<(String, String)>,
     /// Circumstances that differ: name, first run, second run.
     pub circumstances: Vec<(&'static str, String, String)>,

@@ -1,4 +1,4 @@
-//! Who protects the upstream in a cell: a contender of the benchmark, or static breakers with values of a study.
+//! What protects the upstream in a cell: a contender of the benchmark, or static breakers with values of a study.
 //!
 //! The benchmark's contenders ([`Variant`]) run with the settings of their documentation. The studies also turn the
 //! knobs of Istio's `connectionPool`; these are Envoy's thresholds under other names: `maxConnections`,
@@ -21,7 +21,7 @@ pub struct Pool {
     pub requests_per_connection: u32,
 }
 
-/// Who protects the upstream.
+/// What protects the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contender {
     /// One of the benchmark's.
@@ -80,7 +80,7 @@ impl Contender {
         }
     }
 
-    /// Adds its filters to an Envoy; the objective of `scenario` is all that Tidegate is told.
+    /// Adds its filters to an Envoy; Tidegate gets the objective of `scenario` only.
     #[must_use]
     pub fn envoy(&self, envoy: EnvoyBuilder, scenario: &Scenario) -> EnvoyBuilder {
         match self {

@@ -20,23 +20,23 @@ pub struct Cell {
     pub study: &'static str,
     /// Name of the point in its matrix.
     pub name: String,
-    /// What the point stands for.
+    /// The load and settings of the point.
     pub parameters: BTreeMap<String, Parameter>,
     /// Where the Envoys stand.
     pub topology: Topology,
-    /// Who protects the upstream.
+    /// What protects the upstream.
     pub contender: Contender,
     /// The repetition, from 0.
     pub repetition: u32,
     /// Clients, each of which has an Envoy of its own in the topology of sidecars.
     pub clients: u32,
-    /// The upstream, the objective, and for a story also who sends what when.
+    /// The upstream, the objective, and for a story also the clients and their load over time.
     pub scenario: Scenario,
-    /// Who makes the load, and how.
+    /// What makes the load, and how.
     pub load: Load,
 }
 
-/// Who makes the load of a cell, and how.
+/// What makes the load of a cell, and how.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Load {
     /// fortio, one process for each client, which share connections and requests evenly.
@@ -49,12 +49,12 @@ pub enum Load {
     Cascade,
 }
 
-/// What fortio is told, for all clients together.
+/// The settings of fortio, for all clients together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fortio {
     /// Requests a second; none: as many as go through.
     pub qps: Option<f64>,
-    /// Connections, on each of which one request is under way.
+    /// Connections, with one request under way on each.
     pub connections: u32,
     /// When it ends.
     pub until: Until,
@@ -69,7 +69,7 @@ pub struct Fortio {
 /// How connections that keep to a rate stand to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// All send at the same instants, which is fortio's way when it is told nothing.
+    /// All send at the same instants, which is fortio's default.
     Lockstep,
     /// Their requests are spread evenly over time, as those of clients are that know nothing of each other.
     Spread,
@@ -80,11 +80,11 @@ pub enum Pace {
 pub enum Until {
     /// After some time.
     Passed(Duration),
-    /// After so many requests.
+    /// After this number of requests.
     Sent(u32),
 }
 
-/// What k6 is told.
+/// The settings of k6.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Users {
     /// Users at the end of the ramp.
@@ -117,7 +117,7 @@ impl Cell {
         }
     }
 
-    /// Who makes its load.
+    /// What makes its load.
     #[must_use]
     pub const fn tool(&self) -> Tool {
         match self.load {

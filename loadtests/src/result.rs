@@ -6,7 +6,7 @@
 //! of `make bench` is a run as well ([`bench`]).
 //!
 //! Edges: a run that was killed leaves a last line that is cut short; it is named in [`Run::damaged`] and the rest
-//! is kept. A cell that failed is a line as well: a gap is shown, never left out. A cell that stands twice (a run
+//! is kept. A cell that failed is a line as well: a gap is shown, never left out. A cell with two lines (a run
 //! that was resumed after a failure) counts as its last line says.
 
 mod bench;
@@ -14,13 +14,15 @@ mod cell;
 mod figure;
 mod gather;
 mod info;
+mod lines;
 mod read;
 
 pub use cell::{CellResult, Outcome, Parameter, Point, Tool, Topology};
 pub use figure::{Better, Figure, Figures};
 pub use gather::{Circumstances, GatherError};
 pub use info::{Extent, Lack, RunInfo};
-pub use read::{Damage, ReadError, Run};
+pub use lines::Damage;
+pub use read::{ReadError, Run};
 
 /// Name of the file with the metadata in the folder of a run.
 pub const RUN_FILE: &str = "run.json";

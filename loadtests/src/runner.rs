@@ -1,4 +1,4 @@
-//! Plays one cell: starts what stands around it, makes the load, ends everything, and says what came out.
+//! Plays one cell: starts its proxies and services, makes the load, ends everything, and returns the figures.
 //!
 //! A cell that fails is a result as well: it says why, and the others go on. CPU time, refusals and what reached the
 //! upstream are counted over the measurement alone, without the warm-up.

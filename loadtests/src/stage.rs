@@ -88,7 +88,7 @@ impl Stage {
         })
     }
 
-    /// Where requests are to be sent.
+    /// The address for requests.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.envoy.addr())

@@ -13,31 +13,14 @@
 //! that were published.
 
 mod ambient;
+mod plan;
 mod replicas;
 mod score;
 mod traffic;
 mod transition;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use tidegate_sim::profile::{Behaviour, ServiceTime};
-use tidegate_sim::scenario::ScenarioError;
-
-use crate::matrix::Cell;
-use crate::result::{Extent, Parameter};
-
+pub use plan::Study;
 pub(crate) use traffic::storm_spike;
-
-/// A published experiment.
-#[derive(Debug, Clone, Copy)]
-pub struct Study {
-    /// Its name on the command line and in results.
-    pub name: &'static str,
-    /// What it is called where it was published.
-    pub title: &'static str,
-    cells: fn(Extent) -> Result<Vec<Cell>, ScenarioError>,
-}
 
 /// All of them.
 pub const ALL: [Study; 5] = [
@@ -54,14 +37,6 @@ pub const ALL: [Study; 5] = [
 pub struct UnknownStudy(String);
 
 impl Study {
-    /// The cells of its matrix, in the order in which they are played.
-    ///
-    /// # Errors
-    /// When a scenario of the study is no such document, which a test rules out.
-    pub fn cells(&self, extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
-        (self.cells)(extent)
-    }
-
     /// The study of a name.
     ///
     /// # Errors
@@ -72,38 +47,12 @@ impl Study {
     }
 }
 
-/// One of two values, by extent.
-const fn by<T: Copy>(extent: Extent, reduced: T, full: T) -> T {
-    match extent {
-        Extent::Reduced => reduced,
-        Extent::Full => full,
-    }
-}
-
-/// Parameters by name.
-fn parameters<const N: usize>(pairs: [(&str, Parameter); N]) -> BTreeMap<String, Parameter> {
-    pairs
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
-}
-
-/// An upstream that answers at once, so that proxies and clients are what is measured.
-fn instant() -> Behaviour {
-    Behaviour {
-        slots: 10_000,
-        service: ServiceTime::constant(Duration::ZERO),
-        ..Behaviour::default()
-    }
-}
-
-/// The objective where the upstream is quick: as good as none.
-const LAX: Duration = Duration::from_millis(250);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::Extent;
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
     /// What starting and ending the processes of a cell takes: twice the mean of the committed run.
     const START: Duration = Duration::from_millis(700);

@@ -7,92 +7,24 @@
 
 mod answers;
 mod drive;
+mod error;
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tidegate_sim::number;
 use tidegate_testbed::variant::Variant;
 
 use crate::result::{CellResult, Figures, Outcome, Parameter, Tool, Topology};
-use crate::stage::{Stage, StageError};
+use crate::stage::Stage;
 
-use drive::{BOUND, drive};
+use drive::drive;
 
-/// The tests, in the order in which they are run.
-pub const TESTS: [&str; 6] = [
-    "smoke",
-    "overload",
-    "outage",
-    "brownout",
-    "priority",
-    "retry-storm",
-];
+pub use drive::Played;
+pub use error::{SuiteError, TESTS};
 
 /// Name of the study under which results are kept.
 pub const STUDY: &str = "k6";
-
-/// Why a test gave no verdict.
-#[derive(Debug, thiserror::Error)]
-pub enum SuiteError {
-    /// There is no such test.
-    #[error("test: found {0}, expected one of: {known}, all", known = TESTS.join(", "))]
-    Unknown(String),
-    /// The stage could not be built.
-    #[error("build the stage")]
-    Stage(#[from] StageError),
-    /// k6 could not be run.
-    #[error("run {} (`ci/load.sh k6` installs it)", path.display())]
-    Run {
-        /// The program.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// k6 did not end.
-    #[error("k6 had not ended after {BOUND:?}")]
-    Endless,
-    /// k6 ended with an error that is no verdict.
-    #[error("k6 ended with {status}; what it said is in {}", log.display())]
-    Ended {
-        /// Exit status or signal.
-        status: String,
-        /// The file with its words.
-        log: PathBuf,
-    },
-    /// A file cannot be read or written.
-    #[error("{action} {}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A file of k6's is not what was expected.
-    #[error("{}: found {found}, expected {expected}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is there.
-        found: String,
-        /// What should be.
-        expected: &'static str,
-    },
-}
-
-/// What became of a test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Played {
-    /// Its result, for a stage of our own.
-    pub result: Option<CellResult>,
-    /// Thresholds in all.
-    pub thresholds: usize,
-    /// Thresholds that were not kept.
-    pub missed: Vec<String>,
-}
 
 /// The tests that some names mean: each a test, or `all`.
 ///

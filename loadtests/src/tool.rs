@@ -12,11 +12,11 @@ pub mod tally;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::Command;
 use std::time::Duration;
 
+use tidegate_supervise::{Log, Process, ProcessError};
 use tidegate_testbed::envoy;
-use tokio::process::Command;
 
 /// Why a tool gave no figures.
 #[derive(Debug, thiserror::Error)]
@@ -46,13 +46,8 @@ pub enum ToolError {
         said: String,
     },
     /// It did not end.
-    #[error("{program} had not ended after {waited:?}")]
-    Endless {
-        /// Its name.
-        program: &'static str,
-        /// How long was waited.
-        waited: Duration,
-    },
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// Its file cannot be used.
     #[error("{}: found {found}, expected {expected}", path.display())]
     File {
@@ -65,11 +60,8 @@ pub enum ToolError {
     },
 }
 
-/// A program gets this long beyond what it was told.
+/// How much longer a program may take than it was told.
 const GRACE: Duration = Duration::from_secs(30);
-
-/// So many letters of what a program said are shown.
-const SAID: usize = 600;
 
 /// Name of the environment variable that names another folder with the programs.
 pub const TOOLS_VARIABLE: &str = "TIDEGATE_LOAD_TOOLS";
@@ -97,38 +89,22 @@ pub fn program(name: &str) -> Result<PathBuf, ToolError> {
     }
 }
 
-/// Runs a program that is to take `length`; it is killed when it takes much longer or nobody waits any more.
-async fn run(name: &'static str, mut command: Command, length: Duration) -> Result<(), ToolError> {
-    let path = PathBuf::from(command.as_std().get_program());
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    let within = length + GRACE;
-    let Ok(output) = tokio::time::timeout(within, command.output()).await else {
-        return Err(ToolError::Endless {
-            program: name,
-            waited: within,
-        });
-    };
-    let output = output.map_err(|source| ToolError::Run { path, source })?;
-    if output.status.success() {
+/// Runs a program that is to take `length`. It is killed when it takes much longer, or the future is dropped.
+async fn run(name: &'static str, command: Command, length: Duration) -> Result<(), ToolError> {
+    let path = PathBuf::from(command.get_program());
+    let mut process = Process::start(name, command, Log::Unnamed).map_err(|error| match error {
+        ProcessError::Start { source, .. } => ToolError::Run { path, source },
+        other => ToolError::Process(other),
+    })?;
+    let status = process.wait(length + GRACE).await?;
+    if status.success() {
         return Ok(());
     }
-    let said = [output.stdout, output.stderr].concat();
     Err(ToolError::Ended {
         program: name,
-        status: output.status.to_string(),
-        said: end_of(&said),
+        status: status.to_string(),
+        said: process.log_tail(),
     })
-}
-
-fn end_of(said: &[u8]) -> String {
-    let said = String::from_utf8_lossy(said);
-    let said = said.trim();
-    let from = said.char_indices().rev().nth(SAID).map_or(0, |(at, _)| at);
-    said.get(from..).unwrap_or_default().to_owned()
 }
 
 /// The text of a tool's file.

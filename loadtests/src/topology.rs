@@ -11,63 +11,21 @@
 //! Envoys write no access log, so that the disk has no part in what is measured. Dropping a mesh ends them.
 
 pub mod bookinfo;
+mod error;
 mod proxy;
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use tidegate_sim::scenario::Scenario;
-use tidegate_testbed::envoy::{AdminError, Envoy, EnvoyError};
+use tidegate_testbed::envoy::{AdminError, Envoy};
 use tidegate_testbed::upstream::{Counts, Upstream};
 
 use crate::contender::Contender;
 use crate::result::Topology;
 
+pub use error::TopologyError;
 pub use proxy::Seen;
-
-/// Why what stands around a cell could not be started or asked.
-#[derive(Debug, thiserror::Error)]
-pub enum TopologyError {
-    /// A port that was asked for is taken.
-    #[error("port {port} of 127.0.0.1 is in use: choose another first port")]
-    PortInUse {
-        /// The port.
-        port: u16,
-    },
-    /// There are no ports left above the first one.
-    #[error("first port {first}: there is no port for Envoy number {index}")]
-    NoPort {
-        /// The first port.
-        first: u16,
-        /// Which Envoy.
-        index: u16,
-    },
-    /// A service could not be started.
-    #[error("start service {name}")]
-    Service {
-        /// Its name.
-        name: String,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// Envoy did not start.
-    #[error("start envoy for {contender}")]
-    Envoy {
-        /// The contender.
-        contender: &'static str,
-        /// The cause.
-        source: EnvoyError,
-    },
-    /// Envoy does not answer.
-    #[error("ask envoy for its counters")]
-    Admin(#[from] AdminError),
-    /// An Envoy ended while it was under load.
-    #[error("envoy ended under load; the end of its log:\n{log}")]
-    Ended {
-        /// The end of its log.
-        log: String,
-    },
-}
 
 /// On which ports Envoys listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,12 +62,12 @@ pub struct Mesh {
     entries: Vec<SocketAddr>,
 }
 
-/// What a mesh is to be.
+/// The description of a mesh.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
     /// Where the Envoys stand.
     pub topology: Topology,
-    /// Who protects the upstream.
+    /// What protects the upstream.
     pub contender: &'a Contender,
     /// The upstream and the objective.
     pub scenario: &'a Scenario,
@@ -216,7 +174,7 @@ fn alive(proxies: &mut [Envoy]) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// So many letters of a log are shown.
+/// The largest number of letters of a log that are shown.
 const LOG_END: usize = 1_500;
 
 /// CPU time of all Envoys so far.

@@ -14,10 +14,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use process::{Held, said, script, wait_for, wait_until_over};
+use process::{interrupted, said, script};
 
 /// Where nobody listens: the script that stands for k6 sends nothing.
 const ADDRESS: &str = "http://127.0.0.1:1";
@@ -54,9 +53,7 @@ impl Stage {
             .arg(self.folder.path().join("out"))
             .env("TIDEGATE_LOAD_TOOLS", self.folder.path())
             .env("BASE_URL", ADDRESS)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stdin(Stdio::null());
         command
     }
 
@@ -126,10 +123,5 @@ fn a_summary_that_is_cut_short_is_no_verdict() {
 fn an_interrupted_run_leaves_no_k6() {
     let pid = "\"$(dirname \"$0\")/pid\"";
     let stage = Stage::with(&format!("echo $$ > {pid}; exec sleep 600"));
-    let mut child = Held(stage.command("smoke").spawn().unwrap());
-    let k6 = wait_for(&stage.folder.path().join("pid"));
-
-    kill_process(Pid::from_child(&child.0), Signal::INT).unwrap();
-    assert_eq!(child.0.wait().unwrap().code(), Some(130));
-    wait_until_over(k6);
+    interrupted(stage.command("smoke"), &stage.folder.path().join("pid"));
 }

@@ -1,6 +1,6 @@
 //! The command that plays studies, as a process: what becomes of it when something is missing, broken or interrupted.
 //!
-//! fortio is a script here, so that each way to fail can be had at will; Envoy is the real one where it matters.
+//! fortio is a script here, so that it can fail in each way; Envoy is the real one where it matters.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,11 +14,10 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tidegate_loadtests::result::Run;
 
-use process::{Held, said, script, wait_for, wait_until_over};
+use process::{interrupted, said, script};
 
 /// What fortio leaves behind when all is well.
 const RESULT: &str = r#"{"ActualDuration":1000000000,"DurationHistogram":{"Count":2,"Sum":0.004,"Data":[{"Start":0.001,"End":0.003,"Count":2}]},"RetCodes":{"200":2}}"#;
@@ -62,9 +61,7 @@ impl Stage {
             .arg(self.folder.path())
             .args(arguments)
             .env("TIDEGATE_LOAD_TOOLS", self.tools())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stdin(Stdio::null());
         command
     }
 
@@ -228,17 +225,12 @@ fn an_interrupted_run_keeps_what_is_over_and_goes_on_from_there() {
         "case \"$all\" in *-keepalive=false*) echo $$ > {pid}; exec sleep 600 ;; *) {} ;; esac",
         writes(RESULT)
     ));
-    let mut child = Held(stage.command(&DIRECT).spawn().unwrap());
-    let tool = wait_for(&stage.tools().join("pid"));
-
-    kill_process(Pid::from_child(&child.0), Signal::INT).unwrap();
-    assert_eq!(child.0.wait().unwrap().code(), Some(130));
+    interrupted(stage.command(&DIRECT), &stage.tools().join("pid"));
     assert_eq!(
         stage.results().ended().count(),
         1,
         "the first cell was over"
     );
-    wait_until_over(tool);
 
     stage.fortio(&writes(RESULT));
     // The same cells, though they are not named again.

@@ -1,4 +1,4 @@
-//! Who wrote what: the API server's own record of all writes.
+//! Writes and their users: the API server's own record.
 //!
 //! A controller that writes without need keeps a cluster busy and wakes all that watch. Whether it does is
 //! asked of the server, which writes a line for every request that changes something.
@@ -13,7 +13,7 @@ pub struct Write {
     pub verb: String,
     /// Who asked.
     pub user: Who,
-    /// Of which object; requests about none have none.
+    /// The object; requests without one have none.
     pub object_ref: Option<Object>,
     /// How it was answered.
     pub response_status: Option<Answer>,
@@ -68,7 +68,7 @@ impl Write {
     }
 }
 
-/// What the API server is told to record.
+/// The API server's policy: what it records.
 pub(crate) const POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
   "omitStages": ["RequestReceived", "ResponseStarted", "Panic"],

@@ -1,7 +1,7 @@
 //! etcd and a Kubernetes API server on loopback.
 //!
 //! No kubelet, no scheduler, no controllers: objects are kept, checked, watched and guarded (RBAC is on), and
-//! nobody acts on them. That is all that a controller under test and istiod need, and it is ready in seconds.
+//! nothing acts on them. That is all that a controller under test and istiod need, and it is ready in seconds.
 //!
 //! The API server must end before etcd, or it waits for it: [`Cluster`] sees to the order.
 
@@ -17,19 +17,22 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde_json::json;
 use tempfile::TempDir;
+use tidegate_supervise::{Log, Process, ProcessError};
 
 use crate::audit::{self, Write};
 use crate::certificates::Certificates;
 use crate::leavings;
 use crate::place::{self, Missing};
 use crate::ports;
-use crate::process::{Process, ProcessError};
 
 /// Time in which each of the two must be ready: seconds on an idle machine, minutes on a busy one where a hundred kinds are
 /// installed.
 const READY_WITHIN: Duration = Duration::from_secs(300);
 
-/// An address for documentation, which nobody has.
+/// How long a server may take to end by itself.
+pub(crate) const GRACE: Duration = Duration::from_secs(20);
+
+/// An address for documentation, which no machine has.
 const NOWHERE: &str = "192.0.2.1";
 
 const AUDIT_LOG: &str = "audit.jsonl";
@@ -57,7 +60,7 @@ pub enum ClusterError {
     Kubeconfig(#[from] KubeconfigError),
 }
 
-/// Who asks the API server: a name and what proves it.
+/// A user of the API server: a name and what proves it.
 #[derive(Debug, Clone)]
 pub struct User {
     /// The name, as RBAC and the audit log know it.
@@ -66,7 +69,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user that a bearer token stands for, such as a service account's.
+    /// The user of a bearer token, such as a service account's.
     #[must_use]
     pub fn with_token(name: &str, token: &str) -> Self {
         Self {
@@ -126,13 +129,13 @@ impl Cluster {
         ([127, 0, 0, 1], self.port).into()
     }
 
-    /// A user who may do everything.
+    /// A user with all rights.
     #[must_use]
     pub const fn admin(&self) -> &User {
         &self.admin
     }
 
-    /// A user who is known and may do next to nothing.
+    /// A known user with almost no rights.
     #[must_use]
     pub const fn stranger(&self) -> &User {
         &self.stranger
@@ -182,18 +185,17 @@ impl Cluster {
     /// # Errors
     /// When it does not become ready.
     pub async fn start_api_server(&self) -> Result<(), ClusterError> {
-        let mut process = Process::start("kube-apiserver", self.command()?, self.folder.path())?;
+        let mut process = Process::start(
+            "kube-apiserver",
+            self.command()?,
+            Log::In(self.folder.path()),
+        )?;
         let client = self.client(&self.admin).await?;
         let is_ready = async || {
-            let request =
-                kube::api::Request::new("/readyz").list(&kube::api::ListParams::default());
-            match request {
-                Ok(request) => client
-                    .request_text(request)
-                    .await
-                    .is_ok_and(|text| text == "ok"),
-                Err(_) => false,
-            }
+            let list = kube::api::ListParams::default();
+            let request = kube::api::Request::new("/readyz").list(&list).ok()?;
+            let text = client.request_text(request).await.ok()?;
+            (text == "ok").then_some(())
         };
         process.ready(READY_WITHIN, is_ready).await?;
         *self.lock() = Some(process);
@@ -203,8 +205,8 @@ impl Cluster {
     /// Ends the API server as an upgrade does: it is asked to. Objects stay in etcd.
     pub fn stop_api_server(&self) {
         let process = self.lock().take();
-        if let Some(process) = process {
-            process.stop();
+        if let Some(mut process) = process {
+            process.stop(GRACE);
         }
     }
 
@@ -256,7 +258,7 @@ impl Cluster {
             ("service-account-key-file", file("token.pub")),
             ("service-account-signing-key-file", file("token.key")),
             ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
-            // Nobody makes the accounts and tokens that it would wait for.
+            // Nothing makes the accounts and tokens that it would wait for.
             ("disable-admission-plugins", "ServiceAccount".to_owned()),
             // It would announce an address, and a loopback one is refused; where there is no network, it finds none.
             ("endpoint-reconciler-type", "none".to_owned()),
@@ -329,12 +331,8 @@ async fn etcd(folder: &Path, port: u16) -> Result<Process, ClusterError> {
     ]);
     // What it keeps need not outlive the machine's next crash.
     command.arg("--unsafe-no-fsync");
-    let mut process = Process::start("etcd", command, folder)?;
-    let is_ready = async || {
-        tokio::net::TcpStream::connect(("127.0.0.1", port))
-            .await
-            .is_ok()
-    };
-    process.ready(READY_WITHIN, is_ready).await?;
+    let mut process = Process::start("etcd", command, Log::In(folder))?;
+    let address = ([127, 0, 0, 1], port).into();
+    process.listens(address, READY_WITHIN).await?;
     Ok(process)
 }

@@ -6,14 +6,15 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::cluster::{Cluster, ClusterError};
+use tidegate_supervise::{Log, Process};
+
+use crate::cluster::{Cluster, ClusterError, GRACE};
 use crate::place;
-use crate::process::Process;
 
 /// It lists all kinds before it works; seconds on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
-/// A running controller-manager; killed by its id when dropped.
+/// A running controller-manager; killed when dropped.
 #[derive(Debug)]
 pub struct Controllers {
     process: Process,
@@ -32,24 +33,24 @@ impl Controllers {
         command.args([
             "--controllers=garbage-collector-controller,namespace-controller",
             "--leader-elect=false",
-            // Nobody asks it anything.
+            // It gets no requests.
             "--secure-port=0",
         ]);
         command
             .current_dir(cluster.folder())
             .env_remove("KUBECONFIG");
-        let mut process = Process::start("kube-controller-manager", command, cluster.folder())?;
-        let log = cluster.folder().join("kube-controller-manager.log");
-        let collects = async || {
-            let log = std::fs::read_to_string(&log).unwrap_or_default();
-            log.contains("Proceeding to collect garbage")
-        };
-        process.ready(READY_WITHIN, collects).await?;
+        let mut process = Process::start(
+            "kube-controller-manager",
+            command,
+            Log::In(cluster.folder()),
+        )?;
+        let collects = |line: &str| line.contains("Proceeding to collect garbage").then_some(());
+        process.line(READY_WITHIN, collects).await?;
         Ok(Self { process })
     }
 
     /// Ends it.
-    pub fn stop(self) {
-        self.process.stop();
+    pub fn stop(mut self) {
+        self.process.stop(GRACE);
     }
 }

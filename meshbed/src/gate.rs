@@ -39,16 +39,16 @@ impl Login<'_> {
     }
 }
 
-/// A running gate; killed by its id when dropped.
+/// A running gate; killed when dropped.
 #[derive(Debug)]
-pub struct Gate {
+pub struct LoginGate {
     #[expect(dead_code, reason = "it ends with us")]
     envoy: Envoy,
     address: SocketAddr,
 }
 
-impl Gate {
-    /// Starts it before `registry`; only `login` is let in. Challenges are for `realm`.
+impl LoginGate {
+    /// Starts it before `registry`; only `login` is accepted. Challenges are for `realm`.
     ///
     /// # Errors
     /// When it does not become ready.

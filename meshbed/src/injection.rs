@@ -15,7 +15,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cluster::ClusterError;
-use crate::istiod::ROOT_NAMESPACE;
 use crate::place;
 use crate::wait::until;
 
@@ -26,10 +25,10 @@ const NAME: &str = "istio-sidecar-injector";
 pub(crate) const HOST: &str = "localhost";
 
 /// Applies the templates, which istiod reads when it starts. Returns the webhook, to be applied when it runs.
-pub(crate) async fn templates(client: &Client) -> Result<Webhook, ClusterError> {
+pub(crate) async fn templates(client: &Client, namespace: &str) -> Result<Webhook, ClusterError> {
     let manifests = manifests()?;
     let map: ConfigMap = of_kind(&manifests, "ConfigMap")?;
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), ROOT_NAMESPACE);
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     maps.create(&PostParams::default(), &map).await?;
     Ok(Webhook(of_kind(
         &manifests,

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::repository;
 
@@ -17,7 +18,6 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::injection;
 use crate::place;
 use crate::ports;
-use crate::process::Process;
 
 /// Where istiod believes that it runs; objects there hold for the whole mesh.
 pub const ROOT_NAMESPACE: &str = "istio-system";
@@ -30,7 +30,7 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Which proxies it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum MeshMode {
     /// Sidecars and gateways.
     Sidecars,
     /// Waypoints as well.
@@ -40,12 +40,12 @@ pub enum Mode {
     Injected,
 }
 
-/// A running istiod; killed by its id when dropped.
+/// A running istiod; killed when dropped.
 #[derive(Debug)]
 pub struct Istiod {
     process: Process,
     addresses: Addresses,
-    mode: Mode,
+    mode: MeshMode,
 }
 
 /// Where it listens.
@@ -62,7 +62,7 @@ impl Istiod {
     ///
     /// # Errors
     /// When the binary is missing, or it does not become ready.
-    pub async fn start(cluster: &Cluster, mode: Mode) -> Result<Self, ClusterError> {
+    pub async fn start(cluster: &Cluster, mode: MeshMode) -> Result<Self, ClusterError> {
         let free = || SocketAddr::from(([127, 0, 0, 1], ports::free()));
         let addresses = Addresses {
             xds: free(),
@@ -70,11 +70,11 @@ impl Istiod {
             http: free(),
             https: free(),
         };
-        if mode != Mode::Injected {
+        if mode != MeshMode::Injected {
             return Self::start_at(cluster, addresses, mode).await;
         }
         let client = cluster.client(cluster.admin()).await?;
-        let webhook = injection::templates(&client).await?;
+        let webhook = injection::templates(&client, ROOT_NAMESPACE).await?;
         let istiod = Self::start_at(cluster, addresses, mode).await?;
         webhook.install(&client, addresses.https).await?;
         Ok(istiod)
@@ -92,7 +92,7 @@ impl Istiod {
     async fn start_at(
         cluster: &Cluster,
         addresses: Addresses,
-        mode: Mode,
+        mode: MeshMode,
     ) -> Result<Self, ClusterError> {
         let mut command = command(
             cluster,
@@ -100,21 +100,21 @@ impl Istiod {
             &mesh_config(addresses.secure_xds, mode)?,
         )?;
         match mode {
-            Mode::Sidecars => {}
-            Mode::Ambient => {
+            MeshMode::Sidecars => {}
+            MeshMode::Ambient => {
                 command.env("PILOT_ENABLE_AMBIENT", "true");
             }
-            Mode::Injected => {
+            MeshMode::Injected => {
                 // The revision is that of the webhook, to which it adds its root.
                 command.envs([("INJECT_ENABLED", "true"), ("REVISION", "default")]);
                 command.env("ISTIOD_CUSTOM_HOST", injection::HOST);
             }
         }
-        let mut process = Process::start("istiod", command, cluster.folder())?;
+        let mut process = Process::start("istiod", command, Log::In(cluster.folder()))?;
         let caller = Caller::http1(addresses.http);
         let is_ready = async || {
-            let reply = caller.get("/ready").await;
-            reply.is_ok_and(|reply| reply.status == 200)
+            let reply = caller.get("/ready").await.ok()?;
+            (reply.status == 200).then_some(())
         };
         process.ready(READY_WITHIN, is_ready).await?;
         Ok(Self {
@@ -197,10 +197,10 @@ fn command(
     Ok(command)
 }
 
-fn mesh_config(secure_xds: SocketAddr, mode: Mode) -> io::Result<Value> {
+fn mesh_config(secure_xds: SocketAddr, mode: MeshMode) -> io::Result<Value> {
     let tags = match mode {
-        Mode::Sidecars | Mode::Ambient => json!([]),
-        Mode::Injected => labels()?,
+        MeshMode::Sidecars | MeshMode::Ambient => json!([]),
+        MeshMode::Injected => labels()?,
     };
     Ok(json!({
         "enableAutoMtls": false,

@@ -3,12 +3,12 @@
 //! The tests of the reconciler and the conformance tests stand on this crate. It gives them servers, not
 //! opinions: what is installed, which user may do what, and what is expected is theirs to say. Its rooms:
 //!
-//! - the cluster: [`Cluster`] (etcd and the API server), [`definitions`] (kinds to install), [`accounts`] (who may do
-//!   what), [`audit`] (who wrote what);
+//! - the cluster: [`Cluster`] (etcd and the API server), [`definitions`] (kinds to install), [`accounts`] (rights),
+//!   [`audit`] (writes and their users);
 //! - the mesh on it: [`Istiod`], [`Controllers`] (what Kubernetes does by itself), [`Node`] and [`Proxy`] (an Envoy that
 //!   istiod configures);
 //! - [`agent`]: a proxy as Istio runs it in a pod, with certificates, and [`Registry`], from which it fetches modules,
-//!   with a [`Gate`] before it where it asks for a password;
+//!   with a [`LoginGate`] before it where it asks for a password;
 //! - [`Replica`]: `tidegate serve` as it runs in a cluster;
 //! - [`suite`]: cases that share one world, and the line in which they end.
 //!
@@ -28,7 +28,6 @@ mod istiod;
 mod leavings;
 pub mod place;
 pub mod ports;
-mod process;
 mod proxy;
 mod registry;
 mod replica;
@@ -37,10 +36,10 @@ mod wait;
 
 pub use cluster::{Cluster, ClusterError, User};
 pub use controllers::Controllers;
-pub use gate::{Gate, Login};
-pub use istiod::{Istiod, Mode, ROOT_NAMESPACE};
-pub use process::{Process, ProcessError};
+pub use gate::{Login, LoginGate};
+pub use istiod::{Istiod, MeshMode, ROOT_NAMESPACE};
 pub use proxy::{Node, Proxy, Role};
 pub use registry::{Image, Registry};
 pub use replica::{Replica, ReplicaBuilder};
+pub use tidegate_supervise::{Process, ProcessError};
 pub use wait::{BOUND, until, until_equal};

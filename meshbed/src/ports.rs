@@ -11,7 +11,7 @@ use std::sync::Mutex;
 /// Below what the kernel gives (32768 by default), above what services are known by.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
-/// A port of 127.0.0.1 on which nobody listens, and which is given to nobody else in this process.
+/// A free port of 127.0.0.1, which this process gets only once.
 #[must_use]
 pub fn free() -> u16 {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());

@@ -1,6 +1,6 @@
-//! A plain Envoy that istiod configures: what it says of itself, and whom it asks.
+//! A plain Envoy that istiod configures: its node, and the address of its control plane.
 //!
-//! There is no agent between the two, so that nothing but istiod's own words reaches Envoy: discovery is plaintext on
+//! There is no agent between the two, so that Envoy gets only what istiod sends: discovery is plaintext on
 //! loopback, and modules are read from where their URL says.
 
 use std::collections::BTreeMap;
@@ -140,7 +140,7 @@ impl Node {
     }
 }
 
-/// A running Envoy of the mesh; killed by its id when dropped.
+/// A running Envoy of the mesh; killed when dropped.
 #[derive(Debug)]
 pub struct Proxy {
     envoy: Envoy,

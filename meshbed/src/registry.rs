@@ -6,17 +6,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use tidegate_supervise::{Log, Process};
 use tidegate_testbed::envoy::repository;
 
 use crate::cluster::ClusterError;
 use crate::place;
 use crate::ports;
-use crate::process::Process;
 
 /// It has nothing to load.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// A running registry; killed by its id when dropped. Its images are in memory.
+/// A running registry; killed when dropped. Its images are in memory.
 #[derive(Debug)]
 pub struct Registry {
     #[expect(dead_code, reason = "it ends with us")]
@@ -42,9 +42,9 @@ impl Registry {
         let address = SocketAddr::from(([127, 0, 0, 1], ports::free()));
         let mut command = Command::new(place::binary("crane")?);
         command.args(["registry", "serve", "--address", &address.to_string()]);
-        let mut process = Process::start(&format!("registry-{}", address.port()), command, folder)?;
-        let is_ready = async || tokio::net::TcpStream::connect(address).await.is_ok();
-        process.ready(READY_WITHIN, is_ready).await?;
+        let name = format!("registry-{}", address.port());
+        let mut process = Process::start(&name, command, Log::In(folder))?;
+        process.listens(address, READY_WITHIN).await?;
         Ok(Self { process, address })
     }
 
@@ -79,7 +79,7 @@ impl Registry {
     }
 }
 
-/// Packs the module and pushes it to whom listens there, with this in the environment.
+/// Packs the module and pushes it to the registry at this address, with this in the environment.
 pub(crate) fn push(to: SocketAddr, environment: &[(&str, &Path)]) -> Result<Image, ClusterError> {
     let target = format!("{to}/tidegate/filter");
     let mut command = Command::new(repository().join("ci/oci.sh"));

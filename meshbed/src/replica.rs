@@ -1,17 +1,17 @@
 //! `tidegate serve` as a process, as it runs in a cluster: with a service account's token and its rights.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
+use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::{CallError, Caller};
 
-use crate::cluster::{Cluster, ClusterError, User};
-use crate::process::Process;
+use crate::cluster::{Cluster, ClusterError, GRACE, User};
 use crate::wait::BOUND;
 
-/// How long a lease holds: the shortest there is, so that nobody waits long for a successor.
+/// How long a lease holds: the shortest there is, so that a successor comes soon.
 const LEASE: &str = "3s";
 
 /// What all series of the service begin with.
@@ -24,7 +24,7 @@ pub struct ReplicaBuilder {
     options: Vec<String>,
 }
 
-/// A running replica; killed by its id when dropped.
+/// A running replica; killed when dropped.
 #[derive(Debug)]
 pub struct Replica {
     /// The process itself.
@@ -40,6 +40,11 @@ impl Replica {
             binary: binary.into(),
             options: Vec::new(),
         }
+    }
+
+    /// Ends it as an upgrade does: it is asked to. Blocks until it is gone.
+    pub fn stop(mut self) {
+        self.process.stop(GRACE);
     }
 
     /// The status of the answer to a health check (`/healthz`, `/readyz`), 0 when there is none.
@@ -114,17 +119,8 @@ impl ReplicaBuilder {
             &user.name,
         ]);
         command.args(&self.options).env_remove("KUBECONFIG");
-        let mut process = Process::start(&name, command, cluster.folder())?;
-        let log = cluster.folder().join(format!("{name}.log"));
-        let mut ports = None;
-        process
-            .ready(BOUND, async || {
-                ports = serving(&log);
-                ports.is_some()
-            })
-            .await?;
-        let none = ([127, 0, 0, 1], 0).into();
-        let (http, health) = ports.unwrap_or((none, none));
+        let mut process = Process::start(&name, command, Log::In(cluster.folder()))?;
+        let (http, health) = process.line(BOUND, serving).await?;
         Ok(Replica {
             process,
             http,
@@ -133,16 +129,12 @@ impl ReplicaBuilder {
     }
 }
 
-/// Where the service says in its log that it serves REST, and health checks.
-fn serving(log: &Path) -> Option<(SocketAddr, SocketAddr)> {
-    let text = std::fs::read_to_string(log).ok()?;
-    let mut lines = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let line = lines.find(|line| {
-        line.get("message")
-            .is_some_and(|message| message == "serving")
-    })?;
+/// The addresses of REST and of health checks in the line of the log in which the service names them.
+fn serving(line: &str) -> Option<(SocketAddr, SocketAddr)> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    if line.get("message")? != "serving" {
+        return None;
+    }
     let port = |key: &str| line.get(key)?.as_str()?.parse().ok();
     Some((port("http")?, port("health")?))
 }

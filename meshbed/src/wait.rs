@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 pub const BOUND: Duration = Duration::from_secs(180);
 
 /// Distance between two looks.
-pub(crate) const POLL: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Waits until `is_so`.
 ///

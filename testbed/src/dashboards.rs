@@ -1,7 +1,7 @@
 //! What the dashboard and the alerting rules in `dashboards/` ask Prometheus for.
 //!
 //! A query for a metric that is not there is no error anywhere: its panel stays empty and its alert never fires. So
-//! tests collect every name that stands in these files and look for it where Prometheus would.
+//! tests collect every name in these files and look for it where Prometheus would.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -91,7 +91,7 @@ pub fn tags(file: &str) -> io::Result<Vec<String>> {
     Ok(lines.filter_map(name).collect())
 }
 
-/// What stands behind `key` in the lines of a text.
+/// The values of `key` in the lines of a text.
 fn values(text: &str, key: &str) -> BTreeSet<String> {
     text.lines()
         .filter_map(|line| line.trim().strip_prefix(key))

@@ -3,15 +3,14 @@
 //! The end-to-end tests, the demo and the benchmark stand on this crate. What a run is made of (scenarios, arrivals,
 //! records, scores) it shares with the simulator, in `tidegate_sim`. Its rooms:
 //!
-//! - real sockets: [`envoy`], [`upstream`], [`client`]; processes: [`child`];
-//! - both together: [`variant`] (who competes), [`run`] (one scenario on one contender), [`bench`] (all on all),
+//! - real sockets: [`envoy`], [`upstream`], [`client`];
+//! - both together: [`variant`] (the contenders), [`run`] (one scenario on one contender), [`bench`] (all on all),
 //!   [`demo`] (one story, with and without), [`cost`], [`chaos`] (faults, and what must hold after them);
 //! - what operators look at: [`dashboards`].
 
 pub mod about;
 pub mod bench;
 pub mod chaos;
-pub mod child;
 pub mod client;
 pub mod cost;
 pub mod dashboards;

@@ -25,7 +25,7 @@ pub(crate) fn pieces(duration: Duration) -> impl Iterator<Item = Duration> + Sen
     at_least(1, duration)
 }
 
-/// The same for a body of at least so many pieces.
+/// The same for a body of at least this number of pieces.
 pub(crate) fn at_least(least: u32, duration: Duration) -> impl Iterator<Item = Duration> + Send {
     let gaps = duration.as_nanos().div_ceil(MOST_APART.as_nanos());
     let gaps = u32::try_from(gaps).unwrap_or(u32::MAX);

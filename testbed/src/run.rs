@@ -1,5 +1,6 @@
 //! One scenario on one contender, with real sockets.
 
+mod error;
 mod sampler;
 mod services;
 
@@ -25,36 +26,8 @@ use tidegate_sim::series::{self, Sample, Window};
 use sampler::Sampler;
 use services::Services;
 
+pub use error::RunError;
 pub(crate) use sampler::sample;
-
-/// Why a run could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// Sockets cannot play it.
-    #[error("scenario {scenario} is for the simulator alone: sockets cannot play {}", keys.join(", "))]
-    OnlySimulated {
-        /// Its name.
-        scenario: String,
-        /// The keys it uses that only the simulator knows.
-        keys: Vec<&'static str>,
-    },
-    /// No upstream.
-    #[error("start upstream {name}")]
-    Upstream {
-        /// Its name.
-        name: String,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// No Envoy.
-    #[error("run envoy with variant {variant}")]
-    Envoy {
-        /// The contender.
-        variant: Variant,
-        /// The cause.
-        source: EnvoyError,
-    },
-}
 
 /// What a run left behind.
 #[derive(Debug, Clone, Serialize, Deserialize)]

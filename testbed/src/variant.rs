@@ -1,7 +1,7 @@
-//! Who competes: Tidegate, Envoy's own means, and nothing at all.
+//! The contenders: Tidegate, Envoy's own means, and nothing at all.
 //!
 //! Envoy's filters run with the settings of their documentation. Two contenders
-//! know the capacity, which nobody does outside a benchmark: `static-tuned`
+//! know the capacity, which is unknown outside a benchmark: `static-tuned`
 //! (32 requests in flight: twice the slots) marks what can be had by tuning.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::client::open_loop::CRITICALITY_HEADER;
+use crate::client::headers::CRITICALITY_HEADER;
 use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
 use tidegate_sim::scenario::{Scenario, Until};
 use tidegate_sim::targets::RivalKind;
@@ -26,7 +26,7 @@ pub enum Variant {
     Tidegate,
     /// Envoy's circuit breaker as it is out of the box (1,024 of everything).
     StaticDefault,
-    /// Envoy's circuit breaker, set by somebody who knows the capacity.
+    /// Envoy's circuit breaker, set for a known capacity.
     StaticTuned,
     /// Outlier detection with Envoy's defaults.
     Outlier,

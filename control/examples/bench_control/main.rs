@@ -14,10 +14,9 @@
 mod rendering;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -25,6 +24,7 @@ use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 use envoy_types::pb::envoy::service::extension::v3::extension_config_discovery_service_client::ExtensionConfigDiscoveryServiceClient as Client;
 use serde_json::{Value, json};
+use tidegate_supervise::{Log, Process};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
@@ -56,18 +56,22 @@ struct Arguments {
     out: Option<PathBuf>,
 }
 
-/// The service; killed by its id when dropped.
+/// How long the service may take to start.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// The service; killed when dropped.
 struct Service {
-    child: Child,
+    process: Process,
     xds: SocketAddr,
 }
 
 impl Service {
-    fn start(policies: &Path, streams: usize) -> Self {
+    async fn start(policies: &Path, streams: usize) -> Self {
         let mut program = std::env::current_exe().unwrap();
         program.pop();
         program.set_file_name("tidegate");
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .arg("serve")
             .arg("--policies")
             .arg(policies)
@@ -81,38 +85,24 @@ impl Service {
             ])
             // All of them come from one address.
             .args(["--max-per-peer", &streams.to_string()])
-            .args(["--log", "warn,tidegate_control::serve=info"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
-        let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
-        let xds = line
-            .get("xds")
-            .and_then(Value::as_str)
-            .unwrap()
-            .parse()
-            .unwrap();
-        // Read on, or the service would wait for its log to be read.
-        std::thread::spawn(move || log.for_each(drop));
-        Self { child, xds }
+            .args(["--log", "warn,tidegate_control::serve=info"]);
+        let mut process = Process::start("tidegate", command, Log::Unnamed).unwrap();
+        let xds = |line: &str| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            line.get("xds")?.as_str()?.parse().ok()
+        };
+        let xds = process.line(READY_WITHIN, xds).await.unwrap();
+        Self { process, xds }
     }
 
     fn resident_bytes(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status
             .lines()
             .find(|line| line.starts_with("VmRSS:"))
             .unwrap();
         let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kib << 10
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -220,7 +210,7 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 100);
-    let service = Service::start(folder.path(), arguments.streams);
+    let service = Service::start(folder.path(), arguments.streams).await;
     let (got, mut gets) = mpsc::unbounded_channel();
     let empty = service.resident_bytes();
     for number in 0..IDLE_STREAMS {

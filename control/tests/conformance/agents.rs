@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
 use serde_json::{Value, json};
-use tidegate_meshbed::agent::{Agent, Injected, Workload};
+use tidegate_meshbed::agent::{Agent, InjectedSidecar, Workload};
 use tidegate_meshbed::{Image, Node, Role, ports, until};
 use tidegate_testbed::upstream::Upstream;
 
@@ -71,7 +71,7 @@ impl App<'_> {
         sidecar["spec"]["workloadSelector"] = json!({"labels": node.labels});
         mesh.apply(namespace, &sidecar).await;
         let pods: Api<Pod> = Api::namespaced(mesh.world.admin.clone(), namespace);
-        let injected = Injected::of(&pods.get(&node.name).await.unwrap());
+        let injected = InjectedSidecar::of(&pods.get(&node.name).await.unwrap());
         let workload = Workload {
             account: name,
             address: Ipv4Addr::new(192, 0, 2, self.number),

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{Api, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tidegate_meshbed::agent::Injected;
+use tidegate_meshbed::agent::InjectedSidecar;
 use tidegate_meshbed::{Registry, until};
 use tidegate_testbed::envoy::repository;
 
@@ -76,13 +76,13 @@ pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_l
     for workload in &workloads {
         let mut pod = pod_of(workload);
         let made = pods("plain").create(&params, &pod).await.unwrap();
-        assert_eq!(Injected::of(&made), None);
+        assert_eq!(InjectedSidecar::of(&made), None);
 
         let note: Value = documents("dashboards/stats-tags/istio-pod.yaml").remove(0);
         let annotations = note["metadata"]["annotations"].clone();
         pod.metadata.annotations = serde_json::from_value(annotations.clone()).unwrap();
         let made = pods(&namespace).create(&params, &pod).await.unwrap();
-        let injected = Injected::of(&made).unwrap();
+        let injected = InjectedSidecar::of(&made).unwrap();
         assert_eq!(injected.proxy_config["extraStatTags"], labels());
         for (key, value) in annotations.as_object().unwrap() {
             assert_eq!(

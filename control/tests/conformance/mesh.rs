@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_control::kube::flavour::Flavour;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::{
-    Istiod, Mode, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until,
+    Istiod, MeshMode, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until,
 };
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Admin, Envoy, release_module};
@@ -36,20 +36,20 @@ impl Mesh {
 
     /// The same with an istiod that serves waypoints as well.
     pub(crate) async fn ambient() -> anyhow::Result<Self> {
-        Self::with(|_| true, Mode::Ambient).await
+        Self::with(|_| true, MeshMode::Ambient).await
     }
 
     /// The same with an istiod that puts sidecars into Pods, and knows our labels.
     pub(crate) async fn injecting() -> anyhow::Result<Self> {
-        Self::with(|_| true, Mode::Injected).await
+        Self::with(|_| true, MeshMode::Injected).await
     }
 
     /// The same with those kinds of Istio that are wanted.
     pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
-        Self::with(wanted, Mode::Sidecars).await
+        Self::with(wanted, MeshMode::Sidecars).await
     }
 
-    async fn with(wanted: impl Fn(&str) -> bool, mode: Mode) -> anyhow::Result<Self> {
+    async fn with(wanted: impl Fn(&str) -> bool, mode: MeshMode) -> anyhow::Result<Self> {
         let module = release_module();
         anyhow::ensure!(
             module.is_file(),

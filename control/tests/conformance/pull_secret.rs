@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_meshbed::{Gate, Login, Registry};
+use tidegate_meshbed::{Login, LoginGate, Registry};
 use tidegate_testbed::client::Caller;
 
 use crate::agents::{ALLOWS, App, DENIES, REFUSED};
@@ -36,7 +36,7 @@ const PLAIN_REALM: &str = "Registry";
 const LOCAL_REALM: &str = "http://127.0.0.1/v2/";
 
 /// Makes the Secret that `kubectl create secret docker-registry` makes, or changes it.
-async fn keep(mesh: &Mesh, namespace: &str, name: &str, login: Login<'_>, gate: &Gate) {
+async fn keep(mesh: &Mesh, namespace: &str, name: &str, login: Login<'_>, gate: &LoginGate) {
     let secrets: Api<Secret> = Api::namespaced(mesh.world.admin.clone(), namespace);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
@@ -60,7 +60,9 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
     let namespace = mesh.world.namespace("secret").await;
     let folder = mesh.world.cluster.folder();
     let registry = Registry::start(folder).await.unwrap();
-    let gate = Gate::start(&registry, RIGHT, REALM, folder).await.unwrap();
+    let gate = LoginGate::start(&registry, RIGHT, REALM, folder)
+        .await
+        .unwrap();
     let image = gate.push(RIGHT, folder).unwrap();
     let anonymous = Caller::http1(gate.address()).get("/v2/").await.unwrap();
     assert_eq!(anonymous.status, 401);
@@ -113,7 +115,9 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
         (PLAIN_REALM, "FAIL_CLOSE", REFUSED, DENIES),
         (LOCAL_REALM, "FAIL_OPEN", 200, ALLOWS),
     ] {
-        let other = Gate::start(&registry, RIGHT, realm, folder).await.unwrap();
+        let other = LoginGate::start(&registry, RIGHT, realm, folder)
+            .await
+            .unwrap();
         let image = other.push(RIGHT, folder).unwrap();
         keep(&mesh, &namespace, "other", RIGHT, &other).await;
         let plugin = app.plugin(&image, strategy, &config);

@@ -48,7 +48,7 @@ impl Follower {
     }
 
     pub(crate) fn stop(self) {
-        self.replica.process.stop();
+        self.replica.stop();
     }
 
     /// Istio's objects.

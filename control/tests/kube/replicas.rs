@@ -51,7 +51,7 @@ pub(crate) async fn a_leader_that_is_asked_to_end_gives_the_lease_back(world: Ar
     .await;
     until("it leads", async || replica.leads().await).await;
 
-    replica.process.stop();
+    replica.stop();
 
     let holder = world.lease_holder(&namespace).await;
     assert_eq!(

@@ -92,7 +92,7 @@ pub(crate) async fn a_new_replica_finds_nothing_to_do(world: Arc<World>) {
     let replica = start(&world, &first, &namespace, &scope).await;
     apply_some(&world, &namespace).await;
     some_renewals(&world.cluster, &first).await;
-    replica.process.stop();
+    replica.stop();
 
     let second = account(&world, &namespace, "second", Rights::Namespace).await;
     let replica = start(&world, &second, &namespace, &scope).await;

@@ -4,13 +4,13 @@
 //! service. Everything that the page complains of (exceptions, errors and warnings in the console, requests
 //! that fail) is kept.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tidegate_supervise::{Log, Process};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
@@ -20,16 +20,6 @@ use crate::stage::{BOUND, until};
 
 /// Names the program.
 const VARIABLE: &str = "TIDEGATE_CHROMIUM";
-
-/// Killed by its id when dropped; its own children go with it.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A browser with one page.
 pub(crate) struct Browser {
@@ -54,19 +44,12 @@ impl Browser {
             .args(["--headless", "--no-sandbox", "--disable-gpu"])
             .args(["--no-first-run", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg("about:blank")
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let child = command.spawn();
+            .arg("about:blank");
+        let started = Process::start("chromium", command, Log::Unnamed);
         let mut process =
-            Process(child.unwrap_or_else(|error| panic!("{program} ({VARIABLE}): {error}")));
-        let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
-        let url = log
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once("DevTools listening on ")?.1.to_owned()))
-            .expect("Chromium says where it listens");
-        std::thread::spawn(move || log.for_each(drop));
+            started.unwrap_or_else(|error| panic!("{program} ({VARIABLE}): {error:?}"));
+        let address = |line: &str| Some(line.split_once("DevTools listening on ")?.1.to_owned());
+        let url = process.line(BOUND, address).await.unwrap();
         let (socket, _) = connect_async(url.trim()).await.unwrap();
         let mut browser = Self {
             socket,

@@ -1,25 +1,14 @@
 //! The command itself: what it says, and how it ends.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
+use tidegate_supervise::{Log, Process, Signal};
 use tidegate_testbed::client::{Call, Caller};
 
 use crate::proxy::Proxy;
-use crate::stage::{TOKEN, policy, until};
-
-/// Killed by its id when dropped.
-pub(crate) struct Process(pub(crate) Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It has ended already, when all went well.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::stage::{BOUND, TOKEN, policy};
 
 fn tidegate(arguments: &[&str]) -> Process {
     tidegate_in(arguments, &[])
@@ -30,33 +19,16 @@ pub(crate) fn tidegate_in(arguments: &[&str], variables: &[(&str, &str)]) -> Pro
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.arg("serve").args(arguments);
     command.envs(variables.iter().copied());
-    let child = command.stderr(Stdio::piped()).spawn();
-    Process(child.unwrap())
+    Process::start("tidegate", command, Log::Unnamed).unwrap()
 }
 
 /// The addresses that a process serves on, by the key of its log.
-fn serving(process: &mut Process) -> impl Fn(&str) -> SocketAddr + use<> {
-    serving_and(process, drop)
-}
-
-/// The same; `read` gets every later line of the log.
-pub(crate) fn serving_and<R: Fn(Value) + Send + 'static>(
-    process: &mut Process,
-    read: R,
-) -> impl Fn(&str) -> SocketAddr + use<R> {
-    let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
-    let line: Value = loop {
-        let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
-        if line["message"] == "serving" {
-            break line;
-        }
+pub(crate) async fn serving(process: &mut Process) -> impl Fn(&str) -> SocketAddr + use<> {
+    let is_serving = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        (line["message"] == "serving").then_some(line)
     };
-    // Read on, or the process would wait for its log to be read.
-    std::thread::spawn(move || {
-        for line in log.map_while(Result::ok) {
-            read(serde_json::from_str(&line).unwrap());
-        }
-    });
+    let line = process.line(BOUND, is_serving).await.unwrap();
     move |key| line[key].as_str().unwrap().parse().unwrap()
 }
 
@@ -88,8 +60,8 @@ async fn a_disk_without_room_refuses_and_leaves_the_old_in_force() {
         .arg(folder.path().join("state"))
         .arg("--token-file")
         .arg(&token);
-    let mut process = Process(command.stderr(Stdio::piped()).spawn().unwrap());
-    let http = Caller::http1(serving(&mut process)("http"));
+    let mut process = Process::start("tidegate", command, Log::Unnamed).unwrap();
+    let http = Caller::http1(serving(&mut process).await("http"));
     let put = |text: String| {
         let call = Call::put("/v1/policies/a", text);
         call.header("authorization", &format!("Bearer {TOKEN}"))
@@ -127,21 +99,15 @@ async fn it_logs_json_serves_and_ends_well_when_asked_to() {
         "--health-listen",
         any,
     ]);
-    let port = serving(&mut process);
+    let port = serving(&mut process).await;
     let health = Caller::http1(port("health"));
     assert_eq!(health.get("/readyz").await.unwrap().status, 200);
     let mut proxy = Proxy::connect(port("xds"), "edge", "").await;
     proxy.pushed().await;
 
-    let id = process.0.id().to_string();
-    let kill = Command::new("kill").args(["-TERM", &id]).status();
-    assert!(kill.unwrap().success());
+    process.signal(Signal::TERM).unwrap();
 
-    until("it has ended", async || {
-        process.0.try_wait().unwrap().is_some()
-    })
-    .await;
-    assert_eq!(process.0.wait().unwrap().code(), Some(0));
+    assert_eq!(process.wait(BOUND).await.unwrap().code(), Some(0));
     assert_eq!(proxy.ended().await.code(), tonic::Code::Unavailable);
 }
 
@@ -164,9 +130,9 @@ fn it_says_what_it_cannot_do_without() {
         (&["--state", token.to_str().unwrap()], "state directory"),
     ] {
         let mut process = tidegate(arguments);
-        let log = BufReader::new(process.0.stderr.take().unwrap()).lines();
-        let said: String = log.map_while(Result::ok).collect();
+        let status = process.wait_blocking(BOUND).unwrap();
+        let said = process.log();
         assert!(said.contains(reason), "{arguments:?}: {said}");
-        assert_eq!(process.0.wait().unwrap().code(), Some(2), "{arguments:?}");
+        assert_eq!(status.code(), Some(2), "{arguments:?}");
     }
 }

@@ -12,16 +12,16 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
-use serde_json::Value;
+use tidegate_supervise::{Process, Signal};
 use tidegate_testbed::client::{Call, Caller};
 use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-use crate::process::{Process, serving_and, tidegate_in};
+use crate::process::{serving, tidegate_in};
 use crate::proxy::Proxy;
-use crate::stage::{TOKEN, policy, until};
+use crate::stage::{BOUND, TOKEN, policy, until};
 
 /// A trace and a span that a caller names, as in the specification of W3C Trace Context.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -81,12 +81,11 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A service with a state directory that traces to `collector`; `read` gets its log.
-fn service<R: Fn(Value) + Send + 'static>(
+/// A service with a state directory that traces to `collector`.
+async fn service(
     folder: &Path,
     collector: SocketAddr,
-    read: R,
-) -> (Process, impl Fn(&str) -> SocketAddr) {
+) -> (Process, impl Fn(&str) -> SocketAddr + use<>) {
     let (state, token) = (folder.join("state"), folder.join("token"));
     std::fs::write(&token, TOKEN).unwrap();
     let arguments = [
@@ -106,7 +105,7 @@ fn service<R: Fn(Value) + Send + 'static>(
         ),
     ];
     let mut process = tidegate_in(&arguments, &variables);
-    let addresses = serving_and(&mut process, read);
+    let addresses = serving(&mut process).await;
     (process, addresses)
 }
 
@@ -120,7 +119,7 @@ fn put(max: u32) -> Call {
 async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
     let (collector, addr) = Collector::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let (_process, port) = service(folder.path(), addr, drop);
+    let (_process, port) = service(folder.path(), addr).await;
     let mut proxy = Proxy::connect(port("xds"), "edge-7", "").await;
     proxy.pushed_and_accepted().await;
 
@@ -162,34 +161,23 @@ async fn a_collector_that_is_down_disturbs_nothing_and_is_told_of_once() {
     let addr = nobody.local_addr().unwrap();
     drop(nobody);
     let folder = tempfile::tempdir().unwrap();
-    let warnings = Arc::new(Mutex::new(0));
-    let counted = Arc::clone(&warnings);
-    let (mut process, port) = service(folder.path(), addr, move |line| {
-        let message = line["message"].as_str().unwrap_or_default();
-        if message.starts_with("the collector of traces takes nothing") {
-            *counted.lock().unwrap() += 1;
-        }
-    });
+    let (mut process, port) = service(folder.path(), addr).await;
+    let warnings = |process: &Process| {
+        let message = "the collector of traces takes nothing";
+        process.log().matches(message).count()
+    };
     let http = Caller::http1(port("http"));
     let mut proxy = Proxy::connect(port("xds"), "edge-7", "").await;
     proxy.pushed_and_accepted().await;
     assert_eq!(http.call(&put(100)).await.unwrap().status, 201);
     proxy.pushed_and_accepted().await;
-    until("it is told", async || *warnings.lock().unwrap() > 0).await;
+    until("it is told", async || warnings(&process) > 0).await;
 
     for _ in 0..20 {
         assert_eq!(http.get("/v1/proxies").await.unwrap().status, 200);
     }
-    let id = process.0.id().to_string();
-    let kill = std::process::Command::new("kill")
-        .args(["-TERM", &id])
-        .status();
-    assert!(kill.unwrap().success());
+    process.signal(Signal::TERM).unwrap();
 
-    until("it has ended", async || {
-        process.0.try_wait().unwrap().is_some()
-    })
-    .await;
-    assert_eq!(process.0.wait().unwrap().code(), Some(0));
-    assert_eq!(*warnings.lock().unwrap(), 1);
+    assert_eq!(process.wait(BOUND).await.unwrap().code(), Some(0));
+    assert_eq!(warnings(&process), 1);
 }

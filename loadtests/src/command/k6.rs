@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Scenarios by name, separated by commas; `all` for every one.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     tests: Vec<String>,
-    /// Who protects the upstream of the stage.
+    /// What protects the upstream of the stage.
     #[arg(long, default_value = "tidegate")]
     contender: String,
     /// Runs of each scenario.

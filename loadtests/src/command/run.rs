@@ -2,15 +2,14 @@
 
 mod choice;
 mod folder;
+mod options;
 
 use std::fs;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use clap::Args;
 use tidegate_loadtests::matrix::Cell;
 use tidegate_loadtests::result::{CellResult, Figure, Outcome};
 use tidegate_loadtests::runner::Runner;
@@ -21,34 +20,7 @@ use tidegate_testbed::run::{interrupted, raise_file_limit};
 
 use choice::Choice;
 
-/// Play studies and write down what came out.
-#[derive(Debug, Args)]
-pub(crate) struct Options {
-    /// Studies by name, separated by commas, or `all` [default: all; with `--resume` what the run was begun with].
-    #[arg(long, value_delimiter = ',')]
-    studies: Option<Vec<String>>,
-    /// Only cells whose name, topology and contender contain this text [with `--resume` what the run was begun with].
-    #[arg(long)]
-    cells: Option<String>,
-    /// The whole matrix, which takes many hours, in place of a part of it.
-    #[arg(long)]
-    full: bool,
-    /// Go on with the last run, or with the one that `--name` names.
-    #[arg(long)]
-    resume: bool,
-    /// Name of the run; its extent, date and time otherwise.
-    #[arg(long)]
-    name: Option<String>,
-    /// Folder with a folder for each run.
-    #[arg(long, default_value = "out/loadtests")]
-    out: PathBuf,
-    /// Envoys listen on this port and those after it; on any otherwise.
-    #[arg(long)]
-    first_port: Option<u16>,
-    /// Print the cells and how long they take, and play nothing.
-    #[arg(long)]
-    list: bool,
-}
+pub(crate) use options::Options;
 
 /// Exit code of a program that was interrupted.
 const INTERRUPTED: u8 = 130;
@@ -78,7 +50,7 @@ fn list(cells: &[Cell]) {
         .collect();
     let left = Clock::new(cells.iter().map(Cell::length)).left();
     text += &format!("{} cells, about {}\n", cells.len(), spoken(left));
-    // Whoever closes the pipe has seen enough.
+    // A reader that closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
@@ -182,7 +154,7 @@ fn summary(result: &CellResult) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Where somebody watches: what is being played, until it is over.
+/// On a terminal: what is being played, until it is over.
 fn announce(head: &str, left: Duration) {
     if std::io::stdout().is_terminal() {
         print!("{head}  ({} left)", spoken(left));

@@ -11,7 +11,7 @@ use tidegate_testbed::variant::Variant;
 /// Start an upstream of known capacity behind an Envoy, for k6 by hand, until interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Who protects the upstream.
+    /// What protects the upstream.
     #[arg(long, default_value = "tidegate")]
     contender: String,
 }

@@ -16,8 +16,8 @@ use tidegate_testbed::bench::journal::{Line, Metadata, is_alike};
 
 use super::cell::STUDY_OF_BENCH;
 use super::info::UNKNOWN;
-use super::read::lines;
-use super::{CellResult, Damage, Extent, Figures, Outcome, Point, RunInfo, Tool, Topology};
+use super::lines::{Damage, lines};
+use super::{CellResult, Extent, Figures, Outcome, Point, RunInfo, Tool, Topology};
 
 /// Bytes of a MiB.
 const MIB: f64 = 1024.0 * 1024.0;

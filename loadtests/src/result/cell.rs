@@ -17,15 +17,15 @@ pub struct CellResult {
     pub study: String,
     /// Name of the point in the study's matrix, the same for all contenders, topologies and repetitions.
     pub cell: String,
-    /// What the point stands for: load and settings.
+    /// The load and settings of the point.
     pub parameters: BTreeMap<String, Parameter>,
     /// Where the Envoys stood.
     pub topology: Topology,
-    /// Who protected the upstream, such as `tidegate` or `static-default`.
+    /// What protected the upstream, such as `tidegate` or `static-default`.
     pub contender: String,
     /// The repetition, from 0.
     pub repetition: u32,
-    /// Who made the load.
+    /// What made the load.
     pub tool: Tool,
     /// Whether it came to an end.
     pub outcome: Outcome,
@@ -64,7 +64,7 @@ pub enum Topology {
     Shared,
 }
 
-/// Who makes the load.
+/// What makes the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {

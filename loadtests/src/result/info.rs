@@ -74,7 +74,7 @@ impl fmt::Display for Extent {
     }
 }
 
-/// What stands where something could not be found out.
+/// The value of a fact that could not be found out.
 pub(super) const UNKNOWN: &str = "unknown";
 
 /// Hexadecimal digits of a SHA-256.

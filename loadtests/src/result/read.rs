@@ -1,11 +1,11 @@
 //! The folder of a run, read and checked.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::lines::{Damage, lines};
 use super::{CellResult, JOURNAL_FILE, Lack, RESULTS_FILE, RUN_FILE, RunInfo, Tool, bench};
 
 /// A run, with everything that can be used of it.
@@ -17,39 +17,6 @@ pub struct Run {
     pub cells: Vec<CellResult>,
     /// Lines that could not be used.
     pub damaged: Vec<Damage>,
-}
-
-/// A line that could not be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// The file.
-    pub path: PathBuf,
-    /// Number of the line, from 1.
-    pub line: usize,
-    /// What is wrong with it.
-    pub reason: String,
-    /// Whether it is the last line, without an end: the run was interrupted while it was written.
-    pub is_cut_short: bool,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            line,
-            reason,
-            is_cut_short,
-        } = self;
-        let path = path.display();
-        if *is_cut_short {
-            write!(f, "{path}:{line}: cut short, the lines before it count")
-        } else {
-            write!(
-                f,
-                "{path}:{line}: not a result, the other lines count: {reason}"
-            )
-        }
-    }
 }
 
 /// Why the results of a run cannot be used.
@@ -132,7 +99,7 @@ impl Run {
         self.cells.iter().filter(|cell| cell.error().is_none())
     }
 
-    /// The studies of which cells were planned that have no line, with their number.
+    /// Studies with planned cells that have no line, and the number of these cells.
     pub fn not_run(&self) -> impl Iterator<Item = (&str, usize)> {
         let mut found: BTreeMap<&str, usize> = BTreeMap::new();
         for cell in &self.cells {
@@ -163,38 +130,6 @@ fn parse(text: &str, path: &Path) -> (Vec<CellResult>, Vec<Damage>) {
     lines(text, path, |line| {
         serde_json::from_str(line).map_err(|error| error.to_string())
     })
-}
-
-/// The cells of a file whose lines `read` understands, and the lines that are none.
-pub(super) fn lines(
-    text: &str,
-    path: &Path,
-    mut read: impl FnMut(&str) -> Result<CellResult, String>,
-) -> (Vec<CellResult>, Vec<Damage>) {
-    let (mut cells, mut damaged) = (Vec::<CellResult>::new(), Vec::new());
-    let mut places = BTreeMap::new();
-    let count = text.lines().count();
-    for (line, content) in (1..).zip(text.lines()) {
-        if content.trim().is_empty() {
-            continue;
-        }
-        match read(content) {
-            Ok(cell) => {
-                let place = *places.entry(cell.name()).or_insert(cells.len());
-                match cells.get_mut(place) {
-                    Some(earlier) => *earlier = cell,
-                    None => cells.push(cell),
-                }
-            }
-            Err(reason) => damaged.push(Damage {
-                path: path.to_owned(),
-                line,
-                reason,
-                is_cut_short: line == count && !text.ends_with('\n'),
-            }),
-        }
-    }
-    (cells, damaged)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidegate_sim::scenario::ScenarioError;
 
-use super::{LAX, Study, by, instant, parameters};
+use super::plan::{LAX, Study, by, instant, parameters};
 use crate::contender::Contender;
 use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
 use crate::result::{Extent, Topology};

@@ -1,6 +1,6 @@
 //! Partial failures, queues, retry storms and cascades over time: static breakers against Tidegate.
 //!
-//! Four parts. `users`: k6 lets 290 users in, 100 a second, on a service of which a part is broken. `queue`: 80 to
+//! Four parts. `users`: k6 lets 290 users in, 100 a second, on a service that is partly broken. `queue`: 80 to
 //! 120 % of the capacity with a waiting line of 20. `storm`: five seconds above the capacity, with callers that try up
 //! to ten times more, every 2 s or every 5 s, whatever they are told. `cascade`: the last service of Bookinfo's shape
 //! hangs for five seconds; the publication has no such part.
@@ -14,7 +14,7 @@ use tidegate_sim::profile::{Behaviour, Delay, Errors};
 use tidegate_sim::scenario::{Scenario, ScenarioError};
 use tidegate_testbed::variant::Variant;
 
-use super::{Study, by, parameters};
+use super::plan::{Study, by, parameters};
 use crate::contender::Contender;
 use crate::matrix::{Cell, Load, Users, still};
 use crate::result::{Extent, Parameter, Topology};
@@ -27,7 +27,7 @@ pub(super) const STUDY: Study = Study {
 
 const OBJECTIVE: Duration = Duration::from_millis(300);
 
-/// Who plays every part of a full run; of a reduced one, those that a part names.
+/// Contenders in every part of a full run. A part names those of a reduced run.
 const ALL: [Contender; 5] = [
     Contender::NONE,
     Contender::EFFICIENT,
@@ -42,7 +42,7 @@ struct Fault {
     errors: f64,
     late: f64,
     by: Duration,
-    /// With whom it was published.
+    /// The contender of the publication.
     published: Contender,
 }
 
@@ -154,7 +154,7 @@ fn users(
             share: fault.errors,
             status: 500,
         }),
-        // Who is late is drawn among those that do not fail.
+        // Late requests are drawn among those that do not fail.
         delay: Some(Delay {
             share: fault.late / (1.0 - fault.errors),
             by: fault.by,

@@ -3,7 +3,7 @@
 //! fortio at 100 to 4,000 requests a second over 8 to 256 connections; one knob of Istio's `connectionPool` is turned
 //! at a time. The upstream serves 16 requests at a time in 8 ms each: 2,000 a second, and 125 a second through one
 //! connection, as the published service did. Connections send spread over time; told nothing, fortio lets all of them send
-//! at the same instants, which is another load and stands beside as `bursts`. The figures 3 to 8 of the publication are qps, success and latency over
+//! at the same instants, which is another load and is added as `bursts`. The figures 3 to 8 of the publication are qps, success and latency over
 //! the knobs and over the loads.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tidegate_sim::profile::{Behaviour, ServiceTime};
 use tidegate_sim::scenario::ScenarioError;
 use tidegate_testbed::variant::Variant;
 
-use super::{LAX, Study, by, parameters};
+use super::plan::{LAX, Study, by, parameters};
 use crate::contender::{Contender, Pool};
 use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
 use crate::result::{Extent, Topology};
@@ -45,14 +45,14 @@ const CLIENTS: [u32; 5] = [1, 2, 4, 6, 8];
 /// Clients of a reduced run, where their number is not what changes.
 const TWO: [u32; 1] = [2];
 
-/// The static values that somebody finds who knows the capacity and has two sidecars: 8 of the 16 slots for each.
+/// The best static values for a known capacity and two sidecars: 8 of the 16 slots for each.
 const FITTED: Pool = Pool {
     connections: 8,
     pending: 8,
     requests_per_connection: 0,
 };
 
-/// What each knob stands at while another one is turned.
+/// The value of each knob while another one is turned.
 const FIRM: Pool = Pool {
     connections: 1,
     pending: 32,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tidegate_sim::number;
 
-use super::SuiteError;
+use super::error::SuiteError;
 use crate::result::{Figures, Point};
 use crate::tool::tally::{Fate, Request, Tally};
 

@@ -2,17 +2,29 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::Command;
 use std::time::Duration;
 
+use tidegate_supervise::{Log, Process, ProcessError};
 use tidegate_testbed::envoy;
-use tokio::process::Command;
 
-use super::{Played, SuiteError};
+use super::error::SuiteError;
+use crate::result::CellResult;
 use crate::tool;
 
+/// What became of a test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Played {
+    /// Its result, for a stage of our own.
+    pub result: Option<CellResult>,
+    /// Thresholds in all.
+    pub thresholds: usize,
+    /// Thresholds that were not kept.
+    pub missed: Vec<String>,
+}
+
 /// A test that takes longer than this is killed.
-pub(super) const BOUND: Duration = Duration::from_secs(180);
+const BOUND: Duration = Duration::from_secs(180);
 
 /// k6 ends with this code when a threshold was not kept.
 const MISSED: i32 = 99;
@@ -24,17 +36,7 @@ pub(super) async fn drive(
     folder: &Path,
 ) -> Result<Played, SuiteError> {
     let file = |ending: &str| folder.join(format!("{test}.{ending}"));
-    let (log, summary) = (file("log"), file("json"));
-    let words = fs::File::create(&log).map_err(|source| SuiteError::Io {
-        action: "write",
-        path: log.clone(),
-        source,
-    })?;
-    let errors = words.try_clone().map_err(|source| SuiteError::Io {
-        action: "write",
-        path: log.clone(),
-        source,
-    })?;
+    let summary = file("json");
     let path = tool::path("k6");
     let mut command = Command::new(&path);
     command
@@ -56,19 +58,17 @@ pub(super) async fn drive(
         .env("K6_WEB_DASHBOARD", "true")
         .env("K6_WEB_DASHBOARD_PORT", "-1")
         .env("K6_WEB_DASHBOARD_PERIOD", "1s")
-        .env("K6_WEB_DASHBOARD_EXPORT", file("html"))
-        .stdin(Stdio::null())
-        .stdout(words)
-        .stderr(errors)
-        .kill_on_drop(true);
-    let Ok(status) = tokio::time::timeout(BOUND, command.status()).await else {
-        return Err(SuiteError::Endless);
-    };
-    let status = status.map_err(|source| SuiteError::Run { path, source })?;
+        .env("K6_WEB_DASHBOARD_EXPORT", file("html"));
+    let mut process =
+        Process::start(test, command, Log::In(folder)).map_err(|error| match error {
+            ProcessError::Start { source, .. } => SuiteError::Run { path, source },
+            other => SuiteError::Process(other),
+        })?;
+    let status = process.wait(BOUND).await?;
     if !status.success() && status.code() != Some(MISSED) {
         return Err(SuiteError::Ended {
             status: status.to_string(),
-            log,
+            log: file("log"),
         });
     }
     let (thresholds, missed) = verdict(&summary)?;

@@ -6,10 +6,10 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::process::Command;
 use tokio::task::JoinSet;
 
 use super::histogram::Histogram;
@@ -64,7 +64,7 @@ impl Measured {
     /// Reads one file.
     ///
     /// # Errors
-    /// When it is missing, cut short, or none of fortio's.
+    /// When it is missing, cut short, or not fortio's.
     pub fn read(path: &Path) -> Result<Self, ToolError> {
         let text = read(path, EXPECTED)?;
         let document: Document = serde_json::from_str(&text).map_err(|error| ToolError::File {

@@ -12,7 +12,7 @@ pub struct Histogram {
     sum_ms: f64,
 }
 
-/// So many answers, spread evenly between two bounds.
+/// A number of answers, spread evenly between two bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Piece {
     from_ms: f64,

@@ -6,10 +6,10 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 
-use tidegate_testbed::client::open_loop::SHED_DETAILS;
+use tidegate_testbed::client::headers::SHED_DETAILS;
 use tidegate_testbed::envoy;
-use tokio::process::Command;
 
 use super::tally::{Fate, Request};
 use super::{ToolError, program, read, run};

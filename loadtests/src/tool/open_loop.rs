@@ -27,7 +27,7 @@ const HEAD_START: Duration = Duration::from_millis(200);
 /// Distance between two looks at Envoy.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// After the story callers that still try are waited for so long; then they count as failed.
+/// How long to wait after the story for callers that still try; then they count as failed.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// What a story left behind.

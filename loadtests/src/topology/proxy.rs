@@ -6,7 +6,7 @@ use std::ops::{AddAssign, Sub};
 use tidegate_sim::scenario::Scenario;
 use tidegate_testbed::envoy::{Admin, AdminError, Cluster, Envoy};
 
-use super::TopologyError;
+use super::error::TopologyError;
 use crate::contender::Contender;
 
 /// What Envoys have counted.

@@ -3,24 +3,23 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Output};
+use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, test_kill_process};
+use tidegate_supervise::{Log, Process, Signal};
 
 const BOUND: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
-/// A process that does not outlive its test.
-pub(crate) struct Held(pub(crate) Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // Fails only when it is over.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Runs `command`, interrupts it when the file `pid` is there, and checks that the process it names ends as well.
+pub(crate) fn interrupted(command: Command, pid: &Path) {
+    let mut program = Process::start("tidegate-loadtests", command, Log::Unnamed).unwrap();
+    let tool = wait_for(pid);
+    program.signal(Signal::INT).unwrap();
+    assert_eq!(program.wait_blocking(BOUND).unwrap().code(), Some(130));
+    wait_until_over(tool);
 }
 
 /// Makes a script that can be run.
@@ -36,7 +35,7 @@ pub(crate) fn said(output: &Output) -> String {
 }
 
 /// The process id in a file, once it is there.
-pub(crate) fn wait_for(path: &Path) -> Pid {
+fn wait_for(path: &Path) -> Pid {
     let started = Instant::now();
     loop {
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -52,7 +51,7 @@ pub(crate) fn wait_for(path: &Path) -> Pid {
 }
 
 /// Waits until a process is over.
-pub(crate) fn wait_until_over(process: Pid) {
+fn wait_until_over(process: Pid) {
     let started = Instant::now();
     while test_kill_process(process).is_ok() {
         assert!(started.elapsed() < BOUND, "{process:?} runs on");

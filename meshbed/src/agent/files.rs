@@ -1,4 +1,4 @@
-//! What a pod has in its file system for the agent: who it is, whom it trusts, its labels, how Envoy begins.
+//! What a pod has in its file system for the agent: its identity, its roots of trust, its labels, Envoy's bootstrap.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
 
-use super::{Injected, make};
+use super::injected::InjectedSidecar;
 use crate::cluster::ClusterError;
 use crate::place;
 use crate::proxy::{Node, Role};
@@ -19,7 +19,7 @@ use crate::wait::until;
 /// How Envoy begins, as a template that the agent fills in.
 pub(super) const BOOTSTRAP: &str = "bootstrap.json";
 
-/// For whom a pod's token is.
+/// The audience of a pod's token.
 const AUDIENCE: &str = "istio-ca";
 
 /// In which every namespace finds the root by which istiod is believed.
@@ -74,7 +74,10 @@ pub(super) fn labels(node: &Node, folder: &Path) -> Result<(), ClusterError> {
 }
 
 /// The annotations, in the same way, of a pod that istiod has made to ask for it.
-pub(super) fn annotations(injected: Option<&Injected>, folder: &Path) -> Result<(), ClusterError> {
+pub(super) fn annotations(
+    injected: Option<&InjectedSidecar>,
+    folder: &Path,
+) -> Result<(), ClusterError> {
     match injected {
         Some(injected) => about_pod("annotations", &injected.annotations, folder),
         None => Ok(()),
@@ -103,4 +106,9 @@ pub(super) fn bootstrap(role: Role, folder: &Path) -> Result<(), ClusterError> {
         text = text.replace(LEARNS_ABOUT_PEERS, "{{- if false }}");
     }
     Ok(fs::write(folder.join(BOOTSTRAP), text)?)
+}
+
+/// Makes a folder with all those above it.
+pub(super) fn make(folder: &Path) -> Result<(), ClusterError> {
+    Ok(fs::create_dir_all(folder)?)
 }

@@ -6,14 +6,15 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 
 use serde_json::json;
+use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::Identity;
 
-use super::{READY_WITHIN, Workload, environment, files, make};
+use super::files;
+use super::workload::{READY_WITHIN, Workload, environment};
 use crate::cluster::{Cluster, ClusterError};
 use crate::istiod::Istiod;
 use crate::place;
 use crate::ports;
-use crate::process::Process;
 use crate::proxy::{Node, Role};
 
 /// No service has this address.
@@ -46,7 +47,7 @@ pub async fn identity(
     let client = cluster.client(cluster.admin()).await?;
     files::credentials(&client, namespace, account, &folder).await?;
     let out = folder.join("certificates");
-    make(&out)?;
+    files::make(&out)?;
 
     let mut command = Command::new(place::binary("pilot-agent")?);
     command.args(["proxy", Role::Sidecar.name()]);
@@ -58,10 +59,9 @@ pub async fn identity(
     command.env("PROXY_CONFIG", proxy.to_string());
     command.env("DISABLE_ENVOY", "true");
     command.env("OUTPUT_CERTS", &out);
-    let mut process = Process::start(&name, command, cluster.folder())?;
+    let mut process = Process::start(&name, command, Log::In(cluster.folder()))?;
 
     let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_default();
-    let mut identity = None;
     let is_there = async || {
         let found = Identity {
             chain: read("cert-chain.pem"),
@@ -70,10 +70,7 @@ pub async fn identity(
         };
         let all = [&found.chain, &found.key, &found.roots];
         let is_complete = all.iter().all(|text| text.trim_end().ends_with("-----"));
-        identity = is_complete.then_some(found);
-        identity.is_some()
+        is_complete.then_some(found)
     };
-    process.ready(READY_WITHIN, is_there).await?;
-    process.kill();
-    identity.ok_or_else(|| std::io::Error::other("no certificates").into())
+    Ok(process.ready(READY_WITHIN, is_there).await?)
 }

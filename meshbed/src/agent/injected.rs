@@ -10,14 +10,14 @@ const SIDECAR: &str = "istio-proxy";
 
 /// Of what was put in, what decides how the proxy runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Injected {
+pub struct InjectedSidecar {
     /// `PROXY_CONFIG`: the mesh's own, and what the Pod's annotation says otherwise.
     pub proxy_config: Value,
     /// The Pod's annotations, which the container finds in a file.
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Injected {
+impl InjectedSidecar {
     /// What a Pod has; `None` when nothing was put in.
     #[must_use]
     pub fn of(pod: &Pod) -> Option<Self> {
@@ -56,7 +56,7 @@ mod tests {
             "name": "istio-proxy", "env": [{"name": "PROXY_CONFIG", "value": "{\"concurrency\": 2}"}],
         });
         let other = json!({"name": "other"});
-        let expected = Injected {
+        let expected = InjectedSidecar {
             proxy_config: json!({"concurrency": 2}),
             annotations: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
         };
@@ -64,8 +64,11 @@ mod tests {
             json!({"containers": [other, sidecar]}),
             json!({"initContainers": [sidecar], "containers": [other]}),
         ] {
-            assert_eq!(Injected::of(&pod(spec)).as_ref(), Some(&expected));
+            assert_eq!(InjectedSidecar::of(&pod(spec)).as_ref(), Some(&expected));
         }
-        assert_eq!(Injected::of(&pod(json!({"containers": [other]}))), None);
+        assert_eq!(
+            InjectedSidecar::of(&pod(json!({"containers": [other]}))),
+            None
+        );
     }
 }

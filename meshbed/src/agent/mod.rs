@@ -1,7 +1,7 @@
 //! A proxy as Istio runs it in a pod: pilot-agent, and the Envoy that it starts.
 //!
-//! The agent proves who the workload is, gets certificates for it, hands them to Envoy, and fetches the modules that a
-//! plugin names. Both are what Istio ships, but for the Envoy, which is the plain one. What that lacks is left out:
+//! The agent proves the workload's identity, gets certificates for it, hands them to Envoy, and fetches the modules that a
+//! plugin names. The agent is what Istio ships, the Envoy is the plain one. What that lacks is left out:
 //!
 //! - of a waypoint's bootstrap the extension that learns about peers (`metadata_discovery`);
 //! - a waypoint says that it is of 1.29.1: later ones are sent objects that only Istio's Envoy can make
@@ -16,15 +16,14 @@
 mod files;
 mod identity;
 mod injected;
+mod workload;
 
-use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::{CallError, Caller};
 use tidegate_testbed::envoy::{self, Admin};
 
@@ -32,33 +31,16 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::istiod::Istiod;
 use crate::place;
 use crate::ports;
-use crate::process::Process;
 use crate::proxy::{Node, Role};
 
 pub use identity::identity;
-pub use injected::Injected;
+pub use injected::InjectedSidecar;
+pub use workload::Workload;
 
-/// The agent gets a certificate first, and Envoy its configuration.
-const READY_WITHIN: Duration = Duration::from_secs(90);
+use workload::{READY_WITHIN, environment};
 
-/// The oldest proxy that istiod still knows of which a plain Envoy takes a waypoint's listeners.
+/// The oldest version known to istiod for which a plain Envoy accepts a waypoint's listeners.
 const WAYPOINT_VERSION: &str = "1.29.1";
-
-/// istiod's name in its certificate.
-const ISTIOD: &str = "istiod.istio-system.svc";
-
-/// As whom an agent runs, and what it may reach.
-#[derive(Debug, Clone, Copy)]
-pub struct Workload<'a> {
-    /// The service account, which gives the identity.
-    pub account: &'a str,
-    /// The pod's address, by which istiod finds the services it belongs to. Nobody connects to it.
-    pub address: Ipv4Addr,
-    /// A registry that is spoken to without TLS.
-    pub registry: Option<SocketAddr>,
-    /// What istiod has put into its Pod, where it has.
-    pub injected: Option<&'a Injected>,
-}
 
 /// A running agent with its Envoy; both are killed when it is dropped.
 #[derive(Debug)]
@@ -92,12 +74,12 @@ impl Agent {
         };
         let command = envoys_agent(istiod, node, workload, &folder, open)?;
         let mut agent = Self {
-            process: Process::start(&name, command, cluster.folder())?,
+            process: Process::start(&name, command, Log::In(cluster.folder()))?,
             admin: Admin::new(([127, 0, 0, 1], open.admin).into()),
             status: Caller::http1(([127, 0, 0, 1], open.status).into()),
         };
         let admin = agent.admin.clone();
-        let is_ready = async || admin.text("/ready").await.is_ok();
+        let is_ready = async || admin.text("/ready").await.ok();
         agent.process.ready(READY_WITHIN, is_ready).await?;
         Ok(agent)
     }
@@ -177,37 +159,4 @@ fn envoys_agent(
         command.env("WASM_INSECURE_REGISTRIES", registry.to_string());
     }
     Ok(command)
-}
-
-/// What an agent gets of this program's own environment: where programs are, and the mark by which `.ci/run` finds servers
-/// that were left running.
-const PASSED_ON: [&str; 2] = ["PATH", "TIDEGATE_RUN"];
-
-/// What every agent is told.
-fn environment(
-    command: &mut Command,
-    istiod: &Istiod,
-    node: &Node,
-    workload: Workload<'_>,
-    folder: &Path,
-) {
-    command.env_clear().current_dir(folder);
-    let passed_on = PASSED_ON.into_iter();
-    command.envs(passed_on.filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.envs([
-        ("POD_NAME", node.name.as_str()),
-        ("POD_NAMESPACE", &node.namespace),
-        ("SERVICE_ACCOUNT", workload.account),
-        ("INSTANCE_IP", &workload.address.to_string()),
-        ("CA_ADDR", &istiod.secure_xds().to_string()),
-        ("ISTIOD_SAN", ISTIOD),
-        ("ISTIO_META_CLUSTER_ID", "Kubernetes"),
-        // Learning about peers is an extension of Istio's Envoy.
-        ("PEER_METADATA_DISCOVERY", "false"),
-    ]);
-}
-
-/// Makes a folder with all those above it.
-fn make(folder: &Path) -> Result<(), ClusterError> {
-    Ok(fs::create_dir_all(folder)?)
 }

@@ -1,6 +1,6 @@
 //! The benchmark: every scenario on every contender, one after the other, on real sockets.
 //!
-//! What is to be run is a [`plan`]; each run is written down in a [`journal`] as soon as it is over, so that an
+//! A [`plan`] lists the runs; each run is written down in a [`journal`] as soon as it is over, so that an
 //! interrupted benchmark goes on where it was; [`clock`] knows how long the rest takes; [`report`] makes medians
 //! of the repetitions and holds them against the targets.
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::variant::Variant;
 use tidegate_sim::scenario::Scenario;
 
-/// One run that is to be made.
+/// One planned run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     /// The scenario, with the seed of this repetition.

@@ -195,7 +195,7 @@ fn finish(
 /// Cells of the progress bar.
 const CELLS: u32 = 30;
 
-/// A bar drawn in place where somebody watches; nothing otherwise.
+/// A progress bar on a terminal; nothing otherwise.
 fn progress(head: &str, turn: &Turn, clock: Clock) -> impl Fn(Duration) + Send + Sync + use<> {
     let (head, length) = (head.to_owned(), turn.length());
     let is_terminal = std::io::stdout().is_terminal();

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use tidegate_supervise::ProcessError;
 use tidegate_testbed::cost::counter::Tool;
 use tidegate_testbed::cost::report::{Report, targets};
 use tidegate_testbed::cost::subject::Subject;
@@ -154,7 +155,9 @@ fn count(options: &Options, subjects: &[Subject]) -> Result<Counted> {
                     });
                 }
                 // Valgrind may not know an instruction of the processor, or refuse another Envoy.
-                Err(CostError::Ended { status, .. }) if tool == Tool::Valgrind => {
+                Err(CostError::Process(ProcessError::Ended { status, .. }))
+                    if tool == Tool::Valgrind =>
+                {
                     format!("valgrind: envoy does not run in it ({status})")
                 }
                 Err(error) => return Err(error.into()),
@@ -188,7 +191,7 @@ fn write(options: &Options, report: &Report) -> Result<()> {
     fs::write(&options.out, text).with_context(|| format!("write {}", options.out.display()))
 }
 
-/// Says what is done now, in place where somebody watches.
+/// Prints what is done now. On a terminal it replaces the line.
 fn progress(doing: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[2K{doing}");

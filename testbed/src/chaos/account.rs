@@ -3,7 +3,7 @@
 //! A request that the upstream answered must have reached its caller. Excepted are, and counted apart:
 //!
 //! - **late** answers: the request had ended for its caller before the upstream answered it (Envoy's route timeout, a
-//!   caller that gave up), so that nobody waited;
+//!   caller that gave up), so that no caller waited;
 //! - **cut** answers: the fault may cost this request ([`Fault::may_harm`]), and its life touched the fault.
 //!
 //! A request may end other than answered or shed under the same condition as the last one.
@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::fault::{Fault, Harm};
-use super::load::{End, Record};
+use super::load::{CallRecord, End};
 
 /// All that is known of the requests between two rests.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     /// What callers saw.
-    pub records: &'a [Record],
+    pub records: &'a [CallRecord],
     /// When upstreams answered, by number.
     pub answers: &'a BTreeMap<u64, u64>,
     /// The fault, and when it began and was undone, microseconds; `None` where nothing disturbed.
@@ -39,7 +39,7 @@ pub struct Account {
     pub harmed: u64,
     /// Requests whose callers heard nothing: the connection ended, or they gave up.
     pub unheard: u64,
-    /// Answers that nobody waited for any more.
+    /// Answers to requests that their callers had given up.
     pub late: u64,
     /// Answers that the fault cut off.
     pub cut: u64,
@@ -62,7 +62,7 @@ impl Account {
         account
     }
 
-    fn add(&mut self, record: &Record, evidence: Evidence<'_>) {
+    fn add(&mut self, record: &CallRecord, evidence: Evidence<'_>) {
         let answer = evidence.answers.get(&record.number);
         let may_cost = evidence.may_cost(record);
         self.sent += 1;
@@ -95,7 +95,7 @@ impl Account {
 
 impl Evidence<'_> {
     /// Whether the fault may cost this request.
-    fn may_cost(&self, record: &Record) -> bool {
+    fn may_cost(&self, record: &CallRecord) -> bool {
         let Some((fault, (begun, undone))) = &self.fault else {
             return false;
         };
@@ -105,9 +105,9 @@ impl Evidence<'_> {
     }
 }
 
-fn describe(record: &Record) -> String {
+fn describe(record: &CallRecord) -> String {
     let took = record.ended_us.saturating_sub(record.sent_us) / 1_000;
-    let Record {
+    let CallRecord {
         number, side, end, ..
     } = record;
     format!(
@@ -123,8 +123,8 @@ mod tests {
 
     const WINDOW: (u64, u64) = (1_000, 2_000);
 
-    fn record(side: Side, times: (u64, u64), end: End) -> Record {
-        Record {
+    fn record(side: Side, times: (u64, u64), end: End) -> CallRecord {
+        CallRecord {
             number: 1,
             side,
             sent_us: times.0,
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    fn account(kind: Kind, record: Record, answered_at: Option<u64>) -> Account {
+    fn account(kind: Kind, record: CallRecord, answered_at: Option<u64>) -> Account {
         let fault = Fault {
             kind,
             side: Side::Alpha,

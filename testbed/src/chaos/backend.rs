@@ -7,17 +7,16 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use anyhow::{Context, Result};
+use tidegate_supervise::{Log, Process, Signal};
 
 use super::clock::now_us;
 use super::fault::Side;
-use crate::child;
 use crate::upstream::Upstream;
 use tidegate_sim::profile::{Behaviour, Change, Mode, ServiceTime};
 
@@ -57,7 +56,7 @@ pub async fn serve(name: &str, port: u16, ledger: &Path) -> Result<()> {
         .witness(move |headers| {
             if let Some(number) = headers.get(NUMBER_HEADER).and_then(|it| it.to_str().ok()) {
                 let line = format!("{number} {}\n", now_us());
-                // One write a line; what cannot be written shows as an answer that nobody gave.
+                // One write a line. A line that cannot be written shows as an answer without an upstream.
                 let _ = (&ledger).write_all(line.as_bytes());
             }
         })
@@ -81,7 +80,7 @@ pub struct Backend {
     port: u16,
     ledger: PathBuf,
     read_to: u64,
-    child: Child,
+    process: Process,
 }
 
 impl Backend {
@@ -89,17 +88,17 @@ impl Backend {
     ///
     /// # Errors
     /// When the process cannot be started or does not listen.
-    pub fn start(side: Side, folder: &Path) -> Result<Self> {
+    pub async fn start(side: Side, folder: &Path) -> Result<Self> {
         let port = free_port()?;
         let ledger = folder.join(format!("{}.ledger", side.name()));
         fs::write(&ledger, "").context("make the ledger")?;
-        let child = spawn(side, port, &ledger)?;
+        let process = spawn(side, port, &ledger).await?;
         Ok(Self {
             side,
             port,
             ledger,
             read_to: 0,
-            child,
+            process,
         })
     }
 
@@ -114,11 +113,8 @@ impl Backend {
     /// # Errors
     /// When it had ended already.
     pub fn kill(&mut self) -> Result<()> {
-        if let Some(status) = self.child.try_wait()? {
-            bail!("upstream {} ended by itself: {status}", self.side.name());
-        }
-        self.child.kill()?;
-        self.child.wait()?;
+        self.process.alive()?;
+        self.process.kill();
         Ok(())
     }
 
@@ -126,8 +122,8 @@ impl Backend {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub fn restart(&mut self) -> Result<()> {
-        self.child = spawn(self.side, self.port, &self.ledger)?;
+    pub async fn restart(&mut self) -> Result<()> {
+        self.process = spawn(self.side, self.port, &self.ledger).await?;
         Ok(())
     }
 
@@ -135,16 +131,16 @@ impl Backend {
     ///
     /// # Errors
     /// When there is no such process.
-    pub fn stop(&self) -> Result<()> {
-        signal(self.child.id(), Signal::STOP)
+    pub fn stop(&mut self) -> Result<()> {
+        Ok(self.process.signal(Signal::STOP)?)
     }
 
     /// Lets its process go on.
     ///
     /// # Errors
     /// When there is no such process.
-    pub fn go_on(&self) -> Result<()> {
-        signal(self.child.id(), Signal::CONT)
+    pub fn go_on(&mut self) -> Result<()> {
+        Ok(self.process.signal(Signal::CONT)?)
     }
 
     /// Changes its behaviour.
@@ -154,25 +150,19 @@ impl Backend {
     pub fn change(&mut self, change: &Change) -> Result<()> {
         let mut line = serde_json::to_string(change)?;
         line.push('\n');
-        let input = self
-            .child
-            .stdin
-            .as_mut()
-            .context("no way to the upstream")?;
-        input.write_all(line.as_bytes())?;
-        Ok(input.flush()?)
+        Ok(self.process.write(line.as_bytes())?)
     }
 
     /// Lets it serve again, and waits until it takes connections.
     ///
     /// # Errors
     /// When it is gone, or does not listen.
-    pub fn serve_again(&mut self) -> Result<()> {
+    pub async fn serve_again(&mut self) -> Result<()> {
         self.change(&Change::mode(Mode::Serve))?;
-        until_listening(&mut self.child, self.side, self.port)
+        Ok(self.process.listens(self.addr(), START_BOUND).await?)
     }
 
-    /// Makes it so many times slower than it is.
+    /// Makes it slower by this factor.
     ///
     /// # Errors
     /// As [`Self::change`].
@@ -198,14 +188,6 @@ impl Backend {
     }
 }
 
-impl Drop for Backend {
-    fn drop(&mut self) {
-        // Both fail only when the process is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn parse(text: &str) -> BTreeMap<u64, u64> {
     let entry = |line: &str| {
         let (number, time) = line.split_once(' ')?;
@@ -214,49 +196,24 @@ fn parse(text: &str) -> BTreeMap<u64, u64> {
     text.lines().filter_map(entry).collect()
 }
 
-fn spawn(side: Side, port: u16, ledger: &Path) -> Result<Child> {
+async fn spawn(side: Side, port: u16, ledger: &Path) -> Result<Process> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(["upstream", side.name(), &port.to_string()])
-        .arg(ledger)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null());
-    let mut child = child::spawn(command).context("start an upstream")?;
-    until_listening(&mut child, side, port)?;
-    Ok(child)
-}
-
-fn until_listening(child: &mut Child, side: Side, port: u16) -> Result<()> {
-    let begun = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        if let Some(status) = child.try_wait()? {
-            bail!("upstream {} ended: {status}", side.name());
-        }
-        if begun.elapsed() > START_BOUND {
-            let _ = child.kill();
-            bail!(
-                "upstream {} does not listen after {START_BOUND:?}",
-                side.name()
-            );
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-/// Sends a signal to a process that was started here.
-pub(super) fn signal(id: u32, signal: Signal) -> Result<()> {
-    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
-    let pid = pid.context("no process id")?;
-    kill_process(pid, signal).with_context(|| format!("signal process {id}"))
+        .arg(ledger);
+    let name = format!("upstream {}", side.name());
+    let mut process = Process::start_with_input(&name, command, Log::Unnamed)?;
+    let address = ([127, 0, 0, 1], port).into();
+    process.listens(address, START_BOUND).await?;
+    Ok(process)
 }
 
 /// Ports for servers that may go and come back: below those that the kernel gives to outgoing connections.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// A port of 127.0.0.1 that nobody uses now.
+/// A port of 127.0.0.1 that is free now.
 pub(super) fn free_port() -> Result<u16> {
-    /// So many are tried.
+    /// The largest number of ports that are tried.
     const TRIES: usize = 100;
     let drawn = (0..TRIES).map(|_| rand::random_range(PORTS));
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();

@@ -1,6 +1,6 @@
 //! A wall clock that can be set for single processes, and a clock that all processes share.
 //!
-//! The machine's clock is everybody's. So processes load a library that adds an offset, which stands in a file, to what
+//! All processes share the machine's clock. So some load a library that adds an offset, which is in a file, to what
 //! they read as wall time. A C compiler makes it at the start of a run; without one no clock is set.
 
 use std::ffi::OsString;
@@ -63,7 +63,7 @@ impl WallClock {
         ]
     }
 
-    /// Sets the clock to so many seconds ahead of the true one.
+    /// Sets the clock to this number of seconds ahead of the true one.
     ///
     /// # Errors
     /// When the file cannot be written.

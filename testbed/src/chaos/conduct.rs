@@ -7,13 +7,14 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::clock::WallClock;
-use super::fault::{Fault, Kind};
-use super::invariants::{Broken, Facts, Undisturbed};
+use super::fault::Kind;
+use super::invariants::{Broken, Undisturbed};
+use super::outcome::FaultOutcome;
 use super::plan::plan;
 use super::stage::Stage;
 use super::world::World;
 
-/// What is to be run.
+/// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// From which everything is drawn.
@@ -26,17 +27,6 @@ pub struct Order {
     pub service: PathBuf,
     /// Folder for the logs as they stood after faults that failed.
     pub logs: PathBuf,
-}
-
-/// One fault and what came of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Outcome {
-    /// The fault.
-    pub fault: Fault,
-    /// What was seen; `None` when it could not be done or looked at.
-    pub facts: Option<Facts>,
-    /// What does not hold.
-    pub broken: Vec<Broken>,
 }
 
 /// A run.
@@ -53,14 +43,14 @@ pub struct Run {
     /// What the undisturbed part showed.
     pub undisturbed: Undisturbed,
     /// What came of each fault.
-    pub outcomes: Vec<Outcome>,
-    /// Planned faults that were not come to.
+    pub outcomes: Vec<FaultOutcome>,
+    /// Planned faults that did not begin in time.
     pub not_begun: usize,
-    /// Kinds that cannot be had here, and why.
+    /// Kinds that this machine cannot play, and why.
     pub left_out: Vec<(Kind, String)>,
 }
 
-/// A run may take so many times as long as was ordered, until every kind has come.
+/// The factor by which a run may be longer than ordered, until every kind has come.
 const OVERTIME: f64 = 1.5;
 
 /// Makes a run; `say` gets a line about each fault.
@@ -160,7 +150,7 @@ fn describe(undisturbed: &Undisturbed) -> String {
     format!("undisturbed: {}, {:?}", limits.join(", "), undisturbed.held)
 }
 
-fn line(outcome: &Outcome) -> String {
+fn line(outcome: &FaultOutcome) -> String {
     let ms =
         |time: Option<u64>| time.map_or_else(|| "never".to_owned(), |time| format!("{time} ms"));
     let mut text = format!("{:<36}", outcome.fault.to_string());

@@ -60,7 +60,7 @@ pub enum Kind {
     CpuContention,
     /// The wall clock of Envoy and of the control service is set, and set back.
     ClockStep,
-    /// Envoy's process stands still: its monotonic clock jumps.
+    /// Envoy's process is stopped for a while: its monotonic clock jumps.
     Suspended,
 }
 

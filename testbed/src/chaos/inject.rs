@@ -1,6 +1,7 @@
 //! How each fault is done and undone.
 
 mod crash;
+mod injected;
 mod machine;
 
 use std::time::Instant;
@@ -8,30 +9,21 @@ use std::time::Instant;
 use anyhow::Result;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use super::clock::now_us;
 use super::fault::{Fault, Kind};
 use super::policy::{MAX_LIMIT, bad, good};
 use super::world::World;
+
+pub use injected::Injected;
+
 use tidegate_sim::profile::{Change, Mode};
 
-/// What a fault did.
-#[derive(Debug, Clone, Default)]
-pub struct Injected {
-    /// When it began and when it was undone, microseconds on the machine's monotonic clock.
-    pub window: (u64, u64),
-    /// Requests that it sent itself.
-    pub calls: u64,
-    /// What did not go as it must.
-    pub wrong: Vec<String>,
-}
-
-/// So many policies are pushed by one fault.
+/// Policies that one fault pushes.
 const PUSHES: u32 = 100;
 
-/// Of these so many in a hundred are bad.
+/// Percentage of them that are bad.
 const BAD_PERCENT: u32 = 40;
 
 /// How many times longer a slow upstream takes.
@@ -60,7 +52,7 @@ async fn act(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()
         Kind::UpstreamKilled => {
             backend.kill()?;
             sleep(lasts).await;
-            block_in_place(|| backend.restart())?;
+            backend.restart().await?;
         }
         Kind::UpstreamHung => {
             backend.stop()?;
@@ -70,12 +62,12 @@ async fn act(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()
         Kind::UpstreamRefusing => {
             backend.change(&Change::mode(Mode::Refuse))?;
             sleep(lasts).await;
-            block_in_place(|| backend.serve_again())?;
+            backend.serve_again().await?;
         }
         Kind::UpstreamResetting => {
             backend.change(&Change::mode(Mode::Reset))?;
             sleep(lasts).await;
-            block_in_place(|| backend.serve_again())?;
+            backend.serve_again().await?;
         }
         Kind::UpstreamSlow => {
             backend.slow_down(SLOWER)?;
@@ -86,12 +78,12 @@ async fn act(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()
             world.control.kill()?;
             sleep(lasts).await;
             world.control.restart().await?;
-            expect_current(world, done).await?;
+            done.expect_current(world).await?;
         }
         Kind::DiskFull => fill_disk(world, fault, done).await?,
         Kind::HotRestart => {
             world.proxy.hot_restart().await?;
-            expect_current(world, done).await?;
+            done.expect_current(world).await?;
         }
         Kind::CpuContention => machine::contend(lasts).await?,
         Kind::ClockStep => machine::step_clock(world, fault, done).await?,
@@ -142,15 +134,7 @@ async fn restore(world: &mut World, done: &mut Injected) -> Result<()> {
         let wrong = format!("the policy at the end: found status {status}, expected 200");
         done.wrong.push(wrong);
     }
-    expect_current(world, done).await
-}
-
-async fn expect_current(world: &mut World, done: &mut Injected) -> Result<()> {
-    if !world.control.until_current().await? {
-        let wrong = "Envoy does not run what the control service wants";
-        done.wrong.push(wrong.to_owned());
-    }
-    Ok(())
+    done.expect_current(world).await
 }
 
 async fn fill_disk(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()> {

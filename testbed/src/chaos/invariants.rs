@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::account::Account;
 use super::fault::{Fault, Side};
-use super::proxy::{Counters, Guards, Shown};
+use super::proxy::{Guards, Shown, ShownCounters};
 use super::vital::Holds;
-use super::world::Held;
+use super::world::HeldResources;
 
 /// What the undisturbed part showed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,13 +16,13 @@ pub struct Undisturbed {
     /// Least and greatest limit, by upstream.
     pub limits: BTreeMap<Side, (u64, u64)>,
     /// What the processes held.
-    pub held: Held,
+    pub held: HeldResources,
 }
 
 impl Undisturbed {
     /// Whether what the processes hold now has not grown beyond the bounds.
     #[must_use]
-    pub fn bounds(&self, now: &Held) -> bool {
+    pub fn bounds(&self, now: &HeldResources) -> bool {
         let then = &self.held;
         is_bounded(now.envoy, then.envoy) && is_bounded(now.control, then.control)
     }
@@ -32,9 +32,9 @@ impl Undisturbed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
     /// At the rest before.
-    pub before: Counters,
+    pub before: ShownCounters,
     /// At the rest after.
-    pub after: Counters,
+    pub after: ShownCounters,
     /// What became of the callers' requests.
     pub account: Account,
     /// Requests that the fault sent itself.
@@ -58,7 +58,7 @@ pub struct Facts {
     /// What Envoy showed at rest.
     pub shown: Shown,
     /// What the processes held then.
-    pub held: Held,
+    pub held: HeldResources,
     /// From the rest before to the one after.
     pub stretch: Stretch,
     /// A stretch after that, which nothing disturbed.
@@ -76,11 +76,11 @@ pub struct Broken {
     pub found: String,
 }
 
-/// A limit may be so many times less than the least of the undisturbed part.
+/// The factor by which a limit may be below the lowest of the undisturbed part.
 const BAND: u64 = 2;
 
 /// No limit is greater than what an upstream answers within the objective of a second: 16 requests at a time, 25 ms each.
-/// Below that it rises with every burst that was served in time, so that a short undisturbed part says little of it.
+/// Below that it rises with every burst that was served in time, so a short undisturbed part says little about it.
 const GREATEST_LIMIT: u64 = 640;
 
 /// Envoy and the control service may hold so many file descriptors more than in the undisturbed part: of the connections

@@ -11,7 +11,7 @@ fn undisturbed() -> Undisturbed {
     };
     Undisturbed {
         limits: Side::ALL.map(|side| (side, (10, 20))).into(),
-        held: Held {
+        held: HeldResources {
             envoy: held,
             control: held,
         },
@@ -20,8 +20,8 @@ fn undisturbed() -> Undisturbed {
 
 fn stretch() -> Stretch {
     Stretch {
-        before: Counters::default(),
-        after: Counters {
+        before: ShownCounters::default(),
+        after: ShownCounters {
             arrived: 100,
             asked: 100,
             admitted: 100,
@@ -53,7 +53,7 @@ fn facts() -> Facts {
         guards: Side::ALL.map(|side| (side, guard)).into(),
         rested_ms: Some(1),
         shown: Shown {
-            counters: Counters::default(),
+            counters: ShownCounters::default(),
             guards: Side::ALL.map(|side| (side, guard)).into(),
         },
         held: undisturbed().held,

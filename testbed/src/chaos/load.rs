@@ -22,7 +22,7 @@ pub const RATE: f64 = 120.0;
 /// Share of requests that take long.
 const LONG_SHARE: f64 = 0.03;
 
-/// A caller gives up after this: later than Envoy, so that it hears what Envoy has to say.
+/// A caller gives up after this: later than Envoy, so that it gets Envoy's reply.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Callers, each with connections of its own, so that all workers have some.
@@ -46,7 +46,7 @@ pub enum End {
 
 /// One request as its caller saw it; times on the machine's monotonic clock, microseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct CallRecord {
     /// Its number, from 0.
     pub number: u64,
     /// The upstream it is for.
@@ -64,7 +64,7 @@ struct Shared {
     callers: Mutex<Vec<Caller>>,
     is_paused: AtomicBool,
     in_flight: AtomicU64,
-    records: Mutex<Vec<Record>>,
+    records: Mutex<Vec<CallRecord>>,
 }
 
 /// The callers; they stop when this is dropped.
@@ -124,7 +124,7 @@ impl Load {
 
     /// What has ended since the last call.
     #[must_use]
-    pub fn take(&self) -> Vec<Record> {
+    pub fn take(&self) -> Vec<CallRecord> {
         std::mem::take(&mut *lock(&self.shared.records))
     }
 }
@@ -175,7 +175,7 @@ async fn call_on(seed: u64, shared: Arc<Shared>) {
                 .authority(side.name())
                 .header(NUMBER_HEADER, &number.to_string());
             let end = one(&caller, &call, side).await;
-            let record = Record {
+            let record = CallRecord {
                 number,
                 side,
                 sent_us,

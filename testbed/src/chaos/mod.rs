@@ -16,6 +16,7 @@ pub mod fault;
 pub mod inject;
 pub mod invariants;
 pub mod load;
+pub mod outcome;
 pub mod plan;
 pub mod policy;
 pub mod proxy;

@@ -17,7 +17,7 @@ pub const BEGINNING: Duration = Duration::from_secs(12);
 /// What a fault takes beyond the time that it lasts: it is undone, the world recovers, is looked at, and rests.
 const AFTERMATH: Duration = Duration::from_secs(4);
 
-/// Load that nothing disturbs goes before a fault for so long, milliseconds.
+/// How long undisturbed load goes before a fault, milliseconds.
 const BEFORE_MS: (u64, u64) = (200, 1_000);
 
 /// One fault and what goes before it.
@@ -29,7 +29,7 @@ pub struct Step {
     pub fault: Fault,
 }
 
-/// The steps of a run of about so long: whole steps only.
+/// The steps of a run of about this length: whole steps only.
 #[must_use]
 pub fn plan(seed: u64, kinds: &[Kind], length: Duration) -> Vec<Step> {
     let mut rng = StdRng::seed_from_u64(seed);

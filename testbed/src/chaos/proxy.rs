@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tidegate_supervise::Signal;
 
-use super::backend::{free_port, signal};
+use super::backend::free_port;
 use super::clock::WallClock;
 use super::fault::Side;
 use crate::envoy::{
@@ -22,10 +22,10 @@ pub const WORKERS: u32 = 2;
 /// Envoy gives up a request after this.
 pub const ROUTE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Envoy closes connections to upstreams that were not used for so long: a burst leaves none behind.
+/// Envoy closes connections to upstreams that were idle for this time: a burst leaves none behind.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// An old Envoy drains for so long, and ends so much later than its successor begins.
+/// How long an old Envoy drains, and when it ends, counted from the start of its successor.
 const DRAIN: Duration = Duration::from_secs(2);
 const PARENT_SHUTDOWN: Duration = Duration::from_secs(3);
 
@@ -37,18 +37,18 @@ const ARRIVED: &str = "http.ingress.downstream_rq_total";
 
 /// What counters say; they only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counters {
+pub struct ShownCounters {
     /// Requests that arrived at Envoy.
     pub arrived: u64,
     /// Requests that the filter was asked for.
     pub asked: u64,
-    /// Requests that the filter let in.
+    /// Requests that the filter admitted.
     pub admitted: u64,
     /// Requests that it shed.
     pub shed: u64,
 }
 
-impl Counters {
+impl ShownCounters {
     /// What was counted since `before`; `None` where something was counted down.
     #[must_use]
     pub fn since(&self, before: &Self) -> Option<Self> {
@@ -81,7 +81,7 @@ pub type Guards = BTreeMap<Side, Guard>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
     /// Counters.
-    pub counters: Counters,
+    pub counters: ShownCounters,
     /// Gauges, by upstream.
     pub guards: Guards,
 }
@@ -138,7 +138,7 @@ impl Proxy {
         })
     }
 
-    /// Where requests are to be sent.
+    /// The address for requests.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.port).into()
@@ -173,16 +173,16 @@ impl Proxy {
     ///
     /// # Errors
     /// When there is no such process.
-    pub fn stop(&self) -> Result<()> {
-        signal(self.envoy.pid(), Signal::STOP)
+    pub fn stop(&mut self) -> Result<()> {
+        Ok(self.envoy.signal(Signal::STOP)?)
     }
 
     /// Lets its process go on.
     ///
     /// # Errors
     /// When there is no such process.
-    pub fn go_on(&self) -> Result<()> {
-        signal(self.envoy.pid(), Signal::CONT)
+    pub fn go_on(&mut self) -> Result<()> {
+        Ok(self.envoy.signal(Signal::CONT)?)
     }
 
     /// What it shows now.
@@ -206,7 +206,7 @@ impl Proxy {
             }
         };
         Ok(Shown {
-            counters: Counters {
+            counters: ShownCounters {
                 arrived: stats.get(ARRIVED).copied().unwrap_or(0),
                 asked: metrics.sum("requests_total", ""),
                 admitted: metrics.sum("requests_admitted_total", ""),
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_goes_down_is_noticed() {
-        let of = |arrived, shed| Counters {
+        let of = |arrived, shed| ShownCounters {
             arrived,
             asked: arrived,
             admitted: arrived - shed,

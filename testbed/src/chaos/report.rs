@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::conduct::{Outcome, Run};
+use super::conduct::Run;
 use super::fault::Kind;
+use super::outcome::FaultOutcome;
 
 /// How to run it again.
 #[must_use]
@@ -66,7 +67,7 @@ pub fn page(run: &Run, about: &BTreeMap<String, String>) -> String {
     page += "| fault | times | failed | recovered, median (longest) | at rest, longest | sent | shed | harmed | cut | late | most held: Envoy, control |\n";
     page += "|---|---|---|---|---|---|---|---|---|---|---|\n";
     for kind in Kind::ALL {
-        let outcomes: Vec<&Outcome> = run
+        let outcomes: Vec<&FaultOutcome> = run
             .outcomes
             .iter()
             .filter(|it| it.fault.kind == kind)
@@ -94,7 +95,7 @@ pub fn page(run: &Run, about: &BTreeMap<String, String>) -> String {
     page
 }
 
-fn row(kind: Kind, outcomes: &[&Outcome]) -> String {
+fn row(kind: Kind, outcomes: &[&FaultOutcome]) -> String {
     let facts: Vec<_> = outcomes.iter().filter_map(|it| it.facts.as_ref()).collect();
     let failed = outcomes.iter().filter(|it| !it.broken.is_empty()).count();
     let seconds = |ms: u64| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100);
@@ -110,7 +111,7 @@ fn row(kind: Kind, outcomes: &[&Outcome]) -> String {
     let sum = |of: fn(&super::account::Account) -> u64| -> u64 {
         facts.iter().map(|it| of(&it.stretch.account)).sum()
     };
-    let most = |of: fn(&super::world::Held) -> u64| -> u64 {
+    let most = |of: fn(&super::world::HeldResources) -> u64| -> u64 {
         facts.iter().map(|it| of(&it.held)).max().unwrap_or(0)
     };
     format!(
@@ -138,7 +139,7 @@ mod tests {
     use crate::chaos::invariants::{Broken, Undisturbed};
 
     fn run(kinds: &[Kind], failures: &[bool]) -> Run {
-        let outcome = |failed: &bool| Outcome {
+        let outcome = |failed: &bool| FaultOutcome {
             fault: Fault {
                 kind: Kind::DiskFull,
                 side: Side::Alpha,

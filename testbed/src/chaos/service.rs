@@ -1,19 +1,19 @@
 //! The control service as a process.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
+use tidegate_supervise::{Log, Process};
 
 use super::backend::free_port;
 use super::clock::WallClock;
 use super::policy::{MAX_LIMIT, POLICY, good};
-use crate::child;
 use crate::client::{Call, Caller};
 use crate::envoy::test_module;
 
@@ -23,7 +23,8 @@ pub const BOUND: Duration = Duration::from_secs(30);
 /// Distance between two looks.
 const POLL: Duration = Duration::from_millis(50);
 
-const LOG: &str = "control.log";
+/// Its name in errors and in that of its log.
+const NAME: &str = "control";
 
 const TOKEN: &str = "a token for this run";
 
@@ -34,7 +35,7 @@ pub struct Control {
     folder: PathBuf,
     ports: [u16; 3],
     clock: Option<WallClock>,
-    child: Child,
+    process: Process,
     tag: Option<String>,
 }
 
@@ -47,13 +48,13 @@ impl Control {
         fs::create_dir_all(folder.join("policies"))?;
         fs::write(folder.join("token"), TOKEN)?;
         let ports = [free_port()?, free_port()?, free_port()?];
-        let child = spawn(binary, folder, ports, clock.as_ref())?;
+        let process = spawn(binary, folder, ports, clock.as_ref())?;
         let mut control = Self {
             binary: binary.to_owned(),
             folder: folder.to_owned(),
             ports,
             clock,
-            child,
+            process,
             tag: None,
         };
         control.until_ready().await?;
@@ -74,7 +75,7 @@ impl Control {
     /// Its process.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// The clock that it and Envoy go by, if one can be set.
@@ -93,8 +94,7 @@ impl Control {
     /// When it had ended already.
     pub fn kill(&mut self) -> Result<()> {
         self.alive()?;
-        self.child.kill()?;
-        self.child.wait()?;
+        self.process.kill();
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Control {
     /// # Errors
     /// As [`Self::start`].
     pub async fn restart(&mut self) -> Result<()> {
-        self.child = spawn(&self.binary, &self.folder, self.ports, self.clock.as_ref())?;
+        self.process = spawn(&self.binary, &self.folder, self.ports, self.clock.as_ref())?;
         self.until_ready().await
     }
 
@@ -112,21 +112,13 @@ impl Control {
     /// # Errors
     /// When it has.
     pub fn alive(&mut self) -> Result<()> {
-        if let Some(status) = self.child.try_wait()? {
-            let log = self.log();
-            let end = log.len().saturating_sub(2_000);
-            bail!(
-                "the control service ended: {status}\n{}",
-                log.get(end..).unwrap_or(&log)
-            );
-        }
-        Ok(())
+        Ok(self.process.alive()?)
     }
 
-    /// Everything that it has logged so far.
+    /// Everything that it has logged so far, restarts included.
     #[must_use]
     pub fn log(&self) -> String {
-        let log = fs::read(self.folder.join(LOG)).unwrap_or_default();
+        let log = fs::read(self.folder.join(format!("{NAME}.log"))).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
     }
 
@@ -205,28 +197,12 @@ impl Control {
     }
 
     async fn until_ready(&mut self) -> Result<()> {
-        let begun = Instant::now();
         let health = Caller::http1(self.addr(self.ports[2]));
-        while begun.elapsed() < BOUND {
-            self.alive()?;
-            if health
-                .get("/readyz")
-                .await
-                .is_ok_and(|reply| reply.status == 200)
-            {
-                return Ok(());
-            }
-            tokio::time::sleep(POLL).await;
-        }
-        bail!("the control service is not ready after {BOUND:?}")
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        // Both fail only when the process is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let is_ready = async || {
+            let reply = health.get("/readyz").await.ok()?;
+            (reply.status == 200).then_some(())
+        };
+        Ok(self.process.ready(BOUND, is_ready).await?)
     }
 }
 
@@ -247,11 +223,7 @@ fn spawn(
     folder: &Path,
     ports: [u16; 3],
     clock: Option<&WallClock>,
-) -> Result<Child> {
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(folder.join(LOG))?;
+) -> Result<Process> {
     // A file that may not grow is then said by an error, as a full disk says it, and not by a signal.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
@@ -269,11 +241,7 @@ fn spawn(
     if let Some(clock) = clock {
         command.envs(clock.variables());
     }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log);
-    child::spawn(command).with_context(|| format!("start {}", binary.display()))
+    Ok(Process::start(NAME, command, Log::In(folder))?)
 }
 
 #[cfg(test)]

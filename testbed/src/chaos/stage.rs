@@ -9,14 +9,14 @@ use tokio::time::sleep;
 
 use super::account::{Account, Evidence};
 use super::clock::now_us;
-use super::conduct::Outcome;
 use super::fault::{Fault, Side};
 use super::inject::{Injected, inject};
 use super::invariants::{Broken, Facts, Stretch, Undisturbed, check, is_in_band};
 use super::load::Load;
+use super::outcome::FaultOutcome;
 use super::plan::Step;
 use super::proxy::{Guards, Shown};
-use super::world::{Held, World};
+use super::world::{HeldResources, World};
 
 /// Load before the undisturbed part, until limits are learned and connections open.
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -34,10 +34,10 @@ const RECOVERY_BOUND: Duration = Duration::from_secs(60);
 /// taken off by a judgement over many looks, at rest one a second.
 const REST_BOUND: Duration = Duration::from_secs(45);
 
-/// The load is well when so long all that ended was answered.
+/// The load has recovered when all requests that ended in this time were answered.
 const WELL_FOR: Duration = Duration::from_secs(1);
 
-/// And so many did at least.
+/// The least number of requests that must end in that time.
 const WELL_REQUESTS: usize = 40;
 
 /// Length of the undisturbed stretch after each fault.
@@ -108,16 +108,16 @@ impl Stage {
     }
 
     /// Does a fault and looks at what is left of it.
-    pub(super) async fn play(&mut self, step: &Step) -> Outcome {
+    pub(super) async fn play(&mut self, step: &Step) -> FaultOutcome {
         sleep(step.before).await;
         let fault = step.fault;
         match self.facts(fault).await {
-            Ok(facts) => Outcome {
+            Ok(facts) => FaultOutcome {
                 fault,
                 broken: check(&facts, &self.undisturbed),
                 facts: Some(facts),
             },
-            Err(error) => Outcome {
+            Err(error) => FaultOutcome {
                 fault,
                 facts: None,
                 broken: vec![Broken {
@@ -232,7 +232,7 @@ impl Stage {
     }
 
     /// What the processes hold, once callers have closed their connections.
-    async fn held(&self) -> Result<Held> {
+    async fn held(&self) -> Result<HeldResources> {
         self.load.hang_up();
         let begun = Instant::now();
         loop {

@@ -26,7 +26,7 @@ pub struct World {
 
 /// What the processes hold that may not grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldResources {
     /// Envoy.
     pub envoy: Holds,
     /// The control service.
@@ -41,7 +41,7 @@ impl World {
     pub async fn start(binary: &Path, folder: &Path, clock: Option<WallClock>) -> Result<Self> {
         let mut backends = BTreeMap::new();
         for side in Side::ALL {
-            backends.insert(side, Backend::start(side, folder)?);
+            backends.insert(side, Backend::start(side, folder).await?);
         }
         let control = Control::start(binary, folder, clock).await?;
         let addrs: Vec<_> = backends
@@ -80,8 +80,8 @@ impl World {
     ///
     /// # Errors
     /// When one of them has ended.
-    pub fn held(&self) -> Result<Held> {
-        Ok(Held {
+    pub fn held(&self) -> Result<HeldResources> {
+        Ok(HeldResources {
             envoy: Holds::of(self.proxy.envoy().pid())?,
             control: Holds::of(self.control.id())?,
         })

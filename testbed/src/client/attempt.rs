@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::open_loop::{
+use super::headers::{
     ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, SHED_DETAILS, TIMEOUT_HEADER,
 };
 use super::{Call, CallError, Caller, Exchange, Reply};

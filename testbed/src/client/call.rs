@@ -7,6 +7,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 
+use super::headers::DETAILS_HEADER;
 use super::upload;
 use crate::pace::Body;
 use tidegate_sim::arrivals::Sending;
@@ -175,7 +176,7 @@ impl Reply {
     /// The response code details, where the proxy answered by itself; `None` for the upstream's answers.
     #[must_use]
     pub fn details(&self) -> Option<&str> {
-        self.header(crate::envoy::DETAILS_HEADER)
+        self.header(DETAILS_HEADER)
     }
 
     /// gRPC status from the trailers, or from the headers of a reply without a body.

@@ -9,7 +9,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::open_loop::{self, ATTEMPT_HEADER, TIMEOUT_HEADER};
+use super::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER, TIMEOUT_HEADER};
+use super::open_loop;
 use crate::poll::{BOUND, until};
 use crate::upstream::{Quotas, RequestHead, Script, Upstream};
 use tidegate_sim::arrivals;
@@ -169,7 +170,7 @@ async fn a_client_with_a_quota_says_which_one_it_is() {
     assert!((4..=8).contains(&refused.count()), "{records:?}");
 }
 
-/// A scenario with an adversary alone, ten requests in a tenth of a second, after which the story lasts for so long.
+/// A scenario with an adversary alone, ten requests in a tenth of a second, and then this much more of the story.
 fn adversary(duration: &str, adversary: &str) -> Scenario {
     let text = format!(
         "name='t'\ntitle='t'\nprose='p'\nseed=5\nduration='{duration}'\n\
@@ -205,7 +206,7 @@ async fn adversaries_forge_what_they_say_about_themselves() {
         ("kind='flood'", COHORT_HEADER, "flood"),
         (
             "kind='forged_criticality'",
-            open_loop::CRITICALITY_HEADER,
+            CRITICALITY_HEADER,
             "critical_plus",
         ),
         (
@@ -290,7 +291,7 @@ async fn who_dawdles_holds_a_slot_for_as_long() {
         let records = play(&scenario, &upstream).await;
         (records, Instant::now())
     };
-    // Long after the body would be over for whoever reads.
+    // Long after the body would have ended for a caller that reads.
     let held = until("ten slots are held", || {
         begun.elapsed() > Duration::from_secs(1) && upstream.counts().in_service == 10
     });

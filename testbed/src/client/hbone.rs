@@ -25,7 +25,7 @@ use tokio_rustls::TlsConnector;
 use super::CallError;
 use super::identity::{Identity, IdentityError};
 
-/// So many streams a waypoint of Istio's takes on one connection (`max_concurrent_streams`).
+/// Streams that a waypoint of Istio's takes on one connection (`max_concurrent_streams`).
 const MAX_TUNNELS: usize = 100;
 
 /// The way to a waypoint for one workload; clones share its connections.
@@ -44,7 +44,7 @@ struct Outer {
     driver: Arc<Driver>,
 }
 
-/// Reads and writes a connection as long as somebody holds it.
+/// Reads and writes a connection as long as it is held.
 #[derive(Debug)]
 struct Driver(JoinHandle<()>);
 
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Hbone {
 }
 
 impl Hbone {
-    /// The way to `waypoint` for the workload that `identity` stands for; the waypoint must prove to be
+    /// The way to `waypoint` for the workload with this `identity`; the waypoint must prove to be
     /// `server`, such as `spiffe://cluster.local/ns/shop/sa/waypoint`. Nothing is opened yet.
     ///
     /// # Errors

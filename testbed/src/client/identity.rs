@@ -1,4 +1,4 @@
-//! Who a workload is in a mesh, and how it believes another: SPIFFE identities in certificates.
+//! Identities of workloads in a mesh, and how one verifies another: SPIFFE identities in certificates.
 //!
 //! A mesh's certificates name no host: a pod's address changes, its service account stays. The name stands as
 //! a URI (`spiffe://cluster.local/ns/shop/sa/web`) among the certificate's alternative names, so that the usual
@@ -39,7 +39,7 @@ pub enum IdentityError {
     Tls(#[from] rustls::Error),
 }
 
-/// A workload's certificate, its key, and whom it trusts: three texts in PEM, as a mesh's agent writes them.
+/// A workload's certificate, its key, and the roots that it trusts: three texts in PEM, as a mesh's agent writes them.
 #[derive(Clone)]
 pub struct Identity {
     /// The certificate, and those between it and the root.

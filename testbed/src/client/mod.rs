@@ -14,6 +14,7 @@ mod exchange;
 mod hbone;
 #[cfg(test)]
 mod hbone_tests;
+pub mod headers;
 mod identity;
 pub mod open_loop;
 #[cfg(test)]
@@ -71,7 +72,7 @@ impl Caller {
         }
     }
 
-    /// The same with connections of its own, of which there is none yet.
+    /// The same with connections of its own. None is open yet.
     #[must_use]
     pub fn anew(&self) -> Self {
         Self {

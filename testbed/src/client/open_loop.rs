@@ -20,18 +20,6 @@ use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::{AdversaryKind, Scenario};
 
-/// Header that carries the criticality of a request.
-pub const CRITICALITY_HEADER: &str = "x-criticality";
-
-/// Header that carries the number of an attempt, from 1.
-pub const ATTEMPT_HEADER: &str = "x-envoy-attempt-count";
-
-/// Header in which a caller asks the proxy to wait no longer, in milliseconds.
-pub const TIMEOUT_HEADER: &str = "x-envoy-upstream-rq-timeout-ms";
-
-/// Header in which a client with a quota says which one it is, by its index in the scenario.
-pub const CLIENT_HEADER: &str = "x-client";
-
 /// Responses that are still read so long after the story are ended by their callers, as good ones: what becomes of a
 /// stream later is another story.
 const READS_ON: Duration = Duration::from_secs(1);
@@ -84,7 +72,7 @@ pub async fn replay(
         };
         let records = records.clone();
         under_way.spawn(async move {
-            // Nobody listens any more when a run was cut short.
+            // Fails when a run was cut short: the receiver is gone.
             let _ = records.send(request.run().await);
         });
     }
@@ -110,7 +98,7 @@ impl Request {
             let attempt = self.ask.attempt(attempts).await;
             sheds += u32::from(matches!(attempt.answer, Answer::Shed(_)));
             uploading += attempt.uploading;
-            // Who tries again without end does so until the end of the story.
+            // An adversary that retries without end does so until the end of the story.
             let is_over = is_adversary && Instant::now() >= self.ask.end;
             if !attempt.makes_sense_again || attempts >= most || is_over {
                 let latency = attempt.moment.saturating_duration_since(self.due);
@@ -132,12 +120,3 @@ impl Request {
         retries.map_or(Duration::ZERO, |retries| retries.pause(attempts, drawn))
     }
 }
-
-/// Beginnings of the response code details of replies that a proxy made to shed load.
-pub const SHED_DETAILS: [&str; 5] = [
-    "tidegate_shed_",
-    "reached_concurrency_limit",
-    "denied_by_admission_control",
-    "upstream_reset_before_response_started{overflow",
-    "no_healthy_upstream",
-];

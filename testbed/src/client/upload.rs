@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::pace::{self, Body, Writer};
 use tidegate_sim::arrivals::Sending;
 
-/// A piece of a body; what is in it matters to nobody.
+/// A piece of a body. Its content does not matter.
 const PIECE: Bytes = Bytes::from_static(b"data\n");
 
 /// A body whose time begins now.

@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use tidegate_supervise::ProcessError;
+
 /// Why a cost could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
@@ -21,29 +23,14 @@ pub enum CostError {
     /// A request got no answer.
     #[error("ask {peer}")]
     Call {
-        /// Who was asked.
+        /// The address that was asked.
         peer: SocketAddr,
         /// The cause.
         source: io::Error,
     },
-    /// Envoy ended by itself.
-    #[error("envoy for {subject} ended ({status}); the end of its log:\n{log}")]
-    Ended {
-        /// What it was to measure.
-        subject: String,
-        /// Exit status or signal.
-        status: String,
-        /// The end of its log.
-        log: String,
-    },
-    /// Envoy did not become ready in time.
-    #[error("envoy for {subject} was not ready in time; the end of its log:\n{log}")]
-    NotReady {
-        /// What it was to measure.
-        subject: String,
-        /// The end of its log.
-        log: String,
-    },
+    /// Envoy or a counter could not be started, ended, or was not ready in time.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// Other answers came than the measurement is about.
     #[error("{what}: found answers {found:?}, expected only {expected}")]
     Answers {
@@ -54,7 +41,7 @@ pub enum CostError {
         /// The status that was expected.
         expected: u16,
     },
-    /// The person at the terminal, or who started this, wants it to end.
+    /// A signal asked this process to end.
     #[error("interrupted")]
     Interrupted,
     /// The counter did not say what it should.

@@ -17,7 +17,7 @@ const ANSWER_BOUND: Duration = Duration::from_secs(60);
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct RawAnswer {
     /// HTTP status.
     pub status: u16,
     /// The body.
@@ -26,17 +26,17 @@ pub struct Answer {
 
 /// A connection that is used for one request after the other.
 #[derive(Debug)]
-pub struct Connection {
+pub struct RawConnection {
     peer: SocketAddr,
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-impl Connection {
+impl RawConnection {
     /// Connects to `peer`.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When the port is closed.
     pub fn open(peer: SocketAddr) -> Result<Self, CostError> {
         let connect = || {
             let stream = TcpStream::connect(peer)?;
@@ -56,7 +56,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection is gone.
-    pub fn send(&mut self, request: &Request) -> Result<(), CostError> {
+    pub fn send(&mut self, request: &RawRequest) -> Result<(), CostError> {
         self.stream
             .write_all(&request.0)
             .map_err(|source| self.failed(source))
@@ -66,7 +66,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection is gone, the answer takes a minute, or it has no `content-length`.
-    pub fn receive(&mut self) -> Result<Answer, CostError> {
+    pub fn receive(&mut self) -> Result<RawAnswer, CostError> {
         self.buffer.clear();
         loop {
             match parse(&self.buffer) {
@@ -95,9 +95,9 @@ impl Connection {
 
 /// A GET request, ready to be sent many times.
 #[derive(Debug, Clone)]
-pub struct Request(Vec<u8>);
+pub struct RawRequest(Vec<u8>);
 
-impl Request {
+impl RawRequest {
     /// A GET for `path`, with the headers that an ordinary client sends, and `headers`.
     #[must_use]
     pub fn get(path: &str, headers: &[(&str, &str)]) -> Self {
@@ -118,16 +118,16 @@ impl Request {
 /// Asks `peer` for `path` over a connection of its own.
 ///
 /// # Errors
-/// When nobody listens there, or what comes is no HTTP.
-pub fn ask_once(peer: SocketAddr, path: &str) -> Result<Answer, CostError> {
-    let mut connection = Connection::open(peer)?;
+/// When the port is closed, or the answer is no HTTP.
+pub fn ask_once(peer: SocketAddr, path: &str) -> Result<RawAnswer, CostError> {
+    let mut connection = RawConnection::open(peer)?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: cost.test\r\nconnection: close\r\n\r\n");
-    connection.send(&Request(request.into_bytes()))?;
+    connection.send(&RawRequest(request.into_bytes()))?;
     let mut bytes = Vec::new();
     let read = connection.stream.read_to_end(&mut bytes);
     read.map_err(|source| connection.failed(source))?;
     match split(&bytes) {
-        Ok(Some((head, body))) => Ok(Answer {
+        Ok(Some((head, body))) => Ok(RawAnswer {
             status: head.status,
             body: if head.chunked {
                 unchunked(body)
@@ -201,12 +201,12 @@ fn unchunked(mut body: &[u8]) -> Vec<u8> {
 }
 
 /// The answer in `bytes`, or `None` when it is not all there.
-fn parse(bytes: &[u8]) -> Result<Option<Answer>, &'static str> {
+fn parse(bytes: &[u8]) -> Result<Option<RawAnswer>, &'static str> {
     let Some((head, rest)) = split(bytes)? else {
         return Ok(None);
     };
     let length = head.length.ok_or("no content-length")?;
-    Ok(rest.get(..length).map(|body| Answer {
+    Ok(rest.get(..length).map(|body| RawAnswer {
         status: head.status,
         body: body.to_vec(),
     }))
@@ -222,7 +222,7 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(parse(&bytes[..cut]), Ok(None));
         }
-        let whole = Answer {
+        let whole = RawAnswer {
             status: 503,
             body: b"no".to_vec(),
         };

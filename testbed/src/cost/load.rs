@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::http::{Connection, Request};
+use super::http::{RawConnection, RawRequest};
 use super::{CostError, interrupt};
 
 /// Answers by status.
@@ -16,16 +16,16 @@ pub type Answers = BTreeMap<u16, u64>;
 /// A closed loop.
 #[derive(Debug)]
 pub struct Loop {
-    connections: Vec<Connection>,
+    connections: Vec<RawConnection>,
 }
 
 impl Loop {
     /// Opens `connections` connections to `peer`.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When the port is closed.
     pub fn open(peer: SocketAddr, connections: usize) -> Result<Self, CostError> {
-        let connections = (0..connections).map(|_| Connection::open(peer));
+        let connections = (0..connections).map(|_| RawConnection::open(peer));
         Ok(Self {
             connections: connections.collect::<Result<_, _>>()?,
         })
@@ -35,7 +35,7 @@ impl Loop {
     ///
     /// # Errors
     /// When a connection breaks or an answer does not come.
-    pub fn run(&mut self, request: &Request, total: u64) -> Result<Answers, CostError> {
+    pub fn run(&mut self, request: &RawRequest, total: u64) -> Result<Answers, CostError> {
         let mut answers = Answers::new();
         let (mut sent, mut received) = (0, 0);
         for connection in &mut self.connections {
@@ -65,7 +65,7 @@ impl Loop {
     ///
     /// # Errors
     /// When a connection breaks or an answer does not come.
-    pub fn run_each(&mut self, requests: &[Request]) -> Result<Answers, CostError> {
+    pub fn run_each(&mut self, requests: &[RawRequest]) -> Result<Answers, CostError> {
         let mut answers = Answers::new();
         for request in requests {
             interrupt::check()?;

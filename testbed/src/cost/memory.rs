@@ -6,6 +6,7 @@
 //! read, so that the figure holds their state. The requests are answered by the second
 //! listener over connections that end with them, so that what is left is state alone.
 
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use serde::Serialize;
 
 use super::CostError;
 use super::counter::Tool;
-use super::http::Request;
+use super::http::RawRequest;
 use super::load::Loop;
 use super::process::{Measured, Shape};
 use super::subject::{MANY, Subject, UPSTREAM_HEADER, cluster_name};
@@ -77,8 +78,8 @@ pub fn measure(
     effort: Effort,
     said: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>, CostError> {
-    let requests: Vec<Request> = (0..effort.upstreams)
-        .map(|index| Request::get(MANY, &[(UPSTREAM_HEADER, &cluster_name(index))]))
+    let requests: Vec<RawRequest> = (0..effort.upstreams)
+        .map(|index| RawRequest::get(MANY, &[(UPSTREAM_HEADER, &cluster_name(index))]))
         .collect();
     let mut rows = Vec::new();
     for subject in subjects {
@@ -109,9 +110,11 @@ fn watch(
     subject: &Subject,
     workers: u32,
     many: u32,
-    requests: &[Request],
+    requests: &[RawRequest],
 ) -> Result<Seen, CostError> {
-    let measured = Measured::start(subject, Shape { workers, many }, Tool::Cpu)?;
+    let measured = Measured::start(subject, Shape { workers, many }, |binary, _| {
+        Command::new(binary)
+    })?;
     let connections = usize::try_from(workers * CONNECTIONS_PER_WORKER).unwrap_or(1);
     let answers = Loop::open(measured.entry(), connections)?.run_each(requests)?;
     if !answers.keys().eq([&200]) {

@@ -5,19 +5,18 @@
 //! cluster before Envoy starts: it is reserved by a socket that is bound and never
 //! listens, beside which Envoy may bind its own.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
+use tidegate_supervise::{Log, Process};
 use tokio::net::TcpSocket;
 
-use super::counter::Tool;
 use super::http::ask_once;
 use super::subject::{ENTRY, Subject, Surroundings, bootstrap};
 use super::{CostError, interrupt};
@@ -27,10 +26,6 @@ use crate::envoy;
 const READY_BOUND: Duration = Duration::from_secs(120);
 /// Distance between two looks at something that is waited for.
 const POLL: Duration = Duration::from_millis(20);
-/// So many bytes of the log are shown in errors.
-const TAIL: usize = 4_000;
-
-const LOG: &str = "envoy.log";
 const ADMIN_ADDRESS: &str = "admin-address";
 
 /// What an Envoy is started with besides its filter.
@@ -45,8 +40,7 @@ pub struct Shape {
 /// A running Envoy; dropping it ends the process.
 #[derive(Debug)]
 pub struct Measured {
-    child: Child,
-    subject: Subject,
+    process: Process,
     entry: SocketAddr,
     folder: TempDir,
     // Held for as long as Envoy runs.
@@ -55,11 +49,15 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Starts `subject` such that `tool` can count in it, and waits until it is ready.
+    /// Starts `subject` and waits until it is ready. `run` makes the command that runs a binary, with files in a folder.
     ///
     /// # Errors
     /// When Envoy is missing or refuses its configuration.
-    pub fn start(subject: &Subject, shape: Shape, tool: Tool) -> Result<Self, CostError> {
+    pub fn start(
+        subject: &Subject,
+        shape: Shape,
+        run: impl FnOnce(&Path, &Path) -> Command,
+    ) -> Result<Self, CostError> {
         let folder = tempfile::Builder::new().prefix("tidegate-cost-").tempdir();
         let folder = folder.map_err(CostError::io("make a folder in", std::env::temp_dir()))?;
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -80,10 +78,11 @@ impl Measured {
         let document = folder.path().join("envoy.json");
         fs::write(&document, bootstrap(subject, &around).to_string())
             .map_err(CostError::io("write", &document))?;
-        let child = spawn(folder.path(), shape.workers, tool)?;
+        let mut command = run(&envoy::binary(), folder.path());
+        tell(&mut command, folder.path(), shape.workers);
+        let name = format!("envoy for {}", subject.name());
         let mut measured = Self {
-            child,
-            subject: subject.clone(),
+            process: Process::start(&name, command, Log::Unnamed)?,
             entry: local,
             folder,
             _answering: answering,
@@ -93,7 +92,7 @@ impl Measured {
         Ok(measured)
     }
 
-    /// Where requests are to be sent.
+    /// The address for requests.
     #[must_use]
     pub const fn entry(&self) -> SocketAddr {
         self.entry
@@ -102,12 +101,12 @@ impl Measured {
     /// Its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// Its folder, into which a counter may write.
     #[must_use]
-    pub fn folder(&self) -> &std::path::Path {
+    pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
@@ -131,45 +130,19 @@ impl Measured {
 
     fn wait_ready(&mut self) -> Result<SocketAddr, CostError> {
         let started = Instant::now();
-        while started.elapsed() < READY_BOUND {
+        loop {
             interrupt::check()?;
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(CostError::Ended {
-                    subject: self.subject.name().to_owned(),
-                    status: status.to_string(),
-                    log: self.log_tail(),
-                });
-            }
             if let Some(entry) = self.admin_address().and_then(listening_entry) {
                 return Ok(entry);
             }
+            self.process.still_starting(started, READY_BOUND)?;
             thread::sleep(POLL);
         }
-        Err(CostError::NotReady {
-            subject: self.subject.name().to_owned(),
-            log: self.log_tail(),
-        })
     }
 
     fn admin_address(&self) -> Option<SocketAddr> {
         let text = fs::read_to_string(self.folder.path().join(ADMIN_ADDRESS)).ok()?;
         text.trim().parse().ok()
-    }
-
-    fn log_tail(&self) -> String {
-        let log = fs::read(self.folder.path().join(LOG)).unwrap_or_default();
-        let tail = log
-            .get(log.len().saturating_sub(TAIL)..)
-            .unwrap_or_default();
-        String::from_utf8_lossy(tail).into_owned()
-    }
-}
-
-impl Drop for Measured {
-    fn drop(&mut self) {
-        // Both fail only when the process is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -191,35 +164,13 @@ fn listening_entry(admin: SocketAddr) -> Option<SocketAddr> {
     (port != 0).then(|| SocketAddr::new(ip, port))
 }
 
-fn spawn(folder: &std::path::Path, workers: u32, tool: Tool) -> Result<Child, CostError> {
-    let log = folder.join(LOG);
-    let file = File::create(&log).map_err(CostError::io("create", &log))?;
-    let binary = envoy::binary();
-    let mut command = tool.command(&binary, folder);
+/// Tells Envoy what to run.
+fn tell(command: &mut Command, folder: &Path, workers: u32) {
     command
         .arg("--config-path")
         .arg(folder.join("envoy.json"))
         .arg("--admin-address-path")
         .arg(folder.join(ADMIN_ADDRESS))
         .args(["--concurrency", &workers.to_string()])
-        .args(["--log-level", "error", "--disable-hot-restart"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(file);
-    die_with_parent(&mut command);
-    command.spawn().map_err(CostError::io("run", binary))
-}
-
-/// Asks the kernel to kill the child when the thread that starts it ends, which here is the main thread.
-#[expect(
-    unsafe_code,
-    reason = "the only way to run code between fork and exec; it makes one system call"
-)]
-pub(super) fn die_with_parent(command: &mut Command) {
-    // SAFETY: the closure only calls prctl, which is safe between fork and exec.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into)
-        });
-    }
+        .args(["--log-level", "error", "--disable-hot-restart"]);
 }

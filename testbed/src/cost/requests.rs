@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::CostError;
 use super::counter::Tool;
-use super::http::{Connection, Request};
+use super::http::{RawConnection, RawRequest};
 use super::load::{Answers, Loop};
 use super::process::{Measured, Shape};
 use super::subject::{ANSWERED, HANGING, SHED_STATUS, Subject};
@@ -49,7 +49,7 @@ impl Effort {
     }
 }
 
-/// A trickle is so many requests at once ...
+/// A trickle is this number of requests at once ...
 const TRICKLE: u64 = 4;
 /// ... and then a pause, shorter than a tick of the plugin.
 const TRICKLE_EVERY: Duration = Duration::from_millis(50);
@@ -94,7 +94,7 @@ pub struct Row {
 struct Plan {
     name: String,
     subject: usize,
-    request: Request,
+    request: RawRequest,
     expected: u16,
     per_request: Vec<f64>,
     background: Vec<f64>,
@@ -105,7 +105,7 @@ struct Bench {
     measured: Measured,
     clients: Loop,
     // The one request that takes the only place at the hanging upstream.
-    _holder: Option<Connection>,
+    _holder: Option<RawConnection>,
 }
 
 /// Measures all `subjects`; a module's shed requests are a row of their own.
@@ -153,7 +153,7 @@ fn plans((index, subject): (usize, &Subject)) -> Vec<Plan> {
     let plan = |name: String, path: &str, expected: u16| Plan {
         name,
         subject: index,
-        request: Request::get(path, &[]),
+        request: RawRequest::get(path, &[]),
         expected,
         per_request: Vec::new(),
         background: Vec::new(),
@@ -175,11 +175,13 @@ impl Bench {
             workers: 1,
             many: 0,
         };
-        let measured = Measured::start(subject, shape, tool)?;
+        let measured = Measured::start(subject, shape, |binary, folder| {
+            tool.command(binary, folder)
+        })?;
         let clients = Loop::open(measured.entry(), effort.connections)?;
         let holder = if matches!(subject, Subject::Module(_)) {
-            let mut holder = Connection::open(measured.entry())?;
-            holder.send(&Request::get(HANGING, &[]))?;
+            let mut holder = RawConnection::open(measured.entry())?;
+            holder.send(&RawRequest::get(HANGING, &[]))?;
             Some(holder)
         } else {
             None
@@ -243,7 +245,7 @@ impl Bench {
     }
 }
 
-/// What was counted while so many requests were served in so much time.
+/// What was counted, for how many requests, in how much time.
 #[derive(Debug, Clone, Copy)]
 struct Watched {
     count: f64,

@@ -26,7 +26,7 @@ pub const SHED_STATUS: u16 = 529;
 /// Name of the measured listener.
 pub(super) const ENTRY: &str = "entry";
 
-/// Who is measured.
+/// What is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Envoy without any filter but the router.
@@ -38,7 +38,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// As it is called in tables and JSON.
+    /// Its name in tables and JSON.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

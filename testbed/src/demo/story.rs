@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use tidegate_sim::scenario::{Scenario, ScenarioError};
 
-/// A story that is told on two sides at once.
+/// A story that is played on two sides at once.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Story {

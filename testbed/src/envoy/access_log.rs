@@ -5,6 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+/// Its name in Envoy's folder.
+pub(super) const FILE: &str = "access.log";
+
 /// One request as Envoy logged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessLine {

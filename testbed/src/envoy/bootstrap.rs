@@ -1,22 +1,16 @@
 //! Envoy's bootstrap document.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{EnvoyBuilder, Plugin, Route, access_log};
-
-/// File name of the access log in Envoy's folder.
-pub(super) const ACCESS_LOG: &str = "access.log";
-
-/// Header in which Envoy's own replies say why; see [`crate::client`].
-pub(crate) const DETAILS_HEADER: &str = "x-response-code-details";
-
-/// A duration as protobuf's JSON wants it.
-pub(super) fn duration(value: Duration) -> String {
-    format!("{:.6}s", value.as_secs_f64())
-}
+use super::access_log;
+use super::builder::EnvoyBuilder;
+use super::cluster::Cluster;
+use super::duration::duration;
+use super::plugin::Plugin;
+use super::route::Route;
+use crate::client::headers::DETAILS_HEADER;
 
 /// The bootstrap for what `builder` describes.
 pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
@@ -38,7 +32,7 @@ pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
                 "traffic_direction": "OUTBOUND",
                 "filter_chains": [{"filters": [manager]}],
             }],
-            "clusters": builder.clusters.iter().map(super::Cluster::json).collect::<Vec<_>>(),
+            "clusters": builder.clusters.iter().map(Cluster::json).collect::<Vec<_>>(),
         },
     })
 }
@@ -57,7 +51,7 @@ fn connection_manager(builder: &EnvoyBuilder, folder: &Path) -> Value {
     }));
     let access_log = builder
         .access_log
-        .then(|| access_log::json(&folder.join(ACCESS_LOG)));
+        .then(|| access_log::json(&folder.join(access_log::FILE)));
     json!({
         "@type":
             "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

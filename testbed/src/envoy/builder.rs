@@ -1,19 +1,17 @@
-//! What an Envoy is to be, and how it is started.
+//! The description of an Envoy that is to be started.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::process::{self, Process};
-use super::{
-    Admin, Cluster, Envoy, EnvoyError, Generation, POLL, Plugin, Route, binary, bootstrap,
-};
+use super::cluster::Cluster;
+use super::generation::Generation;
+use super::plugin::Plugin;
+use super::route::Route;
 
-/// What an Envoy is to be; see the module.
+/// The description of an Envoy that is to be started; see [`super`].
 #[derive(Debug, Clone)]
 pub struct EnvoyBuilder {
     pub(super) concurrency: u32,
@@ -29,8 +27,8 @@ pub struct EnvoyBuilder {
     pub(super) edits: Vec<fn(&mut Value)>,
     pub(super) generation: Option<Generation>,
     pub(super) variables: Vec<(String, OsString)>,
-    document: Option<Value>,
-    parent: PathBuf,
+    pub(super) document: Option<Value>,
+    pub(super) parent: PathBuf,
 }
 
 impl EnvoyBuilder {
@@ -160,77 +158,4 @@ impl EnvoyBuilder {
         parent.clone_into(&mut self.parent);
         self
     }
-
-    /// Starts the process and waits until it is ready.
-    ///
-    /// # Errors
-    /// When files cannot be written, the binary is missing, or Envoy refuses its configuration
-    /// (the end of its log is in the error).
-    pub async fn start(self) -> Result<Envoy, EnvoyError> {
-        let folder = tempfile::Builder::new()
-            .prefix("tidegate-envoy-")
-            .tempdir_in(&self.parent)
-            .map_err(|source| EnvoyError::Io {
-                action: "make a folder in",
-                path: self.parent.clone(),
-                source,
-            })?;
-        if let Some(plugin) = self.plugin.as_ref().filter(|plugin| plugin.is_pushed()) {
-            plugin.write_discovery(folder.path(), 1)?;
-        }
-        let bootstrap = folder.path().join("envoy.json");
-        let mut document = match &self.document {
-            Some(document) => document.clone(),
-            None => bootstrap::bootstrap(&self, folder.path()),
-        };
-        self.edits.iter().for_each(|edit| edit(&mut document));
-        fs::write(&bootstrap, document.to_string()).map_err(|source| EnvoyError::Io {
-            action: "write",
-            path: bootstrap.clone(),
-            source,
-        })?;
-        let mut process = Process::start(&binary(), folder.path(), &self)?;
-        let deadline = Instant::now() + self.ready_within;
-        let Some((admin, listener)) = wait_ready(&mut process, folder.path(), deadline).await?
-        else {
-            return Err(EnvoyError::NotReady {
-                waited: self.ready_within,
-                log: process.log_tail(),
-            });
-        };
-        Ok(Envoy {
-            process,
-            admin,
-            listener,
-            plugin: self.plugin,
-            pushes: 1,
-            folder,
-        })
-    }
-}
-
-async fn wait_ready(
-    process: &mut Process,
-    folder: &Path,
-    deadline: Instant,
-) -> Result<Option<(Admin, SocketAddr)>, EnvoyError> {
-    while Instant::now() < deadline {
-        if let Some(status) = process.ended() {
-            return Err(EnvoyError::Ended {
-                status,
-                log: process.log_tail(),
-            });
-        }
-        let address = fs::read_to_string(folder.join(process::ADMIN_ADDRESS)).unwrap_or_default();
-        if let Ok(address) = address.trim().parse() {
-            let admin = Admin::new(address);
-            if admin.is_ready().await
-                && let Some(listener) = admin.listener().await?
-            {
-                return Ok(Some((admin, listener)));
-            }
-        }
-        tokio::time::sleep(POLL).await;
-    }
-    Ok(None)
 }

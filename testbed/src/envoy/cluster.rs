@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::bootstrap::duration;
+use super::duration::duration;
 
-/// An upstream cluster, with fixed endpoints if nothing else is said.
+/// An upstream cluster, by default with fixed endpoints.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     name: String,
@@ -84,7 +84,7 @@ impl Thresholds {
         }
     }
 
-    /// At most `requests` in flight, none waiting: what somebody sets who knows the capacity.
+    /// At most `requests` in flight, none waiting: right only for a known capacity.
     #[must_use]
     pub const fn tuned(requests: u32) -> Self {
         // A pending request is one without a connection yet: with HTTP/1.1 new connections pass
@@ -202,14 +202,14 @@ impl Cluster {
         self
     }
 
-    /// Closes each connection after so many requests (default 0: never).
+    /// Closes each connection after this number of requests (default 0: never).
     #[must_use]
     pub const fn requests_per_connection(mut self, most: u32) -> Self {
         self.requests_per_connection = most;
         self
     }
 
-    /// Closes connections that were not used for so long (default: Envoy's, an hour).
+    /// Closes connections that were idle for this time (default: Envoy's, an hour).
     #[must_use]
     pub const fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = Some(timeout);

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::bootstrap::duration;
-use super::{Admin, AdminError, EnvoyError, repository};
+use super::admin::{Admin, AdminError};
+use super::duration::duration;
+use super::error::EnvoyError;
+use super::place::repository;
 
 /// What happens when the plugin's VM has crashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

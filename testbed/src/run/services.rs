@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::RunError;
+use super::error::RunError;
 use crate::envoy::{Balancing, Cluster};
 use crate::upstream::{Counts, Quotas, Upstream};
 use tidegate_sim::scenario::{Scenario, TimedChange, UpstreamProfile};
@@ -25,7 +25,7 @@ struct Endpoint {
     timeline: Vec<TimedChange>,
 }
 
-/// The tasks that act out what becomes of the endpoints; they end with the handle.
+/// The tasks that change the endpoints over time. They end with the handle.
 #[derive(Debug)]
 pub(super) struct Acting(Vec<JoinHandle<()>>);
 

@@ -10,7 +10,6 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use tokio::time::Instant;
 
-use super::RequestHead;
 use crate::pace::{self, Body};
 
 /// gRPC status UNAVAILABLE.
@@ -93,6 +92,17 @@ impl Script {
         }
         self
     }
+}
+
+/// What a script sees of a request.
+#[derive(Debug, Clone)]
+pub struct RequestHead {
+    /// Path without query.
+    pub path: String,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Number of the request at this upstream, from 1.
+    pub number: u64,
 }
 
 type ScriptFn = dyn Fn(&RequestHead) -> Option<Script> + Send + Sync;

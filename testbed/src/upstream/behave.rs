@@ -1,4 +1,4 @@
-//! What becomes of a request that is complete, by the behaviour of that moment.
+//! How a complete request is answered: by the behaviour at that moment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rand::Rng;
 
 use super::answer;
 use super::connections::Seat;
-use super::counts::Outcome;
+use super::counts::AnswerOutcome;
 use super::handler::{ResetConnection, Service, lock};
 use super::station::LineFull;
 use super::work::{Flow, Job};
@@ -31,9 +31,9 @@ enum Refusal {
     TooMany {
         status: u16,
         retry_after: Option<u32>,
-        outcome: Outcome,
+        outcome: AnswerOutcome,
     },
-    /// Headers of so many bytes.
+    /// Headers with this number of bytes.
     HugeHeaders(u32),
     /// Headers, and then nothing.
     Silence,
@@ -46,13 +46,13 @@ impl Service {
         head: &Parts,
         seat: Option<&Seat>,
         is_grpc: bool,
-    ) -> Result<(Response<Body>, Outcome), ResetConnection> {
+    ) -> Result<(Response<Body>, AnswerOutcome), ResetConnection> {
         let behaviour = Arc::clone(&lock(&self.behaviour));
         match behaviour.mode {
             Mode::Serve | Mode::Fail => {}
             Mode::Hang => std::future::pending().await,
             Mode::Refuse | Mode::Reset => {
-                self.counters.end(Outcome::Failed);
+                self.counters.end(AnswerOutcome::Failed);
                 return Err(ResetConnection);
             }
         }
@@ -63,7 +63,7 @@ impl Service {
         match job {
             Ok(job) => {
                 let response = job.respond().await.ok_or(ResetConnection)?;
-                Ok((response, Outcome::Served))
+                Ok((response, AnswerOutcome::Served))
             }
             Err(refusal) => {
                 self.clock.pace().awake().await;
@@ -82,7 +82,7 @@ impl Service {
             return Some(Refusal::TooMany {
                 status: quota.status,
                 retry_after: quota.retry_after,
-                outcome: Outcome::Failed,
+                outcome: AnswerOutcome::Failed,
             });
         }
         if let Some(status) = behaviour.failing.get(head.uri.path()) {
@@ -110,7 +110,7 @@ impl Service {
             Refusal::TooMany {
                 status: queue.map_or(503, |queue| queue.status),
                 retry_after: queue.and_then(|queue| queue.retry_after),
-                outcome: Outcome::LineFull,
+                outcome: AnswerOutcome::LineFull,
             }
         })?;
         let late = behaviour.delay.filter(|delay| self.happens(delay.share));
@@ -143,7 +143,7 @@ impl Refusal {
             Lie::RetryAfter { seconds } => Self::TooMany {
                 status: Lie::STATUS,
                 retry_after: Some(seconds),
-                outcome: Outcome::Failed,
+                outcome: AnswerOutcome::Failed,
             },
             Lie::Silence => Self::Silence,
             Lie::HugeHeaders { bytes } => Self::HugeHeaders(bytes),
@@ -181,10 +181,10 @@ impl Refusal {
         }
     }
 
-    const fn outcome(self) -> Outcome {
+    const fn outcome(self) -> AnswerOutcome {
         match self {
-            Self::Failure(_) | Self::HugeHeaders(_) => Outcome::Failed,
-            Self::Silence => Outcome::Served,
+            Self::Failure(_) | Self::HugeHeaders(_) => AnswerOutcome::Failed,
+            Self::Silence => AnswerOutcome::Served,
             Self::TooMany { outcome, .. } => outcome,
         }
     }

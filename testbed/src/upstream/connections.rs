@@ -1,4 +1,4 @@
-//! A limit of connections: so many are served, each with one request, and so many more wait.
+//! A limit of connections: some are served, each with one request, and some more wait.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use tidegate_sim::profile::Connections;
 
-/// Who may open a connection, and who is served.
+/// Decides which connections are accepted, and which are served.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct ConnectionLimit {
     /// Connections that may be open.
     room: Arc<Semaphore>,
     /// Connections that may be served.
@@ -28,7 +28,7 @@ pub(super) struct Ticket {
 #[expect(dead_code, reason = "the permits are held, not read")]
 pub(super) struct Seat(Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>);
 
-impl Gate {
+impl ConnectionLimit {
     pub(super) fn new(limit: Connections) -> Self {
         let all = limit.max.saturating_add(limit.backlog);
         Self {
@@ -84,7 +84,7 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_are_served_and_so_many_more_wait() {
-        let gate = Gate::new(Connections { max: 1, backlog: 1 });
+        let gate = ConnectionLimit::new(Connections { max: 1, backlog: 1 });
         let served = gate.ticket().unwrap().seat().await.unwrap();
         let kept_by_its_work = served.clone();
         let waits = tokio::spawn(gate.ticket().unwrap().seat());

@@ -9,13 +9,13 @@ use std::sync::{Mutex, PoisonError};
 pub struct Counts {
     /// Requests received.
     pub received: u64,
-    /// Of these, the ones that came while its mode was not to serve.
+    /// Those of them that came while its mode was not to serve.
     pub received_while_down: u64,
     /// Answers without a failure.
     pub served: u64,
     /// Answers with a failure of any kind.
     pub failed: u64,
-    /// Of these, the ones refused because the waiting line was full.
+    /// Those of them that were refused because the waiting line was full.
     pub line_full: u64,
     /// Requests under way now, as the caller sees it (received, neither answered nor given up).
     pub concurrent: u64,
@@ -41,7 +41,7 @@ pub(super) struct Counters {
 
 /// Why a failure was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum AnswerOutcome {
     Served,
     Failed,
     LineFull,
@@ -67,11 +67,11 @@ impl Counters {
         UnderWay(self)
     }
 
-    pub(super) fn end(&self, outcome: Outcome) {
+    pub(super) fn end(&self, outcome: AnswerOutcome) {
         match outcome {
-            Outcome::Served => self.served.fetch_add(1, Ordering::Relaxed),
-            Outcome::Failed => self.failed.fetch_add(1, Ordering::Relaxed),
-            Outcome::LineFull => {
+            AnswerOutcome::Served => self.served.fetch_add(1, Ordering::Relaxed),
+            AnswerOutcome::Failed => self.failed.fetch_add(1, Ordering::Relaxed),
+            AnswerOutcome::LineFull => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
                 self.line_full.fetch_add(1, Ordering::Relaxed)
             }

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::HeaderMap;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rand::SeedableRng;
@@ -12,10 +11,10 @@ use rand::rngs::StdRng;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::UpstreamBuilder;
-use super::answer::{self, Script, ScriptFor};
-use super::connections::{Gate, Seat};
-use super::counts::{Counters, Counts, Outcome};
+use super::answer::{self, RequestHead, Script, ScriptFor};
+use super::builder::UpstreamBuilder;
+use super::connections::{ConnectionLimit, Seat};
+use super::counts::{AnswerOutcome, Counters, Counts};
 use super::pauses::Clock;
 use super::quota::Quotas;
 use super::station::Station;
@@ -23,18 +22,7 @@ use super::witness::Witness;
 use crate::pace::Body;
 use tidegate_sim::profile::{Behaviour, Change, Mode};
 
-/// What a script sees of a request.
-#[derive(Debug, Clone)]
-pub struct RequestHead {
-    /// Path without query.
-    pub path: String,
-    /// Headers.
-    pub headers: HeaderMap,
-    /// Number of the request at this upstream, from 1.
-    pub number: u64,
-}
-
-/// The connection is to be closed without an answer.
+/// The connection must be closed without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("reset on purpose")]
 pub(super) struct ResetConnection;
@@ -49,7 +37,7 @@ pub(super) struct Service {
     pub(super) quotas: Option<Arc<Quotas>>,
     pub(super) rng: Mutex<StdRng>,
     pub(super) counters: Counters,
-    gate: Option<Gate>,
+    gate: Option<ConnectionLimit>,
     script: Option<ScriptFor>,
     witness: Option<Witness>,
     door: watch::Sender<Door>,
@@ -73,7 +61,7 @@ impl Service {
             quotas: builder.quotas,
             rng: Mutex::new(StdRng::seed_from_u64(builder.seed)),
             counters: Counters::default(),
-            gate: behaviour.connections.map(Gate::new),
+            gate: behaviour.connections.map(ConnectionLimit::new),
             script: builder.script,
             witness: builder.witness,
             door: watch::Sender::new(door_for(behaviour.mode)),
@@ -81,7 +69,7 @@ impl Service {
         }
     }
 
-    pub(super) const fn gate(&self) -> Option<&Gate> {
+    pub(super) const fn gate(&self) -> Option<&ConnectionLimit> {
         self.gate.as_ref()
     }
 
@@ -114,7 +102,7 @@ impl Service {
 
     pub(super) fn counts(&self) -> Counts {
         let (in_service, in_line) = self.station.occupancy();
-        let waiting = in_line + self.gate.as_ref().map_or(0, Gate::waiting);
+        let waiting = in_line + self.gate.as_ref().map_or(0, ConnectionLimit::waiting);
         let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
         Counts {
             in_service: u64::from(in_service),
@@ -152,7 +140,7 @@ impl Service {
         let upgrade = request.headers().contains_key("upgrade");
         let answer = match script {
             Some(script) => self.act(script, request, is_grpc).await?,
-            None if upgrade && is_up => (echo(request), Outcome::Served),
+            None if upgrade && is_up => (echo(request), AnswerOutcome::Served),
             None => {
                 let (head, body) = request.into_parts();
                 // The work begins when the request is complete; what breaks off before is not answered.
@@ -162,7 +150,8 @@ impl Service {
         };
         let (mut response, outcome) = answer;
         self.counters.end(outcome);
-        if let (Outcome::Served, Some(witness), Some(headers)) = (outcome, &self.witness, &headers)
+        if let (AnswerOutcome::Served, Some(witness), Some(headers)) =
+            (outcome, &self.witness, &headers)
         {
             witness.tell(headers);
         }
@@ -175,7 +164,7 @@ impl Service {
         script: Script,
         request: Request<Incoming>,
         is_grpc: bool,
-    ) -> Result<(Response<Body>, Outcome), ResetConnection> {
+    ) -> Result<(Response<Body>, AnswerOutcome), ResetConnection> {
         if !matches!(script, Script::Hang | Script::Reset) {
             let _ = request.into_body().collect().await;
         }
@@ -187,9 +176,9 @@ impl Service {
             } => {
                 sleep(after).await;
                 let outcome = if status < 500 {
-                    Outcome::Served
+                    AnswerOutcome::Served
                 } else {
-                    Outcome::Failed
+                    AnswerOutcome::Failed
                 };
                 return Ok((answer::plain(status, &headers, "scripted\n"), outcome));
             }
@@ -204,11 +193,11 @@ impl Service {
             Script::Stream { chunks, every } => answer::stream(chunks, every, is_grpc),
             Script::Hang => std::future::pending().await,
             Script::Reset => {
-                self.counters.end(Outcome::Failed);
+                self.counters.end(AnswerOutcome::Failed);
                 return Err(ResetConnection);
             }
         };
-        Ok((response, Outcome::Served))
+        Ok((response, AnswerOutcome::Served))
     }
 }
 

@@ -12,10 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::connections::{Gate, Ticket};
+use super::connections::{ConnectionLimit, Ticket};
 use super::handler::{Door, Service};
 
-/// Pause before a port is tried again that somebody else holds for a moment.
+/// Pause before another try to bind a port that is in use for a moment.
 const BIND_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) async fn listen(
@@ -56,7 +56,7 @@ async fn keep_port(first: TcpListener, addr: SocketAddr, service: Arc<Service>) 
                 },
                 Some(open) => tokio::select! {
                     accepted = open.accept() => if let Ok((stream, _)) = accepted {
-                        let ticket = service.gate().and_then(Gate::ticket);
+                        let ticket = service.gate().and_then(ConnectionLimit::ticket);
                         tokio::spawn(serve(stream, Arc::clone(&service), ticket));
                     },
                     changed = door.changed() => if changed.is_err() { return },

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use hyper::header::HeaderMap;
 use tokio::time::Instant;
 
-use crate::client::open_loop::CLIENT_HEADER;
+use crate::client::headers::CLIENT_HEADER;
 use tidegate_sim::scenario::{Bucket, Quota, Scenario};
 
 /// The quotas of a service's clients, for all its endpoints together.

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Quotas, Upstream, UpstreamBuilder};
-use crate::client::open_loop::CLIENT_HEADER;
+use crate::client::headers::CLIENT_HEADER;
 use crate::client::{Call, CallError, Caller, Reply};
 use crate::poll::{BOUND, until};
 use tidegate_sim::arrivals::Sending;
@@ -322,7 +322,7 @@ async fn the_work_begins_when_the_request_is_complete() {
     assert_eq!((counts.served, counts.in_service), (2, 0), "no work for it");
 }
 
-/// A service that lies to whoever asks for `/lie`.
+/// A service that lies in answers to requests for `/lie`.
 async fn liar(lie: Lie) -> Upstream {
     start(|b| b.lies = [("/lie".to_owned(), lie)].into()).await
 }

@@ -110,7 +110,7 @@ impl Station {
             line.busy += 1;
             let slot = Slot::now(self, &line);
             drop(line);
-            // A slot nobody takes is handed on by its own drop.
+            // A slot that is not taken is handed on when it is dropped.
             drop(next.send(slot));
         }
     }

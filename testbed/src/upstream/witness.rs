@@ -1,4 +1,4 @@
-//! Somebody who is told what was answered.
+//! A callback for each request that was answered.
 
 use std::fmt;
 use std::sync::Arc;

@@ -40,9 +40,9 @@ pub(super) struct Flow {
     pub(super) bytes: u32,
 }
 
-/// The most that is written at once, so that a reader who does not read holds the writer up.
+/// The most that is written at once, so that a slow reader holds the writer up.
 const MOST_AT_ONCE: u32 = 64 << 10;
-/// What is written; what is in it matters to nobody.
+/// What is written. The content does not matter.
 static BYTES: [u8; MOST_AT_ONCE as usize] = [b'x'; MOST_AT_ONCE as usize];
 
 impl Job {

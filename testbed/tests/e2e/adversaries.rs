@@ -171,7 +171,7 @@ const HARMLESS: [Harmless; 10] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_there_is_room_for_all_no_adversary_costs_the_others_anything() {
+async fn below_capacity_no_adversary_harms_the_others() {
     let cases = HARMLESS.map(|harmless| harmless.case);
     let story = together(
         "duration='8s'\nwarmup='2500ms'\nslo={latency='600ms'}",
@@ -221,7 +221,7 @@ fn fnv(text: &str) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beyond_the_capacity_no_caller_goes_first_by_what_it_says_of_itself() {
+async fn forged_headers_and_floods_give_no_priority_under_overload() {
     let upstream = |name, load, adversary| Case {
         name,
         upstream: NARROW,
@@ -240,7 +240,7 @@ async fn beyond_the_capacity_no_caller_goes_first_by_what_it_says_of_itself() {
     let more = more.collect::<String>();
     let head = "duration='12s'\nwarmup='5s'\nslo={latency='900ms'}";
     let scenario = parse(&format!("{}{more}", together(head, &cases)));
-    // No header of criticality is named, so that none is read.
+    // No header of criticality is configured, so none is read.
     let config = json!({
         "slo": {"latency": {"quantile": 0.99, "target": "900ms"}},
         "criticality": {"cohortHeader": COHORT_HEADER},

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::Call;
-use tidegate_testbed::client::open_loop::{ATTEMPT_HEADER, CRITICALITY_HEADER};
+use tidegate_testbed::client::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER};
 use tidegate_testbed::dashboards::{self, Names};
 use tidegate_testbed::envoy::{
     Cluster, Envoy, FailurePolicy, Plugin, Route, repository, test_module,

@@ -107,7 +107,7 @@ async fn a_destination_that_hangs_reaches_its_limit_and_no_other() {
     let turn = turn::shared().await;
     let hanging = Upstream::builder("main").script(|_| Some(Script::Hang));
     let (alive, hanging) = (serving().await, hanging.start().await.unwrap());
-    // A breaker would be open soon; the limit is to be seen. Each worker has its own.
+    // A breaker would open soon; this test is about the limit. Each worker has its own.
     let document = fixed_limit(4, json!({"upstreams": by_authority(FORWARD)}));
     let stage = Stage::start(turn, forwarding(&document).concurrency(1)).await;
     let (to_alive, to_hanging) = (to("127.0.0.1", &alive), to("127.0.0.1", &hanging));
@@ -168,7 +168,7 @@ async fn destinations_beyond_the_cap_pass_and_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_istio_passes_through_is_passed_by_unless_a_rule_says_otherwise() {
+async fn istios_passthrough_clusters_pass_unless_a_rule_names_them() {
     let turn = turn::shared().await;
     let (alive, dead) = (serving().await, dead().await);
     let (to_alive, to_dead) = (redirected_to(&alive), redirected_to(&dead));

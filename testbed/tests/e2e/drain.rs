@@ -15,7 +15,7 @@ use crate::turn;
 const MANY: u32 = 8;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_under_way_when_envoy_drains_is_answered_and_leaves_the_count() {
+async fn requests_under_way_during_a_drain_are_answered_and_leave_the_count() {
     let turn = turn::shared().await;
     let upstream = Upstream::builder("main")
         .script(|_| Some(Script::after(Duration::from_secs(2))))

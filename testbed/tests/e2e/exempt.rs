@@ -73,7 +73,7 @@ async fn no_user_agent_passes_by_default() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_that_passes_for_a_health_checker_gets_one_place_in_each_worker_and_no_more() {
+async fn a_caller_posing_as_a_health_checker_gets_one_request_at_a_time_in_each_worker() {
     let document = with_agents(fixed_limit(1, json!({})));
     let (upstream, stage) = stage(&document, Script::Hang).await;
     let caller = stage.caller();

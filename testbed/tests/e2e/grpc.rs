@@ -7,7 +7,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 use tokio::time::Duration;
 
 use crate::config::{config, fixed_limit, open_for_long};
-use crate::load::{Crowd, in_turn, until_shed};
+use crate::load::{Crowd, slowly, until_shed};
 use crate::stage::{Stage, ensure};
 use crate::turn;
 
@@ -78,7 +78,7 @@ async fn codes_that_blame_the_caller_do_not_open_the_breaker() {
         },
     };
     let (upstream, stage, caller) = stage(&config(json!({})), script).await;
-    let tally = in_turn(&caller, &call(), 100).await;
+    let tally = slowly(&caller, &call(), 100).await;
     ensure!(
         stage,
         tally.shed == 0 && upstream.counts().received == 100,
@@ -100,7 +100,7 @@ async fn codes_that_blame_the_caller_do_not_open_the_breaker() {
 async fn resource_exhausted_is_overload_and_no_failure() {
     let (upstream, stage, caller) =
         stage(&config(json!({})), |_| Script::grpc(RESOURCE_EXHAUSTED)).await;
-    let tally = in_turn(&caller, &call(), 100).await;
+    let tally = slowly(&caller, &call(), 100).await;
     let received = upstream.counts().received;
     ensure!(
         stage,

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use tidegate_testbed::client::{Call, CallError, Caller, Reply};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::stage::{BOUND, Stage, ensure};
 
 /// Beginning of the response code details of every shed.
 pub(crate) const SHED: &str = "tidegate_shed_";
+
+/// Pause between calls that may open a breaker. It does not open for the first time before a second has passed without a
+/// success: 60 calls take three.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether the filter answered.
 pub(crate) fn is_shed(reply: &Reply) -> bool {
@@ -42,6 +46,15 @@ impl Tally {
         }
     }
 
+    const fn and(self, other: Self) -> Self {
+        Self {
+            ok: self.ok + other.ok,
+            shed: self.shed + other.shed,
+            other: self.other + other.other,
+            none: self.none + other.none,
+        }
+    }
+
     pub(crate) const fn all(&self) -> u64 {
         self.ok + self.shed + self.other + self.none
     }
@@ -53,6 +66,17 @@ pub(crate) async fn in_turn(caller: &Caller, call: &Call, count: u64) -> Tally {
     for _ in 0..count {
         let reply = timeout(BOUND, caller.call(call)).await;
         tally.add(reply.ok().and_then(Result::ok).as_ref());
+    }
+    tally
+}
+
+/// The same with pauses: 60 failures open a breaker that may open.
+pub(crate) async fn slowly(caller: &Caller, call: &Call, count: u64) -> Tally {
+    let mut tally = Tally::default();
+    for _ in 0..count {
+        let one = in_turn(caller, call, 1).await;
+        tally = tally.and(one);
+        sleep(PAUSE).await;
     }
     tally
 }
@@ -71,7 +95,7 @@ async fn together(caller: &Caller, call: &Call, count: u64) -> Tally {
     tally
 }
 
-/// Calls one after the other until the filter answers; says how many did not get that answer.
+/// Calls one after the other, with pauses, until the filter answers; says how many did not get that answer.
 pub(crate) async fn until_shed(
     stage: &Stage,
     caller: &Caller,
@@ -84,6 +108,7 @@ pub(crate) async fn until_shed(
         {
             return (number, reply);
         }
+        sleep(PAUSE).await;
     }
     stage
         .fail(&format!("{most} calls, none was shed: {call:?}"))
@@ -101,7 +126,7 @@ pub(crate) async fn open_breaker(stage: &Stage, caller: &Caller, call: &Call, up
 }
 
 /// Sends `rate` calls a second for `duration`, whatever becomes of them; each is the one that `call` makes for
-/// its number. Tallies by the class that `call` names. Who has no answer after a second gives up.
+/// its number. Tallies by the class that `call` names. A caller without an answer after a second gives up.
 pub(crate) async fn pour<const CLASSES: usize>(
     caller: &Caller,
     rate: u32,

@@ -9,7 +9,7 @@ use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, PushOutcome};
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::{config, fixed_limit, open_for_long};
-use crate::load::{Crowd, in_turn, open_breaker, pour};
+use crate::load::{Crowd, in_turn, open_breaker, pour, slowly};
 use crate::stage::{Stage, ensure, guarding};
 use crate::turn;
 
@@ -59,7 +59,7 @@ async fn observe_lets_an_open_breaker_pass_everything() {
         .unwrap();
     let envoy = guarding(&upstream, &open_for_long(json!({"mode": "observe"})));
     let stage = Stage::start(turn, envoy).await;
-    let tally = in_turn(&stage.caller(), &Call::get("/"), 100).await;
+    let tally = slowly(&stage.caller(), &Call::get("/"), 100).await;
     ensure!(
         stage,
         tally.other == 100 && upstream.counts().received == 100,

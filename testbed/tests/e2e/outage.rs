@@ -8,7 +8,7 @@ use tidegate_testbed::client::Call;
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::config;
-use crate::load::in_turn;
+use crate::load::{in_turn, slowly};
 use crate::play::Play;
 use crate::stage::{Stage, ensure, guarding};
 use crate::turn;
@@ -68,9 +68,10 @@ async fn an_upstream_that_hangs_opens_the_breaker_and_its_end_closes_it() {
         figures.reached.received_while_down,
         figures.offered_while_down,
     );
+    // 0.07 on a busy machine.
     ensure!(
         play.stage,
-        reached < 0.35,
+        reached < 0.2,
         "{reached:.2} reached the upstream: {figures:#?}"
     );
     let recovery = figures.recovery_s[0].unwrap_or(f64::INFINITY);
@@ -143,8 +144,10 @@ async fn a_breaker_that_is_turned_off_never_opens() {
         .unwrap();
     let envoy = guarding(&upstream, &config(json!({"breaker": {"enabled": false}})));
     let stage = Stage::start(turn, envoy).await;
-    let tally = in_turn(&stage.caller(), &Call::get("/"), 100).await;
+    let tally = slowly(&stage.caller(), &Call::get("/"), 100).await;
     ensure!(stage, tally.other == 100, "{tally:?}");
+    let opened = stage.opened("main").await;
+    ensure!(stage, opened == 0, "the breaker opened");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::config::{config, fixed_limit, open_for_long};
-use crate::load::{Crowd, in_turn, until_shed};
+use crate::load::{Crowd, in_turn, slowly, until_shed};
 use crate::raw::BreaksOff;
 use crate::stage::{Stage, ensure, guarding};
 use crate::turn;
@@ -59,7 +59,7 @@ async fn opens(addr: SocketAddr) {
 
 /// Sends `count` calls and checks that none was shed and the breaker stayed closed.
 async fn stays_closed(stage: &Stage, caller: &Caller, call: &Call, count: u64) {
-    let tally = in_turn(caller, call, count).await;
+    let tally = slowly(caller, call, count).await;
     ensure!(stage, tally.shed == 0, "{tally:?}");
     let opened = stage.opened("main").await;
     ensure!(stage, opened == 0, "the breaker opened");
@@ -260,7 +260,7 @@ async fn unavailable_with_retry_after_lowers_the_limit_and_does_not_open_the_bre
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_says_too_busy_is_the_configurations_choice() {
+async fn overload_signals_are_configurable() {
     let upstream = scripted(|number| match number % 3 {
         0 => Script::status(429),
         1 => Script::status(404),

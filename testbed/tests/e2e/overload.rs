@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_sim::number::ratio;
 use tidegate_testbed::client::Call;
-use tidegate_testbed::client::open_loop::{ATTEMPT_HEADER, CRITICALITY_HEADER};
+use tidegate_testbed::client::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::config::config;

@@ -1,7 +1,7 @@
 //! What a shed request is answered, and what the access log says about it.
 
 use serde_json::{Value, json};
-use tidegate_testbed::client::open_loop::{ATTEMPT_HEADER, CRITICALITY_HEADER};
+use tidegate_testbed::client::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER};
 use tidegate_testbed::client::{Call, Reply};
 use tidegate_testbed::upstream::{Script, Upstream};
 

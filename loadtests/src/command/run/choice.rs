@@ -1,6 +1,6 @@
 //! What a run is to play, and under which name.
 //!
-//! Somebody who goes on with a run means the same cells: what is not said again comes from its `run.json`.
+//! A run that is resumed plays the same cells: what the options leave out comes from its `run.json`.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tidegate_loadtests::result::{Extent, Outcome, Parameter, RUN_FILE, Run};
 use tidegate_loadtests::study::{self, Study};
 use tidegate_testbed::about;
 
-use super::Options;
+use super::options::Options;
 
 /// Name of the parameter in `run.json` with the studies that were chosen.
 pub(super) const STUDIES: &str = "studies";

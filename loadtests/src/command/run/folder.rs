@@ -9,8 +9,8 @@ use tidegate_loadtests::matrix::Cell;
 use tidegate_loadtests::result::{Circumstances, Parameter, RUN_FILE, Tool};
 use tidegate_loadtests::tool::program;
 
-use super::Options;
 use super::choice::{CELLS, Choice, STUDIES};
+use super::options::Options;
 
 /// The folder of the run and its journal, begun or gone on with.
 pub(super) fn open(

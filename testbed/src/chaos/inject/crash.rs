@@ -6,11 +6,11 @@ use anyhow::{Result, bail};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::Injected;
+use super::injected::Injected;
 use crate::chaos::proxy::{Proxy, WORKERS};
 use crate::client::{Call, Caller, Reply};
 
-/// So many connections come to all workers, but once in thousands of times.
+/// Enough connections to reach all workers, except once in thousands of times.
 const CRASHES: u64 = 16;
 
 /// A crashed VM is back after this.
@@ -29,7 +29,7 @@ pub(super) async fn all(proxy: &Proxy, done: &mut Injected) -> Result<()> {
     crash(proxy, CRASHES, u64::from(WORKERS), done).await
 }
 
-/// Crashes VMs by so many calls at once, and waits until so many were replaced and all workers serve.
+/// Crashes VMs by `calls` at once, and waits until `workers` VMs were replaced and all workers serve.
 async fn crash(proxy: &Proxy, calls: u64, workers: u64, done: &mut Injected) -> Result<()> {
     let before = proxy.reloads().await?;
     let panic = Call::get("/")
@@ -66,7 +66,7 @@ async fn crash(proxy: &Proxy, calls: u64, workers: u64, done: &mut Injected) -> 
     }
 }
 
-/// Sends so many calls at once, each on a connection of its own, which any worker may get.
+/// Sends this number of calls at once, each on a connection of its own, which any worker may get.
 async fn at_once(proxy: &Proxy, call: &Call, count: u64) -> Vec<Option<Reply>> {
     let mut under_way = JoinSet::new();
     for _ in 0..count {

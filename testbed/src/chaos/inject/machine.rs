@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use super::{Injected, expect_current};
+use super::injected::Injected;
 use crate::chaos::fault::Fault;
 use crate::chaos::proxy::Proxy;
 use crate::chaos::world::World;
@@ -62,7 +62,7 @@ pub(super) async fn step_clock(
         done.wrong.push(wrong);
     }
     clock.set(0)?;
-    expect_current(world, done).await
+    done.expect_current(world).await
 }
 
 /// Whether Envoy says, within a few seconds, a time of day that is so far from the true one.

@@ -7,11 +7,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::said;
 use crate::cost::CostError;
 use crate::cost::process::Measured;
 
@@ -79,6 +78,20 @@ fn totals(dump: &str) -> Option<u64> {
         .rev()
         .find_map(|line| line.strip_prefix("totals:"))?;
     line.split_whitespace().next()?.parse().ok()
+}
+
+/// What a program says when asked something short; `None` when it is not there or fails.
+fn said(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let both = [output.stdout, output.stderr].concat();
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&both).into_owned())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod perf;
 
 use std::fmt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::str::FromStr;
 
 use super::CostError;
@@ -57,7 +57,7 @@ impl Tool {
         }
     }
 
-    /// As it is called on the command line.
+    /// Its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -146,18 +146,4 @@ impl FromStr for Tool {
             .find(|tool| tool.name() == text)
             .ok_or_else(found)
     }
-}
-
-/// What a program says when asked something short; `None` when it is not there or fails.
-fn said(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
-    let both = [output.stdout, output.stderr].concat();
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&both).into_owned())
 }

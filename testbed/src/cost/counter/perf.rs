@@ -1,18 +1,17 @@
 //! Instructions counted by the processor, through `perf stat`.
 
 use std::fs;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use tidegate_supervise::{Log, Process, Signal};
 
 use crate::cost::CostError;
-use crate::cost::process::die_with_parent;
 
 const EVENT: &str = "instructions:u";
 const ATTACH_BOUND: Duration = Duration::from_secs(10);
+const STOP_BOUND: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
 
 /// Says whether the machine lends its counters: virtual ones often do not.
@@ -33,34 +32,27 @@ pub(super) fn refusal() -> Option<String> {
 
 /// A `perf stat` that is attached to a process.
 #[derive(Debug)]
-pub(super) struct Stat(Child);
+pub(super) struct Stat(Process);
 
 impl Stat {
     pub(super) fn attach(pid: u32) -> Result<Self, CostError> {
         let mut command = Command::new("perf");
-        command
-            .args(["stat", "-x", ",", "-e", EVENT, "-p", &pid.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        die_with_parent(&mut command);
-        let mut stat = Self(command.spawn().map_err(CostError::io("run", "perf"))?);
+        command.args(["stat", "-x", ",", "-e", EVENT, "-p", &pid.to_string()]);
+        let mut stat = Self(Process::start("perf", command, Log::Unnamed)?);
         let started = Instant::now();
-        while started.elapsed() < ATTACH_BOUND {
-            if stat.is_attached() {
-                return Ok(stat);
-            }
-            if stat.0.try_wait().ok().flatten().is_some() {
-                break;
-            }
+        while !stat.is_attached() {
+            stat.0.still_starting(started, ATTACH_BOUND)?;
             thread::sleep(POLL);
         }
-        let found = stat.said();
-        Err(failed(found))
+        Ok(stat)
     }
 
+    /// Interrupts it, as a person would, and takes the count that it prints then.
     pub(super) fn stop(mut self) -> Result<u64, CostError> {
-        let text = self.said();
+        // Fails only if it has ended already.
+        let _ = self.0.signal(Signal::INT);
+        self.0.wait_blocking(STOP_BOUND)?;
+        let text = self.0.log();
         parse(&text).ok_or_else(|| failed(text))
     }
 
@@ -73,30 +65,6 @@ impl Stat {
                 .filter_map(|file| fs::read_link(file.path()).ok())
                 .any(|target| target.to_string_lossy().contains("perf_event"))
         })
-    }
-
-    /// Interrupts it, as a person would, and takes what it says then.
-    fn said(&mut self) -> String {
-        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            // Fails only when it is gone already.
-            let _ = kill_process(pid, Signal::INT);
-        }
-        let mut text = String::new();
-        if let Some(stderr) = self.0.stderr.as_mut() {
-            // What could be read is judged by the caller.
-            let _ = stderr.read_to_string(&mut text);
-        }
-        let _ = self.0.wait();
-        text
-    }
-}
-
-impl Drop for Stat {
-    fn drop(&mut self) {
-        // Both fail only when the process is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

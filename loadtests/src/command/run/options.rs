@@ -1,0 +1,34 @@
+//! The options of `run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Play studies and write down what came out.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Studies by name, separated by commas, or `all` [default: all; with `--resume` what the run was begun with].
+    #[arg(long, value_delimiter = ',')]
+    pub(super) studies: Option<Vec<String>>,
+    /// Only cells whose name, topology and contender contain this text [with `--resume` what the run was begun with].
+    #[arg(long)]
+    pub(super) cells: Option<String>,
+    /// The whole matrix, which takes many hours, in place of a part of it.
+    #[arg(long)]
+    pub(super) full: bool,
+    /// Go on with the last run, or with the one that `--name` names.
+    #[arg(long)]
+    pub(super) resume: bool,
+    /// Name of the run; its extent, date and time otherwise.
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// Folder with a folder for each run.
+    #[arg(long, default_value = "out/loadtests")]
+    pub(super) out: PathBuf,
+    /// Envoys listen on this port and those after it; on any otherwise.
+    #[arg(long)]
+    pub(super) first_port: Option<u16>,
+    /// Print the cells and how long they take, and play nothing.
+    #[arg(long)]
+    pub(super) list: bool,
+}

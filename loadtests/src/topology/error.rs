@@ -1,0 +1,47 @@
+//! Why a topology could not be started or asked.
+
+use tidegate_testbed::envoy::{AdminError, EnvoyError};
+
+/// Why the proxies and services of a cell could not be started or asked.
+#[derive(Debug, thiserror::Error)]
+pub enum TopologyError {
+    /// A port that was asked for is taken.
+    #[error("port {port} of 127.0.0.1 is in use: choose another first port")]
+    PortInUse {
+        /// The port.
+        port: u16,
+    },
+    /// There are no ports left above the first one.
+    #[error("first port {first}: there is no port for Envoy number {index}")]
+    NoPort {
+        /// The first port.
+        first: u16,
+        /// Which Envoy.
+        index: u16,
+    },
+    /// A service could not be started.
+    #[error("start service {name}")]
+    Service {
+        /// Its name.
+        name: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// Envoy did not start.
+    #[error("start envoy for {contender}")]
+    Envoy {
+        /// The contender.
+        contender: &'static str,
+        /// The cause.
+        source: EnvoyError,
+    },
+    /// Envoy does not answer.
+    #[error("ask envoy for its counters")]
+    Admin(#[from] AdminError),
+    /// An Envoy ended while it was under load.
+    #[error("envoy ended under load; the end of its log:\n{log}")]
+    Ended {
+        /// The end of its log.
+        log: String,
+    },
+}

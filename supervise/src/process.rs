@@ -1,0 +1,335 @@
+//! A process: started, watched, ended.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use process_wrap::std::ChildWrapper;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::log::{Log, Output};
+use crate::{Signal, running, spawn};
+
+/// Distance between two looks at something that is waited for.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Why a process does not run, or runs on.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// It could not be started.
+    #[error("start {name} ({program})")]
+    Start {
+        /// Its name.
+        name: String,
+        /// What was to be run.
+        program: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It ended by itself.
+    #[error("{name} ended ({status}); the end of its log:\n{log}")]
+    Ended {
+        /// Its name.
+        name: String,
+        /// Exit status or signal.
+        status: ExitStatus,
+        /// The last lines of its output.
+        log: String,
+    },
+    /// It was not ready in time.
+    #[error("{name} was not ready after {waited:?}; the end of its log:\n{log}")]
+    NotReady {
+        /// Its name.
+        name: String,
+        /// How long it had.
+        waited: Duration,
+        /// The last lines of its output.
+        log: String,
+    },
+    /// It did not end in time.
+    #[error("{name} had not ended after {waited:?}")]
+    Running {
+        /// Its name.
+        name: String,
+        /// How long it had.
+        waited: Duration,
+    },
+}
+
+/// A process and its group; both are killed when this is dropped.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Box<dyn ChildWrapper>,
+    output: Output,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts `command` without input; its output goes to `log`. Errors call it by `name`.
+    ///
+    /// # Errors
+    /// When the log cannot be opened or the program cannot be run.
+    pub fn start(name: &str, command: Command, log: Log<'_>) -> Result<Self, ProcessError> {
+        Self::start_reading(name, command, log, Stdio::null())
+    }
+
+    /// As [`Self::start`], with an input for [`Self::write`].
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with_input(
+        name: &str,
+        command: Command,
+        log: Log<'_>,
+    ) -> Result<Self, ProcessError> {
+        Self::start_reading(name, command, log, Stdio::piped())
+    }
+
+    fn start_reading(
+        name: &str,
+        mut command: Command,
+        log: Log<'_>,
+        input: Stdio,
+    ) -> Result<Self, ProcessError> {
+        let program = command.get_program().display().to_string();
+        let start = || {
+            let output = Output::open(log, name)?;
+            command
+                .stdin(input)
+                .stdout(output.stdio()?)
+                .stderr(output.stdio()?);
+            let child = spawn::spawn(command)?;
+            running::add(child.id());
+            Ok(Self {
+                name: name.to_owned(),
+                child,
+                output,
+                status: None,
+            })
+        };
+        start().map_err(|source| ProcessError::Start {
+            name: name.to_owned(),
+            program,
+            source,
+        })
+    }
+
+    /// The process id, which is that of its group too.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Writes to its standard input.
+    ///
+    /// # Errors
+    /// When it has none ([`Self::start_with_input`]), or has closed it.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let input = self.child.stdin().as_mut();
+        let input = input.ok_or_else(|| io::Error::other("it has no input"))?;
+        input.write_all(bytes)?;
+        input.flush()
+    }
+
+    /// All that it has written so far, both streams.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.output.text()
+    }
+
+    /// The end of what it has written: 25 lines or 4,000 bytes at most.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        self.output.tail()
+    }
+
+    /// Waits until `look` gives something. It is called again and again, and cut off at the end of `bound`.
+    ///
+    /// # Errors
+    /// When the process ends, or `look` gives nothing within `bound`.
+    pub async fn ready<T>(
+        &mut self,
+        bound: Duration,
+        mut look: impl AsyncFnMut() -> Option<T>,
+    ) -> Result<T, ProcessError> {
+        let since = Instant::now();
+        loop {
+            let left = bound.saturating_sub(since.elapsed());
+            if let Ok(Some(found)) = timeout(left, look()).await {
+                return Ok(found);
+            }
+            self.still_starting(since, bound)?;
+            sleep(POLL).await;
+        }
+    }
+
+    /// Waits until it takes connections at `address`.
+    ///
+    /// # Errors
+    /// When it ends, or does not listen within `bound`.
+    pub async fn listens(
+        &mut self,
+        address: SocketAddr,
+        bound: Duration,
+    ) -> Result<(), ProcessError> {
+        self.ready(bound, async || TcpStream::connect(address).await.ok())
+            .await
+            .map(drop)
+    }
+
+    /// Waits for a line of its output in which `find` finds something. Each line is looked at once.
+    ///
+    /// # Errors
+    /// When it ends, or there is no such line within `bound`.
+    pub async fn line<T>(
+        &mut self,
+        bound: Duration,
+        find: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, ProcessError> {
+        let since = Instant::now();
+        let mut read = 0;
+        loop {
+            let lines = self.output.lines_after(&mut read);
+            if let Some(found) = lines.lines().find_map(&find) {
+                return Ok(found);
+            }
+            self.still_starting(since, bound)?;
+            sleep(POLL).await;
+        }
+    }
+
+    /// Fails when it has ended, or more than `bound` has passed `since` its start: for a caller with a loop of its own.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn still_starting(&mut self, since: Instant, bound: Duration) -> Result<(), ProcessError> {
+        self.alive()?;
+        if since.elapsed() < bound {
+            return Ok(());
+        }
+        Err(ProcessError::NotReady {
+            name: self.name.clone(),
+            waited: bound,
+            log: self.log_tail(),
+        })
+    }
+
+    /// Fails when it has ended.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn alive(&mut self) -> Result<(), ProcessError> {
+        let Some(status) = self.ended() else {
+            return Ok(());
+        };
+        Err(ProcessError::Ended {
+            name: self.name.clone(),
+            status,
+            log: self.log_tail(),
+        })
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none()
+            && let Some(status) = self.child.try_wait().ok().flatten()
+        {
+            self.reaped(status);
+        }
+        self.status
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Errors
+    /// When it runs longer than `bound`.
+    pub async fn wait(&mut self, bound: Duration) -> Result<ExitStatus, ProcessError> {
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.ended_within(since, bound)? {
+                return Ok(status);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// As [`Self::wait`], without a runtime: blocks.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub fn wait_blocking(&mut self, bound: Duration) -> Result<ExitStatus, ProcessError> {
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.ended_within(since, bound)? {
+                return Ok(status);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn ended_within(
+        &mut self,
+        since: Instant,
+        bound: Duration,
+    ) -> Result<Option<ExitStatus>, ProcessError> {
+        let status = self.ended();
+        if status.is_none() && since.elapsed() >= bound {
+            return Err(ProcessError::Running {
+                name: self.name.clone(),
+                waited: bound,
+            });
+        }
+        Ok(status)
+    }
+
+    /// Sends a signal to its group.
+    ///
+    /// # Errors
+    /// When the group has ended.
+    pub fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        // Its id may be another process's by now.
+        if let Some(status) = self.ended() {
+            return Err(io::Error::other(format!("{} ended ({status})", self.name)));
+        }
+        self.child.signal(signal.as_raw())
+    }
+
+    /// Asks it to end (`SIGTERM`), and kills it if it runs after `grace`. Blocks until it is gone.
+    pub fn stop(&mut self, grace: Duration) {
+        if self.ended().is_none() {
+            // Fails only if it has ended just now.
+            let _ = self.signal(Signal::TERM);
+            let _ = self.wait_blocking(grace);
+        }
+        self.kill();
+    }
+
+    /// Kills its group without asking. Blocks until the process is gone.
+    pub fn kill(&mut self) {
+        if self.ended().is_some() {
+            return;
+        }
+        // Fails only if it has ended just now.
+        let _ = self.child.start_kill();
+        if let Ok(status) = self.child.wait() {
+            self.reaped(status);
+        }
+    }
+
+    /// Kills what the process started and left running: its id is free from now on.
+    fn reaped(&mut self, status: ExitStatus) {
+        // Fails when it left nothing.
+        let _ = self.child.start_kill();
+        running::remove(self.id());
+        self.status = Some(status);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,27 @@
+//! What a fault did.
+
+use anyhow::Result;
+
+use crate::chaos::world::World;
+
+/// What a fault did.
+#[derive(Debug, Clone, Default)]
+pub struct Injected {
+    /// When it began and when it was undone, microseconds on the machine's monotonic clock.
+    pub window: (u64, u64),
+    /// Requests that it sent itself.
+    pub calls: u64,
+    /// What did not go as it must.
+    pub wrong: Vec<String>,
+}
+
+impl Injected {
+    /// Notes it when Envoy does not run what the control service wants.
+    pub(super) async fn expect_current(&mut self, world: &mut World) -> Result<()> {
+        if !world.control.until_current().await? {
+            let wrong = "Envoy does not run what the control service wants";
+            self.wrong.push(wrong.to_owned());
+        }
+        Ok(())
+    }
+}

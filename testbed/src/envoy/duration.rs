@@ -1,0 +1,8 @@
+//! Durations in Envoy's documents.
+
+use std::time::Duration;
+
+/// A duration as protobuf's JSON wants it.
+pub(super) fn duration(value: Duration) -> String {
+    format!("{:.6}s", value.as_secs_f64())
+}

@@ -1,0 +1,43 @@
+//! Why an Envoy could not be started or asked.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tidegate_supervise::ProcessError;
+
+use super::admin::AdminError;
+
+/// Why an Envoy could not be started or asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvoyError {
+    /// Files for it could not be written.
+    #[error("{action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The process could not be started, ended, or did not become ready in time.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The admin interface did not answer as expected.
+    #[error("ask envoy's admin interface")]
+    Admin(#[from] AdminError),
+    /// A configuration push was neither accepted nor refused in time.
+    #[error(
+        "envoy has not taken note of the configuration after {waited:?}; the end of its log:\n{log}"
+    )]
+    PushUnnoticed {
+        /// How long was waited.
+        waited: Duration,
+        /// Last lines of the log.
+        log: String,
+    },
+    /// A push was asked for, but the plugin's configuration is inline or there is no plugin.
+    #[error("this envoy has no plugin whose configuration can be pushed")]
+    NoPush,
+}
