@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tidegate_control::document::{node_of, yaml};
-use tidegate_control::policy::{Policy, PolicyName, Targets, gather};
+use tidegate_control::policy::{CheckedPolicy, PolicyName, PolicyTargets, gather};
 use tidegate_control::render::PluginConfig;
 use tidegate_core::config::Config;
 use tidegate_core::config::schema::{FIELDS, Field, Values};
@@ -122,7 +122,7 @@ proptest! {
         });
         let filter = Config::from_json(Value::Object(config.clone()).to_string().as_bytes());
 
-        let read = Policy::read(&node_of(&policy));
+        let read = CheckedPolicy::read(&node_of(&policy));
         let text = yaml(&policy);
         let gathered = gather([("yaml", text.as_bytes())]);
 
@@ -133,7 +133,7 @@ proptest! {
                 let from_yaml = gathered.policies.iter().next().map(|policy| PluginConfig::of(policy));
                 prop_assert_eq!(from_yaml, Some(rendered.clone()));
                 let name = PolicyName::new(None, "a".to_owned());
-                let built = Policy::new(name, None, Targets::Proxies(Vec::new()), config);
+                let built = CheckedPolicy::new(name, None, PolicyTargets::Proxies(Vec::new()), config);
                 prop_assert_eq!(built.map(|policy| PluginConfig::of(&policy)), Ok(rendered));
             }
             (Err(filter), Err(read)) => {

@@ -288,7 +288,7 @@ const PROXIES: &str = r#"{"proxies": [
  {"id": "edge-1", "cluster": "edge", "policy": "edge", "overruled": [], "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": "0123456789abcdef"}}},
  {"id": "edge-2", "cluster": "edge", "policy": null, "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": null}}},
  {"id": "edge-3", "cluster": "", "policy": "edge", "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": "ffff",
-   "lastRefused": {"version": "0123456789abcdef", "code": 13, "message": "limit.max:\u001b[2J found 0", "at": "now"}}}}]}"#;
+   "lastRejected": {"version": "0123456789abcdef", "code": 13, "message": "limit.max:\u001b[2J found 0", "at": "now"}}}}]}"#;
 
 #[test]
 fn status_shows_who_runs_what_and_ends_with_1_if_anyone_does_not() {

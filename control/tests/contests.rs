@@ -1,6 +1,6 @@
 //! Which policies of a namespace are in each other's way, and who wins.
 
-use tidegate_control::policy::{Extent, contests, gather};
+use tidegate_control::policy::{ContestExtent, contests, gather};
 
 /// A policy in namespace `shop`; `age` is a year, 0 for unknown.
 fn policy(name: &str, targets: &str, age: u16) -> String {
@@ -23,8 +23,8 @@ fn found(policies: &[String]) -> Vec<String> {
         .iter()
         .map(|contest| {
             let extent = match contest.extent {
-                Extent::Whole => "whole",
-                Extent::Part => "part",
+                ContestExtent::Whole => "whole",
+                ContestExtent::Part => "part",
             };
             format!(
                 "{} < {}: {} ({extent})",

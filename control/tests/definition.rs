@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tidegate_control::document::{documents, value_of, yaml};
-use tidegate_control::policy::{Policy, TARGET_KEYS, gather};
+use tidegate_control::policy::{CheckedPolicy, TARGET_KEYS, gather};
 use tidegate_control::resource::reference::{KUBERNETES_EXAMPLE, STANDALONE_EXAMPLE};
 use tidegate_control::resource::{BreakerPolicy, definition};
 use tidegate_core::config::Config;
@@ -219,7 +219,7 @@ fn the_examples_of_the_reference_are_sound_and_survive_the_api_server() {
         let (found, _) = documents(example.as_bytes());
         let resource: BreakerPolicy = serde_json::from_value(value_of(found[0].root())).unwrap();
 
-        let policy = Policy::of_resource(&resource).unwrap();
+        let policy = CheckedPolicy::of_resource(&resource).unwrap();
 
         assert_eq!(&policy, &**gathered.policies.iter().next().unwrap());
     }
@@ -233,7 +233,7 @@ fn what_the_schema_lets_pass_is_told_in_words() {
     let (found, _) = documents(text.as_bytes());
     let resource: BreakerPolicy = serde_json::from_value(value_of(found[0].root())).unwrap();
 
-    let errors = Policy::of_resource(&resource).unwrap_err();
+    let errors = CheckedPolicy::of_resource(&resource).unwrap_err();
 
     assert_eq!(
         errors.to_string(),

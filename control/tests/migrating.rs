@@ -3,14 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use proptest::prelude::*;
-use tidegate_control::migrate::{Migration, Options, Topology, migrate};
-use tidegate_control::policy::{PolicyName, Targets, gather};
+use tidegate_control::migrate::{Migration, MigrationOptions, ProxyTopology, migrate};
+use tidegate_control::policy::{PolicyName, PolicyTargets, gather};
 use tidegate_core::config::{RuleIndex, UpstreamName};
 
 const RULES: &str = include_str!("migrate/rules.yaml");
 
-fn options(topology: Topology) -> Options {
-    Options {
+fn options(topology: ProxyTopology) -> MigrationOptions {
+    MigrationOptions {
         topology,
         waypoint: "waypoint".to_owned(),
         namespace: "default".to_owned(),
@@ -18,22 +18,22 @@ fn options(topology: Topology) -> Options {
     }
 }
 
-fn migrated(text: &str, topology: Topology) -> Migration {
+fn migrated(text: &str, topology: ProxyTopology) -> Migration {
     migrate([("rules.yaml", text.as_bytes())], &options(topology))
 }
 
-const SIDECARS: Topology = Topology::Sidecars {
+const SIDECARS: ProxyTopology = ProxyTopology::Sidecars {
     clients: 10,
     replicas: 5,
 };
-const WAYPOINT: Topology = Topology::Waypoint {
+const WAYPOINT: ProxyTopology = ProxyTopology::Waypoint {
     clients: 10,
     replicas: 5,
     waypoints: 1,
 };
 
 /// `limit.max` of the rule for a cluster in the policy called `shop/...`.
-fn limit_max(topology: Topology, text: &str, cluster: &str) -> u32 {
+fn limit_max(topology: ProxyTopology, text: &str, cluster: &str) -> u32 {
     let gathered = gather([("made", migrated(text, topology).policies.as_bytes())]);
     assert_eq!(gathered.problems, []);
     let policy = gathered.policies.iter().last().unwrap();
@@ -127,7 +127,7 @@ fn sidecars_get_a_policy_for_their_namespace_and_a_waypoint_one_for_its_gateway(
         let gathered = gather([("made", migrated(RULES, topology).policies.as_bytes())]);
         let name = PolicyName::new(Some("shop".to_owned()), name.to_owned());
         let policy = gathered.policies.get(&name).unwrap();
-        assert!(matches!(policy.targets(), Targets::Refs(_)));
+        assert!(matches!(policy.targets(), PolicyTargets::Refs(_)));
         assert_eq!(policy.targets().to_string(), targets);
     }
 }
@@ -226,8 +226,8 @@ proptest! {
         waypoints in prop::option::of(1u32..10),
     ) {
         let topology = match waypoints {
-            None => Topology::Sidecars { clients, replicas },
-            Some(waypoints) => Topology::Waypoint { clients, replicas, waypoints },
+            None => ProxyTopology::Sidecars { clients, replicas },
+            Some(waypoints) => ProxyTopology::Waypoint { clients, replicas, waypoints },
         };
 
         let migration = migrated(&rules.concat(), topology);

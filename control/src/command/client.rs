@@ -32,7 +32,7 @@ const MAX_SHOWN: usize = 200;
 
 /// Certificates for https, as PEM files.
 #[derive(Clone, Debug)]
-pub(super) struct TlsFiles {
+pub(super) struct ClientTlsFiles {
     /// Who may vouch for the service.
     pub(super) authorities: PathBuf,
     /// Certificate and key to show to it.
@@ -40,7 +40,7 @@ pub(super) struct TlsFiles {
 }
 
 /// A service to ask.
-pub(super) struct Server {
+pub(super) struct ServiceClient {
     url: String,
     host: String,
     port: u16,
@@ -48,9 +48,9 @@ pub(super) struct Server {
     tls: Option<Arc<ClientConfig>>,
 }
 
-impl Server {
+impl ServiceClient {
     /// The service at `url`.
-    pub(super) fn new(url: &str, tls: Option<&TlsFiles>) -> Result<Self, Failure> {
+    pub(super) fn new(url: &str, tls: Option<&ClientTlsFiles>) -> Result<Self, Failure> {
         let expected = || {
             Failure(format!(
                 "--server {url}: expected a URL such as http://127.0.0.1:18080"
@@ -142,7 +142,7 @@ impl Server {
     }
 }
 
-fn config(files: &TlsFiles) -> Result<ClientConfig, Failure> {
+fn config(files: &ClientTlsFiles) -> Result<ClientConfig, Failure> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(&files.authorities)? {
         roots

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tidegate_control::policy::{Difference, Policies, differences};
+use tidegate_control::policy::Policies;
+use tidegate_control::render::{PolicyDifference, differences};
 
 use super::output::{BAD, GOOD, HEADING, NOTED, Output};
 use super::{Failure, Outcome, files, output};
@@ -58,25 +59,25 @@ fn sound(path: &PathBuf) -> Result<Policies, Failure> {
     }
 }
 
-fn lines(difference: &Difference) -> String {
+fn lines(difference: &PolicyDifference) -> String {
     let (sign, style) = match difference {
-        Difference::Added { .. } => ('+', GOOD),
-        Difference::Removed { .. } => ('-', BAD),
-        Difference::Changed { .. } => ('~', NOTED),
+        PolicyDifference::Added { .. } => ('+', GOOD),
+        PolicyDifference::Removed { .. } => ('-', BAD),
+        PolicyDifference::Changed { .. } => ('~', NOTED),
     };
     let name = difference.policy();
     match difference {
-        Difference::Added {
+        PolicyDifference::Added {
             targets, version, ..
         }
-        | Difference::Removed {
+        | PolicyDifference::Removed {
             targets, version, ..
         } => {
             format!(
                 "{style}{sign} {HEADING}{name}{HEADING:#}{style} for {targets}, version {version}{style:#}\n"
             )
         }
-        Difference::Changed {
+        PolicyDifference::Changed {
             targets,
             values,
             old_version,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use tidegate_control::migrate::{Options, Topology, migrate};
+use tidegate_control::migrate::{MigrationOptions, ProxyTopology, migrate};
 use tidegate_control::policy::gather;
 
 use super::{Failure, Outcome, files, output};
@@ -57,10 +57,10 @@ enum Mode {
 impl Migrate {
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
         let (clients, replicas) = (self.clients, self.replicas);
-        let options = Options {
+        let options = MigrationOptions {
             topology: match self.mode {
-                Mode::Sidecar => Topology::Sidecars { clients, replicas },
-                Mode::Waypoint => Topology::Waypoint {
+                Mode::Sidecar => ProxyTopology::Sidecars { clients, replicas },
+                Mode::Waypoint => ProxyTopology::Waypoint {
                     clients,
                     replicas,
                     waypoints: self.waypoint_replicas,

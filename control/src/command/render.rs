@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tidegate_control::document::{documents, value_of};
-use tidegate_control::policy::{Policies, Policy, PolicyName};
-use tidegate_control::render::{PluginConfig, Proxy, Rendered, render};
+use tidegate_control::policy::{CheckedPolicy, Policies, PolicyName, ProxyNode};
+use tidegate_control::render::{PluginConfig, Rendered, render};
 
 use super::output::{HEADING, Output, table};
 use super::{Failure, Outcome, files, output};
@@ -67,12 +67,12 @@ impl Render {
         Ok(Outcome::Well)
     }
 
-    fn proxy(&self) -> Result<Proxy, Failure> {
+    fn proxy(&self) -> Result<ProxyNode, Failure> {
         let mut metadata = Map::new();
         for text in &self.metadata {
             metadata.extend(metadata_of(text)?);
         }
-        Ok(Proxy {
+        Ok(ProxyNode {
             id: self.node_id.clone().unwrap_or_default(),
             cluster: self.cluster.clone().unwrap_or_default(),
             metadata,
@@ -139,7 +139,7 @@ fn parse_name(text: &str) -> PolicyName {
     }
 }
 
-fn find<'a>(policies: &'a Policies, name: &str) -> Result<&'a Policy, Failure> {
+fn find<'a>(policies: &'a Policies, name: &str) -> Result<&'a CheckedPolicy, Failure> {
     policies
         .get(&parse_name(name))
         .map(|policy| &**policy)

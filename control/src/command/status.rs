@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tidegate_core::config::parse_duration;
 
-use super::client::{Server, TlsFiles};
+use super::client::{ClientTlsFiles, ServiceClient};
 use super::output::{BAD, GOOD, NOTED, Output, table};
 use super::{Failure, Outcome};
 
@@ -84,11 +84,11 @@ const SHOWN_DIGITS: usize = 12;
 
 impl Status {
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
-        let tls = self.ca.as_ref().map(|ca| TlsFiles {
+        let tls = self.ca.as_ref().map(|ca| ClientTlsFiles {
             authorities: ca.clone(),
             identity: self.cert.clone().zip(self.key.clone()),
         });
-        let server = Server::new(&self.server, tls.as_ref())?;
+        let server = ServiceClient::new(&self.server, tls.as_ref())?;
         let answer = server.get("/v1/proxies", self.timeout)?;
         let unreadable = |error: serde_json::Error| {
             Failure(format!(

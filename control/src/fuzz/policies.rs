@@ -3,7 +3,7 @@
 use tidegate_core::config::{Config, Node};
 
 use super::pieces;
-use crate::document::{Document, documents, value_of, yaml};
+use crate::document::{YamlDocument, documents, value_of, yaml};
 use crate::policy::{Gathered, gather};
 use crate::render::PluginConfig;
 
@@ -109,7 +109,7 @@ fn size(node: &Node) -> usize {
 }
 
 /// What is written as YAML is read as the same.
-fn check_written(document: &Document) {
+fn check_written(document: &YamlDocument) {
     let value = value_of(document.root());
     let written = yaml(&value);
     let (again, malformed) = documents(written.as_bytes());

@@ -3,14 +3,14 @@
 //! What events change is counted when they happen; what can be read off the fleet (states, versions) is
 //! worked out when somebody asks, under one lock, so that an answer holds the world of one moment.
 
+mod kube;
 pub mod reference;
+mod registration;
 pub mod table;
 mod versions;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -18,19 +18,22 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 
-use crate::fleet::{Arrival, ProxyRecord};
-use crate::kube::Counts;
-use crate::net::{Look, Turned};
-use table::Meaning;
+use self::kube::KubeMetrics;
+use self::registration::register;
+use crate::event::EventSink;
+use crate::fleet::{DiscoveryApi, FleetEvent, ProxyRecord};
+use crate::kube::KubeEvent;
+use crate::net::{PortEvent, ReloadOutcome};
+use crate::source::SourceEvent;
 
 /// Shortest push that has a bucket of its own, in seconds, by how much each bucket grows, and how many.
 const PUSH_BUCKETS: (f64, f64, u16) = (0.001, 2.0, 16);
 
-/// All metrics; see [`Metrics::text`].
+/// All metrics; see [`ControlMetrics::text`].
 #[derive(Debug)]
-pub struct Metrics {
+pub struct ControlMetrics {
     registry: Mutex<Registry>,
     streams: Family<StreamLabels, Gauge>,
     proxies: Gauge,
@@ -46,7 +49,7 @@ pub struct Metrics {
     reloads: Family<ReloadLabels, Counter>,
     outdated: Family<FileLabels, Gauge>,
     turned: Family<TurnedLabels, Counter>,
-    kube: Counts,
+    kube: KubeMetrics,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -102,7 +105,7 @@ struct TurnedLabels {
     reason: &'static str,
 }
 
-impl Default for Metrics {
+impl Default for ControlMetrics {
     fn default() -> Self {
         let (first, factor, count) = PUSH_BUCKETS;
         let metrics = Self {
@@ -121,7 +124,7 @@ impl Default for Metrics {
             reloads: Family::default(),
             outdated: Family::default(),
             turned: Family::default(),
-            kube: Counts::default(),
+            kube: KubeMetrics::default(),
         };
         let registry = metrics.registered();
         Self {
@@ -131,7 +134,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl ControlMetrics {
     fn registered(&self) -> Registry {
         let mut registry = Registry::with_prefix(table::PREFIX);
         let build = Family::<BuildLabels, Gauge>::default();
@@ -157,10 +160,32 @@ impl Metrics {
         registry
     }
 
-    /// What is counted of the work in Kubernetes.
+    /// Counts what happens on discovery streams.
     #[must_use]
-    pub fn kube(&self) -> Counts {
-        self.kube.clone()
+    pub fn fleet(self: &Arc<Self>) -> EventSink<FleetEvent> {
+        let metrics = Arc::clone(self);
+        EventSink::new(move |event| metrics.record_fleet(event))
+    }
+
+    /// Counts what the sources of policies hold.
+    #[must_use]
+    pub fn sources(self: &Arc<Self>) -> EventSink<SourceEvent> {
+        let metrics = Arc::clone(self);
+        EventSink::new(move |event| metrics.record_source(event))
+    }
+
+    /// Counts connections that are closed without being served.
+    #[must_use]
+    pub fn ports(self: &Arc<Self>) -> EventSink<PortEvent> {
+        let metrics = Arc::clone(self);
+        EventSink::new(move |event| metrics.record_port(event))
+    }
+
+    /// Counts the work in Kubernetes.
+    #[must_use]
+    pub fn kube(&self) -> EventSink<KubeEvent> {
+        let metrics = self.kube.clone();
+        EventSink::new(move |event| metrics.record(event))
     }
 
     /// Everything in Prometheus' text format (OpenMetrics), with these proxies connected.
@@ -185,43 +210,58 @@ impl Metrics {
         text
     }
 
-    pub(crate) fn connected(&self, arrival: &Arrival, change: i64) {
+    fn record_fleet(&self, event: FleetEvent) {
+        match event {
+            FleetEvent::Connected { api, dialect } => self.count_streams(api, dialect, 1),
+            FleetEvent::Disconnected { api, dialect } => self.count_streams(api, dialect, -1),
+            FleetEvent::Pushed => {
+                self.pushes.inc();
+            }
+            FleetEvent::Accepted { waited } => {
+                self.count_answer("accepted");
+                if let Some(waited) = waited {
+                    self.push_seconds.observe(waited.as_secs_f64());
+                }
+            }
+            FleetEvent::Rejected => self.count_answer("rejected"),
+            FleetEvent::Stale => self.count_answer("stale"),
+        }
+    }
+
+    fn count_streams(&self, api: DiscoveryApi, dialect: &'static str, change: i64) {
         let labels = StreamLabels {
-            api: arrival.api.name(),
-            dialect: arrival.dialect,
+            api: api.name(),
+            dialect,
         };
         self.streams.get_or_create(&labels).inc_by(change);
     }
 
-    pub(crate) fn pushed(&self) {
-        self.pushes.inc();
+    fn count_answer(&self, verdict: &'static str) {
+        self.answers.get_or_create(&AnswerLabels { verdict }).inc();
     }
 
-    pub(crate) fn accepted(&self, waited: Option<Duration>) {
-        self.answer("accepted");
-        if let Some(waited) = waited {
-            self.push_seconds.observe(waited.as_secs_f64());
+    fn record_source(&self, event: SourceEvent) {
+        match event {
+            SourceEvent::Counted {
+                source,
+                policies,
+                problems,
+            } => {
+                let labels = SourceLabels { source };
+                self.policies.get_or_create(&labels).set(count(policies));
+                self.problems.get_or_create(&labels).set(count(problems));
+            }
+            SourceEvent::RenderError => {
+                self.render_errors.inc();
+            }
         }
     }
 
-    pub(crate) fn refused(&self) {
-        self.answer("refused");
-    }
-
-    pub(crate) fn stale(&self) {
-        self.answer("stale");
-    }
-
-    /// How many policies a source holds and how many errors it has.
-    pub(crate) fn source(&self, source: &'static str, policies: usize, problems: usize) {
-        let labels = SourceLabels { source };
-        self.policies.get_or_create(&labels).set(count(policies));
-        self.problems.get_or_create(&labels).set(count(problems));
-    }
-
-    /// An error has appeared that keeps something from being rendered.
-    pub(crate) fn render_error(&self) {
-        self.render_errors.inc();
+    fn record_port(&self, event: PortEvent) {
+        let PortEvent::TurnedAway { port, reason } = event;
+        let reason = reason.name();
+        let labels = TurnedLabels { port, reason };
+        self.turned.get_or_create(&labels).inc();
     }
 
     /// When the first of some certificates expires, in seconds since 1970; `None`: there are none.
@@ -238,32 +278,17 @@ impl Metrics {
     }
 
     /// A look at a file that is read again while the service runs.
-    pub(crate) fn reloaded(&self, file: &'static str, look: Look) {
+    pub(crate) fn reloaded(&self, file: &'static str, outcome: ReloadOutcome) {
         let outdated = self.outdated.get_or_create(&FileLabels { file });
-        let result = match look {
-            Look::Same => return,
-            Look::Taken => "taken",
-            Look::Refused => "refused",
+        let result = match outcome {
+            ReloadOutcome::Unchanged => return,
+            ReloadOutcome::Accepted => "accepted",
+            ReloadOutcome::Rejected => "rejected",
         };
-        outdated.set(i64::from(look == Look::Refused));
+        outdated.set(i64::from(outcome == ReloadOutcome::Rejected));
         let labels = ReloadLabels { file, result };
         self.reloads.get_or_create(&labels).inc();
     }
-
-    /// A connection that was not served, or no longer.
-    pub(crate) fn turned(&self, port: &'static str, turned: Turned) {
-        let reason = turned.name();
-        let labels = TurnedLabels { port, reason };
-        self.turned.get_or_create(&labels).inc();
-    }
-
-    fn answer(&self, verdict: &'static str) {
-        self.answers.get_or_create(&AnswerLabels { verdict }).inc();
-    }
-}
-
-pub(crate) fn register(registry: &mut Registry, meaning: &Meaning, metric: &(impl Metric + Clone)) {
-    registry.register(meaning.name, meaning.help, metric.clone());
 }
 
 fn count(number: usize) -> i64 {
@@ -273,22 +298,28 @@ fn count(number: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{Api, ResourceRecord};
+    use crate::fleet::ResourceRecord;
+    use crate::net::TurnedAway;
 
     /// The text when every metric has something to say.
     fn full() -> String {
-        let metrics = Metrics::default();
-        let arrival = Arrival {
-            api: Api::Ecds,
+        let metrics = Arc::new(ControlMetrics::default());
+        metrics.fleet().send(FleetEvent::Connected {
+            api: DiscoveryApi::Ecds,
             dialect: "sotw",
-            peer: String::new(),
-        };
-        metrics.connected(&arrival, 1);
-        metrics.source("files", 1, 1);
+        });
+        metrics.sources().send(SourceEvent::Counted {
+            source: "files",
+            policies: 1,
+            problems: 1,
+        });
         metrics.certificate("served", Some(1));
-        metrics.reloaded("token", Look::Taken);
-        metrics.turned("xds", Turned::Silent);
-        metrics.accepted(None);
+        metrics.reloaded("token", ReloadOutcome::Accepted);
+        metrics.ports().send(PortEvent::TurnedAway {
+            port: "xds",
+            reason: TurnedAway::Silent,
+        });
+        metrics.fleet().send(FleetEvent::Accepted { waited: None });
         let resource = ("tidegate".to_owned(), ResourceRecord::default());
         let proxy = ProxyRecord {
             resources: [resource].into(),
@@ -357,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_certificate_that_is_no_more_has_no_series() {
-        let metrics = Metrics::default();
+        let metrics = ControlMetrics::default();
         let series = "certificate_not_after_timestamp_seconds{certificate=\"authority\"} 7";
         metrics.certificate("authority", Some(7));
         assert!(metrics.text(&[]).contains(series));

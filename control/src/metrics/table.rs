@@ -6,7 +6,7 @@ pub const PREFIX: &str = "tidegate_control";
 
 /// What kind of number a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows; its name ends with `_total`.
     Counter,
     /// Goes up and down.
@@ -15,7 +15,7 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     /// The word of the exposition format.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -38,11 +38,11 @@ impl Kind {
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
-pub struct Meaning {
-    /// Its name without [`PREFIX`] and [`Kind::ending`].
+pub struct MetricSpec {
+    /// Its name without [`PREFIX`] and [`MetricKind::ending`].
     pub name: &'static str,
     /// What kind of number it is.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its labels, each with the values that it takes.
     pub labels: &'static [(&'static str, &'static str)],
     /// What it says, with the unit; without a full stop, which the exposition adds.
@@ -54,115 +54,115 @@ pub const MAX_VERSIONS: usize = 20;
 
 const SOURCES: (&str, &str) = ("source", "`files`, `rest`, `kubernetes`");
 
-pub(crate) const KUBE_RECONCILES: Meaning = Meaning {
+pub(super) const KUBE_RECONCILES: MetricSpec = MetricSpec {
     name: "kube_reconciles",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[("result", "`unchanged`, `written`, `failed`")],
     help: "Comparisons of the cluster with its desired state",
 };
-pub(crate) const KUBE_WRITES: Meaning = Meaning {
+pub(super) const KUBE_WRITES: MetricSpec = MetricSpec {
     name: "kube_writes",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[
         ("object", "`extension`, `status`, `event`, `lease`"),
         ("result", "`done`, `conflict`, `failed`"),
     ],
     help: "Writes to the API server; in a cluster at rest only those of the lease grow",
 };
-pub(crate) const KUBE_WATCH_ERRORS: Meaning = Meaning {
+pub(super) const KUBE_WATCH_ERRORS: MetricSpec = MetricSpec {
     name: "kube_watch_errors",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[(
         "resource",
         "`breakerpolicies`, `trafficextensions`, `wasmplugins`, `discovery`",
     )],
     help: "Lists, watches and discoveries that failed",
 };
-pub(crate) const KUBE_LEADING: Meaning = Meaning {
+pub(super) const KUBE_LEADING: MetricSpec = MetricSpec {
     name: "kube_leading",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[],
     help: "1 in the replica that writes",
 };
-pub(crate) const KUBE_LEASE_CHANGES: Meaning = Meaning {
+pub(super) const KUBE_LEASE_CHANGES: MetricSpec = MetricSpec {
     name: "kube_lease_changes",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[],
     help: "Times that this replica began or ceased to lead",
 };
 
-pub(super) const BUILD: Meaning = Meaning {
+pub(super) const BUILD: MetricSpec = MetricSpec {
     name: "build",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[("version", "of the service")],
     help: "Always 1",
 };
-pub(super) const STREAMS: Meaning = Meaning {
+pub(super) const STREAMS: MetricSpec = MetricSpec {
     name: "streams",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[("api", "`ecds`, `ads`"), ("dialect", "`sotw`, `delta`")],
     help: "Connected discovery streams",
 };
-pub(super) const PROXIES: Meaning = Meaning {
+pub(super) const PROXIES: MetricSpec = MetricSpec {
     name: "proxies",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[],
     help: "Connected proxies, by their node ids; one may have several streams",
 };
-pub(super) const RESOURCES: Meaning = Meaning {
+pub(super) const RESOURCES: MetricSpec = MetricSpec {
     name: "resources",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[("state", "`current`, `behind`, `refused`")],
     help: "Resources of connected proxies by state: run as wanted, not yet, or refused",
 };
-pub(super) const VERSIONS: Meaning = Meaning {
+pub(super) const VERSIONS: MetricSpec = MetricSpec {
     name: "running",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[(
         "version",
         "the first 12 digits of one of the 20 that most run; `other` for the rest; `none`",
     )],
     help: "Resources of connected proxies by the version that they run",
 };
-pub(super) const PUSHES: Meaning = Meaning {
+pub(super) const PUSHES: MetricSpec = MetricSpec {
     name: "pushes",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[],
     help: "Configurations pushed",
 };
-pub(super) const ANSWERS: Meaning = Meaning {
+pub(super) const ANSWERS: MetricSpec = MetricSpec {
     name: "answers",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[("verdict", "`accepted` (ACK), `refused` (NACK), `stale`")],
     help: "Answers of proxies to pushes; `stale` answers an earlier push",
 };
-pub(super) const PUSH_SECONDS: Meaning = Meaning {
+pub(super) const PUSH_SECONDS: MetricSpec = MetricSpec {
     name: "push_seconds",
-    kind: Kind::Histogram,
+    kind: MetricKind::Histogram,
     labels: &[],
     help: "Seconds from a change of policy, or a proxy's arrival, to the proxy's acceptance",
 };
-pub(super) const POLICIES: Meaning = Meaning {
+pub(super) const POLICIES: MetricSpec = MetricSpec {
     name: "policies",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[SOURCES],
     help: "Policies in force",
 };
-pub(super) const PROBLEMS: Meaning = Meaning {
+pub(super) const PROBLEMS: MetricSpec = MetricSpec {
     name: "problems",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[SOURCES],
     help: "Errors in policies at present; what was in force before stays",
 };
-pub(super) const RENDER_ERRORS: Meaning = Meaning {
+pub(super) const RENDER_ERRORS: MetricSpec = MetricSpec {
     name: "render_errors",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[],
     help: "Errors that have kept a policy, or its new text, from being rendered, each counted when it appears",
 };
-pub(super) const CERTIFICATES: Meaning = Meaning {
+pub(super) const CERTIFICATES: MetricSpec = MetricSpec {
     name: "certificate_not_after_timestamp_seconds",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[(
         "certificate",
         "`served` (with its chain), `authority` (of clients)",
@@ -170,21 +170,21 @@ pub(super) const CERTIFICATES: Meaning = Meaning {
     help: "When the first of these certificates expires, in seconds since 1970; no series without TLS",
 };
 const FILE: (&str, &str) = ("file", "`certificates`, `clients`, `writers`, `token`");
-pub(super) const RELOADS: Meaning = Meaning {
+pub(super) const RELOADS: MetricSpec = MetricSpec {
     name: "reloads",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[FILE, ("result", "`taken`, `refused`")],
     help: "New contents of watched files; invalid content is counted once",
 };
-pub(super) const OUTDATED: Meaning = Meaning {
+pub(super) const OUTDATED: MetricSpec = MetricSpec {
     name: "file_outdated",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     labels: &[FILE],
     help: "1 while the file is invalid and its last valid content is in force",
 };
-pub(super) const TURNED: Meaning = Meaning {
+pub(super) const TURNED: MetricSpec = MetricSpec {
     name: "connections_turned_away",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     labels: &[
         ("port", "`xds`, `http`, `health`"),
         (
@@ -195,7 +195,7 @@ pub(super) const TURNED: Meaning = Meaning {
     help: "Connections that were closed without being served, or no longer",
 };
 /// All of them, in the order of the reference.
-pub static TABLE: &[&Meaning] = &[
+pub static TABLE: &[&MetricSpec] = &[
     &BUILD,
     &STREAMS,
     &PROXIES,

@@ -18,7 +18,7 @@ const UNLIMITED: u64 = 1_000_000_000;
 
 /// Which proxies hold a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topology {
+pub enum ProxyTopology {
     /// Each client has its own.
     Sidecars {
         /// Clients.
@@ -39,7 +39,7 @@ pub enum Topology {
 
 /// What becomes of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum EndpointBound {
     /// It is as good as none.
     Unlimited,
     /// It holds.
@@ -51,15 +51,15 @@ pub enum Bound {
     },
 }
 
-impl Bound {
+impl EndpointBound {
     /// `limit` requests in flight per client, as a bound per endpoint.
     #[must_use]
-    pub fn of(limit: u64, topology: Topology) -> Self {
+    pub fn of(limit: u64, topology: ProxyTopology) -> Self {
         if limit >= UNLIMITED {
             return Self::Unlimited;
         }
         match topology {
-            Topology::Sidecars { clients, replicas } => {
+            ProxyTopology::Sidecars { clients, replicas } => {
                 let max = clamped(limit.div_ceil(replicas.max(1).into()));
                 let before = limit.saturating_mul(clients.into());
                 let after = product([max, replicas, clients]);
@@ -74,7 +74,7 @@ impl Bound {
                     ),
                 }
             }
-            Topology::Waypoint {
+            ProxyTopology::Waypoint {
                 clients,
                 replicas,
                 waypoints,
@@ -144,20 +144,20 @@ fn clamped(bound: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn max(limit: u64, topology: Topology) -> u32 {
-        match Bound::of(limit, topology) {
-            Bound::PerEndpoint { max, .. } => max,
-            Bound::Unlimited => panic!("unlimited"),
+    fn max(limit: u64, topology: ProxyTopology) -> u32 {
+        match EndpointBound::of(limit, topology) {
+            EndpointBound::PerEndpoint { max, .. } => max,
+            EndpointBound::Unlimited => panic!("unlimited"),
         }
     }
 
     #[test]
     fn ten_sidecars_and_their_waypoint_let_the_same_through() {
-        let sidecars = Topology::Sidecars {
+        let sidecars = ProxyTopology::Sidecars {
             clients: 10,
             replicas: 5,
         };
-        let waypoint = Topology::Waypoint {
+        let waypoint = ProxyTopology::Waypoint {
             clients: 10,
             replicas: 5,
             waypoints: 1,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_pods_of_a_waypoint_share_what_the_clients_had() {
-        let waypoint = Topology::Waypoint {
+        let waypoint = ProxyTopology::Waypoint {
             clients: 10,
             replicas: 5,
             waypoints: 2,
@@ -184,8 +184,8 @@ mod tests {
         for limit in 1..50 {
             for replicas in 1..10 {
                 for clients in 1..5 {
-                    let sidecars = Topology::Sidecars { clients, replicas };
-                    let waypoint = Topology::Waypoint {
+                    let sidecars = ProxyTopology::Sidecars { clients, replicas };
+                    let waypoint = ProxyTopology::Waypoint {
                         clients,
                         replicas,
                         waypoints: 3,
@@ -201,22 +201,28 @@ mod tests {
 
     #[test]
     fn a_limit_of_nothing_is_one_and_one_without_end_is_none() {
-        let sidecars = Topology::Sidecars {
+        let sidecars = ProxyTopology::Sidecars {
             clients: 1,
             replicas: 5,
         };
 
         assert_eq!(max(0, sidecars), 1);
         assert_eq!(max(999_999_999, sidecars), 100_000);
-        assert_eq!(Bound::of(u64::from(u32::MAX), sidecars), Bound::Unlimited);
-        assert_eq!(Bound::of(2_147_483_647, sidecars), Bound::Unlimited);
+        assert_eq!(
+            EndpointBound::of(u64::from(u32::MAX), sidecars),
+            EndpointBound::Unlimited
+        );
+        assert_eq!(
+            EndpointBound::of(2_147_483_647, sidecars),
+            EndpointBound::Unlimited
+        );
     }
 
     #[test]
     fn the_reason_shows_the_calculation() {
-        let Bound::PerEndpoint { why, .. } = Bound::of(
+        let EndpointBound::PerEndpoint { why, .. } = EndpointBound::of(
             7,
-            Topology::Waypoint {
+            ProxyTopology::Waypoint {
                 clients: 1,
                 replicas: 5,
                 waypoints: 1,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tidegate_core::config::schema::MAX_RULES;
 use tidegate_core::config::{ConfigErrors, Node, Section};
 
-use super::traffic::{Traffic, number, traffic};
+use super::traffic::{TrafficPolicy, number, traffic};
 
 /// API group of the documents.
 pub(super) const API_GROUP: &str = "networking.istio.io";
@@ -24,15 +24,15 @@ pub(super) struct DestinationRule {
     pub(super) host: String,
     pub(super) selector: BTreeMap<String, String>,
     /// The most special first.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<RulePart>,
 }
 
 /// Settings for the whole host, a port, a subset, or a port of a subset.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
+pub(super) struct RulePart {
     pub(super) subset: Option<String>,
     pub(super) port: Option<u64>,
-    pub(super) traffic: Traffic,
+    pub(super) traffic: TrafficPolicy,
 }
 
 /// Whether a document is a `DestinationRule`, sound or not.
@@ -91,7 +91,7 @@ impl DestinationRule {
     pub(super) fn has_limits(&self) -> bool {
         self.parts
             .iter()
-            .any(|part| part.traffic != Traffic::default())
+            .any(|part| part.traffic != TrafficPolicy::default())
     }
 }
 
@@ -139,8 +139,8 @@ fn labels(node: &Node) -> Option<BTreeMap<String, String>> {
         .collect()
 }
 
-fn parts(s: &mut Section<'_>) -> Vec<Part> {
-    let (base, base_ports) = policy(s, &Traffic::default());
+fn parts(s: &mut Section<'_>) -> Vec<RulePart> {
+    let (base, base_ports) = policy(s, &TrafficPolicy::default());
     let mut parts = Vec::new();
     let subsets = s.objects("subsets", MAX_RULES, |s| {
         s.allow_unknown();
@@ -148,7 +148,7 @@ fn parts(s: &mut Section<'_>) -> Vec<Part> {
     });
     for (name, (_, ports)) in &subsets {
         for (port, traffic) in ports {
-            parts.push(Part {
+            parts.push(RulePart {
                 subset: Some(name.clone()),
                 port: Some(*port),
                 traffic: traffic.clone(),
@@ -158,7 +158,7 @@ fn parts(s: &mut Section<'_>) -> Vec<Part> {
     for (name, (traffic, _)) in subsets {
         // One that says nothing of its own needs no rule.
         if traffic != base {
-            parts.push(Part {
+            parts.push(RulePart {
                 subset: Some(name),
                 port: None,
                 traffic,
@@ -166,13 +166,13 @@ fn parts(s: &mut Section<'_>) -> Vec<Part> {
         }
     }
     for (port, traffic) in base_ports {
-        parts.push(Part {
+        parts.push(RulePart {
             subset: None,
             port: Some(port),
             traffic,
         });
     }
-    parts.push(Part {
+    parts.push(RulePart {
         subset: None,
         port: None,
         traffic: base,
@@ -181,7 +181,10 @@ fn parts(s: &mut Section<'_>) -> Vec<Part> {
 }
 
 /// The `trafficPolicy` here: for all ports, and for single ones.
-fn policy(s: &mut Section<'_>, above: &Traffic) -> (Traffic, Vec<(u64, Traffic)>) {
+fn policy(
+    s: &mut Section<'_>,
+    above: &TrafficPolicy,
+) -> (TrafficPolicy, Vec<(u64, TrafficPolicy)>) {
     s.object("trafficPolicy", |s| {
         s.allow_unknown();
         let own = traffic(s);
@@ -193,7 +196,7 @@ fn policy(s: &mut Section<'_>, above: &Traffic) -> (Traffic, Vec<(u64, Traffic)>
             });
             (port.unwrap_or_default(), traffic(s))
         });
-        let merged = Traffic {
+        let merged = TrafficPolicy {
             pool: own.pool.or_else(|| above.pool.clone()),
             outlier: own.outlier.or_else(|| above.outlier.clone()),
         };

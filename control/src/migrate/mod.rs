@@ -10,8 +10,8 @@
 //! merged when they are applied, so all rules for the same proxies become rules
 //! of one policy; a host that stands twice keeps the first.
 
-mod account;
 mod bounds;
+mod carried;
 mod destination_rule;
 mod traffic;
 mod write;
@@ -20,17 +20,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::config::ConfigError;
 
-use crate::document::{Place, documents};
+use crate::document::{TextPosition, documents};
 use crate::policy::Problem;
 
-pub use bounds::{Bound, Topology};
+pub use bounds::{EndpointBound, ProxyTopology};
 use destination_rule::{API_GROUP, DestinationRule, KIND};
 
 /// What a `DestinationRule` does not say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct MigrationOptions {
     /// Which proxies hold the limits, and how many.
-    pub topology: Topology,
+    pub topology: ProxyTopology,
     /// Name of the waypoint's Gateway.
     pub waypoint: String,
     /// Namespace of rules that name none.
@@ -53,7 +53,7 @@ pub struct Migration {
 /// Turns the `DestinationRule`s in `texts`, each with its name, into policies.
 pub fn migrate<'a>(
     texts: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-    options: &Options,
+    options: &MigrationOptions,
 ) -> Migration {
     let mut done = Migration::default();
     let mut groups: BTreeMap<Group, Vec<DestinationRule>> = BTreeMap::new();
@@ -103,7 +103,7 @@ pub fn migrate<'a>(
     done
 }
 
-fn problem(source: &str, place: Place, error: &ConfigError) -> Problem {
+fn problem(source: &str, place: TextPosition, error: &ConfigError) -> Problem {
     Problem {
         source: source.to_owned(),
         place,
@@ -123,10 +123,10 @@ struct Group {
 }
 
 impl Group {
-    fn of(rule: &DestinationRule, topology: &Topology) -> Self {
+    fn of(rule: &DestinationRule, topology: &ProxyTopology) -> Self {
         let selector = match topology {
-            Topology::Sidecars { .. } => rule.selector.clone(),
-            Topology::Waypoint { .. } => BTreeMap::new(),
+            ProxyTopology::Sidecars { .. } => rule.selector.clone(),
+            ProxyTopology::Waypoint { .. } => BTreeMap::new(),
         };
         Self {
             namespace: rule.namespace.clone(),

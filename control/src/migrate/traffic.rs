@@ -29,14 +29,14 @@ const LEARNED: [&str; 5] = [
 
 /// What a level says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Traffic {
-    pub(super) pool: Option<Pool>,
-    pub(super) outlier: Option<Outlier>,
+pub(super) struct TrafficPolicy {
+    pub(super) pool: Option<ConnectionPool>,
+    pub(super) outlier: Option<OutlierDetection>,
 }
 
 /// `connectionPool`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Pool {
+pub(super) struct ConnectionPool {
     pub(super) max_connections: Option<u64>,
     pub(super) max_requests: Option<u64>,
     pub(super) max_streams: Option<u64>,
@@ -49,7 +49,7 @@ pub(super) struct Pool {
 
 /// `outlierDetection`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outlier {
+pub(super) struct OutlierDetection {
     pub(super) base_ejection: Option<Duration>,
     pub(super) max_ejection_percent: Option<u64>,
     pub(super) min_health_percent: Option<u64>,
@@ -58,8 +58,8 @@ pub(super) struct Outlier {
 }
 
 /// Reads both blocks.
-pub(super) fn traffic(s: &mut Section<'_>) -> Traffic {
-    Traffic {
+pub(super) fn traffic(s: &mut Section<'_>) -> TrafficPolicy {
+    TrafficPolicy {
         pool: s
             .has("connectionPool")
             .then(|| s.object("connectionPool", pool)),
@@ -69,11 +69,11 @@ pub(super) fn traffic(s: &mut Section<'_>) -> Traffic {
     }
 }
 
-fn pool(s: &mut Section<'_>) -> Pool {
+fn pool(s: &mut Section<'_>) -> ConnectionPool {
     s.allow_unknown();
     let mut read = s.object("http", |s| {
         s.allow_unknown();
-        Pool {
+        ConnectionPool {
             max_requests: number(s, "http2MaxRequests"),
             max_streams: number(s, "maxConcurrentStreams"),
             max_pending: number(s, "http1MaxPendingRequests"),
@@ -96,9 +96,9 @@ fn pool(s: &mut Section<'_>) -> Pool {
     read
 }
 
-fn outlier(s: &mut Section<'_>) -> Outlier {
+fn outlier(s: &mut Section<'_>) -> OutlierDetection {
     s.allow_unknown();
-    Outlier {
+    OutlierDetection {
         base_ejection: s.text(
             "baseEjectionTime",
             &"a duration such as \"30s\"",

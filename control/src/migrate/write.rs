@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use tidegate_core::config::Readable;
 
-use super::account::Account;
-use super::bounds::Topology;
-use super::destination_rule::{DestinationRule, Part};
-use super::{Group, Options};
+use super::bounds::ProxyTopology;
+use super::carried::CarriedSettings;
+use super::destination_rule::{DestinationRule, RulePart};
+use super::{Group, MigrationOptions};
 use crate::policy::{API_VERSION, KIND, TargetKind};
 
 /// Where a comment is broken, in characters.
@@ -24,7 +24,7 @@ pub(super) fn policy(
     name: &str,
     group: &Group,
     rules: &[DestinationRule],
-    options: &Options,
+    options: &MigrationOptions,
 ) -> String {
     let mut out = String::new();
     head(&mut out, name, group, rules, options);
@@ -58,7 +58,13 @@ pub(super) fn policy(
     out
 }
 
-fn head(out: &mut String, name: &str, group: &Group, rules: &[DestinationRule], options: &Options) {
+fn head(
+    out: &mut String,
+    name: &str,
+    group: &Group,
+    rules: &[DestinationRule],
+    options: &MigrationOptions,
+) {
     let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
     let from = format!("Carried over from DestinationRule {}.", names.join(", "));
     comment(out, 0, &from);
@@ -67,7 +73,7 @@ fn head(out: &mut String, name: &str, group: &Group, rules: &[DestinationRule], 
         0,
         "Once it enforces, take connectionPool's limits out of the DestinationRule: as long as both hold, the tighter one does.",
     );
-    if matches!(options.topology, Topology::Sidecars { .. }) {
+    if matches!(options.topology, ProxyTopology::Sidecars { .. }) {
         comment(
             out,
             0,
@@ -92,18 +98,18 @@ fn head(out: &mut String, name: &str, group: &Group, rules: &[DestinationRule], 
     out.push_str("spec:\n");
 }
 
-fn targets(out: &mut String, group: &Group, options: &Options) {
+fn targets(out: &mut String, group: &Group, options: &MigrationOptions) {
     let selects = !group.selector.is_empty();
     let target = match options.topology {
-        Topology::Sidecars { .. } if selects => {
+        ProxyTopology::Sidecars { .. } if selects => {
             out.push_str("  selector:\n    matchLabels:\n");
             for (key, value) in &group.selector {
                 write(out, &format!("      {}: {}\n", quoted(key), quoted(value)));
             }
             return;
         }
-        Topology::Sidecars { .. } => (TargetKind::Namespace, group.namespace.as_str()),
-        Topology::Waypoint { .. } => (TargetKind::Gateway, options.waypoint.as_str()),
+        ProxyTopology::Sidecars { .. } => (TargetKind::Namespace, group.namespace.as_str()),
+        ProxyTopology::Waypoint { .. } => (TargetKind::Gateway, options.waypoint.as_str()),
     };
     let (kind, name) = target;
     out.push_str("  targetRefs:\n");
@@ -118,7 +124,7 @@ fn targets(out: &mut String, group: &Group, options: &Options) {
     );
 }
 
-fn objective(out: &mut String, options: &Options) {
+fn objective(out: &mut String, options: &MigrationOptions) {
     comment(
         out,
         2,
@@ -142,11 +148,11 @@ fn objective(out: &mut String, options: &Options) {
 fn upstream(
     out: &mut String,
     rule: &DestinationRule,
-    part: &Part,
+    part: &RulePart,
     matched: &str,
-    topology: Topology,
+    topology: ProxyTopology,
 ) {
-    let account = Account::of(&part.traffic, topology);
+    let account = CarriedSettings::of(&part.traffic, topology);
     let of_port = part
         .port
         .map(|port| format!(", port {port}"))
@@ -185,7 +191,7 @@ fn upstream(
 }
 
 /// The conditions of a rule, in YAML's flow style.
-fn conditions(rule: &DestinationRule, part: &Part, topology: Topology) -> String {
+fn conditions(rule: &DestinationRule, part: &RulePart, topology: ProxyTopology) -> String {
     let service = quoted(&rule.host);
     if part.port.is_none() && part.subset.is_none() {
         return format!("{{service: {service}}}");
@@ -195,10 +201,12 @@ fn conditions(rule: &DestinationRule, part: &Part, topology: Topology) -> String
         .map_or_else(|| "*".to_owned(), |port| port.to_string());
     // Envoy's name of a cluster is direction|port|subset|host; a waypoint's subset has the protocol in front.
     let cluster = match (topology, &part.subset) {
-        (Topology::Sidecars { .. }, Some(subset)) => format!("outbound|{port}|{subset}|*"),
-        (Topology::Sidecars { .. }, None) => format!("outbound|{port}|*"),
-        (Topology::Waypoint { .. }, Some(subset)) => format!("inbound-vip|{port}|*/{subset}|*"),
-        (Topology::Waypoint { .. }, None) => format!("inbound-vip|{port}|*"),
+        (ProxyTopology::Sidecars { .. }, Some(subset)) => format!("outbound|{port}|{subset}|*"),
+        (ProxyTopology::Sidecars { .. }, None) => format!("outbound|{port}|*"),
+        (ProxyTopology::Waypoint { .. }, Some(subset)) => {
+            format!("inbound-vip|{port}|*/{subset}|*")
+        }
+        (ProxyTopology::Waypoint { .. }, None) => format!("inbound-vip|{port}|*"),
     };
     format!("{{service: {service}, cluster: {}}}", quoted(&cluster))
 }

@@ -5,7 +5,7 @@
 //! from core's own table of fields ([`config_schema`]), and its judge stays
 //! core. The schema and its CEL rules refuse most mistakes when a policy is
 //! applied; what they cannot say (a rule under `upstreams` against what it
-//! inherits) is found by [`crate::policy::Policy::read`] and told in the status.
+//! inherits) is found by [`crate::policy::CheckedPolicy::read`] and told in the status.
 
 mod config_schema;
 mod orders;
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use tidegate_core::config::ConfigErrors;
 
 use crate::document::node_of;
-use crate::policy::Policy;
+use crate::policy::CheckedPolicy;
 
 pub use config_schema::config_schema;
 pub use status::{BreakerPolicyStatus, ConditionType, OverruledTarget};
@@ -159,7 +159,7 @@ fn join_lines(value: &mut Value) {
     }
 }
 
-impl Policy {
+impl CheckedPolicy {
     /// Reads a policy that the API server keeps.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ spec:
     .into_bytes()
 }
 
-fn tagged(tag: &Version) -> Precondition {
+fn tagged(tag: &ResourceVersion) -> Precondition {
     Precondition::Tagged(vec![tag.to_string()])
 }
 

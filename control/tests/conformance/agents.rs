@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::Api;
+use kube::istio::Api;
 use serde_json::{Value, json};
 use tidegate_meshbed::agent::{Agent, Injected, Workload};
 use tidegate_meshbed::{Image, Node, Role, ports, until};

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::istio::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::until;
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::release_module;
@@ -18,7 +18,7 @@ use crate::mesh::Mesh;
 use crate::place::Place;
 use crate::policies::spec;
 
-const NEW: Flavour = Flavour::TrafficExtension;
+const NEW: IstioApi = IstioApi::TrafficExtension;
 
 /// Somebody else applies an object of Istio's, by force.
 async fn somebody_applies(mesh: &Mesh, namespace: &str, name: &str, spec: &Value) {

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::DeleteParams;
+use kube::istio::DeleteParams;
 use serde_json::json;
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::{Controllers, Proxy, until};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::load::{SHED, Steady};
 use crate::mesh::{Mesh, is_guarded};
 
-const NEW: Flavour = Flavour::TrafficExtension;
+const NEW: IstioApi = IstioApi::TrafficExtension;
 
 /// Waits until nothing of the filter is left in a proxy's listeners.
 async fn is_unguarded(envoy: &Proxy) {

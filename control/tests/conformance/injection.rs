@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{Api, PostParams};
+use kube::istio::{Api, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidegate_meshbed::agent::Injected;

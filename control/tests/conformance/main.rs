@@ -43,7 +43,7 @@ mod mtls;
 mod outages;
 mod pull_secret;
 mod push;
-mod refusal;
+mod rejection;
 mod sidecar;
 mod waypoint;
 

@@ -1,9 +1,9 @@
 //! What the cases share: a cluster with Istio, and the service that follows its policies.
 
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::istio::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::{
     Istiod, Mode, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until,
@@ -179,10 +179,10 @@ impl Mesh {
     }
 
     /// The names of the objects that carry policies to istiod.
-    pub(crate) async fn plugins(&self, namespace: &str, flavour: Flavour) -> Vec<String> {
+    pub(crate) async fn plugins(&self, namespace: &str, api: IstioApi) -> Vec<String> {
         let objects = self
             .world
-            .plugins(namespace, flavour)
+            .plugins(namespace, api)
             .list(&Default::default())
             .await
             .unwrap();

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, Patch, PatchParams};
+use kube::istio::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use tidegate_meshbed::{Gate, Login, Registry};
 use tidegate_testbed::client::Caller;

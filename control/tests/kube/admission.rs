@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use kube::Error;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::istio::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::{User, until};
 
 use crate::policies::spec;
@@ -54,10 +54,10 @@ async fn guarded() -> (World, User) {
     let client = world.cluster.client(&user).await.unwrap();
     // The API server takes a moment to put a new admission policy in force. Nothing is written here.
     let how = PatchParams::apply("nobody").force().dry_run();
-    for flavour in Flavour::ALL {
-        let spec = module(flavour, theirs());
-        until(&format!("{} is guarded", flavour.kind()), async || {
-            is_denied(&write(&client, flavour, "probe", &spec, &how).await)
+    for api in IstioApi::ALL {
+        let spec = module(api, theirs());
+        until(&format!("{} is guarded", api.kind()), async || {
+            is_denied(&write(&client, api, "probe", &spec, &how).await)
         })
         .await;
     }
@@ -67,14 +67,13 @@ async fn guarded() -> (World, User) {
 /// Applies an object of Istio's with this in its spec.
 async fn write(
     client: &kube::Client,
-    flavour: Flavour,
+    api: IstioApi,
     name: &str,
     spec: &Value,
     how: &PatchParams,
 ) -> Result<DynamicObject, Error> {
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), NAMESPACE, &flavour.resource());
-    let object = object(flavour, name, spec);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &api.resource());
+    let object = object(api, name, spec);
     api.patch(name, how, &Patch::Apply(&object)).await
 }
 
@@ -87,18 +86,18 @@ fn is_denied(written: &Result<DynamicObject, Error>) -> bool {
 }
 
 /// An object of Istio's with this in its spec.
-fn object(flavour: Flavour, name: &str, spec: &Value) -> Value {
+fn object(api: IstioApi, name: &str, spec: &Value) -> Value {
     json!({
-        "apiVersion": "extensions.istio.io/v1alpha1", "kind": flavour.kind(),
+        "apiVersion": "extensions.istio.io/v1alpha1", "kind": api.kind(),
         "metadata": {"name": name}, "spec": spec,
     })
 }
 
 /// A module as such an object names it.
-fn module(flavour: Flavour, module: Value) -> Value {
-    match flavour {
-        Flavour::WasmPlugin => module,
-        Flavour::TrafficExtension => json!({"wasm": module}),
+fn module(api: IstioApi, module: Value) -> Value {
+    match api {
+        IstioApi::WasmPlugin => module,
+        IstioApi::TrafficExtension => json!({"wasm": module}),
     }
 }
 
@@ -106,28 +105,28 @@ pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<World>
     let (world, user) = guarded().await;
     let thief = world.cluster.client(&user).await.unwrap();
     let how = PatchParams::apply("thief").force();
-    for flavour in Flavour::ALL {
-        let ours = module(flavour, json!({"url": URL, "sha256": SHA256}));
-        write(&thief, flavour, "second", &ours, &how).await.unwrap();
+    for api in IstioApi::ALL {
+        let ours = module(api, json!({"url": URL, "sha256": SHA256}));
+        write(&thief, api, "second", &ours, &how).await.unwrap();
         for wrong in [
             json!({"url": URL, "sha256": "e".repeat(64)}),
             json!({"url": URL}),
             json!({"url": "oci://evil.example/x:1", "sha256": SHA256}),
         ] {
-            let spec = module(flavour, wrong.clone());
+            let spec = module(api, wrong.clone());
             for name in ["first", "second"] {
-                let written = write(&thief, flavour, name, &spec, &how).await;
-                assert!(is_denied(&written), "{} {name}: {wrong}", flavour.kind());
+                let written = write(&thief, api, name, &spec, &how).await;
+                assert!(is_denied(&written), "{} {name}: {wrong}", api.kind());
             }
         }
         // It is about the service's account and nobody else's.
-        let spec = module(flavour, theirs());
-        write(&world.admin, flavour, "third", &spec, &how)
+        let spec = module(api, theirs());
+        write(&world.admin, api, "third", &spec, &how)
             .await
             .unwrap();
     }
     let lua = json!({"lua": {"inlineCode": "function envoy_on_request() end"}});
-    let written = write(&thief, Flavour::TrafficExtension, "fourth", &lua, &how).await;
+    let written = write(&thief, IstioApi::TrafficExtension, "fourth", &lua, &how).await;
     assert!(is_denied(&written), "Lua is code as well");
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kube::api::DeleteParams;
+use kube::istio::DeleteParams;
 use serde_json::json;
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::until;
 
 use crate::follower::Follower;
@@ -12,11 +12,11 @@ use crate::policies::spec;
 use crate::service::MODULE;
 use crate::world::World;
 
-const NEW: Flavour = Flavour::TrafficExtension;
-const OLD: Flavour = Flavour::WasmPlugin;
+const NEW: IstioApi = IstioApi::TrafficExtension;
+const OLD: IstioApi = IstioApi::WasmPlugin;
 
-async fn follows(world: Arc<World>, namespace: &str, flavour: Flavour) {
-    let service = Follower::start(&world, namespace, flavour).await;
+async fn follows(world: Arc<World>, namespace: &str, api: IstioApi) {
+    let service = Follower::start(&world, namespace, api).await;
     let gateway =
         json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "waypoint"}]);
 
@@ -28,9 +28,9 @@ async fn follows(world: Arc<World>, namespace: &str, flavour: Flavour) {
         .until("gateway", "Programmed", "True Programmed")
         .await;
 
-    let plugin = |spec: &serde_json::Value| match flavour {
-        Flavour::TrafficExtension => spec["wasm"].clone(),
-        Flavour::WasmPlugin => spec.clone(),
+    let plugin = |spec: &serde_json::Value| match api {
+        IstioApi::TrafficExtension => spec["wasm"].clone(),
+        IstioApi::WasmPlugin => spec.clone(),
     };
     let written = service.spec("tidegate-web").await;
     assert_eq!(written["selector"]["matchLabels"]["app"], "web");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::istio::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tidegate_control::resource::BreakerPolicy;
 

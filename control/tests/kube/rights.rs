@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kube::api::{DeleteParams, ListParams};
+use kube::istio::{DeleteParams, ListParams};
 use serde_json::json;
 use tidegate_meshbed::audit::Write;
 use tidegate_meshbed::until;

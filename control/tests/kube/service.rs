@@ -1,7 +1,7 @@
 //! The service as a process, with an account of its own and the rights that it needs.
 
 use serde_json::{Value, json};
-use tidegate_control::kube::rights::{Place, RIGHTS};
+use tidegate_control::kube::rights::{RIGHTS, RightScope};
 use tidegate_meshbed::accounts::{self, Grant};
 use tidegate_meshbed::{Replica, User};
 
@@ -25,7 +25,7 @@ pub(crate) enum Rights {
 }
 
 /// The rules that hold in such a place.
-fn rules(place: Place) -> Value {
+fn rules(place: RightScope) -> Value {
     let rules = RIGHTS.iter().filter(|right| right.place == place);
     rules
         .map(|right| json!({"apiGroups": [right.group], "resources": right.resources, "verbs": right.verbs}))
@@ -36,12 +36,12 @@ fn rules(place: Place) -> Value {
 pub(crate) async fn account(world: &World, namespace: &str, name: &str, rights: Rights) -> User {
     let grants = match rights {
         Rights::Cluster => vec![
-            Grant::Everywhere(rules(Place::Followed)),
-            Grant::Here(rules(Place::Lease)),
+            Grant::Everywhere(rules(RightScope::Followed)),
+            Grant::Here(rules(RightScope::Lease)),
         ],
         Rights::Namespace => vec![
-            Grant::Here(rules(Place::Followed)),
-            Grant::Here(rules(Place::Lease)),
+            Grant::Here(rules(RightScope::Followed)),
+            Grant::Here(rules(RightScope::Lease)),
         ],
         Rights::None => Vec::new(),
     };

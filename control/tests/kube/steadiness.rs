@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kube::api::{Patch, PatchParams};
+use kube::istio::{Patch, PatchParams};
 use serde_json::json;
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::{Cluster, User, until};
 
 use crate::policies::{for_others, spec};
@@ -64,7 +64,7 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<World>) {
         .unwrap();
     let note = json!({"metadata": {"annotations": {"example.com/seen": "yes"}}});
     world
-        .plugins(&namespace, Flavour::TrafficExtension)
+        .plugins(&namespace, IstioApi::TrafficExtension)
         .patch(
             "tidegate-policy-1",
             &PatchParams::default(),

@@ -3,10 +3,10 @@
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::istio::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Client, CustomResourceExt as _};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_control::resource::BreakerPolicy;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::{Cluster, until, until_equal};
@@ -117,8 +117,8 @@ impl World {
     }
 
     /// Istio's objects of a namespace.
-    pub(crate) fn plugins(&self, namespace: &str, flavour: Flavour) -> Api<DynamicObject> {
-        Api::namespaced_with(self.admin.clone(), namespace, &flavour.resource())
+    pub(crate) fn plugins(&self, namespace: &str, api: IstioApi) -> Api<DynamicObject> {
+        Api::namespaced_with(self.admin.clone(), namespace, &api.resource())
     }
 
     /// The events of a namespace.
@@ -148,7 +148,7 @@ pub(crate) async fn plugin_of(
     policy: &str,
 ) -> Option<DynamicObject> {
     world
-        .plugins(namespace, Flavour::TrafficExtension)
+        .plugins(namespace, IstioApi::TrafficExtension)
         .get_opt(&format!("tidegate-{policy}"))
         .await
         .unwrap()

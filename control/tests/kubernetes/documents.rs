@@ -1,7 +1,7 @@
 //! The page for operators says what the service does.
 
-use tidegate_control::kube::condition::Reason;
 use tidegate_control::kube::rights;
+use tidegate_control::kube::status::Reason;
 
 const PAGE: &str = include_str!("../../../docs/kubernetes.md");
 

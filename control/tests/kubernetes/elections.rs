@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use tidegate_control::kube::election::{Claim, Election, Held, Timing};
+use tidegate_control::kube::lease::{Election, LeaseClaim, LeaseRecord, Timing};
 
 const TIMING: Timing = Timing {
     duration: Duration::from_secs(15),
@@ -12,13 +12,13 @@ const TIMING: Timing = Timing {
 /// The lease at the server.
 #[derive(Clone, Debug, Default)]
 struct Server {
-    lease: Option<Held>,
+    lease: Option<LeaseRecord>,
     version: u64,
 }
 
 impl Server {
     /// Takes a write if the lease is as it was when it was read.
-    fn write(&mut self, claim: &Claim, duration: Duration) -> Option<Held> {
+    fn write(&mut self, claim: &LeaseClaim, duration: Duration) -> Option<LeaseRecord> {
         let version = self
             .lease
             .as_ref()
@@ -27,7 +27,7 @@ impl Server {
             return None;
         }
         self.version += 1;
-        let held = Held {
+        let held = LeaseRecord {
             holder: claim.holder.clone(),
             duration,
             transitions: claim.transitions,

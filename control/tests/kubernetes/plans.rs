@@ -1,10 +1,10 @@
 //! What is planned, case by case.
 
 use serde_json::json;
-use tidegate_control::kube::flavour::{ApiChoice, Flavour};
-use tidegate_control::kube::plan::Write;
-use tidegate_control::kube::refusal::{Cause, Subject};
+use tidegate_control::kube::istio::{ApiChoice, IstioApi};
+use tidegate_control::kube::plan::ObjectWrite;
 use tidegate_control::kube::settings::{ProxyNamespaces, Scope};
+use tidegate_control::kube::view::{WriteFailureCause, WriteSubject};
 use tidegate_control::policy::gather;
 use tidegate_control::render::PluginConfig;
 
@@ -12,8 +12,8 @@ use crate::cluster::{
     BOTH, Cluster, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, TWO, WEB, WEB_V2, key, policy,
 };
 
-const NEW_API: Flavour = Flavour::TrafficExtension;
-const OLD_API: Flavour = Flavour::WasmPlugin;
+const NEW_API: IstioApi = IstioApi::TrafficExtension;
+const OLD_API: IstioApi = IstioApi::WasmPlugin;
 
 #[test]
 fn a_policy_becomes_an_object_of_the_newer_api_with_what_render_gives() {
@@ -78,7 +78,7 @@ fn standalone_proxies_are_named_from_the_service_s_own_namespaces_only() {
     );
     assert_eq!(cluster.status("seize").version, None);
     assert_eq!(cluster.condition("web", "Accepted"), "True Accepted");
-    let gathered = cluster.world.gathered(&cluster.settings.proxies);
+    let gathered = cluster.view.gathered(&cluster.settings.proxies);
     let names: Vec<String> = gathered
         .policies
         .iter()
@@ -284,24 +284,24 @@ fn when_istio_gets_the_newer_api_the_old_object_goes_after_the_new_one_came() {
     let mut cluster = Cluster::new(OLD);
     cluster.put(policy("web", WEB));
     cluster.settle();
-    cluster.world.discover(BOTH);
+    cluster.view.discover(BOTH);
     assert_eq!(
         cluster.plan().writes,
         [],
         "nothing before its objects are known"
     );
-    cluster.world.see_all_objects(&[], NEW_API);
+    cluster.view.see_all_objects(&[], NEW_API);
 
     let first = cluster.plan();
     assert!(
-        matches!(first.writes.as_slice(), [Write::Apply(_)]),
+        matches!(first.writes.as_slice(), [ObjectWrite::Apply(_)]),
         "{first:?}"
     );
     cluster.carry_out(first);
     let second = cluster.plan();
 
     assert!(
-        matches!(second.writes.as_slice(), [Write::Delete { .. }]),
+        matches!(second.writes.as_slice(), [ObjectWrite::Delete { .. }]),
         "{second:?}"
     );
     cluster.carry_out(second);
@@ -422,8 +422,8 @@ fn a_policy_that_is_unsound_from_the_start_keeps_what_another_replica_wrote() {
     wrong["spec"]["mode"] = json!("maybe");
     cluster.put(wrong);
     // A restart: what was sound before is not known.
-    for held in cluster.world.policies.values_mut() {
-        held.sound = None;
+    for held in cluster.view.policies.values_mut() {
+        held.valid = None;
     }
 
     cluster.settle();
@@ -433,21 +433,21 @@ fn a_policy_that_is_unsound_from_the_start_keeps_what_another_replica_wrote() {
 }
 
 #[test]
-fn a_refused_write_waits_longer_each_time_unless_something_changes() {
+fn a_failed_write_waits_longer_each_time_unless_something_changes() {
     let mut cluster = Cluster::new(BOTH);
     cluster.put(policy("web", WEB));
     let mut waits = Vec::new();
     for _ in 0..12 {
         let plan = cluster.plan();
-        let [Write::Apply(wanted)] = plan.writes.as_slice() else {
+        let [ObjectWrite::Apply(wanted)] = plan.writes.as_slice() else {
             panic!("{plan:?}");
         };
-        let subject = Subject::Object(wanted.key.clone());
-        let cause = Cause::Rejected("no".to_owned());
+        let subject = WriteSubject::Object(wanted.key.clone());
+        let cause = WriteFailureCause::Rejected("no".to_owned());
         let now = cluster.now.instant;
         cluster
-            .world
-            .refused(subject, wanted.hash.clone(), cause, now);
+            .view
+            .write_failed(subject, wanted.hash.clone(), cause, now);
         let plan = cluster.plan();
         assert_eq!(plan.writes, []);
         waits.push((plan.retry_at.unwrap() - now).as_secs());
@@ -463,36 +463,40 @@ fn a_refused_write_waits_longer_each_time_unless_something_changes() {
 }
 
 #[test]
-fn refusals_are_told_in_the_server_s_words() {
+fn failed_writes_are_reported_with_the_server_s_message() {
     for (cause, programmed, conflicted) in [
         (
-            Cause::Rejected("bad url".to_owned()),
+            WriteFailureCause::Rejected("bad url".to_owned()),
             "False Rejected",
             "False NoConflict",
         ),
         (
-            Cause::FieldsTaken("conflict with \"kubectl\"".to_owned()),
+            WriteFailureCause::FieldsTaken("conflict with \"kubectl\"".to_owned()),
             "False Conflicted",
             "True FieldsTaken",
         ),
-        (Cause::Failed, "False Failed", "False NoConflict"),
+        (
+            WriteFailureCause::Failed,
+            "False Failed",
+            "False NoConflict",
+        ),
     ] {
         let mut cluster = Cluster::new(BOTH);
         cluster.put(policy("web", WEB));
-        let Some(Write::Apply(wanted)) = cluster.plan().writes.pop() else {
+        let Some(ObjectWrite::Apply(wanted)) = cluster.plan().writes.pop() else {
             panic!("nothing to write");
         };
-        let subject = Subject::Object(wanted.key);
+        let subject = WriteSubject::Object(wanted.key);
         let now = cluster.now.instant;
         cluster
-            .world
-            .refused(subject, wanted.hash, cause.clone(), now);
+            .view
+            .write_failed(subject, wanted.hash, cause.clone(), now);
 
         cluster.settle();
 
         assert_eq!(cluster.condition("web", "Programmed"), programmed);
         assert_eq!(cluster.condition("web", "Conflicted"), conflicted);
-        if let Cause::Rejected(words) = cause {
+        if let WriteFailureCause::Rejected(words) = cause {
             assert!(cluster.message("web", "Programmed").contains(&words));
         }
     }
@@ -506,8 +510,8 @@ fn what_a_webhook_alters_is_told_and_not_fought() {
     cluster.carry_out(plan);
     let object = key(NEW_API, "tidegate-web");
     // It came out of the write itself otherwise than it went in.
-    let written = cluster.world.written[&object].clone();
-    let seen = cluster.world.objects.get_mut(&object).unwrap();
+    let written = cluster.view.written[&object].clone();
+    let seen = cluster.view.objects.get_mut(&object).unwrap();
     seen.spec["wasm"]["failStrategy"] = json!("FAIL_CLOSE");
     assert_eq!(seen.resource_version, written.1);
 
@@ -527,7 +531,7 @@ fn conditions_keep_their_time_while_their_status_stays() {
     wrong["spec"]["mode"] = json!("maybe");
     cluster.put(wrong);
 
-    let transitions = cluster.plan().statuses[0].transitions.clone();
+    let changes = cluster.plan().statuses[0].changes.clone();
     cluster.settle();
 
     let after = cluster.status("web");
@@ -536,14 +540,11 @@ fn conditions_keep_their_time_while_their_status_stays() {
     };
     assert_eq!(at(&after, 0), cluster.now.wall, "Accepted has changed");
     assert_eq!(at(&after, 2), at(&before, 2), "Conflicted has not");
-    let reasons: Vec<&str> = transitions
-        .iter()
-        .map(|t| t.verdict.reason.name())
-        .collect();
+    let reasons: Vec<&str> = changes.iter().map(|t| t.state.reason.name()).collect();
     assert_eq!(reasons, ["Invalid", "Invalid"]);
     assert!(
-        transitions
+        changes
             .iter()
-            .all(tidegate_control::kube::condition::Transition::is_warning)
+            .all(tidegate_control::kube::status::ConditionChange::is_warning)
     );
 }

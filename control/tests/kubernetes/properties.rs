@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::{Flavour, Served};
-use tidegate_control::kube::object::Likeness;
+use tidegate_control::kube::istio::{IstioApi, ServedApis};
+use tidegate_control::kube::view::Comparison;
 
 use crate::cluster::{
     BOTH, Cluster, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, TWO, WEB, WEB_V2, policy,
@@ -33,7 +33,7 @@ enum Act {
 
 const TARGETS: [&str; 7] = [WEB, WEB_V2, NAMESPACE, GATEWAY, TWO, PROXIES, "{}"];
 const MODES: [&str; 3] = ["enforce", "observe", "unsound"];
-const SERVED: [Served; 3] = [BOTH, OLD, NONE];
+const SERVED: [ServedApis; 3] = [BOTH, OLD, NONE];
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
@@ -80,9 +80,9 @@ fn happen(cluster: &mut Cluster, act: &Act) {
             }
         }
         Act::Take(n) => {
-            let key = crate::cluster::key(Flavour::TrafficExtension, &format!("tidegate-p{n}"));
+            let key = crate::cluster::key(IstioApi::TrafficExtension, &format!("tidegate-p{n}"));
             let is_served = cluster
-                .world
+                .view
                 .discovered
                 .is_some_and(|served| served.traffic_extension);
             if is_served && !cluster.objects.contains_key(&key) {
@@ -117,43 +117,43 @@ proptest! {
         let after: Vec<Value> = cluster.objects.values()
             .filter(|object| object["spec"].get("lua").is_some()).cloned().collect();
         prop_assert_eq!(after, foreign, "objects of others are as they were");
-        let served = cluster.world.discovered.unwrap();
-        let flavour = served.chosen(cluster.settings.api);
-        for held in cluster.world.policies.values() {
+        let served = cluster.view.discovered.unwrap();
+        let api = served.chosen(cluster.settings.api);
+        for policy in cluster.view.policies.values() {
             let condition = |kind: &str| {
-                held.status.conditions.iter().find(|c| c.type_ == kind).unwrap().clone()
+                policy.status.conditions.iter().find(|c| c.type_ == kind).unwrap().clone()
             };
-            prop_assert_eq!(held.status.conditions.len(), 3);
-            for condition in &held.status.conditions {
-                prop_assert_eq!(condition.observed_generation, Some(held.generation));
+            prop_assert_eq!(policy.status.conditions.len(), 3);
+            for condition in &policy.status.conditions {
+                prop_assert_eq!(condition.observed_generation, Some(policy.generation));
             }
-            prop_assert_eq!(condition("Accepted").status == "True", held.errors.is_none());
-            let objects: Vec<_> = cluster.world.objects.iter()
-                .filter(|(_, seen)| seen.belongs_to(&held.uid)).collect();
+            prop_assert_eq!(condition("Accepted").status == "True", policy.errors.is_none());
+            let objects: Vec<_> = cluster.view.objects.iter()
+                .filter(|(_, seen)| seen.belongs_to(&policy.uid)).collect();
             if condition("Programmed").reason == "Programmed" {
-                let policy = held.sound.as_ref().unwrap();
+                let valid = policy.valid.as_ref().unwrap();
                 prop_assert!(!objects.is_empty());
-                let lost = held.status.overruled.iter().map(|o| o.target.clone()).collect();
-                let wanted = tidegate_control::kube::extension::wanted(
-                    policy, held.owner(), &lost, &cluster.settings.extension, flavour.unwrap(),
+                let lost = policy.status.overruled.iter().map(|o| o.target.clone()).collect();
+                let desired = tidegate_control::kube::istio::desired_objects(
+                    valid, policy.owner(), &lost, &cluster.settings.extension, api.unwrap(),
                 );
-                for wanted in wanted {
+                for desired in desired {
                     prop_assert_eq!(
-                        cluster.world.objects[&wanted.key].likeness(&wanted), Likeness::Same
+                        cluster.view.objects[&desired.key].compare(&desired), Comparison::Same
                     );
                 }
             }
         }
-        // No object of ours is without its policy, and none is of an API that is not in use but to keep one
-        // in force that has no other.
-        for (key, seen) in cluster.world.objects.iter().filter(|(_, seen)| !seen.owners.is_empty()) {
-            let owner = cluster.world.policies.values().find(|held| seen.belongs_to(&held.uid));
+        // Every object of this service has its policy. An object of the unused API exists only if it keeps a policy
+        // in force that has no other object.
+        for (key, seen) in cluster.view.objects.iter().filter(|(_, seen)| !seen.owners.is_empty()) {
+            let owner = cluster.view.policies.values().find(|policy| seen.belongs_to(&policy.uid));
             prop_assert!(owner.is_some(), "{} has no owner", key);
-            let is_unsound = owner.is_some_and(|held| held.sound.is_none());
-            let is_blocked = owner.is_some_and(|held| {
-                held.status.conditions.iter().any(|c| c.reason == "NameTaken")
+            let is_invalid = owner.is_some_and(|policy| policy.valid.is_none());
+            let is_blocked = owner.is_some_and(|policy| {
+                policy.status.conditions.iter().any(|c| c.reason == "NameTaken")
             });
-            prop_assert!(Some(key.flavour) == flavour || is_unsound || is_blocked, "{} is left over", key);
+            prop_assert!(Some(key.api) == api || is_invalid || is_blocked, "{} is left over", key);
         }
     }
 
@@ -165,7 +165,7 @@ proptest! {
         }
         cluster.settle();
         // What only the first remembers: what was sound of policies that are not any more.
-        let all_sound = cluster.world.policies.values().all(|held| held.errors.is_none());
+        let all_sound = cluster.view.policies.values().all(|policy| policy.errors.is_none());
         let mut other = cluster.clone();
         other.restart();
 

@@ -14,7 +14,7 @@ use hyper::body::Frame;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::{Flavour, Served};
+use tidegate_control::kube::istio::{IstioApi, ServedApis};
 use tokio::sync::watch;
 
 use crate::cluster::merge;
@@ -43,7 +43,7 @@ pub(crate) struct Server {
 }
 
 struct State {
-    served: Served,
+    served: ServedApis,
     version: u64,
     objects: BTreeMap<(String, String, String), Value>,
     /// Version, resource, kind of event, object.
@@ -54,7 +54,7 @@ struct State {
 }
 
 impl Server {
-    pub(crate) fn new(served: Served) -> Self {
+    pub(crate) fn new(served: ServedApis) -> Self {
         let state = State {
             served,
             version: 1,
@@ -90,7 +90,7 @@ impl Server {
         self.down.send_replace(is_down);
     }
 
-    pub(crate) fn serve(&self, served: Served) {
+    pub(crate) fn serve(&self, served: ServedApis) {
         self.state.lock().unwrap().served = served;
     }
 
@@ -298,18 +298,18 @@ impl State {
     }
 
     fn is_served(&self, resource: &str) -> bool {
-        let mut flavours = Flavour::ALL.into_iter();
-        let flavour = flavours.find(|flavour| flavour.plural() == resource);
-        flavour.is_none_or(|flavour| self.served.has(flavour))
+        let mut flavours = IstioApi::ALL.into_iter();
+        let api = flavours.find(|api| api.plural() == resource);
+        api.is_none_or(|api| self.served.has(api))
     }
 
     fn discover(&self) -> Answer {
-        let served = Flavour::ALL
+        let served = IstioApi::ALL
             .into_iter()
-            .filter(|flavour| self.served.has(*flavour));
+            .filter(|api| self.served.has(*api));
         let resources: Vec<Value> = served
-            .map(|flavour| {
-                json!({"name": flavour.plural(), "kind": flavour.kind(), "namespaced": true,
+            .map(|api| {
+                json!({"name": api.plural(), "kind": api.kind(), "namespaced": true,
                     "singularName": "", "verbs": ["list"]})
             })
             .collect();

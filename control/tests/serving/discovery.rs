@@ -80,25 +80,25 @@ async fn after_a_reconnect_only_a_change_is_pushed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_kept_and_shown_and_outlives_the_stream() {
+async fn a_rejection_is_shown_and_outlives_the_stream() {
     let stage = Stage::start().await;
     let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
     let push = proxy.pushed().await;
 
-    let refusal = Proxy::refusal(&push, "no such module");
-    proxy.requests.send(refusal).await.unwrap();
-    until("the refusal is shown", async || {
-        stage.resource().await["lastRefused"]["message"] == "no such module"
+    let rejection = Proxy::rejection(&push, "no such module");
+    proxy.requests.send(rejection).await.unwrap();
+    until("the rejection is shown", async || {
+        stage.resource().await["lastRejected"]["message"] == "no such module"
     })
     .await;
-    let shown = stage.resource().await["lastRefused"].clone();
+    let shown = stage.resource().await["lastRejected"].clone();
     assert_eq!(shown["version"], json!(push.version_info));
     drop(proxy);
     until("it is gone", async || stage.proxies().await == 0).await;
 
     let mut again = Proxy::connect(stage.settings.xds, "edge-1", "").await;
     again.pushed().await;
-    assert_eq!(stage.resource().await["lastRefused"], shown);
+    assert_eq!(stage.resource().await["lastRejected"], shown);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -180,7 +180,7 @@ async fn without_the_service_traffic_goes_on_and_after_it_changes_follow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_envoy_refuses_is_kept_and_shown_and_traffic_goes_on() {
+async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
     let mut stage = Stage::start().await;
     let upstream = upstream().await;
     let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
@@ -198,12 +198,12 @@ async fn what_envoy_refuses_is_kept_and_shown_and_traffic_goes_on() {
         Module::File("/nowhere/tidegate.wasm".to_owned()),
     );
     stage.resume().await;
-    until("the refusal is shown", async || {
-        stage.resource().await["lastRefused"].is_object()
+    until("the rejection is shown", async || {
+        stage.resource().await["lastRejected"].is_object()
     })
     .await;
     let resource = stage.resource().await;
-    assert_eq!(resource["lastRefused"]["version"], resource["wanted"]);
+    assert_eq!(resource["lastRejected"]["version"], resource["wanted"]);
     assert_eq!(resource["running"], running);
     load.goes_on().await;
 

@@ -131,7 +131,7 @@ async fn silent_sockets_do_not_get_through_their_handshake_for_ever() {
     std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
     let stage = Stage::with(|settings| {
         settings.patience = PATIENCE;
-        settings.files.tls = Some(tidegate_control::net::TlsFiles {
+        settings.files.tls = Some(tidegate_control::net::ServerTlsFiles {
             certificate,
             key,
             client_authorities: None,
@@ -375,7 +375,7 @@ fn nested(depth: usize) -> WireValue {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_says_too_much_is_refused_with_the_reason() {
+async fn an_oversized_node_is_rejected_with_the_reason() {
     let stage = Stage::start().await;
     let text = |length: usize| WireValue {
         kind: Some(Kind::StringValue("x".repeat(length))),
@@ -570,13 +570,13 @@ async fn a_proxy_that_never_answers_holds_up_only_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_refusals_brings_no_push_and_harms_nobody() {
+async fn a_storm_of_rejections_causes_no_push_and_affects_no_other_proxy() {
     let stage = Stage::start().await;
     let mut stormy = Proxy::connect(stage.settings.xds, "stormy", "").await;
     let push = stormy.pushed().await;
     for _ in 0..10_000 {
-        let refusal = Proxy::refusal(&push, "never");
-        stormy.requests.send(refusal).await.unwrap();
+        let rejection = Proxy::rejection(&push, "never");
+        stormy.requests.send(rejection).await.unwrap();
     }
 
     let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
@@ -589,8 +589,8 @@ async fn a_storm_of_refusals_brings_no_push_and_harms_nobody() {
     assert_eq!(limit(&stormy.pushed().await), 100);
     let metrics = stage.call(Call::get("/metrics")).await.body;
     let metrics = String::from_utf8(metrics.to_vec()).unwrap();
-    let refused = "tidegate_control_answers_total{verdict=\"refused\"} 1\n";
-    assert!(metrics.contains(refused), "{metrics}");
+    let rejected = "tidegate_control_answers_total{verdict=\"rejected\"} 1\n";
+    assert!(metrics.contains(rejected), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

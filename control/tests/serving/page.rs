@@ -33,7 +33,7 @@ async fn opened(stage: &Stage) -> Browser {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: make test-page"]
-async fn the_page_follows_policies_and_refusals_without_a_reload() {
+async fn the_page_follows_policies_and_rejections_without_a_reload() {
     let stage = Stage::start().await;
     let mut browser = opened(&stage).await;
     browser.value("window.isTheSamePage = true").await;
@@ -56,12 +56,12 @@ async fn the_page_follows_policies_and_refusals_without_a_reload() {
     let message = format!("out of memory {MARKUP}");
     proxy
         .requests
-        .send(Proxy::refusal(&push, &message))
+        .send(Proxy::rejection(&push, &message))
         .await
         .unwrap();
-    browser.shows(&has("#proxies .state", "refused")).await;
+    browser.shows(&has("#proxies .state", "rejected")).await;
     browser.shows(&has("#proxies", &message)).await;
-    browser.shows(&has("#count-refused", "1")).await;
+    browser.shows(&has("#count-rejected", "1")).await;
 
     stage.write("checkout.yaml", "apiVersion: [");
     browser.shows(&has("#problems", "malformed YAML")).await;
@@ -104,7 +104,7 @@ async fn the_page_fits_any_width_and_can_be_read_in_light_and_dark() {
         &policy("a-policy-with-a-name-that-is-rather-long", "*", 100),
     );
     stage.write("b.yaml", "apiVersion: [");
-    // A refusal is of one version: the policy must be in force before.
+    // A rejection refers to one version: the policy must be in force before.
     until("both files were read", async || {
         let found = stage.json("/v1/policies").await;
         found["policies"][0]["name"].is_string() && found["problems"][0]["found"].is_string()
@@ -113,10 +113,10 @@ async fn the_page_fits_any_width_and_can_be_read_in_light_and_dark() {
     let id = "sidecar~10.1.2.3~checkout-7f9c8d6b5-x2x4z.shop~shop.svc.cluster.local";
     let mut proxy = Proxy::connect(stage.settings.xds, id, "").await;
     let push = proxy.pushed().await;
-    let refusal = Proxy::refusal(&push, &"cannot_be_used_".repeat(20));
-    proxy.requests.send(refusal).await.unwrap();
+    let rejection = Proxy::rejection(&push, &"cannot_be_used_".repeat(20));
+    proxy.requests.send(rejection).await.unwrap();
     let mut browser = opened(&stage).await;
-    browser.shows(&has("#proxies .state", "refused")).await;
+    browser.shows(&has("#proxies .state", "rejected")).await;
     browser.value(CONTRAST).await;
 
     let mut grounds = Vec::new();

@@ -61,7 +61,7 @@ pub(crate) fn serving_and<R: Fn(Value) + Send + 'static>(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_without_room_refuses_and_leaves_the_old_in_force() {
+async fn a_full_disk_rejects_a_policy_and_the_old_one_remains_in_force() {
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
     std::fs::write(&token, TOKEN).unwrap();

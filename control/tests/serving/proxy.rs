@@ -10,7 +10,7 @@ use envoy_types::pb::envoy::service::discovery::v3::{
 };
 use envoy_types::pb::envoy::service::extension::v3::extension_config_discovery_service_client::ExtensionConfigDiscoveryServiceClient;
 use envoy_types::pb::google::protobuf::StringValue;
-use envoy_types::pb::google::rpc::Status as Refusal;
+use envoy_types::pb::google::rpc::Status as ErrorDetail;
 use prost::Message;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -157,13 +157,13 @@ impl Proxy {
             .unwrap();
     }
 
-    pub(crate) fn refusal(response: &DiscoveryResponse, message: &str) -> DiscoveryRequest {
+    pub(crate) fn rejection(response: &DiscoveryResponse, message: &str) -> DiscoveryRequest {
         DiscoveryRequest {
             version_info: String::new(),
-            error_detail: Some(Refusal {
+            error_detail: Some(ErrorDetail {
                 code: 13,
                 message: message.to_owned(),
-                ..Refusal::default()
+                ..ErrorDetail::default()
             }),
             ..Self::acceptance(response)
         }

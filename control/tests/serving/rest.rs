@@ -119,7 +119,7 @@ async fn writing_needs_the_token_and_reading_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_too_large_is_refused() {
+async fn a_body_that_is_too_large_is_rejected() {
     let stage = Stage::start().await;
     let large = "#".repeat((1 << 20) + 1);
     let reply = stage.call(signed(Call::put("/v1/policies/a", large))).await;
@@ -131,7 +131,7 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_state_directory_that_is_gone_refuses_and_leaves_the_old_in_force() {
+async fn without_a_state_directory_a_policy_is_rejected_and_the_old_one_remains_in_force() {
     let stage = Stage::start().await;
     let first = stage.call(put("a", 100)).await;
     let tag = first.header("etag").unwrap().to_owned();

@@ -12,7 +12,7 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tidegate_control::net::{Look, Protocol, Tls, TlsFiles};
+use tidegate_control::net::{PortProtocol, ReloadOutcome, ServerTlsFiles, Tls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -77,7 +77,7 @@ async fn stage(authority: &Authority, allowed: &str) -> (Stage, tempfile::TempDi
     let folder = tempfile::tempdir().unwrap();
     install(folder.path(), &server(authority));
     fs::write(folder.path().join("ca.crt"), authority.pem()).unwrap();
-    let files = TlsFiles {
+    let files = ServerTlsFiles {
         certificate: folder.path().join("tls.crt"),
         key: folder.path().join("tls.key"),
         client_authorities: Some(folder.path().join("ca.crt")),
@@ -223,7 +223,7 @@ async fn where_no_writers_are_listed_certificates_write_nothing() {
     fs::write(folder.path().join("ca.crt"), authority.pem()).unwrap();
     let stage = Stage::with(|settings| {
         settings.files.token = None;
-        settings.files.tls = Some(TlsFiles {
+        settings.files.tls = Some(ServerTlsFiles {
             certificate: folder.path().join("tls.crt"),
             key: folder.path().join("tls.key"),
             client_authorities: Some(folder.path().join("ca.crt")),
@@ -275,8 +275,8 @@ async fn a_client_that_is_struck_off_the_list_is_disconnected() {
     .await;
     assert_eq!(refused.as_deref(), Ok("403"));
     for series in [
-        "reloads_total{file=\"clients\",result=\"refused\"} 1",
-        "reloads_total{file=\"clients\",result=\"taken\"} 1",
+        "reloads_total{file=\"clients\",result=\"rejected\"} 1",
+        "reloads_total{file=\"clients\",result=\"accepted\"} 1",
         "file_outdated{file=\"clients\"} 0",
     ] {
         until(series, async || metric(series).await).await;
@@ -424,13 +424,13 @@ fn certificates_that_cannot_be_used_are_not_taken_over() {
     let folder = tempfile::tempdir().unwrap();
     let good = server(&authority);
     install(folder.path(), &good);
-    let files = TlsFiles {
+    let files = ServerTlsFiles {
         certificate: folder.path().join("tls.crt"),
         key: folder.path().join("tls.key"),
         client_authorities: None,
     };
     let tls = Tls::load(files.clone()).unwrap();
-    let config = || tls.config(Protocol::Http);
+    let config = || tls.config(PortProtocol::Http);
     let before = config();
 
     let other = server(&authority);
@@ -443,8 +443,8 @@ fn certificates_that_cannot_be_used_are_not_taken_over() {
     ] {
         fs::write(&files.certificate, certificate).unwrap();
         fs::write(&files.key, key).unwrap();
-        assert_eq!(tls.reload(), Look::Refused);
-        assert_eq!(tls.reload(), Look::Same, "told again");
+        assert_eq!(tls.reload(), ReloadOutcome::Rejected);
+        assert_eq!(tls.reload(), ReloadOutcome::Unchanged, "reported again");
         assert!(Arc::ptr_eq(&before, &config()));
         assert!(Tls::load(files.clone()).is_err());
     }
@@ -454,12 +454,12 @@ fn certificates_that_cannot_be_used_are_not_taken_over() {
         "{error}"
     );
     fs::remove_file(&files.key).unwrap();
-    assert_eq!(tls.reload(), Look::Refused);
-    assert_eq!(tls.reload(), Look::Same, "told again");
+    assert_eq!(tls.reload(), ReloadOutcome::Rejected);
+    assert_eq!(tls.reload(), ReloadOutcome::Unchanged, "reported again");
     assert!(Arc::ptr_eq(&before, &config()));
 
     install(folder.path(), &other);
-    assert_eq!(tls.reload(), Look::Taken);
+    assert_eq!(tls.reload(), ReloadOutcome::Accepted);
     assert!(!Arc::ptr_eq(&before, &config()));
 }
 
@@ -469,7 +469,7 @@ async fn plaintext_is_for_loopback_unless_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = crate::stage::settings(Some(folder.path().to_owned()), None);
     settings.xds = everywhere;
-    let refused = tidegate_control::serve::Service::start(settings.clone()).await;
+    let refused = tidegate_control::serve::ControlService::start(settings.clone()).await;
     assert!(
         refused
             .unwrap_err()
@@ -478,7 +478,7 @@ async fn plaintext_is_for_loopback_unless_allowed() {
     );
 
     settings.allow_plaintext = true;
-    let service = tidegate_control::serve::Service::start(settings)
+    let service = tidegate_control::serve::ControlService::start(settings)
         .await
         .unwrap();
     service.stop().await;

@@ -129,7 +129,7 @@ async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
     let push = proxy.pushed().await;
     proxy
         .requests
-        .send(Proxy::refusal(&push, "no room"))
+        .send(Proxy::rejection(&push, "no room"))
         .await
         .unwrap();
 
@@ -152,7 +152,7 @@ async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
     );
     assert_eq!(text(&render.attributes, "touched"), "1");
     assert_eq!(text(&push.attributes, "proxy"), "edge-7");
-    assert_eq!(text(&push.attributes, "verdict"), "refused");
+    assert_eq!(text(&push.attributes, "verdict"), "rejected");
     assert_eq!(push.status.unwrap().message, "no room");
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use clap::builder::{OsStr, ValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
-use tidegate_control::document::{Document, documents};
+use tidegate_control::document::{YamlDocument, documents};
 use tidegate_control::policy::Problem;
 use tidegate_core::config::{ConfigErrors, Node, Section};
 
@@ -91,7 +91,7 @@ fn read(command: &Command, source: &str, text: &[u8]) -> Result<Vec<Setting>, Ve
     }
 }
 
-fn values(command: &Command, document: &Document) -> Result<Vec<Setting>, ConfigErrors> {
+fn values(command: &Command, document: &YamlDocument) -> Result<Vec<Setting>, ConfigErrors> {
     let entries = match document.root() {
         Node::Object(entries) => entries.as_slice(),
         _ => &[],

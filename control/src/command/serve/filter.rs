@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tidegate_control::xds::{Module, OnCrash, Plugin};
+use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 
 use super::needs;
 use crate::command::Failure;
@@ -71,7 +71,7 @@ enum Crash {
 const RELOAD_BACKOFF: Duration = Duration::from_secs(1);
 
 impl Filter {
-    pub(super) fn plugin(self) -> Result<Plugin, Failure> {
+    pub(super) fn plugin(self) -> Result<PluginTemplate, Failure> {
         if self.module_url.is_some() {
             needs(&self.module_sha256, "module-sha256", "module-url")?;
         }
@@ -86,7 +86,7 @@ impl Filter {
             },
             _ => Module::File(self.module),
         };
-        Ok(Plugin {
+        Ok(PluginTemplate {
             names: self.names,
             module,
             vm_id: self.vm_id,

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tidegate_control::kube::Settings;
-use tidegate_control::kube::election::Timing;
-use tidegate_control::kube::flavour::{ApiChoice, Flavour};
+use tidegate_control::kube::KubeSettings;
+use tidegate_control::kube::istio::{ApiChoice, IstioApi};
+use tidegate_control::kube::lease::Timing;
 use tidegate_control::kube::settings::{
-    Access, Extension, FailStrategy, LeaseSettings, Phase, Scope,
+    ClusterAccess, Extension, FailStrategy, FilterPhase, LeaseSettings, Scope,
 };
 
 use super::{needs, time};
@@ -60,7 +60,7 @@ pub(super) struct Kubernetes {
     extension_fail_strategy: OnFail,
     /// Where the filter stands among Istio's own
     #[arg(long, value_enum, env = "TIDEGATE_EXTENSION_PHASE", default_value_t)]
-    extension_phase: Place,
+    extension_phase: ChainPlace,
     /// Order within the phase, greater first; that of a selector is greater by the number of its labels
     #[arg(
         long,
@@ -120,7 +120,7 @@ enum OnFail {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Place {
+enum ChainPlace {
     /// At the end, where Istio puts it
     #[default]
     Unspecified,
@@ -134,21 +134,23 @@ enum Place {
 
 impl Kubernetes {
     /// What it says; `None`: no cluster.
-    pub(super) fn settings(self) -> Result<Option<Settings>, Failure> {
+    pub(super) fn settings(self) -> Result<Option<KubeSettings>, Failure> {
         if !self.kubernetes {
             return Ok(None);
         }
         needs(&self.extension_url, "extension-url", "kubernetes")?;
         let url = self.extension_url.unwrap_or_default();
-        let settings = Settings {
-            access: self.kubeconfig.map_or(Access::Inferred, Access::Kubeconfig),
+        let settings = KubeSettings {
+            access: self
+                .kubeconfig
+                .map_or(ClusterAccess::Inferred, ClusterAccess::Kubeconfig),
             scope: self
                 .watch_namespace
                 .map_or(Scope::Cluster, Scope::Namespace),
             api: match self.extension_api {
                 Api::Auto => ApiChoice::Auto,
-                Api::TrafficExtension => ApiChoice::Only(Flavour::TrafficExtension),
-                Api::WasmPlugin => ApiChoice::Only(Flavour::WasmPlugin),
+                Api::TrafficExtension => ApiChoice::Only(IstioApi::TrafficExtension),
+                Api::WasmPlugin => ApiChoice::Only(IstioApi::WasmPlugin),
             },
             extension: Extension {
                 url,
@@ -160,10 +162,10 @@ impl Kubernetes {
                     OnFail::Reload => FailStrategy::Reload,
                 },
                 phase: match self.extension_phase {
-                    Place::Unspecified => Phase::Unspecified,
-                    Place::Authn => Phase::Authn,
-                    Place::Authz => Phase::Authz,
-                    Place::Stats => Phase::Stats,
+                    ChainPlace::Unspecified => FilterPhase::Unspecified,
+                    ChainPlace::Authn => FilterPhase::Authn,
+                    ChainPlace::Authz => FilterPhase::Authz,
+                    ChainPlace::Stats => FilterPhase::Stats,
                 },
                 priority: self.extension_priority,
             },

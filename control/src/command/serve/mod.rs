@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command};
 use tidegate_control::net::PATIENCE;
-use tidegate_control::serve::{Service, Settings};
+use tidegate_control::serve::{ControlService, ServeSettings};
 use tidegate_core::config::parse_duration;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -146,14 +146,14 @@ impl Serve {
         served.map(|()| Outcome::Well)
     }
 
-    fn settings(self) -> Result<Settings, Failure> {
+    fn settings(self) -> Result<ServeSettings, Failure> {
         let kubernetes = self.kubernetes.settings()?;
         if self.policies.is_none() && self.state.is_none() && kubernetes.is_none() {
             let expected = "expected --policies DIR, --state DIR, --kubernetes, or several";
             return Err(Failure(format!("no source of policies: {expected}")));
         }
         let allow_plaintext = self.security.allow_plaintext;
-        Ok(Settings {
+        Ok(ServeSettings {
             policies: self.policies,
             state: self.state,
             kubernetes,
@@ -172,12 +172,12 @@ impl Serve {
     }
 }
 
-async fn serve(settings: Settings) -> Result<(), Failure> {
+async fn serve(settings: ServeSettings) -> Result<(), Failure> {
     let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
     let [Ok(mut terminate), Ok(mut interrupt)] = signals else {
         return Err(Failure("cannot listen for signals".to_owned()));
     };
-    let service = Service::start(settings)
+    let service = ControlService::start(settings)
         .await
         .map_err(|error| Failure(error.to_string()))?;
     tokio::select! {

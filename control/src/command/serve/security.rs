@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tidegate_control::net::TlsFiles;
+use tidegate_control::net::ServerTlsFiles;
 use tidegate_control::serve::Files;
 
 use super::needs;
@@ -56,7 +56,7 @@ impl Security {
         }
         let files = self.tls_cert.zip(self.tls_key);
         Ok(Files {
-            tls: files.map(|(certificate, key)| TlsFiles {
+            tls: files.map(|(certificate, key)| ServerTlsFiles {
                 certificate,
                 key,
                 client_authorities: self.tls_client_ca,
