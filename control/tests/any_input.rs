@@ -113,7 +113,7 @@ proptest! {
     /// A policy is taken exactly if the filter takes its configuration, and what
     /// is rendered means the same to the filter as the document did.
     #[test]
-    fn a_policy_is_what_the_filter_takes(config in any_config()) {
+    fn the_filter_accepts_every_valid_policy(config in any_config()) {
         let mut spec = config.clone();
         insert(&mut spec, "proxies", json!([{"id": "*"}]));
         let policy = json!({

@@ -33,7 +33,7 @@ fn at<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn the_manifest_is_what_the_types_say() {
+fn the_manifest_matches_the_types() {
     let manifest = include_str!("../../manifests/crd.yaml");
     let (_, manifest) = manifest.split_once('\n').unwrap();
     let text = yaml(&definition().unwrap());
@@ -134,7 +134,7 @@ fn document_with(path: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_patterns_of_the_schema_take_what_core_takes_and_little_else() {
+fn the_patterns_of_the_schema_accept_what_core_accepts_and_little_else() {
     let texts = [
         "",
         "a",
@@ -212,7 +212,7 @@ fn durations_of_the_schema_are_durations_of_core() {
 }
 
 #[test]
-fn the_examples_of_the_reference_are_sound_and_survive_the_api_server() {
+fn the_examples_of_the_reference_are_valid_and_survive_the_api_server() {
     for example in [STANDALONE_EXAMPLE, KUBERNETES_EXAMPLE] {
         let gathered = gather([("example", example.as_bytes())]);
         assert_eq!(gathered.problems, []);
@@ -226,7 +226,7 @@ fn the_examples_of_the_reference_are_sound_and_survive_the_api_server() {
 }
 
 #[test]
-fn what_the_schema_lets_pass_is_told_in_words() {
+fn errors_that_the_schema_misses_are_reported() {
     let text = format!(
         "{KUBERNETES_EXAMPLE}  upstreams: [{{match: {{service: a.b}}, limit: {{min: 20000}}}}]\n"
     );

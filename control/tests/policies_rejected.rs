@@ -18,7 +18,7 @@ fn with_spec(spec: &str) -> String {
 const SLO: &str = "slo: {latency: {quantile: 0.99, target: 250ms}}";
 
 #[test]
-fn a_sound_policy_is_taken() {
+fn a_valid_policy_is_accepted() {
     for targets in [
         "proxies: [{id: 'web-*'}]",
         "proxies: [{cluster: web, metadata: {zone: a, LABELS: {app: web}}}]",
@@ -37,7 +37,7 @@ fn a_sound_policy_is_taken() {
 }
 
 #[test]
-fn wrong_targets_are_refused_with_path_value_and_what_was_expected() {
+fn invalid_targets_are_rejected_with_path_value_and_expectation() {
     for (targets, expected) in [
         (
             "",
@@ -111,7 +111,7 @@ fn wrong_targets_are_refused_with_path_value_and_what_was_expected() {
 }
 
 #[test]
-fn the_configuration_is_judged_in_the_words_of_the_filter() {
+fn errors_of_the_configuration_match_those_of_the_filter() {
     for (config, path) in [
         (
             "slo: {latency: {quantile: 99, target: 250ms}}",
@@ -217,7 +217,7 @@ spec:
 }
 
 #[test]
-fn a_name_may_stand_once_in_all_files() {
+fn a_name_may_occur_once_in_all_files() {
     let text = with_spec(&format!("proxies: [{{id: a}}]\n{SLO}"));
     let wrong = text.replace("250ms", "soon");
 
@@ -235,7 +235,7 @@ fn a_name_may_stand_once_in_all_files() {
 }
 
 #[test]
-fn broken_yaml_says_line_and_column_and_does_not_hide_what_came_before() {
+fn broken_yaml_is_reported_with_its_position_and_hides_no_earlier_error() {
     for (text, place) in [
         ("a: b\n  c: d\n", "p.yaml:2:4: document 1"),
         ("a: [1, 2\n", "p.yaml:2:1: document 1"),
@@ -264,7 +264,7 @@ fn broken_yaml_says_line_and_column_and_does_not_hide_what_came_before() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused_at_their_place() {
+fn invalid_utf_8_is_rejected_with_its_position() {
     let gathered = gather([("p.yaml", b"a: b\nc: \xff".as_slice())]);
 
     assert_eq!(
@@ -274,7 +274,7 @@ fn bytes_that_are_no_text_are_refused_at_their_place() {
 }
 
 #[test]
-fn a_few_lines_cannot_unfold_into_gigabytes() {
+fn a_few_lines_cannot_expand_to_gigabytes() {
     let mut text = String::from("a: &a [x, x, x, x, x, x, x, x, x, x]\n");
     for (name, before) in ('b'..='j').zip('a'..) {
         let aliases = vec![format!("*{before}"); 10].join(", ");
@@ -297,7 +297,7 @@ fn a_few_lines_cannot_unfold_into_gigabytes() {
 }
 
 #[test]
-fn nothing_and_blank_documents_are_no_policies() {
+fn empty_documents_are_not_policies() {
     for text in ["", "\n", "---\n---\n", "# only a comment\n", "~\n"] {
         let gathered = gather([("p.yaml", text.as_bytes())]);
         assert_eq!(gathered.problems, [], "{text:?}");
@@ -306,7 +306,7 @@ fn nothing_and_blank_documents_are_no_policies() {
 }
 
 #[test]
-fn what_kubectl_prints_is_taken() {
+fn output_of_kubectl_is_accepted() {
     let text = r#"{"apiVersion": "tidegate.dev/v1alpha1", "kind": "BreakerPolicy",
  "metadata": {"name": "web", "namespace": "shop", "uid": "1", "generation": 3, "managedFields": [],
   "creationTimestamp": "2026-01-31T12:00:00Z", "labels": {"a": "b"}},
@@ -345,7 +345,7 @@ fn a_list_as_kubectl_prints_it_counts_as_its_entries() {
 }
 
 #[test]
-fn one_long_text_that_is_named_often_does_not_unfold_into_gigabytes() {
+fn a_long_text_with_many_aliases_does_not_expand_to_gigabytes() {
     // Half a megabyte, and 10,000 times its alias: 5 GB, from a text that REST would take.
     let aliases = vec!["*a"; 10_000].join(", ");
     let bomb = format!("a: &a {}\nb: [{aliases}]\n", "x".repeat(500_000));

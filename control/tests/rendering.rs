@@ -76,7 +76,7 @@ fn the_configuration_is_the_policy_without_its_targets() {
 }
 
 #[test]
-fn the_most_specific_wins_whatever_the_order() {
+fn the_most_specific_policy_wins_in_any_order() {
     // From the most to the least specific.
     let ranks = [
         "{id: web-1}",
@@ -166,7 +166,7 @@ fn metadata_matches_in_part_and_by_pattern() {
 }
 
 #[test]
-fn a_policy_for_kubernetes_objects_is_for_no_standalone_proxy() {
+fn a_policy_for_kubernetes_objects_applies_to_no_standalone_proxy() {
     let text = "{apiVersion: tidegate.dev/v1alpha1, kind: BreakerPolicy, metadata: {name: a}, \
         spec: {selector: {matchLabels: {app: web}}, slo: {latency: {quantile: 0.99, target: 1s}}}}";
 
@@ -193,7 +193,7 @@ fn fleet() -> Renderer<u32> {
 }
 
 #[test]
-fn a_change_to_one_policy_renders_one_and_touches_its_proxies_only() {
+fn a_change_to_one_policy_renders_one_and_affects_only_its_proxies() {
     let mut renderer = fleet();
     assert_eq!(renderer.rendered_total(), 1000);
 
@@ -205,7 +205,7 @@ fn a_change_to_one_policy_renders_one_and_touches_its_proxies_only() {
 }
 
 #[test]
-fn what_is_unchanged_is_not_rendered_again() {
+fn unchanged_policies_are_not_rendered_again() {
     let mut renderer = fleet();
     let same = renderer.policies().clone();
 
@@ -290,7 +290,7 @@ proptest! {
     /// After any history the renderer says what `render` says from scratch,
     /// and it named every proxy whose configuration changed, and no other.
     #[test]
-    fn rendering_step_by_step_is_rendering_at_once(
+    fn incremental_rendering_equals_full_rendering(
         steps in prop::collection::vec(any_step(), 1..40)
     ) {
         let mut renderer: Renderer<u8> = Renderer::default();
@@ -339,7 +339,7 @@ proptest! {
     /// The same policies give the same bytes in whatever order they come, and
     /// the filter takes them.
     #[test]
-    fn what_is_rendered_is_deterministic_and_passes_the_filters_own_check(
+    fn rendering_is_deterministic_and_passes_the_filter_s_own_check(
         all in prop::collection::vec(any_policy(), 0..6),
         proxy in any_proxy(),
     ) {

@@ -423,7 +423,7 @@ impl TestedDialect for DeltaSubscription {
 
 /// Found by the property below, when a proxy went on to name a version that claimed what it had dropped.
 #[test]
-fn a_resource_that_is_dropped_and_wanted_again_while_the_stream_breaks_is_pushed_again() {
+fn a_resource_dropped_and_wanted_again_across_streams_is_pushed_again() {
     use Step::{Read, Receive, Reconnect, Update, Want};
     let want = |names: &[usize]| Want(names.iter().copied().collect());
     let mut steps = vec![
@@ -442,12 +442,12 @@ fn a_resource_that_is_dropped_and_wanted_again_while_the_stream_breaks_is_pushed
 
 proptest! {
     #[test]
-    fn state_of_the_world_comes_to_rest_at_the_newest(steps in steps()) {
+    fn state_of_the_world_converges_to_the_newest_versions(steps in steps()) {
         play::<SotwSubscription>(steps);
     }
 
     #[test]
-    fn incremental_comes_to_rest_at_the_newest(steps in steps()) {
+    fn incremental_converges_to_the_newest_versions(steps in steps()) {
         play::<DeltaSubscription>(steps);
     }
 }

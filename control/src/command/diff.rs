@@ -12,16 +12,16 @@ use super::{Failure, Outcome, files, output};
 
 /// Show what a change of policies changes, value by value, and for which proxies
 ///
-/// Documents are compared by what they say: order and blanks do not count. Ends with 1 if anything
-/// differs.
+/// Documents are compared by meaning: order and white space do not count. The exit code is 1 if
+/// anything differs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate diff old/ new/
   git show HEAD:policies.yaml | tidegate diff - policies.yaml")]
 pub(super) struct Diff {
-    /// What is in force: a file, a directory, or - for standard input
+    /// Policies in force: a file, a directory, or - for standard input
     old: PathBuf,
-    /// What is to be
+    /// New policies: a file, a directory, or - for standard input
     new: PathBuf,
     #[command(flatten)]
     output: Output,
@@ -29,7 +29,7 @@ pub(super) struct Diff {
 
 impl Diff {
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
-        let found = differences(&sound(&self.old)?, &sound(&self.new)?);
+        let found = differences(&valid(&self.old)?, &valid(&self.new)?);
         let value: Value = found.iter().map(|difference| json!(difference)).collect();
         self.output.print(&value, || {
             let lines: String = found.iter().map(lines).collect();
@@ -40,14 +40,14 @@ impl Diff {
             }
         })?;
         Ok(if found.is_empty() {
-            Outcome::Well
+            Outcome::Clean
         } else {
             Outcome::Found
         })
     }
 }
 
-fn sound(path: &PathBuf) -> Result<Policies, Failure> {
+fn valid(path: &PathBuf) -> Result<Policies, Failure> {
     let (_, gathered) = files::policies(std::slice::from_ref(path))?;
     for problem in &gathered.problems {
         output::note(problem);

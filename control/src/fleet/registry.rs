@@ -74,7 +74,7 @@ pub struct Assignment {
 }
 
 /// What the registry gives to a new stream.
-pub(super) struct Connection {
+pub(super) struct StreamConnection {
     pub(super) id: StreamId,
     pub(super) assignment: watch::Receiver<Assignment>,
     /// Cancelled when policies need node metadata that was dropped.
@@ -126,7 +126,7 @@ impl ProxyFleet {
     }
 
     /// Registers a stream of `proxy`.
-    pub(super) fn connect(&self, mut proxy: ProxyNode, origin: &StreamOrigin) -> Connection {
+    pub(super) fn connect(&self, mut proxy: ProxyNode, origin: &StreamOrigin) -> StreamConnection {
         let mut inner = self.lock();
         let dropped = inner.named.trim(&mut proxy);
         inner.last_id += 1;
@@ -157,7 +157,7 @@ impl ProxyFleet {
             dialect: origin.dialect,
         });
         self.touch();
-        Connection {
+        StreamConnection {
             id,
             assignment: receiver,
             outdated,

@@ -10,7 +10,7 @@ use tracing::{Span, info_span};
 
 use super::event::FleetEvent;
 use super::origin::StreamOrigin;
-use super::registry::{Assignment, Connection, ProxyFleet, StreamId};
+use super::registry::{Assignment, ProxyFleet, StreamConnection, StreamId};
 use crate::policy::ProxyNode;
 use crate::telemetry::TARGET;
 use crate::xds::{Desired, Name, PushReply, ResourceVersion};
@@ -50,7 +50,7 @@ impl StreamSeat {
     #[must_use]
     pub fn take(fleet: &ProxyFleet, proxy: ProxyNode, origin: StreamOrigin) -> Self {
         let id_of_node = proxy.id.clone();
-        let Connection {
+        let StreamConnection {
             id,
             assignment,
             outdated,

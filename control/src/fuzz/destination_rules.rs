@@ -50,7 +50,7 @@ const PIECES: [&str; 40] = [
 ];
 
 #[test]
-fn rules_become_sound_policies_or_problems() {
+fn rules_become_valid_policies_or_problems() {
     bolero::check!(name = "destination_rules")
         .with_iterations(3_000)
         .for_each(|bytes: &[u8]| {

@@ -72,7 +72,7 @@ pub(super) const PIECES: [&str; 56] = [
 ];
 
 #[test]
-fn a_text_is_read_within_bounds_and_what_is_sound_means_the_same_everywhere() {
+fn texts_are_read_within_bounds_and_valid_policies_mean_the_same_everywhere() {
     bolero::check!(name = "policy_yaml")
         .with_iterations(3_000)
         .for_each(|bytes: &[u8]| {

@@ -119,7 +119,7 @@ impl Server {
 }
 
 #[test]
-fn what_is_refused_changes_nothing_and_what_is_taken_is_there_as_it_was_sent() {
+fn rejected_bodies_change_nothing_and_accepted_ones_are_stored_unchanged() {
     let server = AssertUnwindSafe(Server::new());
     bolero::check!(name = "rest_bodies")
         .with_type::<Vec<Call>>()

@@ -25,14 +25,14 @@ const RETRY: Duration = Duration::from_secs(1);
 const MAX_ROUNDS: usize = 4;
 
 /// The task; see the module.
-pub(super) struct Reconciler {
+pub(super) struct ClusterReconciler {
     pub(super) writer: ClusterWriter,
     pub(super) settings: Arc<KubeSettings>,
     pub(super) shared: SharedState,
     pub(super) events: EventSink<KubeEvent>,
 }
 
-impl Reconciler {
+impl ClusterReconciler {
     /// Reconciles until told to stop; dropping `written` reports that no write follows.
     pub(super) async fn run(self, closing: CancellationToken, written: CancellationToken) {
         let _end = written.drop_guard();

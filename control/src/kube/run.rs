@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::client::ConnectError;
 use super::event::KubeEvent;
 use super::lease::Candidate;
-use super::reconcile::Reconciler;
+use super::reconcile::ClusterReconciler;
 use super::settings::KubeSettings;
 use super::shared::SharedState;
 use super::watch::ClusterWatch;
@@ -128,7 +128,7 @@ pub fn start(
         events: events.clone(),
         closing: context.closing.clone(),
     };
-    let reconciler = Reconciler {
+    let reconciler = ClusterReconciler {
         writer,
         settings: Arc::new(settings),
         shared: shared.clone(),

@@ -1,18 +1,19 @@
-//! What the service says of itself to Prometheus.
+//! The metrics of the service for Prometheus.
 //!
-//! What events change is counted when they happen; what can be read off the fleet (states, versions) is
-//! worked out when somebody asks, under one lock, so that an answer holds the world of one moment.
+//! The other modules report events, which are counted when they happen. What the state of the proxies shows (states,
+//! versions) is computed for each scrape, under one lock, so that a scrape is consistent.
 
 mod kube;
+mod labels;
+mod record;
 pub mod reference;
 mod registration;
 pub mod table;
 mod versions;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -21,14 +22,14 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use self::kube::KubeMetrics;
+use self::labels::{
+    AnswerLabels, BuildLabels, CertificateLabels, FileLabels, ReloadLabels, SourceLabels,
+    StateLabels, StreamLabels, TurnedLabels, VersionLabels,
+};
 use self::registration::register;
-use crate::event::EventSink;
-use crate::fleet::{DiscoveryApi, FleetEvent, ProxyRecord};
-use crate::kube::KubeEvent;
-use crate::net::{PortEvent, ReloadOutcome};
-use crate::source::SourceEvent;
+use crate::fleet::ProxyRecord;
 
-/// Shortest push that has a bucket of its own, in seconds, by how much each bucket grows, and how many.
+/// The buckets of push times: the smallest in seconds, their growth factor, and their number.
 const PUSH_BUCKETS: (f64, f64, u16) = (0.001, 2.0, 16);
 
 /// All metrics; see [`ControlMetrics::text`].
@@ -50,59 +51,6 @@ pub struct ControlMetrics {
     outdated: Family<FileLabels, Gauge>,
     turned: Family<TurnedLabels, Counter>,
     kube: KubeMetrics,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BuildLabels {
-    version: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StreamLabels {
-    api: &'static str,
-    dialect: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AnswerLabels {
-    verdict: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SourceLabels {
-    source: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabels {
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct VersionLabels {
-    version: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CertificateLabels {
-    certificate: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReloadLabels {
-    file: &'static str,
-    result: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FileLabels {
-    file: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TurnedLabels {
-    port: &'static str,
-    reason: &'static str,
 }
 
 impl Default for ControlMetrics {
@@ -160,35 +108,7 @@ impl ControlMetrics {
         registry
     }
 
-    /// Counts what happens on discovery streams.
-    #[must_use]
-    pub fn fleet(self: &Arc<Self>) -> EventSink<FleetEvent> {
-        let metrics = Arc::clone(self);
-        EventSink::new(move |event| metrics.record_fleet(event))
-    }
-
-    /// Counts what the sources of policies hold.
-    #[must_use]
-    pub fn sources(self: &Arc<Self>) -> EventSink<SourceEvent> {
-        let metrics = Arc::clone(self);
-        EventSink::new(move |event| metrics.record_source(event))
-    }
-
-    /// Counts connections that are closed without being served.
-    #[must_use]
-    pub fn ports(self: &Arc<Self>) -> EventSink<PortEvent> {
-        let metrics = Arc::clone(self);
-        EventSink::new(move |event| metrics.record_port(event))
-    }
-
-    /// Counts the work in Kubernetes.
-    #[must_use]
-    pub fn kube(&self) -> EventSink<KubeEvent> {
-        let metrics = self.kube.clone();
-        EventSink::new(move |event| metrics.record(event))
-    }
-
-    /// Everything in Prometheus' text format (OpenMetrics), with these proxies connected.
+    /// All metrics in OpenMetrics text format; `proxies` are the connected ones.
     #[must_use]
     pub fn text(&self, proxies: &[ProxyRecord]) -> String {
         let mut text = String::new();
@@ -199,95 +119,15 @@ impl ControlMetrics {
             let labels = StateLabels { state };
             self.resources.get_or_create(&labels).set(count(number));
         }
-        // Versions that nobody runs any more must go.
+        // Remove the series of versions that no proxy runs any more.
         self.running.clear();
-        for (version, number) in versions::most_run(proxies, table::MAX_VERSIONS) {
+        for (version, number) in versions::most_frequent(proxies, table::MAX_VERSIONS) {
             let labels = VersionLabels { version };
             self.running.get_or_create(&labels).set(count(number));
         }
         // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
         text
-    }
-
-    fn record_fleet(&self, event: FleetEvent) {
-        match event {
-            FleetEvent::Connected { api, dialect } => self.count_streams(api, dialect, 1),
-            FleetEvent::Disconnected { api, dialect } => self.count_streams(api, dialect, -1),
-            FleetEvent::Pushed => {
-                self.pushes.inc();
-            }
-            FleetEvent::Accepted { waited } => {
-                self.count_answer("accepted");
-                if let Some(waited) = waited {
-                    self.push_seconds.observe(waited.as_secs_f64());
-                }
-            }
-            FleetEvent::Rejected => self.count_answer("rejected"),
-            FleetEvent::Stale => self.count_answer("stale"),
-        }
-    }
-
-    fn count_streams(&self, api: DiscoveryApi, dialect: &'static str, change: i64) {
-        let labels = StreamLabels {
-            api: api.name(),
-            dialect,
-        };
-        self.streams.get_or_create(&labels).inc_by(change);
-    }
-
-    fn count_answer(&self, verdict: &'static str) {
-        self.answers.get_or_create(&AnswerLabels { verdict }).inc();
-    }
-
-    fn record_source(&self, event: SourceEvent) {
-        match event {
-            SourceEvent::Counted {
-                source,
-                policies,
-                problems,
-            } => {
-                let labels = SourceLabels { source };
-                self.policies.get_or_create(&labels).set(count(policies));
-                self.problems.get_or_create(&labels).set(count(problems));
-            }
-            SourceEvent::RenderError => {
-                self.render_errors.inc();
-            }
-        }
-    }
-
-    fn record_port(&self, event: PortEvent) {
-        let PortEvent::TurnedAway { port, reason } = event;
-        let reason = reason.name();
-        let labels = TurnedLabels { port, reason };
-        self.turned.get_or_create(&labels).inc();
-    }
-
-    /// When the first of some certificates expires, in seconds since 1970; `None`: there are none.
-    pub(crate) fn certificate(&self, certificate: &'static str, not_after: Option<i64>) {
-        let labels = CertificateLabels { certificate };
-        match not_after {
-            Some(seconds) => {
-                self.certificates.get_or_create(&labels).set(seconds);
-            }
-            None => {
-                self.certificates.remove(&labels);
-            }
-        }
-    }
-
-    /// A look at a file that is read again while the service runs.
-    pub(crate) fn reloaded(&self, file: &'static str, outcome: ReloadOutcome) {
-        let outdated = self.outdated.get_or_create(&FileLabels { file });
-        let result = match outcome {
-            ReloadOutcome::Unchanged => return,
-            ReloadOutcome::Accepted => "accepted",
-            ReloadOutcome::Rejected => "rejected",
-        };
-        outdated.set(i64::from(outcome == ReloadOutcome::Rejected));
-        let labels = ReloadLabels { file, result };
-        self.reloads.get_or_create(&labels).inc();
     }
 }
 
@@ -298,10 +138,13 @@ fn count(number: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::ResourceRecord;
-    use crate::net::TurnedAway;
+    use std::sync::Arc;
 
-    /// The text when every metric has something to say.
+    use crate::fleet::{DiscoveryApi, FleetEvent, ResourceRecord};
+    use crate::net::{PortEvent, ReloadOutcome, TurnedAway};
+    use crate::source::SourceEvent;
+
+    /// The text in which every metric has a series.
     fn full() -> String {
         let metrics = Arc::new(ControlMetrics::default());
         metrics.fleet().send(FleetEvent::Connected {
@@ -329,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_is_what_the_table_says() {
+    fn served_metrics_match_the_table() {
         let text = full();
         let described: Vec<String> = table::TABLE
             .iter()
@@ -360,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_those_of_the_table() {
+    fn served_labels_match_the_table() {
         let text = full();
 
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -387,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_no_more_has_no_series() {
+    fn a_removed_certificate_has_no_series() {
         let metrics = ControlMetrics::default();
         let series = "certificate_not_after_timestamp_seconds{certificate=\"authority\"} 7";
         metrics.certificate("authority", Some(7));

@@ -1,13 +1,13 @@
-//! Every metric of the service: name, type, labels, meaning. Registration takes name and meaning from here,
-//! and so does the reference, `docs/control-metrics.md`; a test holds the two together.
+//! Every metric of the service: name, type, labels, meaning. Registration and the reference,
+//! `docs/control-metrics.md`, take names and meanings from here; a test compares them with what is served.
 
-/// What all names begin with.
+/// The prefix of all names.
 pub const PREFIX: &str = "tidegate_control";
 
-/// What kind of number a metric is.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MetricKind {
-    /// Only grows; its name ends with `_total`.
+pub enum SeriesKind {
+    /// Only grows; its name ends in `_total`.
     Counter,
     /// Goes up and down.
     Gauge,
@@ -15,8 +15,8 @@ pub enum MetricKind {
     Histogram,
 }
 
-impl MetricKind {
-    /// The word of the exposition format.
+impl SeriesKind {
+    /// The name in the exposition format.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl MetricKind {
         }
     }
 
-    /// What the name of a sample has at its end.
+    /// The suffix of the sample's name.
     #[must_use]
     pub const fn ending(self) -> &'static str {
         match self {
@@ -39,130 +39,130 @@ impl MetricKind {
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricSpec {
-    /// Its name without [`PREFIX`] and [`MetricKind::ending`].
+    /// Its name without [`PREFIX`] and [`SeriesKind::ending`].
     pub name: &'static str,
-    /// What kind of number it is.
-    pub kind: MetricKind,
-    /// Its labels, each with the values that it takes.
+    /// Its type.
+    pub kind: SeriesKind,
+    /// Its labels, each with its values.
     pub labels: &'static [(&'static str, &'static str)],
-    /// What it says, with the unit; without a full stop, which the exposition adds.
+    /// Its meaning, with the unit; without a full stop, which the exposition adds.
     pub help: &'static str,
 }
 
-/// Versions that have a series of their own; all others are in one.
+/// Most versions with a series of their own; all others share one.
 pub const MAX_VERSIONS: usize = 20;
 
 const SOURCES: (&str, &str) = ("source", "`files`, `rest`, `kubernetes`");
 
 pub(super) const KUBE_RECONCILES: MetricSpec = MetricSpec {
     name: "kube_reconciles",
-    kind: MetricKind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[("result", "`unchanged`, `written`, `failed`")],
     help: "Comparisons of the cluster with its desired state",
 };
 pub(super) const KUBE_WRITES: MetricSpec = MetricSpec {
     name: "kube_writes",
-    kind: MetricKind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[
         ("object", "`extension`, `status`, `event`, `lease`"),
         ("result", "`done`, `conflict`, `failed`"),
     ],
-    help: "Writes to the API server; in a cluster at rest only those of the lease grow",
+    help: "Writes to the API server; if nothing changes in the cluster, only those of the lease grow",
 };
 pub(super) const KUBE_WATCH_ERRORS: MetricSpec = MetricSpec {
     name: "kube_watch_errors",
-    kind: MetricKind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[(
         "resource",
         "`breakerpolicies`, `trafficextensions`, `wasmplugins`, `discovery`",
     )],
-    help: "Lists, watches and discoveries that failed",
+    help: "Failed lists, watches and discoveries",
 };
 pub(super) const KUBE_LEADING: MetricSpec = MetricSpec {
     name: "kube_leading",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[],
-    help: "1 in the replica that writes",
+    help: "1 in the replica that writes, otherwise 0",
 };
 pub(super) const KUBE_LEASE_CHANGES: MetricSpec = MetricSpec {
     name: "kube_lease_changes",
-    kind: MetricKind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[],
-    help: "Times that this replica began or ceased to lead",
+    help: "Times that this replica became the leader or stopped leading",
 };
 
 pub(super) const BUILD: MetricSpec = MetricSpec {
     name: "build",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[("version", "of the service")],
     help: "Always 1",
 };
 pub(super) const STREAMS: MetricSpec = MetricSpec {
     name: "streams",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[("api", "`ecds`, `ads`"), ("dialect", "`sotw`, `delta`")],
     help: "Connected discovery streams",
 };
 pub(super) const PROXIES: MetricSpec = MetricSpec {
     name: "proxies",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[],
     help: "Connected proxies, by their node ids; one may have several streams",
 };
 pub(super) const RESOURCES: MetricSpec = MetricSpec {
     name: "resources",
-    kind: MetricKind::Gauge,
-    labels: &[("state", "`current`, `behind`, `refused`")],
-    help: "Resources of connected proxies by state: run as wanted, not yet, or refused",
+    kind: SeriesKind::Gauge,
+    labels: &[("state", "`current`, `behind`, `rejected`")],
+    help: "Resources of connected proxies by state: the wanted version runs, does not run yet, or was rejected",
 };
 pub(super) const VERSIONS: MetricSpec = MetricSpec {
     name: "running",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[(
         "version",
-        "the first 12 digits of one of the 20 that most run; `other` for the rest; `none`",
+        "the first 12 digits of one of the 20 most frequent versions; `other` for the rest; `none`",
     )],
-    help: "Resources of connected proxies by the version that they run",
+    help: "Resources of connected proxies by the version that runs",
 };
 pub(super) const PUSHES: MetricSpec = MetricSpec {
     name: "pushes",
-    kind: MetricKind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[],
     help: "Configurations pushed",
 };
 pub(super) const ANSWERS: MetricSpec = MetricSpec {
     name: "answers",
-    kind: MetricKind::Counter,
-    labels: &[("verdict", "`accepted` (ACK), `refused` (NACK), `stale`")],
-    help: "Answers of proxies to pushes; `stale` answers an earlier push",
+    kind: SeriesKind::Counter,
+    labels: &[("verdict", "`accepted` (ACK), `rejected` (NACK), `stale`")],
+    help: "Answers of proxies to pushes; a `stale` answer refers to an earlier push",
 };
 pub(super) const PUSH_SECONDS: MetricSpec = MetricSpec {
     name: "push_seconds",
-    kind: MetricKind::Histogram,
+    kind: SeriesKind::Histogram,
     labels: &[],
-    help: "Seconds from a change of policy, or a proxy's arrival, to the proxy's acceptance",
+    help: "Seconds from a change of policy, or the connection of a proxy, to the proxy's acceptance",
 };
 pub(super) const POLICIES: MetricSpec = MetricSpec {
     name: "policies",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[SOURCES],
     help: "Policies in force",
 };
 pub(super) const PROBLEMS: MetricSpec = MetricSpec {
     name: "problems",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[SOURCES],
-    help: "Errors in policies at present; what was in force before stays",
+    help: "Current errors in policies; the last valid versions remain in force",
 };
 pub(super) const RENDER_ERRORS: MetricSpec = MetricSpec {
     name: "render_errors",
-    kind: MetricKind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[],
-    help: "Errors that have kept a policy, or its new text, from being rendered, each counted when it appears",
+    help: "Errors that keep a policy, or its new text, out of force; each is counted when it appears",
 };
 pub(super) const CERTIFICATES: MetricSpec = MetricSpec {
     name: "certificate_not_after_timestamp_seconds",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[(
         "certificate",
         "`served` (with its chain), `authority` (of clients)",
@@ -172,19 +172,19 @@ pub(super) const CERTIFICATES: MetricSpec = MetricSpec {
 const FILE: (&str, &str) = ("file", "`certificates`, `clients`, `writers`, `token`");
 pub(super) const RELOADS: MetricSpec = MetricSpec {
     name: "reloads",
-    kind: MetricKind::Counter,
-    labels: &[FILE, ("result", "`taken`, `refused`")],
+    kind: SeriesKind::Counter,
+    labels: &[FILE, ("result", "`accepted`, `rejected`")],
     help: "New contents of watched files; invalid content is counted once",
 };
 pub(super) const OUTDATED: MetricSpec = MetricSpec {
     name: "file_outdated",
-    kind: MetricKind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[FILE],
     help: "1 while the file is invalid and its last valid content is in force",
 };
 pub(super) const TURNED: MetricSpec = MetricSpec {
     name: "connections_turned_away",
-    kind: MetricKind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[
         ("port", "`xds`, `http`, `health`"),
         (
@@ -192,7 +192,7 @@ pub(super) const TURNED: MetricSpec = MetricSpec {
             "`crowded` (too many of one peer), `silent` (no request for too long), `unlisted`",
         ),
     ],
-    help: "Connections that were closed without being served, or no longer",
+    help: "Connections that were turned away, or closed while they were served",
 };
 /// All of them, in the order of the reference.
 pub static TABLE: &[&MetricSpec] = &[

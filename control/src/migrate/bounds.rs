@@ -1,52 +1,52 @@
-//! A limit per proxy as a bound per endpoint.
+//! Converts a limit per proxy to a bound per endpoint.
 //!
-//! Envoy's static limits hold for one proxy and all endpoints behind it. The
-//! filter's bound holds for one proxy and *one* endpoint, and the filter counts
-//! the endpoints. So that all proxies together send at most what they did:
+//! Envoy's static limits apply to one proxy and all endpoints behind it. The
+//! filter's bound applies to one proxy and *one* endpoint, and the filter counts
+//! the endpoints. All proxies together should send at most as much as before:
 //!
 //! - sidecars: each keeps its limit, spread over the endpoints, `limit / replicas`;
-//! - a waypoint: it carries what all clients carried, `limit x clients /
+//! - a waypoint: it carries the traffic of all clients, `limit x clients /
 //!   (replicas x waypoints)`.
 //!
-//! Edges: rounded up, so that nothing that passed is refused; at least 1; a
-//! limit that nobody can reach is none.
+//! Edges: the bound is rounded up, so that no traffic that passed before is shed,
+//! and is at least 1; a limit too large to be reached counts as no limit.
 
 use tidegate_core::config::schema::{FIELDS, Values};
 
-/// Values from here on are written to switch a limit off.
+/// Values from this one on mean that a limit is turned off.
 const UNLIMITED: u64 = 1_000_000_000;
 
-/// Which proxies hold a limit.
+/// Which proxies enforce a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyTopology {
-    /// Each client has its own.
+    /// Each client has its own proxy.
     Sidecars {
-        /// Clients.
+        /// Number of clients.
         clients: u32,
-        /// Endpoints of the service.
+        /// Number of endpoints of the service.
         replicas: u32,
     },
-    /// All clients share them.
+    /// All clients share the proxies.
     Waypoint {
-        /// Clients.
+        /// Number of clients.
         clients: u32,
-        /// Endpoints of the service.
+        /// Number of endpoints of the service.
         replicas: u32,
-        /// Pods of the waypoint.
+        /// Number of pods of the waypoint.
         waypoints: u32,
     },
 }
 
-/// What becomes of a limit.
+/// The bound per endpoint that replaces a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointBound {
-    /// It is as good as none.
+    /// The limit is effectively unlimited.
     Unlimited,
-    /// It holds.
+    /// A bound.
     PerEndpoint {
         /// Requests in flight per endpoint and proxy.
         max: u32,
-        /// How that comes about.
+        /// How it was computed.
         why: String,
     },
 }
@@ -125,7 +125,7 @@ fn counted(number: u32, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Within what core takes for `limit.max`.
+/// Clamps to the range that core accepts for `limit.max`.
 fn clamped(bound: u64) -> u32 {
     let range = FIELDS
         .iter()
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_sidecars_and_their_waypoint_let_the_same_through() {
+    fn ten_sidecars_and_their_waypoint_pass_the_same_traffic() {
         let sidecars = ProxyTopology::Sidecars {
             clients: 10,
             replicas: 5,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_refuses_nothing_that_passed() {
+    fn rounding_sheds_nothing_that_passed() {
         for limit in 1..50 {
             for replicas in 1..10 {
                 for clients in 1..5 {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_is_one_and_one_without_end_is_none() {
+    fn a_limit_of_zero_becomes_one_and_a_huge_limit_becomes_none() {
         let sidecars = ProxyTopology::Sidecars {
             clients: 1,
             replicas: 5,

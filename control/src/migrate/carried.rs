@@ -1,4 +1,4 @@
-//! What becomes of every field.
+//! What is carried over from each field, and how.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tidegate_core::config::schema::{FIELDS, Span, Values};
 use super::bounds::{EndpointBound, ProxyTopology};
 use super::traffic::{ConnectionPool, OutlierDetection, TrafficPolicy};
 
-/// What is carried over, and an account of each field for the reader.
+/// The carried-over values, and an explanation of each field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct CarriedSettings {
-    /// For requests in flight, and for those that have not ended.
+    /// Bound for `limit.max` and `limit.maxOpen`.
     pub(super) limit_max: Option<u32>,
     pub(super) min_open: Option<Duration>,
     pub(super) max_open: Option<Duration>,
@@ -45,11 +45,11 @@ impl CarriedSettings {
                     .to_owned(),
             ),
             Some(EndpointBound::Unlimited) => self.on_limit.push(format!(
-                "{source} is as good as unlimited; limit.max keeps its default."
+                "{source} is effectively unlimited; limit.max keeps its default."
             )),
             Some(EndpointBound::PerEndpoint { max, why }) => {
                 self.limit_max = Some(max);
-                // Envoy counts a request to its end, which is beyond what counts against the limit.
+                // Envoy counts a request until its end, which is longer than it counts against the limit.
                 self.on_limit
                     .push(format!("{source} -> limit.max and limit.maxOpen. {why}."));
             }
@@ -62,7 +62,7 @@ impl CarriedSettings {
         }
         if let Some(pending) = pool.max_pending {
             self.on_limit.push(format!(
-                "http.http1MaxPendingRequests: {pending}, not carried over: a queue that stands is what the limit avoids; bursts are let through as far as the objective affords."
+                "http.http1MaxPendingRequests: {pending}, not carried over: the limit avoids a standing queue; bursts pass as far as the objective allows."
             ));
         }
         if let Some(retries) = pool.max_retries {
@@ -90,7 +90,7 @@ impl CarriedSettings {
                 .filter(|default| *default > carried)
                 .map(|_| carried);
             self.on_breaker.push(format!(
-                "outlierDetection.baseEjectionTime: {shown} -> breaker.maxOpen: the upstream is probed again no later than an endpoint came back after its first ejection; sooner once its recoveries are known."
+                "outlierDetection.baseEjectionTime: {shown} -> breaker.maxOpen: the upstream is probed at the latest when an endpoint would have returned after its first ejection; earlier once its recoveries are known."
             ));
         }
         if !outlier.learned.is_empty() {
@@ -119,7 +119,7 @@ impl CarriedSettings {
     }
 }
 
-/// How many requests of one proxy may be in flight, and which field says so.
+/// How many requests of one proxy may be in flight, and the field that sets this bound.
 fn in_flight(pool: &ConnectionPool) -> (Option<u64>, String) {
     let streams = pool
         .max_connections

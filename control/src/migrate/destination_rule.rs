@@ -1,8 +1,8 @@
-//! The parts of Istio's `DestinationRule` that limit and eject.
+//! Reads the parts of Istio's `DestinationRule` that limit and eject.
 //!
-//! Read as far as they matter here; keys of other concerns (load balancing,
-//! TLS) are passed by. What Istio says of levels holds: a port's settings take
-//! the place of the destination's as a whole, a subset's block by block.
+//! Keys of other concerns (load balancing, TLS) are ignored. Levels override
+//! each other as in Istio: a port's settings replace those of the destination as
+//! a whole, a subset's replace them block by block.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) struct DestinationRule {
     pub(super) namespace: String,
     pub(super) host: String,
     pub(super) selector: BTreeMap<String, String>,
-    /// The most special first.
+    /// The most specific first.
     pub(super) parts: Vec<RulePart>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct RulePart {
     pub(super) traffic: TrafficPolicy,
 }
 
-/// Whether a document is a `DestinationRule`, sound or not.
+/// Whether a document is a `DestinationRule`, valid or not.
 pub(super) fn is_one(root: &Node) -> bool {
     let Node::Object(entries) = root else {
         return false;
@@ -54,7 +54,7 @@ pub(super) fn is_one(root: &Node) -> bool {
 }
 
 impl DestinationRule {
-    /// Reads one; `namespace` is that of rules that name none.
+    /// Reads a rule; `namespace` is the default for rules without one.
     pub(super) fn read(root: &Node, namespace: &str) -> Result<Self, ConfigErrors> {
         Section::read_document(root, |s| {
             s.allow_unknown();
@@ -87,7 +87,7 @@ impl DestinationRule {
         })
     }
 
-    /// Whether it limits or ejects anywhere.
+    /// Whether it contains any limit or ejection.
     pub(super) fn has_limits(&self) -> bool {
         self.parts
             .iter()
@@ -156,7 +156,7 @@ fn parts(s: &mut Section<'_>) -> Vec<RulePart> {
         }
     }
     for (name, (traffic, _)) in subsets {
-        // One that says nothing of its own needs no rule.
+        // A subset without settings of its own needs no rule.
         if traffic != base {
             parts.push(RulePart {
                 subset: Some(name),

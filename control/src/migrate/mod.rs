@@ -1,14 +1,14 @@
-//! From Istio's static limits to a policy.
+//! Converts Istio's static limits to policies.
 //!
-//! A `DestinationRule` holds limits that every client's proxy keeps by itself.
-//! As soon as the topology changes they are wrong: the values that suit ten
-//! sidecars throttle the one waypoint that takes their place. Here they become
-//! bounds per endpoint, within which the limit is learned, and every field is
-//! accounted for in a comment: carried over, how, or why not.
+//! A `DestinationRule` contains limits that each client's proxy enforces on its
+//! own. When the topology changes, they are wrong: values that suit ten sidecars
+//! throttle the one waypoint that replaces them. Here they become bounds per
+//! endpoint, within which the limit is learned. A comment explains for every
+//! field how it was carried over, or why not.
 //!
-//! Edges: a `DestinationRule` without limits gives nothing; policies are not
+//! Edges: a `DestinationRule` without limits gives no policy. Policies are not
 //! merged when they are applied, so all rules for the same proxies become rules
-//! of one policy; a host that stands twice keeps the first.
+//! of one policy. Of a duplicate host, the first rule is kept.
 
 mod bounds;
 mod carried;
@@ -26,31 +26,31 @@ use crate::policy::Problem;
 pub use bounds::{EndpointBound, ProxyTopology};
 use destination_rule::{API_GROUP, DestinationRule, KIND};
 
-/// What a `DestinationRule` does not say.
+/// Information that a `DestinationRule` does not contain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationOptions {
-    /// Which proxies hold the limits, and how many.
+    /// Which proxies enforce the limits, and how many.
     pub topology: ProxyTopology,
     /// Name of the waypoint's Gateway.
     pub waypoint: String,
-    /// Namespace of rules that name none.
+    /// Namespace of rules without one.
     pub namespace: String,
-    /// The objective: time that 99 of 100 requests must keep, as a duration.
+    /// The objective: the latency that 99 of 100 requests must meet, as a duration.
     pub latency: String,
 }
 
-/// What became of some texts.
+/// The result of a migration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Migration {
-    /// Policies with comments, as YAML; empty if there was nothing to carry over.
+    /// Policies with comments, as YAML; empty if nothing was carried over.
     pub policies: String,
-    /// Documents that were passed by, and why.
+    /// Skipped documents, and why.
     pub notes: Vec<String>,
-    /// What is wrong with the rest.
+    /// Errors in the other documents.
     pub problems: Vec<Problem>,
 }
 
-/// Turns the `DestinationRule`s in `texts`, each with its name, into policies.
+/// Converts the `DestinationRule`s in `texts`, each with its name, to policies.
 pub fn migrate<'a>(
     texts: impl IntoIterator<Item = (&'a str, &'a [u8])>,
     options: &MigrationOptions,
@@ -63,7 +63,7 @@ pub fn migrate<'a>(
             let here = format!("{source}:{}", document.start());
             if !destination_rule::is_one(document.root()) {
                 done.notes
-                    .push(format!("{here}: no {KIND} of {API_GROUP}, passed by"));
+                    .push(format!("{here}: not a {KIND} of {API_GROUP}, skipped"));
                 continue;
             }
             match DestinationRule::read(document.root(), &options.namespace) {
@@ -72,7 +72,7 @@ pub fn migrate<'a>(
                     groups.entry(group).or_default().push(rule);
                 }
                 Ok(rule) => done.notes.push(format!(
-                    "{here}: {KIND} {} has neither connectionPool nor outlierDetection, passed by",
+                    "{here}: {KIND} {} has neither connectionPool nor outlierDetection, skipped",
                     rule.name
                 )),
                 Err(errors) => done.problems.extend(
@@ -114,11 +114,11 @@ fn problem(source: &str, place: TextPosition, error: &ConfigError) -> Problem {
     }
 }
 
-/// Rules for the same proxies: they go into one policy.
+/// Rules for the same proxies, which become one policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     namespace: String,
-    /// The clients that the rules are for; a waypoint knows no such choice.
+    /// The clients that the rules apply to; empty for a waypoint, which cannot select clients.
     selector: BTreeMap<String, String>,
 }
 
@@ -134,8 +134,8 @@ impl Group {
         }
     }
 
-    /// What the policy of this group may be called: that of the only rule, or
-    /// a name for several; `number` tells it from others in the namespace.
+    /// A name for the policy of this group: the name of its only rule, or a common
+    /// name; `number` distinguishes it from others in the namespace.
     fn name(&self, rules: &[DestinationRule], number: u32) -> String {
         let name = match rules {
             [only] => &only.name,

@@ -1,4 +1,4 @@
-//! What a level of a `DestinationRule` says of limits and ejection.
+//! The limits and ejection settings of one level of a `DestinationRule`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tidegate_core::config::{Node, Section, parse_duration};
 
 const NUMBER: &str = "a whole number of at least 0";
 
-/// Settings that concern connections and not requests: they stay where they are.
+/// Settings of connections, not requests: they stay in the rule.
 const STAYING_TCP: [&str; 4] = [
     "connectTimeout",
     "tcpKeepalive",
@@ -18,7 +18,7 @@ const STAYING_HTTP: [&str; 3] = [
     "idleTimeout",
     "useClientProtocol",
 ];
-/// What a breaker that learns has no setting for.
+/// Settings that the breaker learns instead.
 const LEARNED: [&str; 5] = [
     "consecutiveErrors",
     "consecutive5xxErrors",
@@ -27,7 +27,7 @@ const LEARNED: [&str; 5] = [
     "interval",
 ];
 
-/// What a level says.
+/// The settings of one level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TrafficPolicy {
     pub(super) pool: Option<ConnectionPool>,
@@ -43,7 +43,7 @@ pub(super) struct ConnectionPool {
     pub(super) max_pending: Option<u64>,
     pub(super) max_retries: Option<u64>,
     pub(super) is_http2: bool,
-    /// Keys of it that stay in the rule.
+    /// Keys that stay in the rule.
     pub(super) staying: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct OutlierDetection {
     pub(super) base_ejection: Option<Duration>,
     pub(super) max_ejection_percent: Option<u64>,
     pub(super) min_health_percent: Option<u64>,
-    /// Keys of it that are learned instead.
+    /// Keys whose values are learned instead.
     pub(super) learned: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
-//! A policy as text, with comments.
+//! Writes a policy as text, with comments.
 //!
-//! Comments are why this is not left to the YAML writer: they carry the reasons.
-//! Whatever came from the document stands in JSON's quotes, or in a comment
-//! without its line ends, so that it cannot become a part of the document.
+//! It does not use the YAML writer, because comments explain the values. Text
+//! from the input is written in JSON's quotes, or in a comment without its line
+//! breaks, so that it cannot become part of the document's structure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use super::destination_rule::{DestinationRule, RulePart};
 use super::{Group, MigrationOptions};
 use crate::policy::{API_VERSION, KIND, TargetKind};
 
-/// Where a comment is broken, in characters.
+/// Maximum width of a comment line, in characters.
 const WIDTH: usize = 100;
 
 /// The policy for all rules of a group.
@@ -34,7 +34,7 @@ pub(super) fn policy(
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for rule in rules {
         for part in &rule.parts {
-            // A host's own settings are nothing if only its subsets have some.
+            // A host without settings of its own needs no rule, even if its subsets have some.
             if part.traffic.pool.is_none() && part.traffic.outlier.is_none() {
                 continue;
             }
@@ -44,7 +44,7 @@ pub(super) fn policy(
                     &mut out,
                     2,
                     &format!(
-                        "DestinationRule {} is for {matched} again: {first} was kept.",
+                        "DestinationRule {} also applies to {matched}: {first} was kept.",
                         rule.name
                     ),
                 ),
@@ -71,14 +71,14 @@ fn head(
     comment(
         out,
         0,
-        "Once it enforces, take connectionPool's limits out of the DestinationRule: as long as both hold, the tighter one does.",
+        "Once this policy enforces, remove connectionPool's limits from the DestinationRule: while both apply, the tighter one limits.",
     );
     if matches!(options.topology, ProxyTopology::Sidecars { .. }) {
         comment(
             out,
             0,
             &format!(
-                "A DestinationRule is kept by clients in every namespace that it is exported to; this policy by those in {}. Apply a copy wherever clients are.",
+                "A DestinationRule applies to clients in every namespace that it is exported to; this policy only to those in {}. Apply a copy in each namespace with clients.",
                 group.namespace
             ),
         );
@@ -128,13 +128,13 @@ fn objective(out: &mut String, options: &MigrationOptions) {
     comment(
         out,
         2,
-        "Counts what it would shed, and sheds nothing: look at that before `mode: enforce`.",
+        "Counts what it would shed, and sheds nothing: check these counts before `mode: enforce`.",
     );
     out.push_str("  mode: observe\n");
     comment(
         out,
         2,
-        "A DestinationRule has no objective, and this is all that Tidegate must be told: set what the services promise. A rule below may have its own.",
+        "A DestinationRule has no objective, which is the only setting that Tidegate needs: set what the services promise. A rule below may have its own.",
     );
     write(
         out,
@@ -199,7 +199,7 @@ fn conditions(rule: &DestinationRule, part: &RulePart, topology: ProxyTopology) 
     let port = part
         .port
         .map_or_else(|| "*".to_owned(), |port| port.to_string());
-    // Envoy's name of a cluster is direction|port|subset|host; a waypoint's subset has the protocol in front.
+    // Envoy's cluster names have the form direction|port|subset|host; a waypoint's subset is prefixed with the protocol.
     let cluster = match (topology, &part.subset) {
         (ProxyTopology::Sidecars { .. }, Some(subset)) => format!("outbound|{port}|{subset}|*"),
         (ProxyTopology::Sidecars { .. }, None) => format!("outbound|{port}|*"),
@@ -211,13 +211,13 @@ fn conditions(rule: &DestinationRule, part: &RulePart, topology: ProxyTopology) 
     format!("{{service: {service}, cluster: {}}}", quoted(&cluster))
 }
 
-/// `text` in quotes that YAML reads as JSON does.
+/// `text` in quotes that YAML and JSON read the same way.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
 fn write(out: &mut String, text: &str) {
-    // A text takes everything.
+    // Writing to a string does not fail.
     let _ = out.write_str(text);
 }
 

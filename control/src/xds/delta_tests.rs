@@ -80,7 +80,7 @@ fn after_a_reconnect_only_what_differs_is_pushed() {
 }
 
 #[test]
-fn a_later_subscription_to_what_is_held_is_answered() {
+fn a_later_subscription_to_a_held_resource_is_answered() {
     let mut subscription = running("1");
     let world = desired(&[("a", "1")]);
     assert_eq!(subscription.push(&world), None);
@@ -91,7 +91,7 @@ fn a_later_subscription_to_what_is_held_is_answered() {
 }
 
 #[test]
-fn what_does_not_exist_is_said_once_to_be_removed() {
+fn a_missing_resource_is_reported_as_removed_once() {
     let mut subscription = DeltaSubscription::default();
     subscription.receive(&subscribes(&["ghost"])).unwrap();
 
@@ -104,7 +104,7 @@ fn what_does_not_exist_is_said_once_to_be_removed() {
 }
 
 #[test]
-fn what_ceases_to_exist_is_removed() {
+fn a_deleted_resource_is_removed() {
     for all in [false, true] {
         let mut subscription = DeltaSubscription::default();
         let names: &[&str] = if all { &["*"] } else { &["a"] };
@@ -146,7 +146,7 @@ fn a_stale_nonce_voids_the_answer_but_not_the_subscription() {
 }
 
 #[test]
-fn a_refused_version_waits_for_another() {
+fn a_rejected_version_is_followed_only_by_another() {
     let mut subscription = running("1");
     let push = subscription.push(&desired(&[("a", "2")])).unwrap();
 
@@ -159,7 +159,7 @@ fn a_refused_version_waits_for_another() {
 }
 
 #[test]
-fn what_is_given_up_is_no_longer_pushed() {
+fn an_unsubscribed_resource_is_no_longer_pushed() {
     let mut subscription = running("1");
     let request = DeltaRequest {
         unsubscribe: strings(&["a"]),

@@ -47,14 +47,14 @@ fn running(version: &str) -> (SotwSubscription, SotwPush) {
 }
 
 #[test]
-fn nothing_is_pushed_before_it_is_asked_for() {
+fn nothing_is_pushed_before_a_request() {
     let mut subscription = SotwSubscription::default();
     assert_eq!(subscription.push(&desired(&[("a", "1")])), None);
     assert!(!subscription.is_wanted("a"));
 }
 
 #[test]
-fn the_wanted_resource_is_pushed_and_its_acceptance_noted() {
+fn the_wanted_resource_is_pushed_and_its_acceptance_recorded() {
     let world = desired(&[("a", "1"), ("b", "2")]);
     let mut subscription = SotwSubscription::default();
 
@@ -75,7 +75,7 @@ fn the_wanted_resource_is_pushed_and_its_acceptance_noted() {
 }
 
 #[test]
-fn a_refused_version_is_not_pushed_again_and_what_ran_goes_on() {
+fn a_rejected_version_is_not_pushed_again_and_the_previous_one_keeps_running() {
     let (mut subscription, _) = running("1");
     let bad = desired(&[("a", "2")]);
     let push = subscription.push(&bad).unwrap();
@@ -92,7 +92,7 @@ fn a_refused_version_is_not_pushed_again_and_what_ran_goes_on() {
 }
 
 #[test]
-fn a_storm_of_rejections_is_heard_once_and_pushes_nothing() {
+fn repeated_rejections_count_once_and_cause_no_push() {
     let (mut subscription, _) = running("1");
     let bad = desired(&[("a", "2")]);
     let push = subscription.push(&bad).unwrap();
@@ -155,7 +155,7 @@ fn after_a_reconnect_a_set_counts_as_held_only_as_a_whole() {
 }
 
 #[test]
-fn an_answer_with_a_stale_nonce_is_void() {
+fn an_answer_with_a_stale_nonce_is_ignored() {
     let (mut subscription, first) = running("1");
     let newer = desired(&[("a", "2")]);
     let second = subscription.push(&newer).unwrap();
@@ -171,7 +171,7 @@ fn an_answer_with_a_stale_nonce_is_void() {
 }
 
 #[test]
-fn what_was_dropped_while_a_push_is_under_way_is_pushed_again() {
+fn a_resource_dropped_while_a_push_is_pending_is_pushed_again() {
     let (mut subscription, first) = running("1");
     let world = desired(&[("a", "1"), ("b", "1")]);
     let wants = accepts(&first, &["a", "b"]);
@@ -209,7 +209,7 @@ fn another_name_gets_only_what_is_new() {
 }
 
 #[test]
-fn what_was_given_up_and_is_wanted_again_is_pushed_again() {
+fn a_resource_wanted_again_after_it_was_dropped_is_pushed_again() {
     let (mut subscription, push) = running("1");
     let world = desired(&[("a", "1")]);
 
@@ -235,7 +235,7 @@ fn an_unknown_name_is_answered_once_it_exists() {
 }
 
 #[test]
-fn no_name_at_first_asks_for_all() {
+fn an_empty_first_request_asks_for_all() {
     let world = desired(&[("a", "1"), ("b", "2")]);
     let mut subscription = SotwSubscription::default();
     subscription.receive(&asks(&[]), &world).unwrap();

@@ -9,7 +9,7 @@ use tidegate_meshbed::agent::{Agent, Injected, Workload};
 use tidegate_meshbed::{Image, Node, Role, ports, until};
 use tidegate_testbed::upstream::Upstream;
 
-use crate::mesh::{Mesh, account};
+use crate::mesh::{ConformanceMesh, account};
 
 /// What an agent puts in the place of a module that it cannot have, for `FAIL_CLOSE`.
 pub(crate) const DENIES: &str = "wasm-default-deny";
@@ -52,7 +52,7 @@ impl App<'_> {
     /// Starts its sidecar, with these listeners of a `Sidecar`.
     pub(crate) async fn start(
         &self,
-        mesh: &Mesh,
+        mesh: &ConformanceMesh,
         registry: SocketAddr,
         listeners: &Value,
     ) -> Agent {
@@ -85,7 +85,7 @@ impl App<'_> {
     /// Starts its sidecar in front of `workload`.
     pub(crate) async fn guard(
         &self,
-        mesh: &Mesh,
+        mesh: &ConformanceMesh,
         registry: SocketAddr,
         workload: &Upstream,
     ) -> Guarded {
@@ -109,7 +109,13 @@ impl App<'_> {
     }
 
     /// Applies the plugin that runs an image's module in it.
-    pub(crate) async fn plug_in(&self, mesh: &Mesh, image: &Image, strategy: &str, config: &Value) {
+    pub(crate) async fn plug_in(
+        &self,
+        mesh: &ConformanceMesh,
+        image: &Image,
+        strategy: &str,
+        config: &Value,
+    ) {
         let plugin = self.plugin(image, strategy, config);
         mesh.apply(self.namespace, &plugin).await;
     }

@@ -12,19 +12,19 @@ use tidegate_meshbed::until;
 
 use crate::door::one_at_a_time;
 use crate::load::SHED;
-use crate::mesh::Mesh;
-use crate::place::Place;
+use crate::mesh::ConformanceMesh;
+use crate::place::TestNamespace;
 
 const NEW_KIND: &str = "trafficextensions.extensions.istio.io";
 
 pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_an_upgrade_is_followed(
-    _: Arc<Mesh>,
+    _: Arc<ConformanceMesh>,
 ) {
     // Its API server lacks a kind, so that it has a mesh of its own.
-    let mesh = Mesh::with_istio_kinds(|name| name != NEW_KIND)
+    let mesh = ConformanceMesh::with_istio_kinds(|name| name != NEW_KIND)
         .await
         .unwrap();
-    let place = Place::start(&mesh, "old").await;
+    let place = TestNamespace::start(&mesh, "old").await;
     let (namespace, door) = ("old", &place.door);
 
     mesh.apply_policy(namespace, "old", &one_at_a_time(SHED))

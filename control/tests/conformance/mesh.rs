@@ -20,7 +20,7 @@ use crate::world::World;
 const HOME: &str = "tidegate-system";
 
 /// All of it, on loopback. In the order in which it ends.
-pub(crate) struct Mesh {
+pub(crate) struct ConformanceMesh {
     pub(crate) replica: Replica,
     /// Whom the API server takes the replica for.
     pub(crate) user: User,
@@ -28,7 +28,7 @@ pub(crate) struct Mesh {
     pub(crate) world: World,
 }
 
-impl Mesh {
+impl ConformanceMesh {
     /// Starts the servers one after the other.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         Self::with_istio_kinds(|_| true).await
@@ -212,7 +212,7 @@ async fn apply(admin: &Client, namespace: &str, document: &Value) {
 }
 
 /// Makes a service account, which is an identity in the mesh.
-pub(crate) async fn account(mesh: &Mesh, namespace: &str, name: &str) {
+pub(crate) async fn account(mesh: &ConformanceMesh, namespace: &str, name: &str) {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
     mesh.apply(namespace, &account).await;
 }

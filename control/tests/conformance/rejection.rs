@@ -11,11 +11,13 @@ use tidegate_meshbed::Proxy;
 
 use crate::door::one_at_a_time;
 use crate::load::SHED;
-use crate::mesh::{Mesh, is_guarded};
-use crate::place::Place;
+use crate::mesh::{ConformanceMesh, is_guarded};
+use crate::place::TestNamespace;
 use crate::policies::{spec, try_create};
 
-pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(mesh: Arc<Mesh>) {
+pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(
+    mesh: Arc<ConformanceMesh>,
+) {
     for (wrong, field, expected) in [
         (
             json!({"slo": {"latency": {"quantile": 99}}}),
@@ -65,7 +67,7 @@ pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(
 }
 
 /// What was pushed to a proxy so far: the version of the object, and what Envoy made of it.
-async fn pushed(mesh: &Mesh, envoy: &Proxy) -> (Option<String>, Vec<u64>) {
+async fn pushed(mesh: &ConformanceMesh, envoy: &Proxy) -> (Option<String>, Vec<u64>) {
     let plugins = mesh.world.plugins("unsound", IstioApi::TrafficExtension);
     let object = plugins.get("tidegate-unsound").await.unwrap();
     let stats = envoy
@@ -80,8 +82,8 @@ async fn pushed(mesh: &Mesh, envoy: &Proxy) -> (Option<String>, Vec<u64>) {
     )
 }
 
-pub(crate) async fn what_only_the_filter_could_refuse_never_reaches_it(mesh: Arc<Mesh>) {
-    let place = Place::start(&mesh, "unsound").await;
+pub(crate) async fn what_only_the_filter_could_refuse_never_reaches_it(mesh: Arc<ConformanceMesh>) {
+    let place = TestNamespace::start(&mesh, "unsound").await;
     let (namespace, door) = ("unsound", &place.door);
     mesh.apply_policy(namespace, "unsound", &one_at_a_time(SHED))
         .await;

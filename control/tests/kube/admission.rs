@@ -13,7 +13,7 @@ use tidegate_meshbed::{User, until};
 
 use crate::policies::spec;
 use crate::service::{Rights, account, run};
-use crate::world::World;
+use crate::world::TestCluster;
 
 /// The objects of the base, and where they say that the service is.
 const BASE: &str = "../manifests/kustomize/base/control.yaml";
@@ -30,8 +30,8 @@ fn theirs() -> Value {
 }
 
 /// An API server with the admission policy, in force for the service's account.
-async fn guarded() -> (World, User) {
-    let world = World::start().await.unwrap();
+async fn guarded() -> (TestCluster, User) {
+    let world = TestCluster::start().await.unwrap();
     world.namespace(NAMESPACE).await;
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(BASE);
     let text = std::fs::read_to_string(path).unwrap();
@@ -101,7 +101,7 @@ fn module(api: IstioApi, module: Value) -> Value {
     }
 }
 
-pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<World>) {
+pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<TestCluster>) {
     let (world, user) = guarded().await;
     let thief = world.cluster.client(&user).await.unwrap();
     let how = PatchParams::apply("thief").force();
@@ -130,7 +130,9 @@ pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<World>
     assert!(is_denied(&written), "Lua is code as well");
 }
 
-pub(crate) async fn the_service_writes_the_module_that_is_installed_and_no_other(_: Arc<World>) {
+pub(crate) async fn the_service_writes_the_module_that_is_installed_and_no_other(
+    _: Arc<TestCluster>,
+) {
     let (world, user) = guarded().await;
     let options = ["--extension-url", URL, "--extension-sha256", SHA256];
     let replica = run(&world, &user, NAMESPACE, &options).await;
@@ -156,7 +158,9 @@ pub(crate) async fn the_service_writes_the_module_that_is_installed_and_no_other
     );
 }
 
-pub(crate) async fn proxies_are_named_from_the_namespaces_of_the_service_only(world: Arc<World>) {
+pub(crate) async fn proxies_are_named_from_the_namespaces_of_the_service_only(
+    world: Arc<TestCluster>,
+) {
     let (own, tenant) = (
         world.namespace("edge").await,
         world.namespace("tenant").await,

@@ -9,20 +9,20 @@ use tidegate_control::resource::BreakerPolicy;
 use tidegate_meshbed::{Replica, User};
 
 use crate::service::{Rights, account, start};
-use crate::world::World;
+use crate::world::TestCluster;
 
 /// A replica, and the namespace that it follows.
 pub(crate) struct Follower {
     replica: Replica,
     user: User,
     namespace: String,
-    world: Arc<World>,
+    world: Arc<TestCluster>,
     api: IstioApi,
 }
 
 impl Follower {
     /// Starts one in a namespace of its own.
-    pub(crate) async fn start(world: &Arc<World>, namespace: &str, api: IstioApi) -> Self {
+    pub(crate) async fn start(world: &Arc<TestCluster>, namespace: &str, api: IstioApi) -> Self {
         let namespace = world.namespace(namespace).await;
         let user = account(world, &namespace, "tidegate", Rights::Namespace).await;
         let api = match api {

@@ -5,7 +5,7 @@ use tidegate_control::kube::rights::{RIGHTS, RightScope};
 use tidegate_meshbed::accounts::{self, Grant};
 use tidegate_meshbed::{Replica, User};
 
-use crate::world::World;
+use crate::world::TestCluster;
 
 /// The filter's module is not looked at here.
 pub(crate) const MODULE: &str = "oci://registry.example.com/tidegate/filter:tested";
@@ -33,7 +33,12 @@ fn rules(place: RightScope) -> Value {
 }
 
 /// An account in a namespace.
-pub(crate) async fn account(world: &World, namespace: &str, name: &str, rights: Rights) -> User {
+pub(crate) async fn account(
+    world: &TestCluster,
+    namespace: &str,
+    name: &str,
+    rights: Rights,
+) -> User {
     let grants = match rights {
         Rights::Cluster => vec![
             Grant::Everywhere(rules(RightScope::Followed)),
@@ -51,7 +56,12 @@ pub(crate) async fn account(world: &World, namespace: &str, name: &str, rights: 
 }
 
 /// A replica with its lease in `namespace`; `more` are further options.
-pub(crate) async fn start(world: &World, user: &User, namespace: &str, more: &[&str]) -> Replica {
+pub(crate) async fn start(
+    world: &TestCluster,
+    user: &User,
+    namespace: &str,
+    more: &[&str],
+) -> Replica {
     let options = [
         &["--extension-url", MODULE, "--extension-sha256", SHA256],
         more,
@@ -61,7 +71,12 @@ pub(crate) async fn start(world: &World, user: &User, namespace: &str, more: &[&
 }
 
 /// The same with no options but these.
-pub(crate) async fn run(world: &World, user: &User, namespace: &str, options: &[&str]) -> Replica {
+pub(crate) async fn run(
+    world: &TestCluster,
+    user: &User,
+    namespace: &str,
+    options: &[&str],
+) -> Replica {
     let replica = Replica::of(env!("CARGO_BIN_EXE_tidegate")).options(options);
     replica
         .start(&world.cluster, user, namespace)

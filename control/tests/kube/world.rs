@@ -18,12 +18,12 @@ const PLUGIN_KINDS: [&str; 2] = [
 ];
 
 /// An API server with the kinds, and a client that may do everything.
-pub(crate) struct World {
+pub(crate) struct TestCluster {
     pub(crate) cluster: Cluster,
     pub(crate) admin: Client,
 }
 
-impl World {
+impl TestCluster {
     /// Starts an API server and installs the kinds.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         Self::with_istio_kinds(|name| PLUGIN_KINDS.contains(&name)).await
@@ -143,7 +143,7 @@ impl World {
 
 /// The object of Istio that carries a policy with a selector or target references.
 pub(crate) async fn plugin_of(
-    world: &World,
+    world: &TestCluster,
     namespace: &str,
     policy: &str,
 ) -> Option<DynamicObject> {

@@ -81,7 +81,7 @@ pub(crate) fn policy(name: &str, targets: &str) -> Value {
 
 /// The cluster, and this service's view of it.
 #[derive(Clone)]
-pub(crate) struct Cluster {
+pub(crate) struct PlannedCluster {
     pub(crate) settings: KubeSettings,
     pub(crate) view: ClusterView,
     pub(crate) now: ClockReading,
@@ -91,7 +91,7 @@ pub(crate) struct Cluster {
     version: u64,
 }
 
-impl Cluster {
+impl PlannedCluster {
     pub(crate) fn new(served: ServedApis) -> Self {
         let mut view = ClusterView::default();
         view.discover(served);

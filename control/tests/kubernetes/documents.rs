@@ -6,7 +6,7 @@ use tidegate_control::kube::status::Reason;
 const PAGE: &str = include_str!("../../../docs/kubernetes.md");
 
 #[test]
-fn the_table_of_rights_is_that_of_the_service() {
+fn the_documented_rights_match_the_service() {
     assert!(PAGE.contains(&rights::markdown()), "{}", rights::markdown());
 }
 

@@ -9,15 +9,15 @@ use tidegate_control::policy::gather;
 use tidegate_control::render::PluginConfig;
 
 use crate::cluster::{
-    BOTH, Cluster, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, TWO, WEB, WEB_V2, key, policy,
+    BOTH, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, PlannedCluster, TWO, WEB, WEB_V2, key, policy,
 };
 
 const NEW_API: IstioApi = IstioApi::TrafficExtension;
 const OLD_API: IstioApi = IstioApi::WasmPlugin;
 
 #[test]
-fn a_policy_becomes_an_object_of_the_newer_api_with_what_render_gives() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_policy_becomes_an_object_of_the_newer_api_with_the_rendered_configuration() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.settings.extension.pull_secret = Some("pull".to_owned());
     cluster.settings.extension.priority = 10;
     let written = policy("web", WEB);
@@ -56,8 +56,8 @@ fn a_policy_becomes_an_object_of_the_newer_api_with_what_render_gives() {
 }
 
 #[test]
-fn standalone_proxies_are_named_from_the_service_s_own_namespaces_only() {
-    let mut cluster = Cluster::new(BOTH);
+fn only_the_service_s_own_namespaces_may_name_standalone_proxies() {
+    let mut cluster = PlannedCluster::new(BOTH);
     let own: ProxyNamespaces = ["edge".to_owned()].into_iter().collect();
     cluster.settings.proxies = own.with("tidegate-system", &Scope::Cluster);
     cluster.put(policy("seize", PROXIES));
@@ -97,7 +97,7 @@ fn standalone_proxies_are_named_from_the_service_s_own_namespaces_only() {
 
 #[test]
 fn before_istio_1_30_it_is_a_wasm_plugin() {
-    let mut cluster = Cluster::new(OLD);
+    let mut cluster = PlannedCluster::new(OLD);
     cluster.put(policy("gateway", TWO));
 
     cluster.settle();
@@ -115,8 +115,8 @@ fn before_istio_1_30_it_is_a_wasm_plugin() {
 }
 
 #[test]
-fn where_nothing_has_changed_nothing_is_written() {
-    let mut cluster = Cluster::new(BOTH);
+fn without_a_change_nothing_is_written() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.put(policy("gateway", GATEWAY));
     cluster.settle();
@@ -127,8 +127,8 @@ fn where_nothing_has_changed_nothing_is_written() {
 }
 
 #[test]
-fn a_change_is_written_once_and_told_once() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_change_is_written_once_and_reported_once() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let mut changed = policy("web", WEB);
@@ -143,8 +143,8 @@ fn a_change_is_written_once_and_told_once() {
 }
 
 #[test]
-fn an_object_that_somebody_deletes_or_changes_comes_back_as_it_was() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_deleted_or_changed_object_is_restored() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let object = key(NEW_API, "tidegate-web");
@@ -161,7 +161,7 @@ fn an_object_that_somebody_deletes_or_changes_comes_back_as_it_was() {
 
 #[test]
 fn fields_of_others_stay() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let object = key(NEW_API, "tidegate-web");
@@ -183,8 +183,8 @@ fn fields_of_others_stay() {
 }
 
 #[test]
-fn what_others_add_to_the_configuration_is_a_conflict_and_no_fight() {
-    let mut cluster = Cluster::new(BOTH);
+fn additions_of_others_to_the_configuration_are_reported_as_a_conflict() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let object = key(NEW_API, "tidegate-web");
@@ -201,8 +201,8 @@ fn what_others_add_to_the_configuration_is_a_conflict_and_no_fight() {
 }
 
 #[test]
-fn an_object_of_somebody_else_is_left_alone_until_it_is_gone() {
-    let mut cluster = Cluster::new(BOTH);
+fn an_object_of_another_owner_is_not_modified() {
+    let mut cluster = PlannedCluster::new(BOTH);
     let object = key(NEW_API, "tidegate-web");
     cluster.meddle(&object, |object| {
         object["spec"] = json!({"lua": {"inlineCode": "x"}})
@@ -221,8 +221,8 @@ fn an_object_of_somebody_else_is_left_alone_until_it_is_gone() {
 }
 
 #[test]
-fn a_policy_that_is_gone_takes_its_objects_with_it_and_no_others() {
-    let mut cluster = Cluster::new(BOTH);
+fn deleting_a_policy_deletes_its_objects_and_no_others() {
+    let mut cluster = PlannedCluster::new(BOTH);
     let foreign = key(NEW_API, "somebody-elses");
     cluster.meddle(&foreign, |_| {});
     cluster.put(policy("web", WEB));
@@ -235,8 +235,8 @@ fn a_policy_that_is_gone_takes_its_objects_with_it_and_no_others() {
 }
 
 #[test]
-fn a_policy_that_is_deleted_and_made_again_gets_an_object_of_its_own() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_deleted_and_recreated_policy_gets_a_new_object() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let object = key(NEW_API, "tidegate-web");
@@ -260,7 +260,7 @@ fn a_policy_for_the_namespace_and_more_becomes_two_objects() {
     let gateway: serde_json::Value = serde_json::from_str(GATEWAY).unwrap();
     let refs = both["targetRefs"].as_array_mut().unwrap();
     refs.push(gateway["targetRefs"][0].clone());
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("p", &both.to_string()));
     cluster.settle();
     assert_eq!(
@@ -280,8 +280,8 @@ fn a_policy_for_the_namespace_and_more_becomes_two_objects() {
 }
 
 #[test]
-fn when_istio_gets_the_newer_api_the_old_object_goes_after_the_new_one_came() {
-    let mut cluster = Cluster::new(OLD);
+fn after_an_upgrade_of_istio_the_new_object_is_written_before_the_old_one_is_deleted() {
+    let mut cluster = PlannedCluster::new(OLD);
     cluster.put(policy("web", WEB));
     cluster.settle();
     cluster.view.discover(BOTH);
@@ -311,7 +311,7 @@ fn when_istio_gets_the_newer_api_the_old_object_goes_after_the_new_one_came() {
 
 #[test]
 fn the_settings_may_name_the_api() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.settings.api = ApiChoice::Only(OLD_API);
     cluster.put(policy("web", WEB));
     cluster.settle();
@@ -319,8 +319,8 @@ fn the_settings_may_name_the_api() {
 }
 
 #[test]
-fn without_istio_nothing_is_in_force_and_that_is_told() {
-    let mut cluster = Cluster::new(NONE);
+fn without_istio_the_status_says_that_nothing_is_in_force() {
+    let mut cluster = PlannedCluster::new(NONE);
     cluster.put(policy("web", WEB));
     cluster.put(policy("edge", PROXIES));
 
@@ -335,8 +335,8 @@ fn without_istio_nothing_is_in_force_and_that_is_told() {
 }
 
 #[test]
-fn of_two_policies_for_one_target_the_elder_is_in_force_and_both_are_told() {
-    let mut cluster = Cluster::new(BOTH);
+fn the_older_of_two_policies_for_one_target_is_in_force_and_both_report_it() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("elder", GATEWAY));
     cluster.put(policy("younger", GATEWAY));
     cluster.settle();
@@ -363,7 +363,7 @@ fn of_two_policies_for_one_target_the_elder_is_in_force_and_both_are_told() {
 
 #[test]
 fn a_policy_may_lose_one_of_its_targets() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("elder", GATEWAY));
     cluster.put(policy("two", TWO));
     cluster.settle();
@@ -378,8 +378,8 @@ fn a_policy_may_lose_one_of_its_targets() {
 }
 
 #[test]
-fn of_two_policies_that_overlap_both_act_the_narrower_first() {
-    let mut cluster = Cluster::new(BOTH);
+fn overlapping_policies_both_act_the_narrower_first() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("all", NAMESPACE));
     cluster.put(policy("web", WEB));
     cluster.put(policy("v2", WEB_V2));
@@ -395,8 +395,8 @@ fn of_two_policies_that_overlap_both_act_the_narrower_first() {
 }
 
 #[test]
-fn a_mistake_takes_nothing_out_of_force() {
-    let mut cluster = Cluster::new(BOTH);
+fn an_invalid_change_leaves_the_last_valid_version_in_force() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let before = cluster.objects.clone();
@@ -414,8 +414,8 @@ fn a_mistake_takes_nothing_out_of_force() {
 }
 
 #[test]
-fn a_policy_that_is_unsound_from_the_start_keeps_what_another_replica_wrote() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_policy_that_is_invalid_from_the_start_keeps_the_objects_of_another_replica() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let mut wrong = policy("web", WEB);
@@ -434,7 +434,7 @@ fn a_policy_that_is_unsound_from_the_start_keeps_what_another_replica_wrote() {
 
 #[test]
 fn a_failed_write_waits_longer_each_time_unless_something_changes() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     let mut waits = Vec::new();
     for _ in 0..12 {
@@ -481,7 +481,7 @@ fn failed_writes_are_reported_with_the_server_s_message() {
             "False NoConflict",
         ),
     ] {
-        let mut cluster = Cluster::new(BOTH);
+        let mut cluster = PlannedCluster::new(BOTH);
         cluster.put(policy("web", WEB));
         let Some(ObjectWrite::Apply(wanted)) = cluster.plan().writes.pop() else {
             panic!("nothing to write");
@@ -503,8 +503,8 @@ fn failed_writes_are_reported_with_the_server_s_message() {
 }
 
 #[test]
-fn what_a_webhook_alters_is_told_and_not_fought() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_webhook_s_change_is_reported_and_not_overwritten() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     let plan = cluster.plan();
     cluster.carry_out(plan);
@@ -522,7 +522,7 @@ fn what_a_webhook_alters_is_told_and_not_fought() {
 
 #[test]
 fn conditions_keep_their_time_while_their_status_stays() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let before = cluster.status("web");

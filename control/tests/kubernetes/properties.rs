@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_control::kube::istio::{IstioApi, ServedApis};
-use tidegate_control::kube::view::Comparison;
+use tidegate_control::kube::view::ObjectComparison;
 
 use crate::cluster::{
-    BOTH, Cluster, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, TWO, WEB, WEB_V2, policy,
+    BOTH, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, PlannedCluster, TWO, WEB, WEB_V2, policy,
 };
 
 /// Something that happens.
@@ -50,8 +50,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 /// Applies `act`; returns whether it is possible.
-fn happen(cluster: &mut Cluster, act: &Act) {
-    let nth = |cluster: &Cluster, n: usize| {
+fn happen(cluster: &mut PlannedCluster, act: &Act) {
+    let nth = |cluster: &PlannedCluster, n: usize| {
         let ours = cluster.objects.iter();
         let mut ours = ours.filter(|(_, object)| object["metadata"]["ownerReferences"].is_array());
         ours.nth(n).map(|(key, _)| key.clone())
@@ -101,8 +101,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn it_comes_to_rest_and_what_is_told_is_so(acts in prop::collection::vec(act(), 1..40)) {
-        let mut cluster = Cluster::new(BOTH);
+    fn plans_converge_and_the_status_is_true(acts in prop::collection::vec(act(), 1..40)) {
+        let mut cluster = PlannedCluster::new(BOTH);
         let mut foreign: Vec<Value> = Vec::new();
         for act in &acts {
             happen(&mut cluster, act);
@@ -139,7 +139,7 @@ proptest! {
                 );
                 for desired in desired {
                     prop_assert_eq!(
-                        cluster.view.objects[&desired.key].compare(&desired), Comparison::Same
+                        cluster.view.objects[&desired.key].compare(&desired), ObjectComparison::Same
                     );
                 }
             }
@@ -159,7 +159,7 @@ proptest! {
 
     #[test]
     fn two_replicas_plan_the_same(acts in prop::collection::vec(act(), 1..30)) {
-        let mut cluster = Cluster::new(BOTH);
+        let mut cluster = PlannedCluster::new(BOTH);
         for act in &acts {
             happen(&mut cluster, act);
         }

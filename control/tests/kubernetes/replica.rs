@@ -14,12 +14,12 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::server::Server;
+use crate::server::ScriptedServer;
 
 /// Longest time, on that clock, that a test waits for anything.
 const BOUND: Duration = Duration::from_secs(120);
 
-pub(crate) struct Replica {
+pub(crate) struct TestReplica {
     pub(crate) catalog: Catalog,
     pub(crate) metrics: Arc<ControlMetrics>,
     pub(crate) health: Health,
@@ -29,13 +29,13 @@ pub(crate) struct Replica {
     tasks: TaskTracker,
 }
 
-impl Replica {
-    pub(crate) fn start(server: &Server, name: &str) -> Self {
+impl TestReplica {
+    pub(crate) fn start(server: &ScriptedServer, name: &str) -> Self {
         Self::with(server, name, |_| {})
     }
 
     pub(crate) fn with(
-        server: &Server,
+        server: &ScriptedServer,
         name: &str,
         change: impl FnOnce(&mut KubeSettings),
     ) -> Self {

@@ -35,7 +35,7 @@ pub(crate) struct Asked {
 
 /// The server; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub(crate) struct ScriptedServer {
     state: Arc<Mutex<State>>,
     /// How many changes there were.
     changes: Arc<watch::Sender<usize>>,
@@ -53,7 +53,7 @@ struct State {
     refusals: BTreeMap<String, Value>,
 }
 
-impl Server {
+impl ScriptedServer {
     pub(crate) fn new(served: ServedApis) -> Self {
         let state = State {
             served,

@@ -22,9 +22,9 @@ use crate::stage::{BOUND, until};
 const VARIABLE: &str = "TIDEGATE_CHROMIUM";
 
 /// Killed by its id when dropped; its own children go with it.
-struct Process(Child);
+struct ServiceProcess(Child);
 
-impl Drop for Process {
+impl Drop for ServiceProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -37,7 +37,7 @@ pub(crate) struct Browser {
     session: Option<String>,
     last_id: u64,
     complaints: Vec<String>,
-    _process: Process,
+    _process: ServiceProcess,
     _profile: TempDir,
 }
 
@@ -59,7 +59,7 @@ impl Browser {
             .stderr(Stdio::piped());
         let child = command.spawn();
         let mut process =
-            Process(child.unwrap_or_else(|error| panic!("{program} ({VARIABLE}): {error}")));
+            ServiceProcess(child.unwrap_or_else(|error| panic!("{program} ({VARIABLE}): {error}")));
         let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
         let url = log
             .by_ref()

@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tidegate_testbed::client::{Call, Caller};
 
-use crate::proxy::Proxy;
+use crate::proxy::TestProxy;
 use crate::stage::{TOKEN, policy, until};
 
 /// Killed by its id when dropped.
-pub(crate) struct Process(pub(crate) Child);
+pub(crate) struct ServiceProcess(pub(crate) Child);
 
-impl Drop for Process {
+impl Drop for ServiceProcess {
     fn drop(&mut self) {
         // It has ended already, when all went well.
         let _ = self.0.kill();
@@ -21,27 +21,27 @@ impl Drop for Process {
     }
 }
 
-fn tidegate(arguments: &[&str]) -> Process {
+fn tidegate(arguments: &[&str]) -> ServiceProcess {
     tidegate_in(arguments, &[])
 }
 
 /// The same with these environment variables.
-pub(crate) fn tidegate_in(arguments: &[&str], variables: &[(&str, &str)]) -> Process {
+pub(crate) fn tidegate_in(arguments: &[&str], variables: &[(&str, &str)]) -> ServiceProcess {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.arg("serve").args(arguments);
     command.envs(variables.iter().copied());
     let child = command.stderr(Stdio::piped()).spawn();
-    Process(child.unwrap())
+    ServiceProcess(child.unwrap())
 }
 
 /// The addresses that a process serves on, by the key of its log.
-fn serving(process: &mut Process) -> impl Fn(&str) -> SocketAddr + use<> {
+fn serving(process: &mut ServiceProcess) -> impl Fn(&str) -> SocketAddr + use<> {
     serving_and(process, drop)
 }
 
 /// The same; `read` gets every later line of the log.
 pub(crate) fn serving_and<R: Fn(Value) + Send + 'static>(
-    process: &mut Process,
+    process: &mut ServiceProcess,
     read: R,
 ) -> impl Fn(&str) -> SocketAddr + use<R> {
     let mut log = BufReader::new(process.0.stderr.take().unwrap()).lines();
@@ -88,7 +88,7 @@ async fn a_full_disk_rejects_a_policy_and_the_old_one_remains_in_force() {
         .arg(folder.path().join("state"))
         .arg("--token-file")
         .arg(&token);
-    let mut process = Process(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut process = ServiceProcess(command.stderr(Stdio::piped()).spawn().unwrap());
     let http = Caller::http1(serving(&mut process)("http"));
     let put = |text: String| {
         let call = Call::put("/v1/policies/a", text);
@@ -114,7 +114,7 @@ async fn a_full_disk_rejects_a_policy_and_the_old_one_remains_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_logs_json_serves_and_ends_well_when_asked_to() {
+async fn it_logs_json_serves_and_stops_cleanly() {
     let folder = tempfile::tempdir().unwrap();
     let any = "127.0.0.1:0";
     let mut process = tidegate(&[
@@ -130,7 +130,7 @@ async fn it_logs_json_serves_and_ends_well_when_asked_to() {
     let port = serving(&mut process);
     let health = Caller::http1(port("health"));
     assert_eq!(health.get("/readyz").await.unwrap().status, 200);
-    let mut proxy = Proxy::connect(port("xds"), "edge", "").await;
+    let mut proxy = TestProxy::connect(port("xds"), "edge", "").await;
     proxy.pushed().await;
 
     let id = process.0.id().to_string();
@@ -146,7 +146,7 @@ async fn it_logs_json_serves_and_ends_well_when_asked_to() {
 }
 
 #[test]
-fn it_says_what_it_cannot_do_without() {
+fn missing_requirements_are_reported_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let token = folder.path().join("token");

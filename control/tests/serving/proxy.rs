@@ -25,7 +25,7 @@ use crate::stage::BOUND;
 pub(crate) const TYPE: &str = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
 
 /// One stream, state of the world.
-pub(crate) struct Proxy {
+pub(crate) struct TestProxy {
     pub(crate) requests: mpsc::Sender<DiscoveryRequest>,
     pub(crate) responses: Streaming<DiscoveryResponse>,
     id: String,
@@ -54,7 +54,7 @@ pub(crate) async fn fetch(
     Ok(response.into_inner())
 }
 
-impl Proxy {
+impl TestProxy {
     /// Connects to extension configuration discovery and says nothing yet.
     pub(crate) async fn silent(addr: SocketAddr, id: &str) -> Self {
         Self::on(channel(addr).await, id).await.unwrap()

@@ -22,13 +22,13 @@ const POLL: Duration = Duration::from_millis(10);
 /// Who knows it may write.
 pub(crate) const TOKEN: &str = "a token for tests only";
 
-pub(crate) struct Stage {
+pub(crate) struct ServingStage {
     pub(crate) service: Option<ControlService>,
     pub(crate) settings: ServeSettings,
     folder: TempDir,
 }
 
-impl Stage {
+impl ServingStage {
     /// A service with an empty folder of policies and a state directory.
     pub(crate) async fn start() -> Self {
         Self::with(|_| {}).await

@@ -19,8 +19,8 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-use crate::process::{Process, serving_and, tidegate_in};
-use crate::proxy::Proxy;
+use crate::process::{ServiceProcess, serving_and, tidegate_in};
+use crate::proxy::TestProxy;
 use crate::stage::{TOKEN, policy, until};
 
 /// A trace and a span that a caller names, as in the specification of W3C Trace Context.
@@ -86,7 +86,7 @@ fn service<R: Fn(Value) + Send + 'static>(
     folder: &Path,
     collector: SocketAddr,
     read: R,
-) -> (Process, impl Fn(&str) -> SocketAddr) {
+) -> (ServiceProcess, impl Fn(&str) -> SocketAddr) {
     let (state, token) = (folder.join("state"), folder.join("token"));
     std::fs::write(&token, TOKEN).unwrap();
     let arguments = [
@@ -121,7 +121,7 @@ async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
     let (collector, addr) = Collector::start().await;
     let folder = tempfile::tempdir().unwrap();
     let (_process, port) = service(folder.path(), addr, drop);
-    let mut proxy = Proxy::connect(port("xds"), "edge-7", "").await;
+    let mut proxy = TestProxy::connect(port("xds"), "edge-7", "").await;
     proxy.pushed_and_accepted().await;
 
     let reply = Caller::http1(port("http")).call(&put(100)).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
     let push = proxy.pushed().await;
     proxy
         .requests
-        .send(Proxy::rejection(&push, "no room"))
+        .send(TestProxy::rejection(&push, "no room"))
         .await
         .unwrap();
 
@@ -157,7 +157,7 @@ async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_is_down_disturbs_nothing_and_is_told_of_once() {
+async fn an_unreachable_collector_affects_nothing_and_is_logged_once() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = nobody.local_addr().unwrap();
     drop(nobody);
@@ -171,7 +171,7 @@ async fn a_collector_that_is_down_disturbs_nothing_and_is_told_of_once() {
         }
     });
     let http = Caller::http1(port("http"));
-    let mut proxy = Proxy::connect(port("xds"), "edge-7", "").await;
+    let mut proxy = TestProxy::connect(port("xds"), "edge-7", "").await;
     proxy.pushed_and_accepted().await;
     assert_eq!(http.call(&put(100)).await.unwrap().status, 201);
     proxy.pushed_and_accepted().await;

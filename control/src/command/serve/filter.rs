@@ -1,4 +1,4 @@
-//! The options that say what surrounds the configuration at the proxies.
+//! The options for everything around the configuration at the proxies.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 use super::needs;
 use crate::command::Failure;
 
-/// What surrounds the configuration at the proxies.
+/// Everything around the configuration at the proxies.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filter")]
 pub(super) struct Filter {
@@ -26,7 +26,7 @@ pub(super) struct Filter {
     /// SHA-256 of the module behind the URL
     #[arg(long, value_name = "HEX", env = "TIDEGATE_MODULE_SHA256")]
     module_sha256: Option<String>,
-    /// The proxies' cluster that leads to the URL's host
+    /// The proxies' cluster for the host of the URL
     #[arg(
         long,
         value_name = "NAME",
@@ -34,7 +34,7 @@ pub(super) struct Filter {
         default_value = "tidegate-module"
     )]
     module_cluster: String,
-    /// Name of the filter, under which proxies ask for its configuration
+    /// Name of the filter, under which proxies request its configuration
     #[arg(
         long = "name",
         value_name = "NAME",
@@ -58,7 +58,7 @@ pub(super) struct Filter {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Crash {
-    /// They fail until there is a fresh VM, a second later
+    /// They fail until the VM is replaced, a second later
     #[default]
     Reload,
     /// They pass without the filter

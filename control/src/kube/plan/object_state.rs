@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use crate::kube::istio::{DesiredObject, ObjectKey};
 use crate::kube::status::ObjectState;
-use crate::kube::view::{ClusterView, Comparison, ObservedObject, ObservedPolicy, WriteSubject};
+use crate::kube::view::{
+    ClusterView, ObjectComparison, ObservedObject, ObservedPolicy, WriteSubject,
+};
 
 /// Stands for the hash of the desired object when the object should be deleted.
 pub const REMOVAL: &str = "removal";
@@ -50,12 +52,12 @@ impl<'a> ObjectStates<'a> {
             return ObjectState::Foreign;
         }
         match seen.compare(desired) {
-            Comparison::Same => ObjectState::Current,
-            Comparison::Added(path) => ObjectState::Added(path),
-            Comparison::Differs if self.is_as_written(&desired.key, &desired.hash, seen) => {
+            ObjectComparison::Same => ObjectState::Current,
+            ObjectComparison::Added(path) => ObjectState::Added(path),
+            ObjectComparison::Differs if self.is_as_written(&desired.key, &desired.hash, seen) => {
                 ObjectState::Altered
             }
-            Comparison::Differs => self.due(&desired.key, &desired.hash, Some(seen)),
+            ObjectComparison::Differs => self.due(&desired.key, &desired.hash, Some(seen)),
         }
     }
 

@@ -19,7 +19,7 @@ use super::istio::{IstioApi, ObjectKey, ServedApis};
 use super::settings::ProxyNamespaces;
 use crate::policy::{Gathered, Policies, PolicyName};
 
-pub use object::{Comparison, ObservedObject, key_of};
+pub use object::{ObjectComparison, ObservedObject, key_of};
 pub use policy::ObservedPolicy;
 pub use write_failure::{WriteFailure, WriteFailureCause, WriteSubject};
 

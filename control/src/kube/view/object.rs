@@ -32,7 +32,7 @@ pub struct ObservedObject {
 
 /// How an object compares with its desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ObjectComparison {
     /// It contains everything that is desired.
     Same,
     /// Something is missing or different.
@@ -77,10 +77,10 @@ impl ObservedObject {
 
     /// Compares it with `desired`.
     #[must_use]
-    pub fn compare(&self, desired: &DesiredObject) -> Comparison {
+    pub fn compare(&self, desired: &DesiredObject) -> ObjectComparison {
         let is_part = is_part(desired.spec(), &self.spec);
         if !is_part || !self.is_labelled || self.hash.as_deref() != Some(desired.hash.as_str()) {
-            return Comparison::Differs;
+            return ObjectComparison::Differs;
         }
         let config = match desired.key.api {
             IstioApi::TrafficExtension => "/wasm/pluginConfig",
@@ -95,7 +95,7 @@ impl ObservedObject {
                 (_, None) => None,
             }
         });
-        added.map_or(Comparison::Same, Comparison::Added)
+        added.map_or(ObjectComparison::Same, ObjectComparison::Added)
     }
 }
 
