@@ -166,7 +166,7 @@ async fn an_unreachable_collector_affects_nothing_and_is_logged_once() {
     let counted = Arc::clone(&warnings);
     let (mut process, port) = service(folder.path(), addr, move |line| {
         let message = line["message"].as_str().unwrap_or_default();
-        if message.starts_with("the collector of traces takes nothing") {
+        if message.starts_with("the trace collector does not accept spans") {
             *counted.lock().unwrap() += 1;
         }
     });
