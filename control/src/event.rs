@@ -1,7 +1,7 @@
 //! How a part of the service reports what happened without knowing who listens.
 //!
 //! Each part has its own event type. [`crate::serve`] connects the parts with
-//! the metrics; a part without a listener reports to nobody.
+//! the metrics; events of a part without a listener are ignored.
 
 use std::fmt;
 use std::sync::Arc;

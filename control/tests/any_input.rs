@@ -77,7 +77,7 @@ fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-/// A configuration of some fields, sound or not.
+/// A configuration of some fields, valid or not.
 fn any_config() -> impl Strategy<Value = Map<String, Value>> {
     let fields: Vec<&Field> = FIELDS.iter().collect();
     let some = prop::sample::subsequence(fields, 0..8);

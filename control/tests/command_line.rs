@@ -171,7 +171,10 @@ fn render_shows_a_proxy_s_configuration_and_the_overruled_policies() {
 
     let (code, _, err) = tidegate(&["render", path, "--policy", "other"], "");
     assert_eq!(code, 2);
-    assert!(err.contains("no policy other; known policies: fleet, zone"), "{err}");
+    assert!(
+        err.contains("no policy other; known policies: fleet, zone"),
+        "{err}"
+    );
 }
 
 #[test]

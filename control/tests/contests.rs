@@ -1,4 +1,4 @@
-//! Which policies of a namespace are in each other's way, and who wins.
+//! Which policies of a namespace compete, and which one wins.
 
 use tidegate_control::policy::{ContestExtent, contests, gather};
 

@@ -110,7 +110,7 @@ fn nothing_in_the_spec_may_be_null() {
     assert!(!spec().to_string().contains("nullable"));
 }
 
-/// A document with `text` at `path`, sound otherwise.
+/// A document with `text` at `path`, otherwise valid.
 fn document_with(path: &str, text: &str) -> String {
     let mut value = json!(text);
     let mut steps: Vec<&str> = path.split('.').collect();

@@ -1,4 +1,4 @@
-//! What the connected proxies report to whoever counts it.
+//! What the connected proxies report to its listener, such as the metrics.
 
 use std::time::Duration;
 

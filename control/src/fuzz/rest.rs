@@ -170,7 +170,7 @@ fn check(server: &Server, call: &Call, stored: &mut BTreeMap<&str, Vec<u8>>) {
             let is_new = stored.insert(name, body.clone()).is_none();
             assert_eq!(is_new, status == StatusCode::CREATED);
             let gathered = gather([("body", body.as_slice())]);
-            assert_eq!(gathered.problems, [], "what is taken is sound");
+            assert_eq!(gathered.problems, [], "accepted policies are valid");
             let named = PolicyName::new(None, name.to_owned());
             assert!(gathered.policies.get(&named).is_some() && gathered.policies.len() == 1);
         }
@@ -194,7 +194,7 @@ fn check(server: &Server, call: &Call, stored: &mut BTreeMap<&str, Vec<u8>>) {
 fn check_refused(status: StatusCode, answer: &[u8]) {
     assert!(status.is_client_error(), "{status}");
     let Ok(answer) = serde_json::from_slice::<Value>(answer) else {
-        // What is no name is told by the router.
+        // The router rejects invalid names.
         assert_eq!(status, StatusCode::BAD_REQUEST);
         return;
     };

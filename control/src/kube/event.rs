@@ -1,4 +1,4 @@
-//! What the work in a cluster reports to whoever counts it.
+//! What the work in a cluster reports to its listener, such as the metrics.
 
 /// One thing that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

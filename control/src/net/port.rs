@@ -43,7 +43,7 @@ impl TurnedAway {
     }
 }
 
-/// What a port reports to whoever counts it.
+/// What a port reports to its listener, such as the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortEvent {
     /// A connection was closed without being served, or while it was served.

@@ -1,4 +1,4 @@
-//! What the sources of policies report to whoever counts it.
+//! What the sources of policies report to its listener, such as the metrics.
 
 /// One thing that happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,7 +29,7 @@ fn accepts(push: &DeltaPush) -> DeltaRequest {
     }
 }
 
-fn refuses(push: &DeltaPush) -> DeltaRequest {
+fn rejects(push: &DeltaPush) -> DeltaRequest {
     DeltaRequest {
         rejection: Some(Rejection::new(13, "no")),
         ..accepts(push)
@@ -150,9 +150,9 @@ fn a_rejected_version_is_followed_only_by_another() {
     let mut subscription = running("1");
     let push = subscription.push(&desired(&[("a", "2")])).unwrap();
 
-    let heard = subscription.receive(&refuses(&push)).unwrap();
+    let reply = subscription.receive(&rejects(&push)).unwrap();
 
-    assert!(matches!(heard, PushReply::Rejected(_, rejection) if rejection.message == "no"));
+    assert!(matches!(reply, PushReply::Rejected(_, rejection) if rejection.message == "no"));
     assert_eq!(subscription.push(&desired(&[("a", "2")])), None);
     assert_eq!(subscription.running("a"), Some(&ResourceVersion::new("1")));
     assert!(subscription.push(&desired(&[("a", "3")])).is_some());
@@ -178,6 +178,6 @@ fn too_many_initial_versions_are_an_error() {
         initial_versions: versions.collect(),
         ..DeltaRequest::default()
     };
-    let heard = DeltaSubscription::default().receive(&request);
-    assert_eq!(heard, Err(Excess::Names));
+    let reply = DeltaSubscription::default().receive(&request);
+    assert_eq!(reply, Err(Excess::Names));
 }

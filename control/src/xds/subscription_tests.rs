@@ -27,7 +27,7 @@ fn accepts(push: &SotwPush, names: &[&str]) -> SotwRequest {
     }
 }
 
-fn refuses(push: &SotwPush, names: &[&str]) -> SotwRequest {
+fn rejects(push: &SotwPush, names: &[&str]) -> SotwRequest {
     SotwRequest {
         version: String::new(),
         rejection: Some(Rejection::new(13, "no")),
@@ -58,18 +58,18 @@ fn the_wanted_resource_is_pushed_and_its_acceptance_recorded() {
     let world = desired(&[("a", "1"), ("b", "2")]);
     let mut subscription = SotwSubscription::default();
 
-    let heard = subscription.receive(&asks(&["b"]), &world).unwrap();
-    assert_eq!(heard, PushReply::None);
+    let reply = subscription.receive(&asks(&["b"]), &world).unwrap();
+    assert_eq!(reply, PushReply::None);
     let push = subscription.push(&world).unwrap();
     assert_eq!(push.resources, [world.resource("b").unwrap().clone()]);
     assert_eq!(push.version, ResourceVersion::new("2"));
     assert_eq!(subscription.running("b"), None, "not before it says so");
 
-    let heard = subscription
+    let reply = subscription
         .receive(&accepts(&push, &["b"]), &world)
         .unwrap();
     let version = Some(ResourceVersion::new("2"));
-    assert_eq!(heard, PushReply::Accepted(vec![("b".into(), version)]));
+    assert_eq!(reply, PushReply::Accepted(vec![("b".into(), version)]));
     assert_eq!(subscription.running("b"), Some(&ResourceVersion::new("2")));
     assert_eq!(subscription.push(&world), None);
 }
@@ -80,11 +80,11 @@ fn a_rejected_version_is_not_pushed_again_and_the_previous_one_keeps_running() {
     let bad = desired(&[("a", "2")]);
     let push = subscription.push(&bad).unwrap();
 
-    let heard = subscription.receive(&refuses(&push, &["a"]), &bad).unwrap();
+    let reply = subscription.receive(&rejects(&push, &["a"]), &bad).unwrap();
 
     let rejection = Rejection::new(13, "no");
     let versions = vec![("a".into(), Some(ResourceVersion::new("2")))];
-    assert_eq!(heard, PushReply::Rejected(versions, rejection));
+    assert_eq!(reply, PushReply::Rejected(versions, rejection));
     assert_eq!(subscription.running("a"), Some(&ResourceVersion::new("1")));
     assert_eq!(subscription.push(&bad), None);
     assert_eq!(subscription.push(&desired(&[("a", "1")])), None, "runs it");
@@ -96,7 +96,7 @@ fn repeated_rejections_count_once_and_cause_no_push() {
     let (mut subscription, _) = running("1");
     let bad = desired(&[("a", "2")]);
     let push = subscription.push(&bad).unwrap();
-    let rejection = refuses(&push, &["a"]);
+    let rejection = rejects(&push, &["a"]);
     subscription.receive(&rejection, &bad).unwrap();
 
     for _ in 0..1_000 {
@@ -160,14 +160,14 @@ fn an_answer_with_a_stale_nonce_is_ignored() {
     let newer = desired(&[("a", "2")]);
     let second = subscription.push(&newer).unwrap();
 
-    for stale in [asks(&["a"]), refuses(&first, &["a"])] {
+    for stale in [asks(&["a"]), rejects(&first, &["a"])] {
         assert_eq!(subscription.receive(&stale, &newer), Ok(PushReply::Stale));
         assert_eq!(subscription.push(&newer), None, "one is under way");
     }
 
     assert_eq!(subscription.running("a"), Some(&ResourceVersion::new("1")));
-    let heard = subscription.receive(&accepts(&second, &["a"]), &newer);
-    assert!(matches!(heard, Ok(PushReply::Accepted(_))));
+    let reply = subscription.receive(&accepts(&second, &["a"]), &newer);
+    assert!(matches!(reply, Ok(PushReply::Accepted(_))));
 }
 
 #[test]
@@ -249,6 +249,6 @@ fn too_many_names_are_an_error() {
         names,
         ..SotwRequest::default()
     };
-    let heard = SotwSubscription::default().receive(&request, &Desired::default());
-    assert_eq!(heard, Err(Excess::Names));
+    let reply = SotwSubscription::default().receive(&request, &Desired::default());
+    assert_eq!(reply, Err(Excess::Names));
 }

@@ -27,19 +27,19 @@ pub(crate) struct Guarded {
     pub(crate) address: SocketAddr,
 }
 
-/// Who a sidecar is for: an app in a namespace, which is its service account too, at an address of its own.
+/// The workload of a sidecar: an app in a namespace, with a service account of the same name and an address of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct App<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    /// The last number of its address, which nobody connects to.
+    /// The last number of its address, to which no client connects.
     pub(crate) number: u8,
 }
 
 impl Guarded {
-    /// Waits until this stands in the module's place.
+    /// Waits until this replaces the module.
     pub(crate) async fn stands_in(&self, name: &str) {
-        until(&format!("{name} stands in for the module"), async || {
+        until(&format!("{name} replaces the module"), async || {
             let filters = "/config_dump?resource=ecds_filters";
             let found = self.agent.admin().text(filters).await;
             found.is_ok_and(|text| text.contains(name))

@@ -151,12 +151,12 @@ impl AmbientService {
         }
     }
 
-    /// Who calls it by `way`.
+    /// The callers that use `way`.
     pub(crate) fn caller(&self, way: &Hbone) -> Caller {
         Caller::through(way, self.address)
     }
 
-    /// Its door for who comes by `way`.
+    /// The entry for callers that use `way`.
     pub(crate) fn door(&self, way: &Hbone) -> MeshDoor {
         MeshDoor::by(self.caller(way))
     }
@@ -220,7 +220,7 @@ async fn waypoint_objects(mesh: &ConformanceMesh, namespace: &str) -> Node {
     node
 }
 
-/// Takes out of the waypoint's listeners what only Istio's Envoy has: filters that learn who the peers are.
+/// Removes from the waypoint's listeners what only Istio's Envoy has: the filters that identify peers.
 fn without_istios_filters() -> Value {
     let remove = |name: &str| {
         json!({

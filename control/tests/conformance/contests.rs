@@ -1,7 +1,7 @@
-//! Case 10: who else wants it.
+//! Case 10: competing owners.
 //!
-//! Two policies for one target, a plugin of somebody else that has the name, a field that somebody else took: what is in
-//! traffic is as documented, and conditions and Events say who is in whose way.
+//! Two policies for one target, a plugin of another owner with the same name, a field that another owner took: traffic
+//! behaves as documented, and conditions and Events name the conflict.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::policies::spec;
 
 const NEW: IstioApi = IstioApi::TrafficExtension;
 
-/// Somebody else applies an object of Istio's, by force.
+/// Another client applies an object of Istio by force.
 async fn somebody_applies(mesh: &ConformanceMesh, namespace: &str, name: &str, spec: &Value) {
     let document = json!({
         "apiVersion": "extensions.istio.io/v1alpha1", "kind": NEW.kind(),
@@ -149,7 +149,7 @@ pub(crate) async fn a_field_that_somebody_takes_is_theirs_until_they_let_go(
         "{message}"
     );
     event(&mesh, namespace, "taken", "FieldsTaken").await;
-    // Who takes a field by force means it.
+    // A field that was taken by force is not taken back.
     door.answers(SHED + 1).await;
 
     somebody_applies(&mesh, namespace, "tidegate-taken", &with_status(SHED)).await;

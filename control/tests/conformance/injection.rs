@@ -49,7 +49,7 @@ fn pod_of(deployment: &Deployment) -> Pod {
     }
 }
 
-/// The labels that a mesh is told of.
+/// The labels that the mesh receives.
 fn labels() -> Value {
     let values = documents("dashboards/stats-tags/istio-mesh.yaml");
     values[0]["meshConfig"]["defaultConfig"]["extraStatTags"].clone()
@@ -70,7 +70,7 @@ pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_l
     let pods =
         |namespace: &str| -> Api<Pod> { Api::namespaced(mesh.world.admin.clone(), namespace) };
 
-    // Whoever does not ask for it gets none.
+    // A pod that does not ask for a sidecar gets none.
     let workloads: Vec<Deployment> = of_kind("examples/workloads/workloads.yaml", "Deployment");
     assert_eq!(workloads.len(), 2);
     for workload in &workloads {

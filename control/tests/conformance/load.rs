@@ -10,10 +10,10 @@ use tidegate_testbed::client::Caller;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// The status of shed requests in these tests: nobody else answers so.
+/// The status of shed requests in these tests: nothing else answers with it.
 pub(crate) const SHED: u16 = 529;
 
-/// Who has no answer by then gives up.
+/// A caller without an answer by then gives up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What became of many requests.

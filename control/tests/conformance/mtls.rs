@@ -1,7 +1,7 @@
 //! Case 4, first half: two sidecars that speak mTLS, and the module from a registry.
 //!
 //! Agents get both certificates from istiod. The module comes as an image whose digest the plugin names; it runs
-//! where requests arrive, and knows by certificate who sends them.
+//! where requests arrive, and identifies the callers by their certificates.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Case 7: those who configure the proxies are away.
+//! Case 7: the servers that configure the proxies are unavailable.
 //!
 //! A proxy decides by itself. Replicas of the service, istiod and the API server are needed to change what it runs, not to
 //! run it; when they are back, what was asked for meanwhile arrives.
@@ -13,7 +13,7 @@ use crate::load::SHED;
 use crate::mesh::ConformanceMesh;
 use crate::place::TestNamespace;
 
-/// A guarded place, which is taken.
+/// A guarded place that is occupied.
 struct Guarded {
     place: TestNamespace,
     held: HeldRequests,
@@ -27,7 +27,7 @@ impl Guarded {
         Self { place, held }
     }
 
-    /// Traffic goes on as soon as the place is free, and protection as soon as it is taken again.
+    /// Traffic continues as soon as the place is free, and is protected as soon as it is occupied again.
     async fn works(&mut self, status: u16) {
         let TestNamespace {
             envoy,
@@ -183,7 +183,7 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
     reads_well(&mesh.replica, said);
 }
 
-/// What the service has said since its log had `before` lines: nobody has to search it for what happened.
+/// The lines of the service's log after the first `before`, for error messages.
 fn reads_well(replica: &Replica, before: usize) {
     let log = replica.process.log();
     let lines: Vec<&str> = log.lines().skip(before).collect();

@@ -92,7 +92,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
         }
     }
 
-    // The right one is enough: nobody touches the plugin.
+    // The right secret is enough; the plugin does not change.
     keep(&mesh, &namespace, "pull", RIGHT, &gate).await;
     runs_the_filter(api.agent.admin()).await;
     door.answers(200).await;

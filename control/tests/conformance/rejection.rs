@@ -103,7 +103,7 @@ pub(crate) async fn what_only_the_filter_could_refuse_never_reaches_it(mesh: Arc
         message.contains("upstreams[0].limit") && message.contains("expected"),
         "{message}"
     );
-    // Whoever wanted to push it would have done so before what comes after it.
+    // If it were pushed, that would happen before the next push.
     let other = mesh.gateway(namespace, "sound", "unsound.example").await;
     mesh.apply_policy(namespace, "sound", &one_at_a_time(SHED))
         .await;

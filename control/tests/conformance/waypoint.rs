@@ -1,7 +1,7 @@
 //! Case 3: a waypoint in ambient mode, with eight services behind it.
 //!
 //! One proxy carries all of them, and one policy holds for it. Each service has a limit of its own, so that the
-//! trouble of one is not that of the others, and who calls is known by the certificate around the tunnel.
+//! trouble of one is not that of the others, and the certificate around the tunnel identifies the caller.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -24,7 +24,7 @@ const ACCOUNT: &str = "tidegate";
 const URL: &str = "oci://registry.example.com/tidegate/filter:0.1.0";
 const SHA256: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// A module that nobody installed.
+/// A module that was not installed.
 fn theirs() -> Value {
     json!({"url": "https://evil.example/x.wasm", "sha256": "e".repeat(64)})
 }
@@ -37,7 +37,7 @@ async fn guarded() -> (TestCluster, User) {
     let text = std::fs::read_to_string(path).unwrap();
     for document in text.split("\n---\n") {
         let object: Value = serde_saphyr::from_str(document).unwrap();
-        // What stands before the first object is a comment.
+        // The text before the first object is a comment.
         let kind = object["kind"].as_str().unwrap_or_default();
         if !kind.starts_with("ValidatingAdmissionPolicy") {
             continue;
@@ -119,7 +119,7 @@ pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<TestCl
                 assert!(is_denied(&written), "{} {name}: {wrong}", api.kind());
             }
         }
-        // It is about the service's account and nobody else's.
+        // It applies only to the service's account.
         let spec = module(api, theirs());
         write(&world.admin, api, "third", &spec, &how)
             .await

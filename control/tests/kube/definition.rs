@@ -36,7 +36,7 @@ fn rules(schema: &Value, path: &str, found: &mut BTreeSet<(String, String)>) {
     }
 }
 
-/// Policies that break one rule each; what stands in `upstreams` breaks the same there.
+/// Policies that break one rule each, at the top level and in `upstreams`.
 fn broken() -> Vec<Value> {
     let refs = |refs: Value| json!({"selector": null, "targetRefs": refs});
     let gateway = |group: &str| json!({"kind": "Gateway", "name": "edge", "group": group});
@@ -225,7 +225,7 @@ fn beyond(min: u32, max: u32) -> Vec<Value> {
     ]
 }
 
-/// A value where a field stands, with what must stand beside it.
+/// A value for a field, together with the fields that it needs.
 fn placed(field: &Field, value: &Value) -> Value {
     let path = field.path;
     match path.rsplit_once('.') {

@@ -70,7 +70,7 @@ impl Follower {
         self.policies().delete(name, &params).await.unwrap();
     }
 
-    /// Somebody else makes an object.
+    /// Another client creates an object.
     pub(crate) async fn make(&self, name: &str, spec: &Value) -> DynamicObject {
         let object: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.api.kind(),
@@ -81,7 +81,7 @@ impl Follower {
         self.objects().create(&params, &object).await.unwrap()
     }
 
-    /// Somebody else changes an object: server-side apply by force.
+    /// Another client changes an object: server-side apply by force.
     pub(crate) async fn seize(&self, name: &str, spec: &Value) {
         let document = json!({
             "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.api.kind(),

@@ -39,7 +39,7 @@ pub(crate) async fn the_status_is_written_apart_from_the_rest(world: Arc<TestClu
     policies.create(&PostParams::default(), &one).await.unwrap();
     let merge = PatchParams::default();
 
-    // Who writes the policy cannot write the status, and the other way round.
+    // A client that writes the policy cannot write the status, and vice versa.
     let both = json!({"spec": {"mode": "observe"}, "status": {"version": "abc"}});
     let by_author = policies
         .patch("one", &merge, &Patch::Merge(&both))

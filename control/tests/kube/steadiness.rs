@@ -55,7 +55,7 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<TestCluster
         "one write for each: {before:?}"
     );
 
-    // Things happen that change nothing: a label on a policy, an annotation of somebody else on a plugin.
+    // Events without effect: a label on a policy, another client's annotation on a plugin.
     let label = json!({"metadata": {"labels": {"team": "shop"}}});
     world
         .policies(&namespace)

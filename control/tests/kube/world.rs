@@ -86,7 +86,7 @@ impl TestCluster {
         .await;
     }
 
-    /// How a condition of a policy stands, such as `True Programmed`, and its message; empty while there is none.
+    /// A condition of a policy, such as `True Programmed`, and its message; empty while there is none.
     pub(crate) async fn condition(
         &self,
         namespace: &str,
@@ -101,7 +101,7 @@ impl TestCluster {
             .unwrap_or_default()
     }
 
-    /// Waits until a condition of a policy stands so.
+    /// Waits until a condition of a policy has this value.
     #[track_caller]
     pub(crate) fn until_condition(
         &self,
@@ -126,7 +126,7 @@ impl TestCluster {
         Api::namespaced(self.admin.clone(), namespace)
     }
 
-    /// Who holds the lease in a namespace.
+    /// The holder of the lease in a namespace.
     pub(crate) async fn lease_holder(&self, namespace: &str) -> Option<String> {
         let leases: Api<Lease> = Api::namespaced(self.admin.clone(), namespace);
         leases.get("tidegate").await.unwrap().spec?.holder_identity

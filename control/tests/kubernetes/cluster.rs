@@ -119,7 +119,7 @@ impl PlannedCluster {
         self.version.to_string()
     }
 
-    /// Somebody applies a policy; the first of a name is made, later ones change it.
+    /// A user applies a policy; the first with a name is created, later ones change it.
     pub(crate) fn put(&mut self, mut policy: Value) {
         let name = policy["metadata"]["name"].as_str().unwrap().to_owned();
         let version = self.next();
@@ -149,7 +149,7 @@ impl PlannedCluster {
         self.policies.insert(name, policy);
     }
 
-    /// Somebody deletes a policy; nobody collects garbage here.
+    /// A user deletes a policy; there is no garbage collection here.
     pub(crate) fn remove(&mut self, name: &str) {
         let policy = self.policies.remove(name).unwrap();
         self.view.forget_policy(&dynamic(&policy));
@@ -225,7 +225,7 @@ impl PlannedCluster {
         }
     }
 
-    /// What a server does with a server-side apply that nobody contests: others' fields stay.
+    /// The effect of a server-side apply without conflict: fields of other owners stay.
     fn apply(&mut self, wanted: DesiredObject) {
         let version = self.next();
         let DesiredObject { key, body, hash } = wanted;
@@ -240,7 +240,7 @@ impl PlannedCluster {
         self.view.applied(key, hash, seen);
     }
 
-    /// Somebody else changes an object, or makes it.
+    /// Another client changes an object, or creates it.
     pub(crate) fn meddle(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
         let version = self.next();
         let mut object = self.objects.remove(key).unwrap_or_else(|| {
@@ -252,7 +252,7 @@ impl PlannedCluster {
         self.objects.insert(key.clone(), object);
     }
 
-    /// Somebody deletes an object.
+    /// Another client deletes an object.
     pub(crate) fn lose(&mut self, key: &ObjectKey) {
         let object = self.objects.remove(key).unwrap();
         self.view.forget_object(&dynamic(&object), key.api);

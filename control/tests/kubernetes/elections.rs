@@ -1,4 +1,4 @@
-//! Who leads, on clocks that are moved by hand.
+//! Which replica leads, with a simulated clock.
 
 use std::time::{Duration, Instant};
 

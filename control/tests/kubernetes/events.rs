@@ -12,7 +12,7 @@ use crate::server::{ScriptedServer, status};
 /// Long enough for every wait before another attempt to be over several times.
 const A_WHILE: Duration = Duration::from_secs(600);
 
-/// How often each reason was told of the policy `web`; a repetition may be a count within one Event.
+/// How often each reason was reported for the policy `web`; a repetition may be a count within one Event.
 fn told(server: &ScriptedServer) -> BTreeMap<String, u64> {
     let mut told = BTreeMap::new();
     for event in server.objects("events") {
@@ -24,7 +24,7 @@ fn told(server: &ScriptedServer) -> BTreeMap<String, u64> {
     told
 }
 
-/// Waits until everything is told that there is to tell: just these reasons, so often each.
+/// Waits until exactly these reasons have been reported, each so many times.
 async fn just(server: &ScriptedServer, expected: &[(&str, u64)]) {
     pass(A_WHILE).await;
     let expected = expected
@@ -60,7 +60,7 @@ async fn each_transition_of_a_policy_is_one_event() {
     )
     .await;
 
-    // Somebody holds a field; what is tried again and again is told once.
+    // Another owner holds a field; repeated attempts are reported once.
     let mut taken = status(409, "Conflict", "conflict with kubectl");
     taken["details"] = json!({"causes": [{"reason": "FieldManagerConflict"}]});
     server.refuse("trafficextensions", Some(taken));

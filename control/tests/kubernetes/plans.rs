@@ -87,7 +87,7 @@ fn only_the_service_s_own_namespaces_may_name_standalone_proxies() {
     assert_eq!(names, ["shop/web"], "it is given to no proxy");
     assert_eq!(gathered.problems.len(), 1, "and shown");
 
-    // A service that follows one namespace alone was told so by its operator.
+    // If the service follows a single namespace, its operator chose that namespace.
     let followed = Scope::Namespace("shop".to_owned());
     cluster.settings.proxies = ProxyNamespaces::default().with("tidegate-system", &followed);
     cluster.settle();
@@ -421,7 +421,7 @@ fn a_policy_that_is_invalid_from_the_start_keeps_the_objects_of_another_replica(
     let mut wrong = policy("web", WEB);
     wrong["spec"]["mode"] = json!("maybe");
     cluster.put(wrong);
-    // A restart: what was sound before is not known.
+    // After a restart the last valid version is unknown.
     for held in cluster.view.policies.values_mut() {
         held.valid = None;
     }

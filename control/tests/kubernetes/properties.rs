@@ -12,7 +12,7 @@ use crate::cluster::{
 /// Something that happens.
 #[derive(Clone, Debug)]
 enum Act {
-    /// A policy is applied, by its number, with these targets and this mode; some are unsound.
+    /// A policy is applied, by its number, with these targets and this mode; some are invalid.
     Put(u8, usize, usize),
     Remove(u8),
     /// Of Istio's objects the one with this number is deleted by hand.
@@ -21,7 +21,7 @@ enum Act {
     Change(usize),
     /// The same, but a field is added that is not ours.
     Add(usize),
-    /// Somebody makes an object with the name that a policy wants.
+    /// Another client creates an object with the name that a policy needs.
     Take(u8),
     /// Istio is upgraded, downgraded or removed.
     Serve(usize),
@@ -164,7 +164,7 @@ proptest! {
             happen(&mut cluster, act);
         }
         cluster.settle();
-        // What only the first remembers: what was sound of policies that are not any more.
+        // Only the first replica remembers the last valid versions of invalid policies.
         let all_sound = cluster.view.policies.values().all(|policy| policy.errors.is_none());
         let mut other = cluster.clone();
         other.restart();

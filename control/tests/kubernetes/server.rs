@@ -131,7 +131,7 @@ impl ScriptedServer {
         objects.find(|object| object["metadata"]["name"] == name)
     }
 
-    /// Somebody applies an object.
+    /// A client applies an object.
     pub(crate) fn put(&self, resource: &str, object: &Value) {
         let mut state = self.state.lock().unwrap();
         let key = key_of(resource, object);
@@ -140,7 +140,7 @@ impl ScriptedServer {
         self.changes.send_modify(|n| *n += 1);
     }
 
-    /// Somebody deletes an object.
+    /// A client deletes an object.
     pub(crate) fn remove(&self, resource: &str, name: &str) {
         let mut state = self.state.lock().unwrap();
         let key = (resource.to_owned(), "shop".to_owned(), name.to_owned());
@@ -379,7 +379,7 @@ impl State {
         true
     }
 
-    /// The first event after a version that a watch of `path` is told.
+    /// The first event after a version for a watch of `path`.
     fn after(&self, from: u64, path: &Path) -> Option<(u64, Bytes)> {
         let mut events = self.history.iter();
         let (version, _, kind, object) = events.find(|(version, resource, _, object)| {
