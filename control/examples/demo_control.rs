@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tidegate_control::net::PATIENCE;
-use tidegate_control::serve::{Files, Service, Settings};
-use tidegate_control::xds::{Module, OnCrash, Plugin as Surroundings};
+use tidegate_control::serve::{ControlService, Files, ServeSettings};
+use tidegate_control::xds::{Module, OnCrash, PluginTemplate as Surroundings};
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Cluster, Discovery, Envoy, Plugin, release_module};
 use tidegate_testbed::upstream::Upstream;
@@ -86,9 +86,9 @@ async fn current(http: &Caller, policy: &str) -> String {
     panic!("envoy does not run {policy} after {BOUND:?}");
 }
 
-fn settings(policies: &Path) -> Settings {
+fn settings(policies: &Path) -> ServeSettings {
     let any = ([127, 0, 0, 1], 0).into();
-    Settings {
+    ServeSettings {
         policies: Some(policies.to_owned()),
         state: None,
         kubernetes: None,
@@ -116,7 +116,9 @@ fn settings(policies: &Path) -> Settings {
 async fn main() -> ExitCode {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "wide", 100);
-    let service = Service::start(settings(folder.path())).await.unwrap();
+    let service = ControlService::start(settings(folder.path()))
+        .await
+        .unwrap();
     let http = Caller::http1(service.http());
     let upstream = Upstream::constant("main", SLOTS, SERVICE).await.unwrap();
     let envoy = Envoy::builder()

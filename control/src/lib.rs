@@ -1,14 +1,16 @@
 //! Policies in, plugin configuration out.
 //!
-//! A [`policy::Policy`] is what a person wrote, read and checked as a whole;
-//! [`render`] says which of them holds for a proxy and what the filter there is
-//! to be configured with. Both are pure: no clock, no files, no network. What
-//! surrounds them (files, REST, xDS, Kubernetes) brings policies and proxies in
-//! and carries what was rendered out.
+//! A [`policy::CheckedPolicy`] is a policy that was read and checked as a whole;
+//! [`render`] determines which policy wins a proxy, and the configuration of the
+//! filter there. Both are pure: no clock, no files, no network. The modules
+//! around them (files, REST, xDS, Kubernetes) bring in policies and proxies and
+//! deliver what was rendered; [`serve`] connects all of them.
 
 #![forbid(unsafe_code)]
 
+pub mod discovery;
 pub mod document;
+pub mod event;
 pub mod fleet;
 #[cfg(test)]
 mod fuzz;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tidegate_control::document::{node_of, yaml};
-use tidegate_control::policy::{Policy, PolicyName, Targets, gather};
+use tidegate_control::policy::{CheckedPolicy, PolicyName, PolicyTargets, gather};
 use tidegate_control::render::PluginConfig;
 use tidegate_core::config::Config;
 use tidegate_core::config::schema::{FIELDS, Field, Values};
@@ -77,7 +77,7 @@ fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-/// A configuration of some fields, sound or not.
+/// A configuration of some fields, valid or not.
 fn any_config() -> impl Strategy<Value = Map<String, Value>> {
     let fields: Vec<&Field> = FIELDS.iter().collect();
     let some = prop::sample::subsequence(fields, 0..8);
@@ -113,7 +113,7 @@ proptest! {
     /// A policy is taken exactly if the filter takes its configuration, and what
     /// is rendered means the same to the filter as the document did.
     #[test]
-    fn a_policy_is_what_the_filter_takes(config in any_config()) {
+    fn the_filter_accepts_every_valid_policy(config in any_config()) {
         let mut spec = config.clone();
         insert(&mut spec, "proxies", json!([{"id": "*"}]));
         let policy = json!({
@@ -122,7 +122,7 @@ proptest! {
         });
         let filter = Config::from_json(Value::Object(config.clone()).to_string().as_bytes());
 
-        let read = Policy::read(&node_of(&policy));
+        let read = CheckedPolicy::read(&node_of(&policy));
         let text = yaml(&policy);
         let gathered = gather([("yaml", text.as_bytes())]);
 
@@ -133,7 +133,7 @@ proptest! {
                 let from_yaml = gathered.policies.iter().next().map(|policy| PluginConfig::of(policy));
                 prop_assert_eq!(from_yaml, Some(rendered.clone()));
                 let name = PolicyName::new(None, "a".to_owned());
-                let built = Policy::new(name, None, Targets::Proxies(Vec::new()), config);
+                let built = CheckedPolicy::new(name, None, PolicyTargets::Proxies(Vec::new()), config);
                 prop_assert_eq!(built.map(|policy| PluginConfig::of(&policy)), Ok(rendered));
             }
             (Err(filter), Err(read)) => {

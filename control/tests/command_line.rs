@@ -52,7 +52,7 @@ fn policy(name: &str, proxies: &str, target: &str) -> String {
 }
 
 #[test]
-fn validate_ends_with_0_for_sound_policies_and_1_for_errors() {
+fn validate_exits_with_0_for_valid_policies_and_1_for_errors() {
     let folder = Folder::new();
     folder.write("a.yaml", &policy("a", "id: a", "1s"));
     folder.write("b.yml", &policy("b", "id: b", "1s"));
@@ -63,7 +63,7 @@ fn validate_ends_with_0_for_sound_policies_and_1_for_errors() {
     let (code, out, err) = tidegate(&["validate", path], "");
     assert_eq!(
         (code, out.as_str(), err.as_str()),
-        (0, "files: 2, sound policies: 2, no errors\n", "")
+        (0, "files: 2, valid policies: 2, no errors\n", "")
     );
 
     let bad = folder.write("c.yaml", &policy("c", "id: c", "soon"));
@@ -77,13 +77,13 @@ fn validate_ends_with_0_for_sound_policies_and_1_for_errors() {
         "{out}"
     );
     assert!(
-        out.ends_with("files: 3, sound policies: 2, 1 error\n"),
+        out.ends_with("files: 3, valid policies: 2, 1 error\n"),
         "{out}"
     );
 }
 
 #[test]
-fn validate_lists_every_error_at_its_place() {
+fn validate_lists_every_error_with_its_position() {
     let wrong = policy("a", "id: a", "1s, until: body").replace(
         "  slo:",
         "  limit: {min: 10, max: 9, maxOpen: 0}\n  upstreams:\n  - match: {service: b}\n    limit: {min: 3, maxOpen: 2}\n  slo:",
@@ -118,7 +118,7 @@ fn validate_reads_standard_input_and_prints_json() {
 }
 
 #[test]
-fn what_cannot_be_read_ends_with_2() {
+fn unreadable_input_exits_with_2() {
     let folder = Folder::new();
     let missing = folder.path().join("missing.yaml");
 
@@ -129,7 +129,7 @@ fn what_cannot_be_read_ends_with_2() {
 }
 
 #[test]
-fn render_shows_what_a_proxy_would_get_and_who_was_overruled() {
+fn render_shows_a_proxy_s_configuration_and_the_overruled_policies() {
     let folder = Folder::new();
     folder.write("a.yaml", &policy("fleet", "cluster: web", "1s"));
     folder.write("b.yaml", &policy("zone", "metadata: {zone: a}", "80ms"));
@@ -171,11 +171,14 @@ fn render_shows_what_a_proxy_would_get_and_who_was_overruled() {
 
     let (code, _, err) = tidegate(&["render", path, "--policy", "other"], "");
     assert_eq!(code, 2);
-    assert!(err.contains("no policy other, only fleet, zone"), "{err}");
+    assert!(
+        err.contains("no policy other; known policies: fleet, zone"),
+        "{err}"
+    );
 }
 
 #[test]
-fn diff_compares_what_documents_say() {
+fn diff_compares_the_meaning_of_documents() {
     let folder = Folder::new();
     let old = folder.write(
         "old.yaml",
@@ -232,7 +235,7 @@ fn diff_compares_what_documents_say() {
 }
 
 #[test]
-fn nothing_is_coloured_unless_a_terminal_reads_it() {
+fn only_terminals_get_colors() {
     let (_, out, _) = tidegate(&["validate", "-"], "");
 
     assert!(!out.contains('\u{1b}'), "{out:?}");
@@ -288,10 +291,10 @@ const PROXIES: &str = r#"{"proxies": [
  {"id": "edge-1", "cluster": "edge", "policy": "edge", "overruled": [], "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": "0123456789abcdef"}}},
  {"id": "edge-2", "cluster": "edge", "policy": null, "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": null}}},
  {"id": "edge-3", "cluster": "", "policy": "edge", "resources": {"tidegate": {"wanted": "0123456789abcdef", "running": "ffff",
-   "lastRefused": {"version": "0123456789abcdef", "code": 13, "message": "limit.max:\u001b[2J found 0", "at": "now"}}}}]}"#;
+   "lastRejected": {"version": "0123456789abcdef", "code": 13, "message": "limit.max:\u001b[2J found 0", "at": "now"}}}}]}"#;
 
 #[test]
-fn status_shows_who_runs_what_and_ends_with_1_if_anyone_does_not() {
+fn status_lists_versions_and_exits_with_1_if_a_proxy_is_not_current() {
     let (url, answering) = answer_once("200 OK", PROXIES);
 
     let (code, out, err) = tidegate(&["status", "--server", &url], "");
@@ -308,14 +311,14 @@ fn status_shows_who_runs_what_and_ends_with_1_if_anyone_does_not() {
 PROXY   CLUSTER  POLICY  RESOURCE  WANTED        RUNNING       STATE
 edge-1  edge     edge    tidegate  0123456789ab  0123456789ab  current
 edge-2  edge     -       tidegate  0123456789ab  -             behind
-edge-3  -        edge    tidegate  0123456789ab  ffff          refused: limit.max: [2J found 0
-proxies: 3, current: 1, behind: 1, refused: 1
+edge-3  -        edge    tidegate  0123456789ab  ffff          rejected: limit.max: [2J found 0
+proxies: 3, current: 1, behind: 1, rejected: 1
 "
     );
 }
 
 #[test]
-fn status_ends_with_0_if_all_run_what_they_are_to_run() {
+fn status_exits_with_0_if_all_proxies_are_current() {
     let (url, answering) = answer_once("200 OK", r#"{"proxies": []}"#);
 
     let (code, out, _) = tidegate(&["status", "--server", &url, "-o", "json"], "");
@@ -325,18 +328,18 @@ fn status_ends_with_0_if_all_run_what_they_are_to_run() {
 }
 
 #[test]
-fn status_says_why_the_service_could_not_be_asked() {
+fn status_reports_why_the_service_is_unreachable() {
     for (status, body, reason) in [
         ("403 Forbidden", "who\nare you", "403 Forbidden whoare you"),
         (
             "200 OK",
             "<html>",
-            "an answer that cannot be read: expected value",
+            "the answer cannot be read: expected value",
         ),
         (
             "200 OK",
             r#"{"proxies": 7}"#,
-            "an answer that cannot be read: invalid type",
+            "the answer cannot be read: invalid type",
         ),
     ] {
         let (url, answering) = answer_once(status, body);
@@ -357,7 +360,7 @@ fn status_says_why_the_service_could_not_be_asked() {
 }
 
 #[test]
-fn a_service_that_never_answers_is_not_waited_for_without_end() {
+fn status_gives_up_on_a_service_that_never_answers() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
 

@@ -1,6 +1,6 @@
-//! Which policies of a namespace are in each other's way, and who wins.
+//! Which policies of a namespace compete, and which one wins.
 
-use tidegate_control::policy::{Extent, contests, gather};
+use tidegate_control::policy::{ContestExtent, contests, gather};
 
 /// A policy in namespace `shop`; `age` is a year, 0 for unknown.
 fn policy(name: &str, targets: &str, age: u16) -> String {
@@ -23,8 +23,8 @@ fn found(policies: &[String]) -> Vec<String> {
         .iter()
         .map(|contest| {
             let extent = match contest.extent {
-                Extent::Whole => "whole",
-                Extent::Part => "part",
+                ContestExtent::Whole => "whole",
+                ContestExtent::Part => "part",
             };
             format!(
                 "{} < {}: {} ({extent})",
@@ -43,7 +43,7 @@ const WEB: &str = "selector: {matchLabels: {app: web}}";
 const WEB_V2: &str = "selector: {matchLabels: {app: web, version: v2}}";
 
 #[test]
-fn the_oldest_keeps_a_target_that_several_name() {
+fn the_oldest_policy_keeps_a_shared_target() {
     let policies = [
         policy("a", GATEWAY, 0),
         policy("b", GATEWAY, 2026),
@@ -60,14 +60,14 @@ fn the_oldest_keeps_a_target_that_several_name() {
 }
 
 #[test]
-fn the_name_decides_among_policies_of_one_age() {
+fn the_name_decides_among_policies_of_the_same_age() {
     let policies = [policy("b", WEB, 2024), policy("a", WEB, 2024)];
 
     assert_eq!(found(&policies), ["b < a: workloads with app=web (whole)"]);
 }
 
 #[test]
-fn a_wider_target_loses_a_part_however_old_it_is() {
+fn a_wider_target_loses_a_part_even_if_it_is_older() {
     let policies = [
         policy("ns", NAMESPACE, 2020),
         policy("web", WEB, 2024),
@@ -84,7 +84,7 @@ fn a_wider_target_loses_a_part_however_old_it_is() {
 }
 
 #[test]
-fn targets_that_need_not_meet_are_no_contest() {
+fn targets_that_may_be_disjoint_are_no_contest() {
     let other = "targetRefs: [{kind: Service, name: reviews}]";
     let tier = "selector: {matchLabels: {tier: edge}}";
     let proxies = "proxies: [{id: '*'}]";

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tidegate_control::document::{documents, value_of, yaml};
-use tidegate_control::policy::{Policy, TARGET_KEYS, gather};
+use tidegate_control::policy::{CheckedPolicy, TARGET_KEYS, gather};
 use tidegate_control::resource::reference::{KUBERNETES_EXAMPLE, STANDALONE_EXAMPLE};
 use tidegate_control::resource::{BreakerPolicy, definition};
 use tidegate_core::config::Config;
@@ -33,7 +33,7 @@ fn at<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn the_manifest_is_what_the_types_say() {
+fn the_manifest_matches_the_types() {
     let manifest = include_str!("../../manifests/crd.yaml");
     let (_, manifest) = manifest.split_once('\n').unwrap();
     let text = yaml(&definition().unwrap());
@@ -110,7 +110,7 @@ fn nothing_in_the_spec_may_be_null() {
     assert!(!spec().to_string().contains("nullable"));
 }
 
-/// A document with `text` at `path`, sound otherwise.
+/// A document with `text` at `path`, otherwise valid.
 fn document_with(path: &str, text: &str) -> String {
     let mut value = json!(text);
     let mut steps: Vec<&str> = path.split('.').collect();
@@ -134,7 +134,7 @@ fn document_with(path: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_patterns_of_the_schema_take_what_core_takes_and_little_else() {
+fn the_patterns_of_the_schema_accept_what_core_accepts_and_little_else() {
     let texts = [
         "",
         "a",
@@ -212,28 +212,28 @@ fn durations_of_the_schema_are_durations_of_core() {
 }
 
 #[test]
-fn the_examples_of_the_reference_are_sound_and_survive_the_api_server() {
+fn the_examples_of_the_reference_are_valid_and_survive_the_api_server() {
     for example in [STANDALONE_EXAMPLE, KUBERNETES_EXAMPLE] {
         let gathered = gather([("example", example.as_bytes())]);
         assert_eq!(gathered.problems, []);
         let (found, _) = documents(example.as_bytes());
         let resource: BreakerPolicy = serde_json::from_value(value_of(found[0].root())).unwrap();
 
-        let policy = Policy::of_resource(&resource).unwrap();
+        let policy = CheckedPolicy::of_resource(&resource).unwrap();
 
         assert_eq!(&policy, &**gathered.policies.iter().next().unwrap());
     }
 }
 
 #[test]
-fn what_the_schema_lets_pass_is_told_in_words() {
+fn errors_that_the_schema_misses_are_reported() {
     let text = format!(
         "{KUBERNETES_EXAMPLE}  upstreams: [{{match: {{service: a.b}}, limit: {{min: 20000}}}}]\n"
     );
     let (found, _) = documents(text.as_bytes());
     let resource: BreakerPolicy = serde_json::from_value(value_of(found[0].root())).unwrap();
 
-    let errors = Policy::of_resource(&resource).unwrap_err();
+    let errors = CheckedPolicy::of_resource(&resource).unwrap_err();
 
     assert_eq!(
         errors.to_string(),

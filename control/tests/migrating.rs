@@ -3,14 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use proptest::prelude::*;
-use tidegate_control::migrate::{Migration, Options, Topology, migrate};
-use tidegate_control::policy::{PolicyName, Targets, gather};
+use tidegate_control::migrate::{Migration, MigrationOptions, ProxyTopology, migrate};
+use tidegate_control::policy::{PolicyName, PolicyTargets, gather};
 use tidegate_core::config::{RuleIndex, UpstreamName};
 
 const RULES: &str = include_str!("migrate/rules.yaml");
 
-fn options(topology: Topology) -> Options {
-    Options {
+fn options(topology: ProxyTopology) -> MigrationOptions {
+    MigrationOptions {
         topology,
         waypoint: "waypoint".to_owned(),
         namespace: "default".to_owned(),
@@ -18,22 +18,22 @@ fn options(topology: Topology) -> Options {
     }
 }
 
-fn migrated(text: &str, topology: Topology) -> Migration {
+fn migrated(text: &str, topology: ProxyTopology) -> Migration {
     migrate([("rules.yaml", text.as_bytes())], &options(topology))
 }
 
-const SIDECARS: Topology = Topology::Sidecars {
+const SIDECARS: ProxyTopology = ProxyTopology::Sidecars {
     clients: 10,
     replicas: 5,
 };
-const WAYPOINT: Topology = Topology::Waypoint {
+const WAYPOINT: ProxyTopology = ProxyTopology::Waypoint {
     clients: 10,
     replicas: 5,
     waypoints: 1,
 };
 
 /// `limit.max` of the rule for a cluster in the policy called `shop/...`.
-fn limit_max(topology: Topology, text: &str, cluster: &str) -> u32 {
+fn limit_max(topology: ProxyTopology, text: &str, cluster: &str) -> u32 {
     let gathered = gather([("made", migrated(text, topology).policies.as_bytes())]);
     assert_eq!(gathered.problems, []);
     let policy = gathered.policies.iter().last().unwrap();
@@ -52,7 +52,7 @@ fn limit_max(topology: Topology, text: &str, cluster: &str) -> u32 {
 }
 
 #[test]
-fn every_field_is_accounted_for() {
+fn every_field_is_explained() {
     for (topology, golden) in [
         (SIDECARS, include_str!("migrate/sidecar.yaml")),
         (WAYPOINT, include_str!("migrate/waypoint.yaml")),
@@ -64,8 +64,8 @@ fn every_field_is_accounted_for() {
         assert_eq!(
             migration.notes,
             [
-                "rules.yaml:59:1: DestinationRule only-tls has neither connectionPool nor outlierDetection, passed by",
-                "rules.yaml:74:1: no DestinationRule of networking.istio.io, passed by",
+                "rules.yaml:59:1: DestinationRule only-tls has neither connectionPool nor outlierDetection, skipped",
+                "rules.yaml:74:1: no DestinationRule of networking.istio.io, skipped",
             ]
         );
     }
@@ -103,7 +103,7 @@ fn the_bounds_hold_for_the_clusters_that_istio_names() {
 }
 
 #[test]
-fn ten_sidecars_send_through_a_waypoint_what_they_sent_alone() {
+fn ten_sidecars_send_as_much_through_a_waypoint_as_without() {
     let rule = "{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: a, namespace: shop}, \
         spec: {host: a, trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}}}}";
     let sidecar = limit_max(SIDECARS, rule, "outbound|80||a.shop.svc.cluster.local");
@@ -127,13 +127,13 @@ fn sidecars_get_a_policy_for_their_namespace_and_a_waypoint_one_for_its_gateway(
         let gathered = gather([("made", migrated(RULES, topology).policies.as_bytes())]);
         let name = PolicyName::new(Some("shop".to_owned()), name.to_owned());
         let policy = gathered.policies.get(&name).unwrap();
-        assert!(matches!(policy.targets(), Targets::Refs(_)));
+        assert!(matches!(policy.targets(), PolicyTargets::Refs(_)));
         assert_eq!(policy.targets().to_string(), targets);
     }
 }
 
 #[test]
-fn a_wrong_rule_is_told_with_its_place_and_gives_no_policy() {
+fn an_invalid_rule_is_reported_with_its_position_and_gives_no_policy() {
     let text = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: A}\nspec:\n  host: a b\n  trafficPolicy:\n    connectionPool: {tcp: {maxConnections: -1}}\n    outlierDetection: {baseEjectionTime: soon}\n";
 
     let migration = migrated(text, SIDECARS);
@@ -219,15 +219,15 @@ fn any_rule() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn whatever_the_rules_the_policies_made_are_sound(
+    fn migrated_policies_are_always_valid(
         rules in prop::collection::vec(any_rule(), 1..5),
         clients in 1u32..1000,
         replicas in 1u32..1000,
         waypoints in prop::option::of(1u32..10),
     ) {
         let topology = match waypoints {
-            None => Topology::Sidecars { clients, replicas },
-            Some(waypoints) => Topology::Waypoint { clients, replicas, waypoints },
+            None => ProxyTopology::Sidecars { clients, replicas },
+            Some(waypoints) => ProxyTopology::Waypoint { clients, replicas, waypoints },
         };
 
         let migration = migrated(&rules.concat(), topology);

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use tidegate_control::policy::{Policies, Policy, PolicyName, gather};
-use tidegate_control::render::{Changes, Proxy, Renderer, UNMATCHED, Version, render};
+use tidegate_control::policy::{CheckedPolicy, Policies, PolicyName, ProxyNode, gather};
+use tidegate_control::render::{ConfigVersion, RenderChanges, Renderer, UNMATCHED, render};
 use tidegate_core::config::{Config, Mode};
 
 fn policies(text: &str) -> Policies {
@@ -27,14 +27,14 @@ fn policy(name: &str, proxies: &str, age: u16, target_ms: u64) -> String {
     )
 }
 
-fn one(text: &str) -> Policy {
+fn one(text: &str) -> CheckedPolicy {
     let policies = policies(text);
     assert_eq!(policies.len(), 1);
-    Policy::clone(policies.iter().next().unwrap())
+    CheckedPolicy::clone(policies.iter().next().unwrap())
 }
 
-fn proxy(id: &str, cluster: &str, metadata: &str) -> Proxy {
-    Proxy {
+fn proxy(id: &str, cluster: &str, metadata: &str) -> ProxyNode {
+    ProxyNode {
         id: id.to_owned(),
         cluster: cluster.to_owned(),
         metadata: serde_json::from_str(metadata).unwrap(),
@@ -45,7 +45,7 @@ fn name(name: &str) -> PolicyName {
     PolicyName::new(None, name.to_owned())
 }
 
-fn order(policies: &Policies, proxy: &Proxy) -> Vec<String> {
+fn order(policies: &Policies, proxy: &ProxyNode) -> Vec<String> {
     let rendered = render(policies, proxy);
     let names = rendered.policy.iter().chain(&rendered.overruled);
     names.map(ToString::to_string).collect()
@@ -71,12 +71,12 @@ fn the_configuration_is_the_policy_without_its_targets() {
         &*rendered.config,
         r#"{"slo":{"latency":{"quantile":0.99,"target":"80ms"}}}"#
     );
-    assert_eq!(rendered.version, Version::of(&rendered.config));
+    assert_eq!(rendered.version, ConfigVersion::of(&rendered.config));
     assert_eq!(rendered.version.as_str().len(), 32);
 }
 
 #[test]
-fn the_most_specific_wins_whatever_the_order() {
+fn the_most_specific_policy_wins_in_any_order() {
     // From the most to the least specific.
     let ranks = [
         "{id: web-1}",
@@ -166,7 +166,7 @@ fn metadata_matches_in_part_and_by_pattern() {
 }
 
 #[test]
-fn a_policy_for_kubernetes_objects_is_for_no_standalone_proxy() {
+fn a_policy_for_kubernetes_objects_applies_to_no_standalone_proxy() {
     let text = "{apiVersion: tidegate.dev/v1alpha1, kind: BreakerPolicy, metadata: {name: a}, \
         spec: {selector: {matchLabels: {app: web}}, slo: {latency: {quantile: 0.99, target: 1s}}}}";
 
@@ -193,7 +193,7 @@ fn fleet() -> Renderer<u32> {
 }
 
 #[test]
-fn a_change_to_one_policy_renders_one_and_touches_its_proxies_only() {
+fn a_change_to_one_policy_renders_one_and_affects_only_its_proxies() {
     let mut renderer = fleet();
     assert_eq!(renderer.rendered_total(), 1000);
 
@@ -201,18 +201,18 @@ fn a_change_to_one_policy_renders_one_and_touches_its_proxies_only() {
 
     assert_eq!(renderer.rendered_total(), 1001);
     assert_eq!(changes.pushed, BTreeSet::from([7]));
-    assert_eq!(changes.relabelled, BTreeSet::new());
+    assert_eq!(changes.relabeled, BTreeSet::new());
 }
 
 #[test]
-fn what_is_unchanged_is_not_rendered_again() {
+fn unchanged_policies_are_not_rendered_again() {
     let mut renderer = fleet();
     let same = renderer.policies().clone();
 
     let changes = renderer.replace(&same);
 
     assert_eq!(renderer.rendered_total(), 1000);
-    assert_eq!(changes, Changes::default());
+    assert_eq!(changes, RenderChanges::default());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_change_of_precedence_alone_pushes_nothing() {
     let changes = renderer.put(one(&policy("new", "{id: a}", 2026, 80)));
 
     assert_eq!(changes.pushed, BTreeSet::new());
-    assert_eq!(changes.relabelled, BTreeSet::from([1]));
+    assert_eq!(changes.relabeled, BTreeSet::from([1]));
     let rendered = renderer.rendered(&1).unwrap();
     assert_eq!(rendered.policy, Some(name("new")));
     assert_eq!(rendered.overruled, [name("old")]);
@@ -233,9 +233,9 @@ fn a_change_of_precedence_alone_pushes_nothing() {
 /// One step of a history of policies and proxies.
 #[derive(Clone, Debug)]
 enum Step {
-    Connect(u8, Proxy),
+    Connect(u8, ProxyNode),
     Disconnect(u8),
-    Put(Box<Policy>),
+    Put(Box<CheckedPolicy>),
     Remove(PolicyName),
     Replace(Policies),
 }
@@ -256,7 +256,7 @@ fn any_match() -> impl Strategy<Value = String> {
     })
 }
 
-fn any_policy() -> impl Strategy<Value = Policy> {
+fn any_policy() -> impl Strategy<Value = CheckedPolicy> {
     let matches = prop::collection::vec(any_match(), 1..3);
     (0u8..6, matches, 0u16..3, 1u64..4).prop_map(|(name, matches, age, target_ms)| {
         let year = if age == 0 { 0 } else { 2020 + age };
@@ -269,7 +269,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-fn any_proxy() -> impl Strategy<Value = Proxy> {
+fn any_proxy() -> impl Strategy<Value = ProxyNode> {
     let id = prop::sample::select(vec!["a", "b", "ab", "c"]);
     let cluster = prop::sample::select(vec!["x", "y", ""]);
     let metadata = prop::sample::select(vec!["{}", r#"{"zone":"1"}"#, r#"{"zone":"2"}"#]);
@@ -290,7 +290,7 @@ proptest! {
     /// After any history the renderer says what `render` says from scratch,
     /// and it named every proxy whose configuration changed, and no other.
     #[test]
-    fn rendering_step_by_step_is_rendering_at_once(
+    fn incremental_rendering_equals_full_rendering(
         steps in prop::collection::vec(any_step(), 1..40)
     ) {
         let mut renderer: Renderer<u8> = Renderer::default();
@@ -302,12 +302,12 @@ proptest! {
                 Step::Connect(key, proxy) => {
                     proxies.insert(key, proxy.clone());
                     renderer.connect(key, proxy);
-                    Changes::default()
+                    RenderChanges::default()
                 }
                 Step::Disconnect(key) => {
                     proxies.remove(&key);
                     renderer.disconnect(&key);
-                    Changes::default()
+                    RenderChanges::default()
                 }
                 Step::Put(policy) => renderer.put(*policy),
                 Step::Remove(name) => renderer.remove(&name),
@@ -322,13 +322,13 @@ proptest! {
                     let version = |r: &Option<tidegate_control::render::Rendered>| r.as_ref().map(|r| r.version.clone());
                     let is_pushed = version(was) != version(&now);
                     prop_assert_eq!(changes.pushed.contains(&key), is_pushed);
-                    prop_assert_eq!(changes.relabelled.contains(&key), !is_pushed && *was != now);
+                    prop_assert_eq!(changes.relabeled.contains(&key), !is_pushed && *was != now);
                 }
             }
             for policy in renderer.policies().iter() {
                 let claimed: BTreeSet<u8> = renderer.claimed_by(policy.name()).copied().collect();
                 let expected: BTreeSet<u8> = proxies.iter()
-                    .filter(|(_, proxy)| tidegate_control::policy::Claim::of(policy, proxy).is_some())
+                    .filter(|(_, proxy)| tidegate_control::policy::PolicyClaim::of(policy, proxy).is_some())
                     .map(|(key, _)| *key)
                     .collect();
                 prop_assert_eq!(claimed, expected);
@@ -339,7 +339,7 @@ proptest! {
     /// The same policies give the same bytes in whatever order they come, and
     /// the filter takes them.
     #[test]
-    fn what_is_rendered_is_deterministic_and_passes_the_filters_own_check(
+    fn rendering_is_deterministic_and_passes_the_filter_s_own_check(
         all in prop::collection::vec(any_policy(), 0..6),
         proxy in any_proxy(),
     ) {

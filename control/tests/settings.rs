@@ -59,7 +59,7 @@ fn line<'a>(settings: &'a str, key: &str) -> &'a str {
 }
 
 #[test]
-fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
+fn the_command_line_overrides_the_environment_and_that_the_file() {
     let stage = Stage::new(
         "policies: policies\ngrace: 1s\nrescan: 1s\nmaxProxies: 7\nallowPlaintext: true\nname: [a, b]\nonCrash: open\n",
     );
@@ -83,7 +83,7 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
-fn what_is_printed_is_taken_as_a_file() {
+fn printed_settings_are_accepted_as_a_file() {
     let stage = Stage::new("state: 'a \"quoted\" # place'\nname: [a, b]\nallowPlaintext: true\n");
     let first = stage.in_force(&[], &[]);
 
@@ -93,7 +93,7 @@ fn what_is_printed_is_taken_as_a_file() {
 }
 
 #[test]
-fn the_file_may_be_named_by_the_environment() {
+fn the_environment_may_name_the_file() {
     let stage = Stage::new("grace: soon\n");
     let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
         .args(["serve", "--print-settings"])
@@ -105,7 +105,7 @@ fn the_file_may_be_named_by_the_environment() {
 }
 
 #[test]
-fn every_error_is_told_with_its_place() {
+fn every_error_is_reported_with_its_position() {
     let stage = Stage::new(
         "xdsListen: here
 grase: 1s
@@ -166,7 +166,7 @@ grace: 2s
 }
 
 #[test]
-fn what_is_no_settings_file_is_refused() {
+fn an_invalid_settings_file_is_rejected() {
     for (text, said) in [
         ("a: [", "malformed YAML"),
         ("- a\n", "expected an object"),
@@ -184,7 +184,7 @@ fn what_is_no_settings_file_is_refused() {
 }
 
 #[test]
-fn options_that_need_each_other_may_stand_in_different_places() {
+fn dependent_options_may_come_from_different_sources() {
     let stage = Stage::new("policies: .\ntlsCert: cert.pem\n");
 
     let (code, _, err) = stage.serve(&[], &[]);
@@ -199,7 +199,7 @@ fn options_that_need_each_other_may_stand_in_different_places() {
 }
 
 #[test]
-fn the_settings_of_the_example_are_taken() {
+fn the_settings_of_the_example_are_accepted() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let file = workspace.join("examples/standalone-ecds/settings.yaml");
     let text = std::fs::read_to_string(file).unwrap();
@@ -211,7 +211,7 @@ fn the_settings_of_the_example_are_taken() {
 }
 
 #[test]
-fn the_reference_is_what_is_printed_without_a_file() {
+fn the_reference_matches_the_settings_printed_without_a_file() {
     let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
         .args(["serve", "--print-settings"])
         .output()

@@ -119,6 +119,6 @@ async fn status_checks_the_service_and_shows_a_certificate() {
 
     let (code, text) = status(server, vec![("--ca", empty)]).await;
     assert_eq!(code, 2, "{text}");
-    assert!(text.contains("no certificate in PEM"), "{text}");
+    assert!(text.contains("found no PEM certificate"), "{text}");
     serving.abort();
 }

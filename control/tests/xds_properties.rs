@@ -1,8 +1,8 @@
-//! Any order of requests, answers, reconnects and updates: what must hold of a subscription.
+//! What must hold for a subscription under any order of requests, answers, reconnects and updates.
 //!
-//! A proxy is played beside the subscription, with messages under way in both directions, so that answers
-//! meet updates in every order. The versions of one resource count up, except that a policy may go back to
-//! an older one, which the operation `Revert` does.
+//! The test simulates a proxy, with messages in transit in both directions, so that answers and updates cross in
+//! every order. The versions of one resource count up, except that a policy may return to an older one, which the
+//! step `Revert` does.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -10,28 +10,28 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 use tidegate_control::xds::{
-    DeltaPush, DeltaRequest, DeltaSubscription, Desired, Heard, Name, Push, Refusal, Request,
-    Resource, Subscription, Version,
+    DeltaPush, DeltaRequest, DeltaSubscription, Desired, Name, PushReply, Rejection, Resource,
+    ResourceVersion, SotwPush, SotwRequest, SotwSubscription,
 };
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Versions divisible by this are bad: the proxy refuses whatever contains one.
+/// Versions divisible by this are bad: the proxy rejects every push that contains one.
 const BAD: u32 = 5;
 
 #[derive(Debug, Clone)]
 enum Step {
     /// A policy changes one resource.
     Update(usize),
-    /// It goes back to what it was one version ago.
+    /// A policy returns to its previous version.
     Revert(usize),
-    /// The proxy reads what was pushed and answers.
+    /// The proxy reads a push and answers.
     Read,
-    /// The service hears what the proxy has sent.
-    Hear,
+    /// The service receives a request of the proxy.
+    Receive,
     /// The proxy wants other resources.
     Want(BTreeSet<usize>),
-    /// An answer to a push of long ago.
+    /// An answer to an old push.
     Late,
     /// The stream breaks and a new one begins.
     Reconnect,
@@ -42,7 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (0..NAMES.len()).prop_map(Step::Update),
         1 => (0..NAMES.len()).prop_map(Step::Revert),
         6 => Just(Step::Read),
-        6 => Just(Step::Hear),
+        6 => Just(Step::Receive),
         2 => proptest::collection::btree_set(0..NAMES.len(), 1..=NAMES.len()).prop_map(Step::Want),
         1 => Just(Step::Late),
         1 => Just(Step::Reconnect),
@@ -50,11 +50,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..120)
 }
 
-/// What proxies are to have.
+/// What proxies should have.
 #[derive(Debug, Default)]
-struct World(BTreeMap<usize, u32>);
+struct WantedNumbers(BTreeMap<usize, u32>);
 
-impl World {
+impl WantedNumbers {
     fn number(&self, index: usize) -> u32 {
         self.0.get(&index).copied().unwrap_or(1)
     }
@@ -70,11 +70,11 @@ impl World {
 }
 
 /// A version depends on name and content.
-fn version(name: &str, number: u32) -> Version {
-    Version::new(&format!("{name}{number}"))
+fn version(name: &str, number: u32) -> ResourceVersion {
+    ResourceVersion::new(&format!("{name}{number}"))
 }
 
-fn is_bad(version: &Version) -> bool {
+fn is_bad(version: &ResourceVersion) -> bool {
     let number: u32 = version.as_str().get(1..).unwrap().parse().unwrap();
     number.is_multiple_of(BAD)
 }
@@ -85,11 +85,11 @@ fn named(wants: &BTreeSet<usize>) -> Vec<String> {
 }
 
 /// What both dialects have in common, seen from the wire.
-trait Dialect: Default {
+trait TestedDialect: Default {
     type Request: Clone;
     type Push: Clone;
 
-    fn hear(&mut self, request: &Self::Request, desired: &Desired) -> Heard;
+    fn receive(&mut self, request: &Self::Request, desired: &Desired) -> PushReply;
     fn push(&mut self, desired: &Desired) -> Option<Self::Push>;
     fn is_wanted(&self, name: &str) -> bool;
     fn nonce(push: &Self::Push) -> &str;
@@ -97,17 +97,21 @@ trait Dialect: Default {
     fn version(push: &Self::Push) -> &str;
     fn resources(push: &Self::Push) -> &[Resource];
     /// The first request of a stream.
-    fn begin(proxy: &Proxy<Self>) -> Self::Request;
+    fn begin(proxy: &SimulatedProxy<Self>) -> Self::Request;
     /// The answer to a push.
-    fn answer(proxy: &Proxy<Self>, push: &Self::Push, refusal: Option<Refusal>) -> Self::Request;
+    fn answer(
+        proxy: &SimulatedProxy<Self>,
+        push: &Self::Push,
+        rejection: Option<Rejection>,
+    ) -> Self::Request;
     /// A change of mind.
-    fn want(proxy: &Proxy<Self>, before: &BTreeSet<usize>) -> Self::Request;
+    fn want(proxy: &SimulatedProxy<Self>, before: &BTreeSet<usize>) -> Self::Request;
 }
 
 /// A proxy and the wire to it.
-struct Proxy<D: Dialect> {
+struct SimulatedProxy<D: TestedDialect> {
     wants: BTreeSet<usize>,
-    holds: BTreeMap<Name, Version>,
+    holds: BTreeMap<Name, ResourceVersion>,
     /// State of the world: version of the last push it took, nonce of the last it saw.
     accepted: String,
     nonce: String,
@@ -116,7 +120,7 @@ struct Proxy<D: Dialect> {
     past: Option<D::Push>,
 }
 
-impl<D: Dialect> Proxy<D> {
+impl<D: TestedDialect> SimulatedProxy<D> {
     fn new() -> Self {
         Self {
             wants: BTreeSet::from([0]),
@@ -148,8 +152,8 @@ impl<D: Dialect> Proxy<D> {
             return;
         };
         D::nonce(&push).clone_into(&mut self.nonce);
-        let is_refused = D::resources(&push).iter().any(|r| is_bad(&r.version));
-        if !is_refused {
+        let is_rejected = D::resources(&push).iter().any(|r| is_bad(&r.version));
+        if !is_rejected {
             for resource in D::resources(&push) {
                 if self.wants(&resource.name) {
                     let entry = (resource.name.clone(), resource.version.clone());
@@ -158,14 +162,14 @@ impl<D: Dialect> Proxy<D> {
             }
             // The push may have been made before the service heard what was dropped: its version would claim that, too.
             let holds = self.holds.iter();
-            let held = Version::of_set(holds.map(|(name, version)| (&**name, version)));
+            let held = ResourceVersion::of_set(holds.map(|(name, version)| (&**name, version)));
             self.accepted = held
                 .filter(|held| held.as_str() == D::version(&push))
                 .map(|held| held.to_string())
                 .unwrap_or_default();
         }
-        let refusal = is_refused.then(|| Refusal::new(13, "bad"));
-        let answer = D::answer(self, &push, refusal);
+        let rejection = is_rejected.then(|| Rejection::new(13, "bad"));
+        let answer = D::answer(self, &push, rejection);
         self.to_service.push_back(answer);
         self.past = Some(push);
     }
@@ -182,55 +186,55 @@ impl<D: Dialect> Proxy<D> {
 }
 
 /// One stream as the service sees it, checked at every push.
-struct Stream<D: Dialect> {
+struct Stream<D: TestedDialect> {
     subscription: D,
     under_way: Option<D::Push>,
-    /// What the service was told is in force, and what was refused alone.
-    acknowledged: BTreeMap<Name, Version>,
-    refused: BTreeMap<Name, Version>,
+    /// What the service was told is in force, and what was rejected alone.
+    acknowledged: BTreeMap<Name, ResourceVersion>,
+    rejected: BTreeMap<Name, ResourceVersion>,
     pushes: usize,
 }
 
-impl<D: Dialect> Stream<D> {
+impl<D: TestedDialect> Stream<D> {
     fn new() -> Self {
         Self {
             subscription: D::default(),
             under_way: None,
             acknowledged: BTreeMap::new(),
-            refused: BTreeMap::new(),
+            rejected: BTreeMap::new(),
             pushes: 0,
         }
     }
 
-    fn hear(&mut self, proxy: &mut Proxy<D>, desired: &Desired) {
+    fn receive(&mut self, proxy: &mut SimulatedProxy<D>, desired: &Desired) {
         let Some(request) = proxy.to_service.pop_front() else {
             return;
         };
-        match self.subscription.hear(&request, desired) {
-            Heard::Accepted(versions) => {
+        match self.subscription.receive(&request, desired) {
+            PushReply::Accepted(versions) => {
                 self.under_way = None;
                 for (name, version) in versions {
                     // After another version it may be tried once more.
-                    self.refused.remove(&name);
+                    self.rejected.remove(&name);
                     self.acknowledged.extend(version.map(|v| (name, v)));
                 }
             }
-            Heard::Refused(versions, _) => {
+            PushReply::Rejected(versions, _) => {
                 let push = self.under_way.take().unwrap();
                 if let ([_], [(name, Some(version))]) = (D::resources(&push), &*versions) {
-                    self.refused.insert(name.clone(), version.clone());
+                    self.rejected.insert(name.clone(), version.clone());
                 }
             }
-            Heard::Question | Heard::Stale => {}
+            PushReply::None | PushReply::Stale => {}
         }
         // What was given up may be pushed again.
         let subscription = &self.subscription;
-        for versions in [&mut self.acknowledged, &mut self.refused] {
+        for versions in [&mut self.acknowledged, &mut self.rejected] {
             versions.retain(|name, _| subscription.is_wanted(name));
         }
     }
 
-    fn push(&mut self, proxy: &mut Proxy<D>, desired: &Desired) {
+    fn push(&mut self, proxy: &mut SimulatedProxy<D>, desired: &Desired) {
         let Some(push) = self.subscription.push(desired) else {
             return;
         };
@@ -240,7 +244,7 @@ impl<D: Dialect> Stream<D> {
             assert_eq!(resource, newest, "something older than the newest");
             let (name, version) = (&resource.name, &resource.version);
             assert_ne!(self.acknowledged.get(name), Some(version), "it has that");
-            assert_ne!(self.refused.get(name), Some(version), "it refused that");
+            assert_ne!(self.rejected.get(name), Some(version), "it rejected that");
         }
         self.pushes += 1;
         self.under_way = Some(push.clone());
@@ -248,9 +252,9 @@ impl<D: Dialect> Stream<D> {
     }
 }
 
-fn play<D: Dialect>(steps: Vec<Step>) {
-    let mut world = World::default();
-    let mut proxy = Proxy::<D>::new();
+fn play<D: TestedDialect>(steps: Vec<Step>) {
+    let mut world = WantedNumbers::default();
+    let mut proxy = SimulatedProxy::<D>::new();
     let mut stream = Stream::<D>::new();
     proxy.connect();
     for step in steps {
@@ -260,11 +264,11 @@ fn play<D: Dialect>(steps: Vec<Step>) {
                 _ = world.0.insert(index, (world.number(index) - 1).max(1));
             }
             Step::Read => proxy.read(),
-            Step::Hear => stream.hear(&mut proxy, &world.desired()),
+            Step::Receive => stream.receive(&mut proxy, &world.desired()),
             Step::Want(wants) => proxy.want(&wants),
             Step::Late => {
                 if let Some(push) = proxy.past.clone() {
-                    let late = D::answer(&proxy, &push, Some(Refusal::new(13, "late")));
+                    let late = D::answer(&proxy, &push, Some(Rejection::new(13, "late")));
                     proxy.to_service.push_back(late);
                 }
             }
@@ -279,11 +283,15 @@ fn play<D: Dialect>(steps: Vec<Step>) {
 }
 
 /// Once nothing changes any more, the proxy comes to have the newest of all that is sound, in few pushes.
-fn settle<D: Dialect>(proxy: &mut Proxy<D>, stream: &mut Stream<D>, desired: &Desired) {
+fn settle<D: TestedDialect>(
+    proxy: &mut SimulatedProxy<D>,
+    stream: &mut Stream<D>,
+    desired: &Desired,
+) {
     let before = stream.pushes;
     while !(proxy.to_service.is_empty() && proxy.to_proxy.is_empty()) {
         proxy.read();
-        stream.hear(proxy, desired);
+        stream.receive(proxy, desired);
         stream.push(proxy, desired);
     }
     // One answer to what was under way, one group, each alone, and again for what was asked for meanwhile.
@@ -297,15 +305,15 @@ fn settle<D: Dialect>(proxy: &mut Proxy<D>, stream: &mut Stream<D>, desired: &De
     }
 }
 
-impl Dialect for Subscription {
-    type Request = Request;
-    type Push = Push;
+impl TestedDialect for SotwSubscription {
+    type Request = SotwRequest;
+    type Push = SotwPush;
 
-    fn hear(&mut self, request: &Request, desired: &Desired) -> Heard {
-        Self::hear(self, request, desired).unwrap()
+    fn receive(&mut self, request: &SotwRequest, desired: &Desired) -> PushReply {
+        Self::receive(self, request, desired).unwrap()
     }
 
-    fn push(&mut self, desired: &Desired) -> Option<Push> {
+    fn push(&mut self, desired: &Desired) -> Option<SotwPush> {
         Self::push(self, desired)
     }
 
@@ -313,48 +321,52 @@ impl Dialect for Subscription {
         Self::is_wanted(self, name)
     }
 
-    fn nonce(push: &Push) -> &str {
+    fn nonce(push: &SotwPush) -> &str {
         &push.nonce
     }
 
-    fn version(push: &Push) -> &str {
+    fn version(push: &SotwPush) -> &str {
         push.version.as_str()
     }
 
-    fn resources(push: &Push) -> &[Resource] {
+    fn resources(push: &SotwPush) -> &[Resource] {
         &push.resources
     }
 
-    fn begin(proxy: &Proxy<Self>) -> Request {
-        Request {
+    fn begin(proxy: &SimulatedProxy<Self>) -> SotwRequest {
+        SotwRequest {
             version: proxy.accepted.clone(),
             names: named(&proxy.wants),
-            ..Request::default()
+            ..SotwRequest::default()
         }
     }
 
-    fn answer(proxy: &Proxy<Self>, push: &Push, refusal: Option<Refusal>) -> Request {
-        Request {
+    fn answer(
+        proxy: &SimulatedProxy<Self>,
+        push: &SotwPush,
+        rejection: Option<Rejection>,
+    ) -> SotwRequest {
+        SotwRequest {
             nonce: push.nonce.clone(),
-            refusal,
+            rejection,
             ..Self::begin(proxy)
         }
     }
 
-    fn want(proxy: &Proxy<Self>, _: &BTreeSet<usize>) -> Request {
-        Request {
+    fn want(proxy: &SimulatedProxy<Self>, _: &BTreeSet<usize>) -> SotwRequest {
+        SotwRequest {
             nonce: proxy.nonce.clone(),
             ..Self::begin(proxy)
         }
     }
 }
 
-impl Dialect for DeltaSubscription {
+impl TestedDialect for DeltaSubscription {
     type Request = DeltaRequest;
     type Push = DeltaPush;
 
-    fn hear(&mut self, request: &DeltaRequest, _: &Desired) -> Heard {
-        Self::hear(self, request).unwrap()
+    fn receive(&mut self, request: &DeltaRequest, _: &Desired) -> PushReply {
+        Self::receive(self, request).unwrap()
     }
 
     fn push(&mut self, desired: &Desired) -> Option<DeltaPush> {
@@ -377,7 +389,7 @@ impl Dialect for DeltaSubscription {
         &push.resources
     }
 
-    fn begin(proxy: &Proxy<Self>) -> DeltaRequest {
+    fn begin(proxy: &SimulatedProxy<Self>) -> DeltaRequest {
         let versions = proxy.holds.iter();
         DeltaRequest {
             subscribe: named(&proxy.wants),
@@ -388,15 +400,19 @@ impl Dialect for DeltaSubscription {
         }
     }
 
-    fn answer(_: &Proxy<Self>, push: &DeltaPush, refusal: Option<Refusal>) -> DeltaRequest {
+    fn answer(
+        _: &SimulatedProxy<Self>,
+        push: &DeltaPush,
+        rejection: Option<Rejection>,
+    ) -> DeltaRequest {
         DeltaRequest {
             nonce: push.nonce.clone(),
-            refusal,
+            rejection,
             ..DeltaRequest::default()
         }
     }
 
-    fn want(proxy: &Proxy<Self>, before: &BTreeSet<usize>) -> DeltaRequest {
+    fn want(proxy: &SimulatedProxy<Self>, before: &BTreeSet<usize>) -> DeltaRequest {
         DeltaRequest {
             subscribe: named(&proxy.wants.difference(before).copied().collect()),
             unsubscribe: named(&before.difference(&proxy.wants).copied().collect()),
@@ -407,23 +423,31 @@ impl Dialect for DeltaSubscription {
 
 /// Found by the property below, when a proxy went on to name a version that claimed what it had dropped.
 #[test]
-fn a_resource_that_is_dropped_and_wanted_again_while_the_stream_breaks_is_pushed_again() {
-    use Step::{Hear, Read, Reconnect, Update, Want};
+fn a_resource_dropped_and_wanted_again_across_streams_is_pushed_again() {
+    use Step::{Read, Receive, Reconnect, Update, Want};
     let want = |names: &[usize]| Want(names.iter().copied().collect());
-    let mut steps = vec![want(&[0, 1]), Hear, Read, Hear, Hear, Read, Hear];
+    let mut steps = vec![
+        want(&[0, 1]),
+        Receive,
+        Read,
+        Receive,
+        Receive,
+        Read,
+        Receive,
+    ];
     steps.extend([want(&[1]), want(&[0, 1]), Update(1), Read, Reconnect]);
-    play::<Subscription>(steps.clone());
+    play::<SotwSubscription>(steps.clone());
     play::<DeltaSubscription>(steps);
 }
 
 proptest! {
     #[test]
-    fn state_of_the_world_comes_to_rest_at_the_newest(steps in steps()) {
-        play::<Subscription>(steps);
+    fn state_of_the_world_converges_to_the_newest_versions(steps in steps()) {
+        play::<SotwSubscription>(steps);
     }
 
     #[test]
-    fn incremental_comes_to_rest_at_the_newest(steps in steps()) {
+    fn incremental_converges_to_the_newest_versions(steps in steps()) {
         play::<DeltaSubscription>(steps);
     }
 }

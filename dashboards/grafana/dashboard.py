@@ -153,8 +153,8 @@ def overview():
         ),
         figure(
             "Proxies on another configuration",
-            "Behind, or refusing: of the proxies that the control service serves.",
-            'sum(tidegate_control_resources{state=~"behind|refused"})',
+            "Proxies of the control service that are behind or have rejected their configuration.",
+            'sum(tidegate_control_resources{state=~"behind|rejected"})',
             thresholds=bad_at_all,
         ),
     ]
@@ -404,11 +404,11 @@ def machinery():
         ),
         lines(
             "Proxies, by state of their configuration",
-            "Of the control service: current, behind (sent, not answered), refused.",
+            "Of the control service: current, behind (sent, not answered), rejected.",
             query("sum by (state) (tidegate_control_resources)", "{{state}}"),
             unit="none",
             stack=True,
-            names={"current": GREEN, "behind": YELLOW, "refused": RED},
+            names={"current": GREEN, "behind": YELLOW, "rejected": RED},
             width=6,
         ),
         lines(
@@ -428,7 +428,7 @@ def machinery():
         ),
         lines(
             "Answers of proxies, and problems in policies",
-            "accepted, refused, stale: an hour.",
+            "accepted, rejected, stale: per hour.",
             query("sum by (verdict) (increase(tidegate_control_answers_total[1h]))", "{{verdict}}"),
             query("sum by (source) (tidegate_control_problems)", "problems from {{source}}"),
             unit="none",

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_control::policy::{Gathered, gather};
-use tidegate_control::render::{Changes, Proxy, Renderer};
+use tidegate_control::policy::{Gathered, ProxyNode, gather};
+use tidegate_control::render::{RenderChanges, Renderer};
 
 /// Policies, each for one of as many proxies.
 pub(crate) const POLICIES: u32 = 1_000;
@@ -29,9 +29,9 @@ pub(crate) fn measure() -> Times {
     assert!(gathered.problems.is_empty(), "{:?}", gathered.problems);
     let mut renderer = Renderer::default();
     for id in 0..POLICIES {
-        let proxy = Proxy {
+        let proxy = ProxyNode {
             id: format!("proxy-{id}"),
-            ..Proxy::default()
+            ..ProxyNode::default()
         };
         renderer.connect(id, proxy);
     }
@@ -46,9 +46,11 @@ pub(crate) fn measure() -> Times {
     }
 }
 
-fn put(renderer: &mut Renderer<u32>, changed: &Gathered) -> Changes<u32> {
+fn put(renderer: &mut Renderer<u32>, changed: &Gathered) -> RenderChanges<u32> {
     let policy = changed.policies.iter().next();
-    policy.map_or_else(Changes::default, |policy| renderer.put((**policy).clone()))
+    policy.map_or_else(RenderChanges::default, |policy| {
+        renderer.put((**policy).clone())
+    })
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {

@@ -1,8 +1,8 @@
-//! Asks a running service by HTTP.
+//! Asks a running service over HTTP.
 //!
-//! One request on one connection, because a command asks once. Authorities must
-//! be named: the service has a certificate of the operator's own, and none that
-//! the world's authorities would vouch for.
+//! It sends one request per connection, because a command asks only once. The
+//! certificate authorities must be given: the service has a certificate of the
+//! operator's own authority, not of a public one.
 
 use std::fs;
 use std::io;
@@ -24,23 +24,23 @@ use tokio_rustls::TlsConnector;
 
 use super::Failure;
 
-/// Largest answer taken, in bytes: ten thousand proxies.
+/// Largest accepted answer, in bytes: enough for ten thousand proxies.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
-/// Most characters of an answer that an error repeats.
+/// Longest excerpt of an answer in an error, in characters.
 const MAX_SHOWN: usize = 200;
 
 /// Certificates for https, as PEM files.
 #[derive(Clone, Debug)]
-pub(super) struct TlsFiles {
-    /// Who may vouch for the service.
+pub(super) struct ClientTlsFiles {
+    /// Certificate authorities for the service.
     pub(super) authorities: PathBuf,
-    /// Certificate and key to show to it.
+    /// Client certificate and key.
     pub(super) identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// A service to ask.
-pub(super) struct Server {
+/// A client of one service.
+pub(super) struct ServiceClient {
     url: String,
     host: String,
     port: u16,
@@ -48,9 +48,9 @@ pub(super) struct Server {
     tls: Option<Arc<ClientConfig>>,
 }
 
-impl Server {
+impl ServiceClient {
     /// The service at `url`.
-    pub(super) fn new(url: &str, tls: Option<&TlsFiles>) -> Result<Self, Failure> {
+    pub(super) fn new(url: &str, tls: Option<&ClientTlsFiles>) -> Result<Self, Failure> {
         let expected = || {
             Failure(format!(
                 "--server {url}: expected a URL such as http://127.0.0.1:18080"
@@ -68,7 +68,7 @@ impl Server {
         };
         Ok(Self {
             url: url.to_owned(),
-            // An IPv6 address stands in brackets.
+            // An IPv6 address is written in brackets.
             host: host.trim_matches(['[', ']']).to_owned(),
             port: uri.port_u16().unwrap_or(port),
             path: uri.path().trim_end_matches('/').to_owned(),
@@ -76,7 +76,7 @@ impl Server {
         })
     }
 
-    /// What the service answers to a GET of `path`, within `timeout`.
+    /// The service's answer to a GET of `path`.
     pub(super) fn get(&self, path: &str, timeout: Duration) -> Result<Vec<u8>, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -112,7 +112,7 @@ impl Server {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.failure(&error))?;
-        // It ends with the answer; its error is the request's, too.
+        // It ends with the answer; the request reports its error as well.
         let driver = tokio::spawn(connection);
         let request = Request::get(format!("{}{path}", self.path))
             .header(header::HOST, format!("{}:{}", self.host, self.port))
@@ -129,12 +129,12 @@ impl Server {
         if status == StatusCode::OK {
             return Ok(bytes);
         }
-        let said: String = String::from_utf8_lossy(&bytes)
+        let excerpt: String = String::from_utf8_lossy(&bytes)
             .chars()
             .filter(|c| !c.is_control())
             .take(MAX_SHOWN)
             .collect();
-        Err(self.failure(&format_args!("{status} {said}")))
+        Err(self.failure(&format_args!("{status} {excerpt}")))
     }
 
     fn failure(&self, reason: &dyn std::fmt::Display) -> Failure {
@@ -142,7 +142,7 @@ impl Server {
     }
 }
 
-fn config(files: &TlsFiles) -> Result<ClientConfig, Failure> {
+fn config(files: &ClientTlsFiles) -> Result<ClientConfig, Failure> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(&files.authorities)? {
         roots
@@ -170,7 +170,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
         .collect::<Result<_, _>>()
         .map_err(|error| failure(path, &error))?;
     if found.is_empty() {
-        return Err(failure(path, &"no certificate in PEM"));
+        return Err(failure(path, &"found no PEM certificate"));
     }
     Ok(found)
 }

@@ -21,6 +21,6 @@ impl Completions {
         let mut command = Arguments::command();
         clap_complete::generate(self.shell, &mut command, "tidegate", &mut script);
         output::print(&String::from_utf8_lossy(&script))?;
-        Ok(Outcome::Well)
+        Ok(Outcome::Clean)
     }
 }

@@ -23,10 +23,10 @@ pub(super) struct Crd {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// As manifests are written
+    /// For manifests
     #[default]
     Yaml,
-    /// The same as JSON
+    /// JSON
     Json,
 }
 
@@ -38,6 +38,6 @@ impl Crd {
             Form::Yaml => output::print(&yaml(&definition))?,
             Form::Json => output::print(&format!("{definition:#}\n"))?,
         }
-        Ok(Outcome::Well)
+        Ok(Outcome::Clean)
     }
 }

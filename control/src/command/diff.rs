@@ -4,23 +4,24 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tidegate_control::policy::{Difference, Policies, differences};
+use tidegate_control::policy::Policies;
+use tidegate_control::render::{PolicyDifference, differences};
 
 use super::output::{BAD, GOOD, HEADING, NOTED, Output};
 use super::{Failure, Outcome, files, output};
 
 /// Show what a change of policies changes, value by value, and for which proxies
 ///
-/// Documents are compared by what they say: order and blanks do not count. Ends with 1 if anything
-/// differs.
+/// Documents are compared by meaning: order and white space do not count. The exit code is 1 if
+/// anything differs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate diff old/ new/
   git show HEAD:policies.yaml | tidegate diff - policies.yaml")]
 pub(super) struct Diff {
-    /// What is in force: a file, a directory, or - for standard input
+    /// Policies in force: a file, a directory, or - for standard input
     old: PathBuf,
-    /// What is to be
+    /// New policies: a file, a directory, or - for standard input
     new: PathBuf,
     #[command(flatten)]
     output: Output,
@@ -28,7 +29,7 @@ pub(super) struct Diff {
 
 impl Diff {
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
-        let found = differences(&sound(&self.old)?, &sound(&self.new)?);
+        let found = differences(&valid(&self.old)?, &valid(&self.new)?);
         let value: Value = found.iter().map(|difference| json!(difference)).collect();
         self.output.print(&value, || {
             let lines: String = found.iter().map(lines).collect();
@@ -39,14 +40,14 @@ impl Diff {
             }
         })?;
         Ok(if found.is_empty() {
-            Outcome::Well
+            Outcome::Clean
         } else {
             Outcome::Found
         })
     }
 }
 
-fn sound(path: &PathBuf) -> Result<Policies, Failure> {
+fn valid(path: &PathBuf) -> Result<Policies, Failure> {
     let (_, gathered) = files::policies(std::slice::from_ref(path))?;
     for problem in &gathered.problems {
         output::note(problem);
@@ -58,25 +59,25 @@ fn sound(path: &PathBuf) -> Result<Policies, Failure> {
     }
 }
 
-fn lines(difference: &Difference) -> String {
+fn lines(difference: &PolicyDifference) -> String {
     let (sign, style) = match difference {
-        Difference::Added { .. } => ('+', GOOD),
-        Difference::Removed { .. } => ('-', BAD),
-        Difference::Changed { .. } => ('~', NOTED),
+        PolicyDifference::Added { .. } => ('+', GOOD),
+        PolicyDifference::Removed { .. } => ('-', BAD),
+        PolicyDifference::Changed { .. } => ('~', NOTED),
     };
     let name = difference.policy();
     match difference {
-        Difference::Added {
+        PolicyDifference::Added {
             targets, version, ..
         }
-        | Difference::Removed {
+        | PolicyDifference::Removed {
             targets, version, ..
         } => {
             format!(
                 "{style}{sign} {HEADING}{name}{HEADING:#}{style} for {targets}, version {version}{style:#}\n"
             )
         }
-        Difference::Changed {
+        PolicyDifference::Changed {
             targets,
             values,
             old_version,

@@ -8,17 +8,17 @@ use tidegate_control::policy::{Gathered, gather};
 
 use super::Failure;
 
-/// Files of a directory that hold policies.
+/// Extensions of policy files in a directory.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The name that stands for standard input.
+/// The name of standard input.
 const STDIN: &str = "-";
 
-/// A name and what the file of that name holds.
+/// A name and the content of the file of that name.
 pub(super) type Text = (String, Vec<u8>);
 
-/// What the files hold; of a directory those that end in .yaml, .yml or .json,
-/// without those below it and without hidden ones.
+/// The contents of the files; of a directory, those that end in .yaml, .yml or
+/// .json, without subdirectories and hidden files.
 pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
     let mut texts: Vec<Text> = Vec::new();
     for path in paths {
@@ -39,7 +39,7 @@ pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
     Ok(texts)
 }
 
-/// The texts as readers take them.
+/// The texts in the form that readers accept.
 pub(super) fn borrowed(texts: &[Text]) -> impl Iterator<Item = (&str, &[u8])> {
     texts
         .iter()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use tidegate_control::migrate::{Options, Topology, migrate};
+use tidegate_control::migrate::{MigrationOptions, ProxyTopology, migrate};
 use tidegate_control::policy::gather;
 
 use super::{Failure, Outcome, files, output};
@@ -11,9 +11,9 @@ use super::{Failure, Outcome, files, output};
 /// Turn the limits of Istio DestinationRules into policies
 ///
 /// Reads connectionPool and outlierDetection, and prints the policies that replace them. A comment
-/// accounts for every field: how it was carried over, or why not. Limits that each client's proxy
-/// keeps become bounds per endpoint, within which the limit is learned; a waypoint, which all
-/// clients share, gets the bounds of all of them together.
+/// explains for every field how it was carried over, or why not. Limits of each client's proxy
+/// become bounds per endpoint, within which the limit is learned; a waypoint, which all clients
+/// share, gets the bounds of all of them together.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl get destinationrule reviews -o yaml | tidegate migrate - --replicas 5 --clients 10
@@ -22,13 +22,13 @@ pub(super) struct Migrate {
     /// Files, directories (their .yaml, .yml and .json files), or - for standard input
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
-    /// Which proxies are to hold the limits
+    /// Proxies that enforce the limits
     #[arg(long, value_enum, default_value_t)]
     mode: Mode,
     /// Endpoints of the service
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicas: u32,
-    /// Client workloads, each with a proxy that kept the limits
+    /// Client workloads, each with a proxy that enforces the limits
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     clients: u32,
     /// Name of the waypoint's Gateway
@@ -37,10 +37,10 @@ pub(super) struct Migrate {
     /// Pods of the waypoint
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     waypoint_replicas: u32,
-    /// Namespace of rules that name none
+    /// Namespace of rules without one
     #[arg(long, default_value = "default")]
     namespace: String,
-    /// The objective, which no DestinationRule has: what 99 of 100 requests must keep
+    /// The objective, which a DestinationRule does not have: the latency that 99 of 100 requests must meet
     #[arg(long, default_value = "1s", value_name = "DURATION")]
     latency: String,
 }
@@ -57,10 +57,10 @@ enum Mode {
 impl Migrate {
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
         let (clients, replicas) = (self.clients, self.replicas);
-        let options = Options {
+        let options = MigrationOptions {
             topology: match self.mode {
-                Mode::Sidecar => Topology::Sidecars { clients, replicas },
-                Mode::Waypoint => Topology::Waypoint {
+                Mode::Sidecar => ProxyTopology::Sidecars { clients, replicas },
+                Mode::Waypoint => ProxyTopology::Waypoint {
                     clients,
                     replicas,
                     waypoints: self.waypoint_replicas,
@@ -75,7 +75,7 @@ impl Migrate {
         for note in &done.notes {
             output::note(note);
         }
-        // What is printed must be taken by whoever reads it.
+        // The printed policies must be valid.
         let made = gather([("the policies made", done.policies.as_bytes())]);
         for problem in done.problems.iter().chain(&made.problems) {
             output::note(problem);
@@ -84,6 +84,6 @@ impl Migrate {
             return Ok(Outcome::Found);
         }
         output::print(&done.policies)?;
-        Ok(Outcome::Well)
+        Ok(Outcome::Clean)
     }
 }

@@ -1,8 +1,8 @@
 //! The command line: one file per subcommand.
 //!
-//! Results go to standard output, everything else to standard error. A command
-//! ends with 0 when all is well, with 1 when what it looked at is not (errors
-//! in policies, differences), and with 2 when it could not do its work.
+//! Results go to standard output, everything else to standard error. The exit
+//! code is 0 on success, 1 if the command found something (errors in policies,
+//! differences), and 2 if it failed.
 
 mod client;
 mod completions;
@@ -27,7 +27,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
     name = "tidegate",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 all is well; 1 errors or differences were found; 2 the command failed."
+    after_help = "Exit codes: 0 success; 1 errors or differences were found; 2 the command failed."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -46,16 +46,16 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// How a command ended that did its work.
+/// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// Nothing to complain of.
-    Well,
-    /// What was looked at has errors, or differs.
+    /// No errors and no differences.
+    Clean,
+    /// Errors or differences were found.
     Found,
 }
 
-/// Why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug)]
 struct Failure(String);
 
@@ -65,16 +65,16 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The subcommand that takes settings from a file as well.
+/// The subcommand that also reads settings from a file.
 const SERVE: &str = "serve";
 
-/// Runs what the command line asks for.
+/// Runs the command of the command line.
 pub(crate) fn main() -> ExitCode {
     match run() {
-        Ok(Outcome::Well) => ExitCode::SUCCESS,
+        Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Found) => ExitCode::from(1),
         Err(failure) => {
-            output::complain(&failure);
+            output::error(&failure);
             ExitCode::from(2)
         }
     }
@@ -100,7 +100,7 @@ fn run() -> Result<Outcome, Failure> {
     }
 }
 
-/// What the command line says; where it names a settings file, once more with what stands there as defaults.
+/// Parses the command line; if it names a settings file, parses it again with the values of the file as defaults.
 fn matched(grammar: clap::Command) -> Result<ArgMatches, Failure> {
     let matches = grammar.clone().get_matches();
     let serving = matches.subcommand_matches(SERVE);

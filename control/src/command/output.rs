@@ -1,7 +1,7 @@
 //! What a command prints and how.
 //!
-//! Colours are written always and taken out again unless a terminal reads
-//! them; `NO_COLOR` is honoured.
+//! Colors are always written, and removed again unless the output is a terminal;
+//! `NO_COLOR` is honored.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -22,7 +22,7 @@ pub(super) const NOTED: Style = AnsiColor::Yellow.on_default();
 /// A heading.
 pub(super) const HEADING: Style = Style::new().bold();
 
-/// In which form a result is printed.
+/// The form of a printed result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// For people
@@ -43,7 +43,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Prints a result: `value`, or what `table` makes of it for people.
+    /// Prints a result: `value`, or the `table` for people.
     pub(super) fn print(
         &self,
         value: &Value,
@@ -57,7 +57,7 @@ impl Output {
     }
 }
 
-/// Prints `text` as it is. Whoever reads it may stop early.
+/// Prints `text` unchanged. A reader that stops early is not an error.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -68,18 +68,18 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says something beside the result, a line.
+/// Prints a line to standard error.
 pub(super) fn note(text: &dyn fmt::Display) {
-    // There is nobody left to tell if this fails.
+    // If this fails, the failure cannot be reported either.
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
-/// Says why the command failed.
-pub(super) fn complain(text: &dyn fmt::Display) {
+/// Prints why the command failed.
+pub(super) fn error(text: &dyn fmt::Display) {
     note(&format_args!("{BAD}error{BAD:#}: {text}"));
 }
 
-/// Rows under headings, the columns aligned; the last column is not padded.
+/// Rows under headings in aligned columns; the last column is not padded.
 pub(super) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = headings.map(|heading| heading.chars().count());
     for row in rows {

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tidegate_control::document::{documents, value_of};
-use tidegate_control::policy::{Policies, Policy, PolicyName};
-use tidegate_control::render::{PluginConfig, Proxy, Rendered, render};
+use tidegate_control::policy::{CheckedPolicy, Policies, PolicyName, ProxyNode};
+use tidegate_control::render::{PluginConfig, Rendered, render};
 
 use super::output::{HEADING, Output, table};
 use super::{Failure, Outcome, files, output};
 
-/// Show what a proxy would get
+/// Show the configuration that a proxy would get
 ///
-/// With --node-id, --cluster or --metadata: what the proxy gets that says so of itself, and which
-/// policies were overruled. With --policy: what the proxies of that policy get. With none of them:
-/// every policy with its version.
+/// With --node-id, --cluster or --metadata: the configuration of the proxy with this node, and the
+/// policies that are overruled there. With --policy: the configuration of that policy's proxies. With
+/// none of them: every policy with its version.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate render policies/ --node-id edge-1 --cluster edge --metadata zone=eu-1a
@@ -25,16 +25,16 @@ pub(super) struct Render {
     /// Files, directories (their .yaml, .yml and .json files), or - for standard input
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
-    /// The proxy's node id
+    /// Node id of the proxy
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
-    /// The proxy's node cluster
+    /// Node cluster of the proxy
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// The proxy's node metadata: KEY=TEXT, or an object as JSON or YAML; may be repeated
+    /// Node metadata of the proxy: KEY=TEXT, or an object as JSON or YAML; may be repeated
     #[arg(long, value_name = "KEY=TEXT|OBJECT")]
     metadata: Vec<String>,
-    /// Not a proxy, but this policy: NAME or NAMESPACE/NAME
+    /// This policy instead of a proxy: NAME or NAMESPACE/NAME
     #[arg(long, value_name = "NAME", conflicts_with_all = ["node_id", "cluster", "metadata"])]
     policy: Option<String>,
     #[command(flatten)]
@@ -64,15 +64,15 @@ impl Render {
         } else {
             self.show(&render(policies, &self.proxy()?))?;
         }
-        Ok(Outcome::Well)
+        Ok(Outcome::Clean)
     }
 
-    fn proxy(&self) -> Result<Proxy, Failure> {
+    fn proxy(&self) -> Result<ProxyNode, Failure> {
         let mut metadata = Map::new();
         for text in &self.metadata {
             metadata.extend(metadata_of(text)?);
         }
-        Ok(Proxy {
+        Ok(ProxyNode {
             id: self.node_id.clone().unwrap_or_default(),
             cluster: self.cluster.clone().unwrap_or_default(),
             metadata,
@@ -139,13 +139,16 @@ fn parse_name(text: &str) -> PolicyName {
     }
 }
 
-fn find<'a>(policies: &'a Policies, name: &str) -> Result<&'a Policy, Failure> {
+fn find<'a>(policies: &'a Policies, name: &str) -> Result<&'a CheckedPolicy, Failure> {
     policies
         .get(&parse_name(name))
         .map(|policy| &**policy)
         .ok_or_else(|| {
             let known: Vec<String> = policies.iter().map(|p| p.name().to_string()).collect();
-            Failure(format!("no policy {name}, only {}", known.join(", ")))
+            Failure(format!(
+                "no policy {name}; known policies: {}",
+                known.join(", ")
+            ))
         })
 }
 
@@ -154,7 +157,7 @@ fn metadata_of(text: &str) -> Result<Map<String, Value>, Failure> {
         return match text.split_once('=') {
             Some((key, value)) => Ok([(key.to_owned(), Value::from(value))].into_iter().collect()),
             None => Err(Failure(format!(
-                "--metadata {text}: neither KEY=TEXT nor an object"
+                "--metadata {text}: expected KEY=TEXT or an object"
             ))),
         };
     }

@@ -9,20 +9,20 @@ use serde::Deserialize;
 use serde_json::Value;
 use tidegate_core::config::parse_duration;
 
-use super::client::{Server, TlsFiles};
+use super::client::{ClientTlsFiles, ServiceClient};
 use super::output::{BAD, GOOD, NOTED, Output, table};
 use super::{Failure, Outcome};
 
 /// Show which proxies run which version
 ///
-/// Asks a running service. Ends with 1 if a proxy does not run what it is to run.
+/// Asks a running service. The exit code is 1 if a proxy does not run what it should.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate status
   tidegate status --server https://tidegate.example:8443 --ca ca.pem
   tidegate status -o json | jq -r '.proxies[].id'")]
 pub(super) struct Status {
-    /// Where the service's REST is
+    /// URL of the service's REST interface
     #[arg(
         long,
         value_name = "URL",
@@ -30,23 +30,23 @@ pub(super) struct Status {
         default_value = "http://127.0.0.1:18080"
     )]
     server: String,
-    /// Authorities (PEM) that may vouch for the service; needed with https
+    /// Certificate authorities (PEM) for the service; required with https
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CA")]
     ca: Option<PathBuf>,
-    /// Certificate to show to the service (PEM)
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CERT", requires_all = ["key", "ca"])]
     cert: Option<PathBuf>,
-    /// Its private key (PEM)
+    /// Private key of the client certificate (PEM)
     #[arg(long, value_name = "FILE", env = "TIDEGATE_KEY", requires_all = ["cert", "ca"])]
     key: Option<PathBuf>,
-    /// How long the answer may take
+    /// Longest time for the response
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     timeout: Duration,
     #[command(flatten)]
     output: Output,
 }
 
-/// What the service says of a proxy, as far as it is shown.
+/// The shown part of the service's answer about a proxy.
 #[derive(Debug, Deserialize)]
 struct Proxy {
     id: String,
@@ -62,21 +62,21 @@ struct Proxy {
 struct Resource {
     wanted: Option<String>,
     running: Option<String>,
-    last_refused: Option<Refused>,
+    last_rejected: Option<StatusRejection>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Refused {
+struct StatusRejection {
     version: String,
     message: String,
 }
 
-/// Whether a proxy runs what it is to run.
+/// Whether a proxy runs what it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Current,
     Behind,
-    Refused(String),
+    Rejected(String),
 }
 
 /// Digits of a version that are shown in a table.
@@ -84,15 +84,15 @@ const SHOWN_DIGITS: usize = 12;
 
 impl Status {
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
-        let tls = self.ca.as_ref().map(|ca| TlsFiles {
+        let tls = self.ca.as_ref().map(|ca| ClientTlsFiles {
             authorities: ca.clone(),
             identity: self.cert.clone().zip(self.key.clone()),
         });
-        let server = Server::new(&self.server, tls.as_ref())?;
+        let server = ServiceClient::new(&self.server, tls.as_ref())?;
         let answer = server.get("/v1/proxies", self.timeout)?;
         let unreadable = |error: serde_json::Error| {
             Failure(format!(
-                "{}: an answer that cannot be read: {error}",
+                "{}: the answer cannot be read: {error}",
                 self.server
             ))
         };
@@ -105,7 +105,7 @@ impl Status {
             .collect();
         self.output.print(&value, || text(&proxies, &states))?;
         Ok(if states.iter().all(|state| *state == State::Current) {
-            Outcome::Well
+            Outcome::Clean
         } else {
             Outcome::Found
         })
@@ -117,9 +117,9 @@ impl Resource {
         if self.wanted == self.running {
             return State::Current;
         }
-        match &self.last_refused {
+        match &self.last_rejected {
             Some(last) if self.wanted.as_ref() == Some(&last.version) => {
-                State::Refused(last.message.clone())
+                State::Rejected(last.message.clone())
             }
             _ => State::Behind,
         }
@@ -140,7 +140,7 @@ fn text(proxies: &[Proxy], states: &[State]) -> String {
                 match resource.state() {
                     State::Current => "current".to_owned(),
                     State::Behind => "behind".to_owned(),
-                    State::Refused(message) => format!("refused: {}", shown(&message)),
+                    State::Rejected(message) => format!("rejected: {}", shown(&message)),
                 },
             ]);
         }
@@ -151,9 +151,9 @@ fn text(proxies: &[Proxy], states: &[State]) -> String {
     let count = |wanted: fn(&State) -> bool| states.iter().filter(|state| wanted(state)).count();
     let current = count(|state| *state == State::Current);
     let behind = count(|state| *state == State::Behind);
-    let refused = count(|state| matches!(state, State::Refused(_)));
+    let rejected = count(|state| matches!(state, State::Rejected(_)));
     format!(
-        "{}proxies: {}, {GOOD}current: {current}{GOOD:#}, {NOTED}behind: {behind}{NOTED:#}, {BAD}refused: {refused}{BAD:#}\n",
+        "{}proxies: {}, {GOOD}current: {current}{GOOD:#}, {NOTED}behind: {behind}{NOTED:#}, {BAD}rejected: {rejected}{BAD:#}\n",
         table(headings, &rows),
         proxies.len(),
     )
@@ -166,7 +166,7 @@ fn version(version: Option<&str>) -> String {
     )
 }
 
-/// A text from a proxy, which must not command the terminal.
+/// A text from a proxy without control characters, which could control the terminal.
 fn shown(text: &str) -> String {
     if text.is_empty() {
         return "-".to_owned();

@@ -10,7 +10,7 @@ use super::{Failure, Outcome, files};
 
 /// Check policies and list every error with file, line, path, value and what was expected
 ///
-/// The words are those of the filter, which refuses the same documents.
+/// The messages are those of the filter, which rejects the same documents.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate validate policies/
@@ -46,11 +46,11 @@ impl Validate {
             };
             let policies = names.len();
             format!(
-                "{lines}files: {files}, sound policies: {policies}, {style}{verdict}{style:#}\n"
+                "{lines}files: {files}, valid policies: {policies}, {style}{verdict}{style:#}\n"
             )
         })?;
         Ok(if problems.is_empty() {
-            Outcome::Well
+            Outcome::Clean
         } else {
             Outcome::Found
         })

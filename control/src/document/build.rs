@@ -1,45 +1,45 @@
 //! Builds the tree of one document from the events of the parser.
 //!
-//! Edges: the depth and the number of values of a document are bounded, an alias counting as all that it stands
-//! for; and what anchors and aliases copy is bounded in bytes for all documents of a text together, so that a few
-//! lines cannot unfold into gigabytes. Without them a tree is as large as its text, which is bounded where it is read.
+//! Edges: depth and number of values of a document are bounded, where an alias counts as all that it stands for. The
+//! bytes that anchors and aliases copy are bounded for all documents of a text together, so that a few lines cannot
+//! expand to gigabytes. Without aliases a tree is as large as its text, whose size is bounded when it is read.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, ScalarStyle, Span};
 use tidegate_core::config::Node;
 
-use super::marks::{Children, Mark, Place};
+use super::marks::{Children, TextPosition, ValueMark};
 use super::scalar::plain;
-use super::yaml::{Document, Malformed};
+use super::tree::{Malformed, YamlDocument};
 
-/// Most keys and values in a document, copies for aliases included: bounds the
-/// memory that one takes.
+/// Most keys and values in a document, including copies for aliases: bounds the
+/// memory of a document.
 const MAX_VALUES: usize = 200_000;
 
 /// Most bytes that the anchors and aliases of a text may copy: a thousand policies that share an objective.
 const MAX_COPIED_BYTES: usize = 1 << 20;
 
-/// What a value takes beside its text, in bytes: a node, its mark, and their places in lists.
+/// Memory of a value in addition to its text, in bytes: a node, its mark, and their entries in lists.
 const VALUE_BYTES: usize = 128;
 
-/// Deepest nesting taken, as in core's reader of JSON.
+/// Deepest accepted nesting, the same as in core's JSON reader.
 const MAX_DEPTH: usize = 128;
 
-/// A value with its places and its size.
+/// A value with its positions and its size.
 #[derive(Clone, Debug)]
 struct Built {
     node: Node,
-    mark: Mark,
+    mark: ValueMark,
     size: Size,
 }
 
-/// How large a value is, all that it holds included.
+/// The size of a value, including everything in it.
 #[derive(Clone, Copy, Debug)]
 struct Size {
-    /// Keys apart.
+    /// Number of values, without keys.
     values: usize,
-    /// The memory that a copy takes, keys included.
+    /// Memory of a copy in bytes, including keys.
     bytes: usize,
 }
 
@@ -57,10 +57,10 @@ impl Size {
     }
 }
 
-/// A collection that has not ended.
+/// A collection that is still open.
 #[derive(Debug)]
 struct Open {
-    place: Place,
+    place: TextPosition,
     anchor: usize,
     size: Size,
     kind: OpenKind,
@@ -68,11 +68,11 @@ struct Open {
 
 #[derive(Debug)]
 enum OpenKind {
-    List(Vec<Node>, Vec<Mark>),
+    List(Vec<Node>, Vec<ValueMark>),
     Object {
         entries: Vec<(String, Node)>,
-        marks: Vec<(String, Mark)>,
-        key: Option<(String, Place)>,
+        marks: Vec<(String, ValueMark)>,
+        key: Option<(String, TextPosition)>,
     },
 }
 
@@ -89,25 +89,25 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// The document that just ended; `None` if it was empty.
-    pub(super) fn finish(&mut self) -> Option<Document> {
+    /// Returns the document that just ended; `None` if it was empty.
+    pub(super) fn finish(&mut self) -> Option<YamlDocument> {
         let next = Self {
             copied_bytes: self.copied_bytes,
             ..Self::default()
         };
         let built = std::mem::replace(self, next).root?;
-        (built.node != Node::Null).then_some(Document {
+        (built.node != Node::Null).then_some(YamlDocument {
             root: built.node,
             marks: built.mark,
         })
     }
 
     pub(super) fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Malformed> {
-        let place = Place {
+        let place = TextPosition {
             line: span.start.line(),
             column: span.start.col().saturating_add(1),
         };
-        let refuse = |reason: &str| {
+        let reject = |reason: &str| {
             Err(Malformed {
                 place,
                 reason: reason.to_owned(),
@@ -116,14 +116,14 @@ impl Builder {
         match event {
             Event::Scalar(_, _, _, Some(_))
             | Event::SequenceStart(_, Some(_))
-            | Event::MappingStart(_, Some(_)) => return refuse("tags are not taken"),
+            | Event::MappingStart(_, Some(_)) => return reject("tags are not supported"),
             Event::Scalar(text, style, anchor, None) => {
                 let size = Size::of_text(text.len());
                 let node = match style {
                     ScalarStyle::Plain if !self.wants_key() => plain(&text),
                     _ => Node::Text(text.into_owned()),
                 };
-                let mark = Mark {
+                let mark = ValueMark {
                     place,
                     children: Children::None,
                 };
@@ -144,12 +144,12 @@ impl Builder {
             Event::SequenceEnd | Event::MappingEnd => self.end()?,
             Event::Alias(anchor) => {
                 let Some(size) = self.anchors.get(&anchor).map(|built| built.size) else {
-                    return refuse("an alias of what has not ended");
+                    return reject("an alias of a value that is still open");
                 };
                 self.count(size.values, place)?;
                 self.copy(size, place)?;
                 let Some(mut built) = self.anchors.get(&anchor).cloned() else {
-                    return refuse("an alias of what is not there");
+                    return reject("an alias of an unknown anchor");
                 };
                 built.mark.place = place;
                 self.add(built, 0)?;
@@ -159,7 +159,7 @@ impl Builder {
         Ok(())
     }
 
-    fn count(&mut self, values: usize, place: Place) -> Result<(), Malformed> {
+    fn count(&mut self, values: usize, place: TextPosition) -> Result<(), Malformed> {
         self.values = self.values.saturating_add(values);
         if self.values > MAX_VALUES {
             let reason = format!("more than {MAX_VALUES} keys and values in a document");
@@ -169,7 +169,7 @@ impl Builder {
     }
 
     /// Counts a copy before it is made.
-    fn copy(&mut self, size: Size, place: Place) -> Result<(), Malformed> {
+    fn copy(&mut self, size: Size, place: TextPosition) -> Result<(), Malformed> {
         self.copied_bytes = self.copied_bytes.saturating_add(size.bytes);
         if self.copied_bytes > MAX_COPIED_BYTES {
             let reason =
@@ -189,13 +189,18 @@ impl Builder {
         )
     }
 
-    fn begin(&mut self, place: Place, anchor: usize, kind: OpenKind) -> Result<(), Malformed> {
+    fn begin(
+        &mut self,
+        place: TextPosition,
+        anchor: usize,
+        kind: OpenKind,
+    ) -> Result<(), Malformed> {
         if self.open.len() >= MAX_DEPTH {
             let reason = format!("nested deeper than {MAX_DEPTH}");
             return Err(Malformed { place, reason });
         }
         if self.wants_key() {
-            let reason = "a key that is no text".to_owned();
+            let reason = "a key that is not a text".to_owned();
             return Err(Malformed { place, reason });
         }
         self.count(1, place)?;
@@ -218,7 +223,7 @@ impl Builder {
                 (Node::Object(entries), Children::Object(marks))
             }
         };
-        let mark = Mark {
+        let mark = ValueMark {
             place: open.place,
             children,
         };
@@ -232,7 +237,7 @@ impl Builder {
         )
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a complete value to the open collection, or makes it the root.
     fn add(&mut self, built: Built, anchor: usize) -> Result<(), Malformed> {
         let place = built.mark.place;
         if anchor != 0 {
@@ -256,7 +261,7 @@ impl Builder {
                 key,
             } => match (key.take(), built.node) {
                 (Some((name, key_place)), node) => {
-                    let mark = Mark {
+                    let mark = ValueMark {
                         place: key_place,
                         ..built.mark
                     };
@@ -265,7 +270,7 @@ impl Builder {
                 }
                 (None, Node::Text(name)) => *key = Some((name, place)),
                 (None, _) => {
-                    let reason = "a key that is no text".to_owned();
+                    let reason = "a key that is not a text".to_owned();
                     return Err(Malformed { place, reason });
                 }
             },

@@ -1,18 +1,18 @@
-//! JSON values as YAML that people like to read.
+//! Writes JSON values as readable YAML.
 //!
-//! Block style, two blanks a level. A text is quoted only where it would be
-//! read as something else; quotes are JSON's, which YAML reads alike. The keys
-//! that open a Kubernetes object come first, the rest as sorted.
+//! Block style, two spaces per level. A text is quoted only where it would be
+//! read as something else; JSON's quotes are used, which YAML reads the same way.
+//! The keys that open a Kubernetes object come first, the rest is sorted.
 
 use serde_json::{Map, Value};
 use tidegate_core::config::Node;
 
 use super::scalar::plain;
 
-/// The order in which objects of Kubernetes are usually written.
+/// The usual order of the first keys of a Kubernetes object.
 const FIRST_KEYS: [&str; 5] = ["apiVersion", "kind", "metadata", "name", "spec"];
 
-/// `value` as one YAML document, with an end of line.
+/// `value` as one YAML document, with a final line break.
 #[must_use]
 pub fn yaml(value: &Value) -> String {
     let mut out = String::new();
@@ -27,7 +27,7 @@ pub fn yaml(value: &Value) -> String {
     out
 }
 
-/// `is_started`: the line already holds the place of the first entry.
+/// `is_started`: the first entry continues the current line.
 fn object(out: &mut String, entries: &Map<String, Value>, indent: usize, is_started: bool) {
     let mut sorted: Vec<(&String, &Value)> = entries.iter().collect();
     sorted.sort_by_key(|(key, _)| {
@@ -66,7 +66,7 @@ fn list(out: &mut String, items: &[Value], indent: usize) {
     }
 }
 
-/// What stands behind a key. A list stands at the key's own indent.
+/// Writes the value of a key. A list has the indentation of its key.
 fn below(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Object(entries) if !entries.is_empty() => {
@@ -92,7 +92,7 @@ fn pad(out: &mut String, indent: usize) {
 fn scalar(out: &mut String, value: &Value) {
     match value {
         Value::String(value) => text(out, value),
-        // Numbers, truths, null, and the empty collections.
+        // Numbers, booleans, null, and empty collections.
         _ => out.push_str(&value.to_string()),
     }
 }
@@ -105,10 +105,10 @@ fn text(out: &mut String, text: &str) {
     }
 }
 
-/// Whether `text` is read as itself without quotes, also by readers of YAML 1.1.
+/// Whether `text` needs no quotes, not even for readers of YAML 1.1.
 fn is_plain(text: &str) -> bool {
-    /// Truths of YAML 1.1.
-    const TRUTHS: [&str; 6] = ["y", "n", "yes", "no", "on", "off"];
+    /// Booleans of YAML 1.1.
+    const BOOLEANS: [&str; 6] = ["y", "n", "yes", "no", "on", "off"];
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric() || "/._".contains(c));
     let has_only = |c: char| c.is_ascii_graphic() || c == ' ';
     starts_well
@@ -118,9 +118,9 @@ fn is_plain(text: &str) -> bool {
         && !text.ends_with([' ', ':'])
         && !text.starts_with("---")
         && !text.starts_with("...")
-        // 2026-01-31 is a date and 1:30 a number there.
+        // In YAML 1.1, 2026-01-31 is a date and 1:30 a number.
         && !(text.starts_with(|c: char| c.is_ascii_digit()) && text.contains(['-', ':', '_']))
-        && !TRUTHS.contains(&text.to_ascii_lowercase().as_str())
+        && !BOOLEANS.contains(&text.to_ascii_lowercase().as_str())
         && plain(text) == Node::Text(text.to_owned())
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use crate::document::{documents, value_of};
 
     #[test]
-    fn objects_read_like_a_manifest() {
+    fn objects_look_like_a_manifest() {
         let value = json!({
             "spec": {"limits": [{"max": 1, "a": {"b": "c"}}, [1, [2]], "x", {}], "none": [], "at": "1:30"},
             "kind": "BreakerPolicy", "apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": "a b"},
@@ -213,14 +213,14 @@ spec:
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(value in any_value()) {
+        fn written_values_are_read_back_unchanged(value in any_value()) {
             let text = yaml(&value);
 
             let (documents, malformed) = documents(text.as_bytes());
 
             prop_assert_eq!(malformed, None, "{}", text);
             let read = documents.first().map_or(Value::Null, |document| value_of(document.root()));
-            prop_assert_eq!(crate::render::canonical(&wrap(read)), crate::render::canonical(&wrap(value)), "{}", text);
+            prop_assert_eq!(crate::document::canonical(&wrap(read)), crate::document::canonical(&wrap(value)), "{}", text);
         }
     }
 

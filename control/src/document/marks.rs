@@ -1,51 +1,51 @@
-//! Where every value of a document stands in its text.
+//! The position of every value of a document in its text.
 //!
-//! Errors name a path. Resolving one walks down from the root, spelling each
-//! step as core does; what is missing has no place, so the deepest value on
-//! the way to it stands in.
+//! Errors name a path. It is resolved from the root down, each step spelled as
+//! core does. A missing value has no position, so the deepest value on the way
+//! to it is used instead.
 
 use std::fmt;
 
 use tidegate_core::config::{Path, Step};
 
-/// A position in a text, both from 1.
+/// A position in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-pub struct Place {
+pub struct TextPosition {
     /// The line.
     pub line: usize,
     /// The column, in characters.
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
 }
 
-/// The place of a value and of what it holds. An entry of an object stands
-/// where its key does.
+/// The position of a value and of everything in it. The position of an object's
+/// entry is that of its key.
 #[derive(Clone, Debug)]
-pub(super) struct Mark {
-    pub(super) place: Place,
+pub(super) struct ValueMark {
+    pub(super) place: TextPosition,
     pub(super) children: Children,
 }
 
-/// What a value holds.
+/// The marks of the values in a value.
 #[derive(Clone, Debug)]
 pub(super) enum Children {
     None,
-    List(Vec<Mark>),
-    Object(Vec<(String, Mark)>),
+    List(Vec<ValueMark>),
+    Object(Vec<(String, ValueMark)>),
 }
 
-impl Mark {
-    /// The place of the value at `path`, or of the deepest one on the way.
-    pub(super) fn locate(&self, path: &str) -> Place {
+impl ValueMark {
+    /// The position of the value at `path`, or of the deepest value on the way.
+    pub(super) fn locate(&self, path: &str) -> TextPosition {
         self.locate_below(&Path::ROOT, path)
     }
 
-    fn locate_below(&self, here: &Path<'_>, path: &str) -> Place {
+    fn locate_below(&self, here: &Path<'_>, path: &str) -> TextPosition {
         let step_into = |step: Step<'_>, child: &Self| {
             let there = here.child(step);
             leads_to(&there.to_string(), path).then(|| child.locate_below(&there, path))
@@ -64,7 +64,7 @@ impl Mark {
     }
 }
 
-/// Whether `path` is `there` or something below it.
+/// Whether `path` is `there` or lies below it.
 fn leads_to(there: &str, path: &str) -> bool {
     path.strip_prefix(there)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

@@ -1,8 +1,8 @@
-//! What a plain YAML scalar means: the core schema of YAML 1.2, section 10.3.2.
+//! The meaning of a plain YAML scalar: the core schema of YAML 1.2, section 10.3.2.
 //!
-//! `yes`, `on` and `0777` are what they look like, a text and a number, not a
-//! truth and an octal as in YAML 1.1. Infinity and NaN stay texts, which no
-//! field takes.
+//! `yes` and `on` are texts and `0777` is a decimal number, not booleans and an
+//! octal number as in YAML 1.1. Infinity and NaN stay texts, which no field
+//! accepts.
 
 use tidegate_core::config::Node;
 
@@ -37,7 +37,7 @@ fn number(text: &str) -> Option<Node> {
     value.is_finite().then_some(Node::Number(value))
 }
 
-/// Only digits: `u64` would take a sign as well.
+/// Accepts digits only: the parser of `u64` would accept a sign as well.
 fn whole(digits: &str, radix: u32) -> Option<Node> {
     (!digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)))
         .then(|| u64::from_str_radix(digits, radix).ok())

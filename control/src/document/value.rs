@@ -1,9 +1,9 @@
-//! Between core's tree and `serde_json`'s.
+//! Converts between core's tree and `serde_json`'s.
 
 use serde_json::{Map, Number, Value};
 use tidegate_core::config::Node;
 
-/// From here on a double no longer knows every integer.
+/// From this value on, a double cannot represent every integer.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// `value` as a tree for core's reader.
@@ -28,8 +28,8 @@ pub fn node_of(value: &Value) -> Node {
     }
 }
 
-/// `node` as `serde_json` has it: whole numbers as integers, however they were
-/// written, and of a key that stands twice the last value.
+/// `node` as a `serde_json` value: whole numbers become integers, however they were
+/// written, and the last value of a duplicate key wins.
 #[must_use]
 pub fn value_of(node: &Node) -> Value {
     match node {
@@ -52,7 +52,7 @@ fn number_of(number: f64) -> Value {
     if number.fract() == 0.0 && number.abs() < MAX_EXACT {
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "an integer below 2^53, which a double and an i64 both hold"
+            reason = "an integer below 2^53, which both a double and an i64 can represent"
         )]
         return Value::from(number as i64);
     }

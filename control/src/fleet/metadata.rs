@@ -1,28 +1,28 @@
-//! Of a node's metadata only what policies name is kept.
+//! Keeps only the node metadata that policies name.
 //!
-//! A proxy may say much of itself, and says it once a stream. What no policy asks for is left out, by the keys at
-//! the top, and its keys are remembered as hashes: once a policy names one of them, the proxy has to say it again,
-//! on a new stream. A hash that is another key's costs a new stream and nothing else.
+//! A proxy may send much metadata, and sends it once per stream. Top-level keys
+//! that no policy names are dropped, and remembered as hashes: once a policy
+//! names one of them, the proxy has to send it again, on a new stream. A hash
+//! collision only costs a needless new stream.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use crate::policy::{Policies, Targets};
-use crate::render::Proxy;
+use crate::policy::{Policies, PolicyTargets, ProxyNode};
 
-/// The keys at the top of metadata that policies name.
+/// The top-level metadata keys that policies name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Named(BTreeSet<String>);
+pub(super) struct NamedKeys(BTreeSet<String>);
 
-/// What was left out of a proxy's metadata, as hashes of its keys.
+/// The dropped keys of a proxy's metadata, as hashes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct LeftOut(Box<[u64]>);
+pub(super) struct DroppedKeys(Box<[u64]>);
 
-impl Named {
-    pub(super) fn by(policies: &Policies) -> Self {
+impl NamedKeys {
+    pub(super) fn of(policies: &Policies) -> Self {
         let matches = policies.iter().flat_map(|policy| match policy.targets() {
-            Targets::Proxies(matches) => matches.as_slice(),
-            Targets::Selector(_) | Targets::Refs(_) => &[],
+            PolicyTargets::Proxies(matches) => matches.as_slice(),
+            PolicyTargets::Selector(_) | PolicyTargets::Refs(_) => &[],
         });
         Self(
             matches
@@ -31,26 +31,26 @@ impl Named {
         )
     }
 
-    /// The keys that were not named before.
-    pub(super) fn beyond(&self, before: &Self) -> BTreeSet<u64> {
+    /// Hashes of the keys that were not named before.
+    pub(super) fn added_since(&self, before: &Self) -> BTreeSet<u64> {
         self.0.difference(&before.0).map(|key| hash(key)).collect()
     }
 
-    /// Takes out of the metadata what is not named.
-    pub(super) fn trim(&self, proxy: &mut Proxy) -> LeftOut {
-        let mut left_out = Vec::new();
+    /// Removes from the metadata what no policy names.
+    pub(super) fn trim(&self, proxy: &mut ProxyNode) -> DroppedKeys {
+        let mut dropped = Vec::new();
         proxy.metadata.retain(|key, _| {
             let is_named = self.0.contains(key);
             if !is_named {
-                left_out.push(hash(key));
+                dropped.push(hash(key));
             }
             is_named
         });
-        LeftOut(left_out.into())
+        DroppedKeys(dropped.into())
     }
 }
 
-impl LeftOut {
+impl DroppedKeys {
     pub(super) fn has_any_of(&self, keys: &BTreeSet<u64>) -> bool {
         self.0.iter().any(|key| keys.contains(key))
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::policy::gather;
 
-    fn named(metadata: &str) -> Named {
+    fn named(metadata: &str) -> NamedKeys {
         let text = format!(
             "apiVersion: tidegate.dev/v1alpha1
 kind: BreakerPolicy
@@ -81,26 +81,26 @@ spec:
         );
         let gathered = gather([("a", text.as_bytes())]);
         assert_eq!(gathered.problems, []);
-        Named::by(&gathered.policies)
+        NamedKeys::of(&gathered.policies)
     }
 
     #[test]
-    fn what_no_policy_names_is_left_out_and_missed_once_one_does() {
+    fn a_key_that_no_policy_names_is_dropped_and_missing_once_one_does() {
         let before = named("{zone: a}");
-        let mut proxy = Proxy {
+        let mut proxy = ProxyNode {
             metadata: json!({"zone": "a", "labels": {"app": "x"}, "huge": "x"})
                 .as_object()
                 .unwrap()
                 .clone(),
-            ..Proxy::default()
+            ..ProxyNode::default()
         };
 
-        let left_out = before.trim(&mut proxy);
+        let dropped = before.trim(&mut proxy);
 
         assert_eq!(json!(proxy.metadata), json!({"zone": "a"}));
-        let missed = |metadata: &str| left_out.has_any_of(&named(metadata).beyond(&before));
+        let missed = |metadata: &str| dropped.has_any_of(&named(metadata).added_since(&before));
         assert!(missed("{labels: {app: x}}"));
-        assert!(!missed("{zone: b}"), "it is there");
-        assert!(!missed("{other: b}"), "the proxy does not have it");
+        assert!(!missed("{zone: b}"), "it was kept");
+        assert!(!missed("{other: b}"), "the proxy did not send it");
     }
 }

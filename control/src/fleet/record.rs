@@ -1,12 +1,13 @@
-//! What is shown of a connected proxy.
+//! What status pages and metrics show of a connected proxy.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Arrival;
-use crate::render::{Proxy, Rendered};
-use crate::xds::{Desired, Name, Refusal, Version};
+use super::origin::StreamOrigin;
+use crate::policy::ProxyNode;
+use crate::render::Rendered;
+use crate::xds::{Desired, Name, Rejection, ResourceVersion};
 
 /// One stream of a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -20,15 +21,15 @@ pub struct ProxyRecord {
     pub api: &'static str,
     /// `sotw` or `delta`.
     pub dialect: &'static str,
-    /// Where it comes from.
+    /// The peer at the other end.
     pub peer: String,
     /// When it connected.
     pub connected_at: String,
-    /// The policy that it is to run; `None`: no policy matches.
+    /// The policy that it should run; `None`: no policy matches.
     pub policy: Option<String>,
-    /// Policies that match and lost, the next in line first.
+    /// Policies that match as well but lost, best match first.
     pub overruled: Vec<String>,
-    /// What it has asked for, by name.
+    /// The resources it has requested, by name.
     pub resources: BTreeMap<String, ResourceRecord>,
 }
 
@@ -36,14 +37,14 @@ pub struct ProxyRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceRecord {
-    /// The version that it is to run.
+    /// The version that it should run.
     pub wanted: Option<String>,
-    /// The version that it says it runs.
+    /// The version that it reports.
     pub running: Option<String>,
-    /// Whether a push of it is not answered yet.
+    /// Whether a push of it has not been answered yet.
     pub is_under_way: bool,
-    /// What it refused last.
-    pub last_refused: Option<Refused>,
+    /// What it rejected last.
+    pub last_rejected: Option<LastRejection>,
 }
 
 impl ResourceRecord {
@@ -51,49 +52,49 @@ impl ResourceRecord {
         self.wanted == self.running
     }
 
-    fn has_refused(&self) -> bool {
-        let refused = self.last_refused.as_ref().map(|last| &last.version);
-        !self.is_current() && refused.is_some() && refused == self.wanted.as_ref()
+    fn is_rejected(&self) -> bool {
+        let rejected = self.last_rejected.as_ref().map(|last| &last.version);
+        !self.is_current() && rejected.is_some() && rejected == self.wanted.as_ref()
     }
 }
 
-/// A refusal, with its circumstances.
+/// A rejection by a proxy (NACK).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Refused {
-    /// The version that was refused.
+pub struct LastRejection {
+    /// The rejected version.
     pub version: String,
-    /// gRPC status code that the proxy gave.
+    /// The proxy's gRPC status code.
     pub code: i32,
-    /// Its message.
+    /// The proxy's message.
     pub message: String,
-    /// When.
+    /// When it was received.
     pub at: String,
 }
 
 impl ProxyRecord {
-    /// How many resources of these run what they are to run, do not yet, or refused it.
+    /// How many resources run the wanted version, do not run it yet, or have rejected it.
     #[must_use]
     pub fn states(proxies: &[Self]) -> [(&'static str, usize); 3] {
         let resources = || proxies.iter().flat_map(|proxy| proxy.resources.values());
         let all = resources().count();
         let current = resources().filter(|one| one.is_current()).count();
-        let refused = resources().filter(|one| one.has_refused()).count();
-        let behind = all.saturating_sub(current).saturating_sub(refused);
+        let rejected = resources().filter(|one| one.is_rejected()).count();
+        let behind = all.saturating_sub(current).saturating_sub(rejected);
         [
             ("current", current),
             ("behind", behind),
-            ("refused", refused),
+            ("rejected", rejected),
         ]
     }
 
-    pub(super) fn new(proxy: &Proxy, arrival: &Arrival) -> Self {
+    pub(super) fn new(proxy: &ProxyNode, origin: &StreamOrigin) -> Self {
         Self {
             id: proxy.id.clone(),
             cluster: proxy.cluster.clone(),
-            api: arrival.api.name(),
-            dialect: arrival.dialect,
-            peer: arrival.peer.clone(),
+            api: origin.api.name(),
+            dialect: origin.dialect,
+            peer: origin.peer.clone(),
             connected_at: now(),
             policy: None,
             overruled: Vec::new(),
@@ -106,19 +107,19 @@ impl ProxyRecord {
         self.overruled = rendered.overruled.iter().map(ToString::to_string).collect();
     }
 
-    /// Something else is to run there from now on.
+    /// Sets what the proxy should run from now on.
     pub(super) fn want(&mut self, desired: &Desired) {
         for (name, resource) in &mut self.resources {
             resource.wanted = desired.resource(name).map(|r| r.version.to_string());
         }
     }
 
-    /// What the stream's conversation has come to.
+    /// Updates the record with what the subscription knows.
     pub(super) fn note<'a>(
         &mut self,
         desired: &Desired,
         is_wanted: impl Fn(&str) -> bool,
-        running: impl Fn(&str) -> Option<&'a Version>,
+        running: impl Fn(&str) -> Option<&'a ResourceVersion>,
     ) {
         for resource in desired.iter() {
             let name = &*resource.name;
@@ -132,7 +133,7 @@ impl ProxyRecord {
         }
     }
 
-    pub(super) fn under_way(&mut self, names: impl Iterator<Item = Name>, is_under_way: bool) {
+    pub(super) fn set_under_way(&mut self, names: impl Iterator<Item = Name>, is_under_way: bool) {
         for name in names {
             if let Some(resource) = self.resources.get_mut(&*name) {
                 resource.is_under_way = is_under_way;
@@ -140,40 +141,44 @@ impl ProxyRecord {
         }
     }
 
-    pub(super) fn refuse(&mut self, versions: &[(Name, Option<Version>)], refusal: &Refusal) {
+    pub(super) fn reject(
+        &mut self,
+        versions: &[(Name, Option<ResourceVersion>)],
+        rejection: &Rejection,
+    ) {
         for (name, version) in versions {
             if let Some(resource) = self.resources.get_mut(&**name) {
-                resource.last_refused = Some(Refused {
+                resource.last_rejected = Some(LastRejection {
                     version: version
                         .as_ref()
                         .map(ToString::to_string)
                         .unwrap_or_default(),
-                    code: refusal.code,
-                    message: refusal.message.clone(),
+                    code: rejection.code,
+                    message: rejection.message.clone(),
                     at: now(),
                 });
             }
         }
     }
 
-    /// Takes over what an earlier stream of the proxy refused.
-    pub(super) fn remember(&mut self, refusals: &BTreeMap<Name, Refused>) {
-        for (name, refused) in refusals {
+    /// Takes over what an earlier stream of the proxy rejected.
+    pub(super) fn remember(&mut self, rejections: &BTreeMap<Name, LastRejection>) {
+        for (name, rejection) in rejections {
             let resource = self.resources.entry(name.to_string()).or_default();
-            resource.last_refused = Some(refused.clone());
+            resource.last_rejected = Some(rejection.clone());
         }
     }
 
-    pub(super) fn into_refusals(self) -> (String, BTreeMap<Name, Refused>) {
+    pub(super) fn into_rejections(self) -> (String, BTreeMap<Name, LastRejection>) {
         let resources = self.resources.into_iter();
-        let refusals = resources
-            .filter_map(|(name, resource)| Some((Name::from(name), resource.last_refused?)))
+        let rejections = resources
+            .filter_map(|(name, resource)| Some((Name::from(name), resource.last_rejected?)))
             .collect();
-        (self.id, refusals)
+        (self.id, rejections)
     }
 }
 
-/// Whole seconds: people read it.
+/// The time in whole seconds, which are easier to read.
 fn now() -> String {
     let now = jiff::Timestamp::now();
     jiff::Timestamp::from_second(now.as_second())

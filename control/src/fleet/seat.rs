@@ -1,4 +1,4 @@
-//! A stream's place in the fleet: it learns here what to push, and reports here what became of it.
+//! A stream's place in the fleet: tells it what to push, and takes its reports.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,156 +8,120 @@ use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
-use super::{Fleet, StreamId};
-use crate::telemetry::{Cause, TARGET};
-use crate::xds::{Desired, Heard, Name, Version};
-
-/// Which service a stream came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
-    /// Extension configuration discovery on its own.
-    Ecds,
-    /// Aggregated discovery.
-    Ads,
-}
-
-impl Api {
-    /// For status and metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ecds => "ecds",
-            Self::Ads => "ads",
-        }
-    }
-}
-
-/// How a stream came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
-    /// To which service.
-    pub api: Api,
-    /// `sotw` or `delta`.
-    pub dialect: &'static str,
-    /// From where.
-    pub peer: String,
-}
-
-/// What a stream's proxy is to have.
-#[derive(Debug, Clone)]
-pub struct Assignment {
-    /// The resources.
-    pub desired: Arc<Desired>,
-    /// Since when.
-    pub changed_at: Instant,
-    /// What has brought it about.
-    pub cause: Cause,
-}
+use super::event::FleetEvent;
+use super::origin::StreamOrigin;
+use super::registry::{Assignment, ProxyFleet, StreamConnection, StreamId};
+use crate::policy::ProxyNode;
+use crate::telemetry::TARGET;
+use crate::xds::{Desired, Name, PushReply, ResourceVersion};
 
 /// What has changed for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// Its proxy is to have something else.
+pub enum AssignmentChange {
+    /// Its proxy should have something else.
     Assigned,
-    /// Policies ask for more of the proxy than was kept: it has to say it again, on a new stream.
+    /// Policies need metadata of the proxy that was dropped: the proxy has to send it again, on a new stream.
     Unknown,
 }
 
 /// See the module; dropping it leaves the fleet.
 #[derive(Debug)]
-pub struct Seat {
-    fleet: Fleet,
+pub struct StreamSeat {
+    fleet: ProxyFleet,
     id: StreamId,
     // The node's id.
     proxy: String,
-    arrival: Arrival,
+    origin: StreamOrigin,
     assignment: watch::Receiver<Assignment>,
     outdated: CancellationToken,
-    under_way: Option<UnderWay>,
+    pending: Option<PendingPush>,
 }
 
 /// A push that is not answered yet.
 #[derive(Debug)]
-struct UnderWay {
+struct PendingPush {
     changed_at: Instant,
     // Ends with the answer, or with the stream.
     span: Span,
 }
 
-impl Seat {
-    pub(super) fn new(
-        fleet: Fleet,
-        (id, proxy): (StreamId, String),
-        arrival: Arrival,
-        (assignment, outdated): (watch::Receiver<Assignment>, CancellationToken),
-    ) -> Self {
-        Self {
-            fleet,
+impl StreamSeat {
+    /// Registers a stream of `proxy` with `fleet`.
+    #[must_use]
+    pub fn take(fleet: &ProxyFleet, proxy: ProxyNode, origin: StreamOrigin) -> Self {
+        let id_of_node = proxy.id.clone();
+        let StreamConnection {
             id,
-            proxy,
-            arrival,
             assignment,
             outdated,
-            under_way: None,
+        } = fleet.connect(proxy, &origin);
+        Self {
+            fleet: fleet.clone(),
+            id,
+            proxy: id_of_node,
+            origin,
+            assignment,
+            outdated,
+            pending: None,
         }
     }
 
-    /// What the proxy is to have now.
+    /// What the proxy should have now.
     #[must_use]
     pub fn desired(&mut self) -> Arc<Desired> {
         Arc::clone(&self.assignment.borrow_and_update().desired)
     }
 
-    /// Waits until something has changed. Never ends when that can no longer be.
-    pub async fn changed(&mut self) -> Change {
+    /// Waits until something has changed; waits forever once nothing can change any more.
+    pub async fn changed(&mut self) -> AssignmentChange {
         tokio::select! {
             biased;
-            () = self.outdated.cancelled() => Change::Unknown,
+            () = self.outdated.cancelled() => AssignmentChange::Unknown,
             changed = self.assignment.changed() => match changed {
-                Ok(()) => Change::Assigned,
+                Ok(()) => AssignmentChange::Assigned,
                 Err(_) => std::future::pending().await,
             }
         }
     }
 
-    /// Reports what a request said and what the conversation knows after it.
-    pub fn heard<'a>(
+    /// Reports what a request said, and what the subscription knows after it.
+    pub fn record<'a>(
         &mut self,
-        heard: &Heard,
+        reply: &PushReply,
         is_wanted: impl Fn(&str) -> bool,
-        running: impl Fn(&str) -> Option<&'a Version>,
+        running: impl Fn(&str) -> Option<&'a ResourceVersion>,
     ) {
         let desired = Arc::clone(&self.assignment.borrow().desired);
-        let settled = match heard {
-            Heard::Accepted(versions) | Heard::Refused(versions, _) => versions.as_slice(),
-            Heard::Question | Heard::Stale => &[],
+        let settled = match reply {
+            PushReply::Accepted(versions) | PushReply::Rejected(versions, _) => versions.as_slice(),
+            PushReply::None | PushReply::Stale => &[],
         };
         self.fleet.with_record(self.id, |record| {
             record.note(&desired, is_wanted, running);
-            record.under_way(settled.iter().map(|(name, _)| name.clone()), false);
-            if let Heard::Refused(versions, refusal) = heard {
-                record.refuse(versions, refusal);
+            record.set_under_way(settled.iter().map(|(name, _)| name.clone()), false);
+            if let PushReply::Rejected(versions, rejection) = reply {
+                record.reject(versions, rejection);
             }
         });
-        let metrics = &self.fleet.metrics;
-        match heard {
-            Heard::Accepted(_) => {
-                let pushed = self.under_way.take().inspect(|pushed| {
+        match reply {
+            PushReply::Accepted(_) => {
+                let pushed = self.pending.take().inspect(|pushed| {
                     pushed.span.record("verdict", "accepted");
                 });
-                metrics.accepted(pushed.map(|pushed| pushed.changed_at.elapsed()));
+                let waited = pushed.map(|pushed| pushed.changed_at.elapsed());
+                self.fleet.report(FleetEvent::Accepted { waited });
             }
-            Heard::Refused(_, refusal) => {
-                if let Some(pushed) = self.under_way.take() {
-                    pushed.span.record("verdict", "refused");
+            PushReply::Rejected(_, rejection) => {
+                if let Some(pushed) = self.pending.take() {
+                    pushed.span.record("verdict", "rejected");
                     pushed.span.record("otel.status_code", "ERROR");
-                    let message = refusal.message.as_str();
+                    let message = rejection.message.as_str();
                     pushed.span.record("otel.status_description", message);
                 }
-                metrics.refused();
+                self.fleet.report(FleetEvent::Rejected);
             }
-            Heard::Stale => metrics.stale(),
-            Heard::Question => {}
+            PushReply::Stale => self.fleet.report(FleetEvent::Stale),
+            PushReply::None => {}
         }
     }
 
@@ -174,20 +138,20 @@ impl Seat {
             otel.status_code = Empty,
             otel.status_description = Empty,
             proxy = self.proxy,
-            api = self.arrival.api.name(),
-            dialect = self.arrival.dialect,
+            api = self.origin.api.name(),
+            dialect = self.origin.dialect,
             verdict = Empty,
         );
-        cause.leads_to(&span);
-        self.under_way = Some(UnderWay { changed_at, span });
+        cause.adopt(&span);
+        self.pending = Some(PendingPush { changed_at, span });
         self.fleet
-            .with_record(self.id, |record| record.under_way(names, true));
-        self.fleet.metrics.pushed();
+            .with_record(self.id, |record| record.set_under_way(names, true));
+        self.fleet.report(FleetEvent::Pushed);
     }
 }
 
-impl Drop for Seat {
+impl Drop for StreamSeat {
     fn drop(&mut self) {
-        self.fleet.disconnect(self.id, &self.arrival);
+        self.fleet.disconnect(self.id, &self.origin);
     }
 }

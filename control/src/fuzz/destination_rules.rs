@@ -3,7 +3,7 @@
 use super::pieces;
 use super::policies::check_problems;
 use crate::document::documents;
-use crate::migrate::{Options, Topology, migrate};
+use crate::migrate::{MigrationOptions, ProxyTopology, migrate};
 use crate::policy::{Gathered, gather};
 
 const PIECES: [&str; 40] = [
@@ -50,7 +50,7 @@ const PIECES: [&str; 40] = [
 ];
 
 #[test]
-fn rules_become_sound_policies_or_problems() {
+fn rules_become_valid_policies_or_problems() {
     bolero::check!(name = "destination_rules")
         .with_iterations(3_000)
         .for_each(|bytes: &[u8]| {
@@ -60,8 +60,8 @@ fn rules_become_sound_policies_or_problems() {
             };
             let (clients, replicas) = (u32::from(*clients) + 1, u32::from(*replicas) + 1);
             let topology = match u32::from(*waypoints) % 4 {
-                0 => Topology::Sidecars { clients, replicas },
-                waypoints => Topology::Waypoint {
+                0 => ProxyTopology::Sidecars { clients, replicas },
+                waypoints => ProxyTopology::Waypoint {
                     clients,
                     replicas,
                     waypoints,
@@ -71,8 +71,8 @@ fn rules_become_sound_policies_or_problems() {
         });
 }
 
-fn check(text: &[u8], topology: Topology) {
-    let options = Options {
+fn check(text: &[u8], topology: ProxyTopology) {
+    let options = MigrationOptions {
         topology,
         waypoint: "waypoint".to_owned(),
         namespace: "default".to_owned(),

@@ -3,7 +3,7 @@
 use tidegate_core::config::{Config, Node};
 
 use super::pieces;
-use crate::document::{Document, documents, value_of, yaml};
+use crate::document::{YamlDocument, documents, value_of, yaml};
 use crate::policy::{Gathered, gather};
 use crate::render::PluginConfig;
 
@@ -72,7 +72,7 @@ pub(super) const PIECES: [&str; 56] = [
 ];
 
 #[test]
-fn a_text_is_read_within_bounds_and_what_is_sound_means_the_same_everywhere() {
+fn texts_are_read_within_bounds_and_valid_policies_mean_the_same_everywhere() {
     bolero::check!(name = "policy_yaml")
         .with_iterations(3_000)
         .for_each(|bytes: &[u8]| {
@@ -109,7 +109,7 @@ fn size(node: &Node) -> usize {
 }
 
 /// What is written as YAML is read as the same.
-fn check_written(document: &Document) {
+fn check_written(document: &YamlDocument) {
     let value = value_of(document.root());
     let written = yaml(&value);
     let (again, malformed) = documents(written.as_bytes());

@@ -17,13 +17,13 @@ use tower::ServiceExt as _;
 
 use super::pieces;
 use super::policies::PIECES;
-use crate::fleet::Fleet;
-use crate::metrics::Metrics;
+use crate::discovery::fuzz::plugin;
+use crate::fleet::ProxyFleet;
+use crate::metrics::ControlMetrics;
 use crate::net::Followed;
 use crate::policy::{PolicyName, gather};
-use crate::rest::{Access, Desk, Listings, Token, routes};
-use crate::source::{Catalogue, Precondition, Store};
-use crate::xds::fuzz::plugin;
+use crate::rest::{Desk, Listings, Token, WriteAccess, routes};
+use crate::source::{Catalog, Precondition, Store};
 
 const TOKEN: &str = "a token of the fuzzer's";
 /// Names as they stand in a path; the documents of [`PIECES`] are called `a`, and `b` in a namespace.
@@ -45,7 +45,7 @@ struct Call {
 struct Server {
     runtime: Runtime,
     router: Router,
-    catalogue: Catalogue,
+    catalog: Catalog,
     _directory: TempDir,
 }
 
@@ -54,15 +54,15 @@ impl Server {
         let directory = tempfile::tempdir().unwrap();
         let token = directory.path().join("token");
         std::fs::write(&token, TOKEN).unwrap();
-        let metrics = Arc::new(Metrics::default());
-        let fleet = Fleet::new(plugin(), Arc::clone(&metrics));
+        let metrics = Arc::new(ControlMetrics::default());
+        let fleet = ProxyFleet::new(plugin(), metrics.fleet());
         let store = Store::open(directory.path().join("state")).unwrap();
-        let catalogue = Catalogue::new(None, Some(store), fleet.clone(), Arc::clone(&metrics));
+        let catalog = Catalog::new(None, Some(store), fleet.clone(), metrics.sources());
         let desk = Desk {
-            catalogue: catalogue.clone(),
+            catalog: catalog.clone(),
             fleet,
             metrics,
-            access: Arc::new(Access {
+            access: Arc::new(WriteAccess {
                 token: Some(Followed::load(&token, Token::parse).unwrap()),
                 writers: None,
             }),
@@ -75,7 +75,7 @@ impl Server {
                 .build()
                 .unwrap(),
             router: routes(desk),
-            catalogue,
+            catalog,
             _directory: directory,
         }
     }
@@ -110,8 +110,8 @@ impl Server {
     }
 
     fn clear(&self) {
-        for policy in self.catalogue.policies().iter() {
-            self.catalogue
+        for policy in self.catalog.policies().iter() {
+            self.catalog
                 .remove(policy.name(), &Precondition::Present)
                 .unwrap();
         }
@@ -119,7 +119,7 @@ impl Server {
 }
 
 #[test]
-fn what_is_refused_changes_nothing_and_what_is_taken_is_there_as_it_was_sent() {
+fn rejected_bodies_change_nothing_and_accepted_ones_are_stored_unchanged() {
     let server = AssertUnwindSafe(Server::new());
     bolero::check!(name = "rest_bodies")
         .with_type::<Vec<Call>>()
@@ -170,7 +170,7 @@ fn check(server: &Server, call: &Call, stored: &mut BTreeMap<&str, Vec<u8>>) {
             let is_new = stored.insert(name, body.clone()).is_none();
             assert_eq!(is_new, status == StatusCode::CREATED);
             let gathered = gather([("body", body.as_slice())]);
-            assert_eq!(gathered.problems, [], "what is taken is sound");
+            assert_eq!(gathered.problems, [], "accepted policies are valid");
             let named = PolicyName::new(None, name.to_owned());
             assert!(gathered.policies.get(&named).is_some() && gathered.policies.len() == 1);
         }
@@ -194,7 +194,7 @@ fn check(server: &Server, call: &Call, stored: &mut BTreeMap<&str, Vec<u8>>) {
 fn check_refused(status: StatusCode, answer: &[u8]) {
     assert!(status.is_client_error(), "{status}");
     let Ok(answer) = serde_json::from_slice::<Value>(answer) else {
-        // What is no name is told by the router.
+        // The router rejects invalid names.
         assert_eq!(status, StatusCode::BAD_REQUEST);
         return;
     };

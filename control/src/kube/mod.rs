@@ -1,41 +1,36 @@
 //! Kubernetes: policies come from the API server, and Istio's objects go to it.
 //!
 //! ```text
-//!   BreakerPolicy --watch--> World --plan--> TrafficExtension | WasmPlugin
+//!   BreakerPolicy --watch--> view --plan--> TrafficExtension | WasmPlugin
 //!        ^                     |   (pure)         |
 //!        +---- status, Events -+                  | watch
 //!                              ^------------------+
 //! ```
 //!
-//! Every replica watches and hands the policies on to its own proxies; one, by
-//! a Lease, writes. What is written follows from what is seen ([`plan`]), so
-//! that a replica needs no memory, and an object that somebody removes or
-//! changes comes back as it was. Objects and fields of others are left alone:
-//! a conflict is told in the policy's status.
+//! Every replica watches, and passes the policies to its own proxies; one
+//! replica, chosen by a Lease, writes. What it writes follows from what it sees
+//! ([`plan`]), so a replica needs no memory, and an object that is removed or
+//! changed by someone else is restored. Objects and fields of other owners are
+//! never modified: a conflict is reported in the policy's status.
 
-mod account;
-mod cause;
-pub mod condition;
-mod contact;
-mod counts;
-pub mod election;
-pub mod extension;
-mod feed;
-pub mod flavour;
-pub mod held;
-mod lease;
-pub mod object;
-mod outlook;
-mod pauses;
+mod client;
+pub mod clock;
+mod event;
+pub mod istio;
+pub mod lease;
 pub mod plan;
-pub mod refusal;
+mod reconcile;
 pub mod rights;
 mod run;
 pub mod settings;
 mod shared;
-pub mod world;
-mod writer;
+pub mod status;
+pub mod view;
+mod watch;
+mod write;
 
-pub use counts::Counts;
-pub use run::{Health, KubeError, Surroundings, client, start};
-pub use settings::Settings;
+pub use client::{ConnectError, client};
+pub use event::{DISCOVERY, KubeEvent, ReconcileResult, WriteResult, WriteTarget};
+pub use run::{Health, KubeContext, KubeError, start};
+pub use settings::KubeSettings;
+pub use view::Listing;

@@ -1,20 +1,20 @@
-//! What the service may do in a cluster, and nothing else.
+//! The rights that the service needs in a cluster.
 //!
-//! Manifests are written from this list, the table in `docs/kubernetes.md` is
-//! held to it, and a test against a real API server has a user with just these
+//! Tests compare the manifests and the table in `docs/kubernetes.md` with this
+//! list, and a test against a real API server has a user with exactly these
 //! rights.
 
-/// Where a right is needed.
+/// The namespaces in which a right is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// In every namespace whose policies are followed.
+pub enum RightScope {
+    /// Every namespace whose policies are followed.
     Followed,
-    /// In the namespace of the Lease only.
+    /// Only the namespace of the Lease.
     Lease,
 }
 
-impl Place {
-    /// For people.
+impl RightScope {
+    /// Its name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -24,18 +24,18 @@ impl Place {
     }
 }
 
-/// A rule as RBAC has them.
+/// A rule of RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Right {
     /// API group; empty for the core group.
     pub group: &'static str,
-    /// Resources, and subresources behind a slash.
+    /// Resources; subresources follow a slash.
     pub resources: &'static [&'static str],
-    /// What may be done.
+    /// The allowed verbs.
     pub verbs: &'static [&'static str],
-    /// Where.
-    pub place: Place,
-    /// What it is needed for.
+    /// Where it is needed.
+    pub place: RightScope,
+    /// Its purpose.
     pub purpose: &'static str,
 }
 
@@ -45,36 +45,36 @@ pub const RIGHTS: [Right; 5] = [
         group: "tidegate.dev",
         resources: &["breakerpolicies"],
         verbs: &["list", "watch"],
-        place: Place::Followed,
-        purpose: "following the policies",
+        place: RightScope::Followed,
+        purpose: "watching the policies",
     },
     Right {
         group: "tidegate.dev",
         resources: &["breakerpolicies/status"],
         verbs: &["patch"],
-        place: Place::Followed,
-        purpose: "telling how they stand",
+        place: RightScope::Followed,
+        purpose: "reporting their state",
     },
     Right {
         group: "extensions.istio.io",
         resources: &["trafficextensions", "wasmplugins"],
         verbs: &["list", "watch", "create", "patch", "delete"],
-        place: Place::Followed,
-        purpose: "putting them in force; a server-side apply of what is not there yet is also a create",
+        place: RightScope::Followed,
+        purpose: "putting them in force; a server-side apply that creates an object also needs create",
     },
     Right {
         group: "events.k8s.io",
         resources: &["events"],
         verbs: &["create", "patch"],
-        place: Place::Followed,
-        purpose: "Events; one that comes again counts up the last",
+        place: RightScope::Followed,
+        purpose: "Events; a repeated Event increases the count of the last one",
     },
     Right {
         group: "coordination.k8s.io",
         resources: &["leases"],
         verbs: &["get", "create", "update"],
-        place: Place::Lease,
-        purpose: "agreeing who writes",
+        place: RightScope::Lease,
+        purpose: "electing the replica that writes",
     },
 ];
 

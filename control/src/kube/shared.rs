@@ -1,43 +1,43 @@
-//! What the tasks of this service share: the world, whether it has changed, and who leads.
+//! What the tasks share: the view of the cluster, whether it has changed, and whether this replica leads.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::plan::Moment;
-use super::world::{Listing, World};
+use super::clock::ClockReading;
+use super::view::{ClusterView, Listing};
 
-/// Handle; cheap to clone.
+/// The shared state; cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Shared {
-    world: Arc<Mutex<World>>,
+pub(super) struct SharedState {
+    view: Arc<Mutex<ClusterView>>,
     revision: Arc<watch::Sender<u64>>,
     leads_until: Arc<watch::Sender<Option<Instant>>>,
 }
 
-impl Default for Shared {
+impl Default for SharedState {
     fn default() -> Self {
         Self {
-            world: Arc::default(),
+            view: Arc::default(),
             revision: Arc::new(watch::Sender::new(0)),
             leads_until: Arc::new(watch::Sender::new(None)),
         }
     }
 }
 
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, World> {
-        // What is behind the lock is whole after each of its uses, even one that panicked.
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedState {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ClusterView> {
+        // The data stays consistent even if a holder of the lock panics.
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that the world has changed.
+    /// Marks the view as changed.
     pub(super) fn touch(&self) {
         self.revision.send_modify(|revision| *revision += 1);
     }
 
-    /// Changes whenever the world does.
+    /// Changes whenever the view changes.
     pub(super) fn revisions(&self) -> watch::Receiver<u64> {
         self.revision.subscribe()
     }
@@ -54,18 +54,10 @@ impl Shared {
     pub(super) fn may_write(&self) -> bool {
         self.leads_until
             .borrow()
-            .is_some_and(|until| until > moment().instant)
+            .is_some_and(|until| until > ClockReading::now().instant)
     }
 
     pub(super) fn has_policies(&self) -> bool {
         self.lock().listed.contains(&Listing::Policies)
-    }
-}
-
-/// Now.
-pub(super) fn moment() -> Moment {
-    Moment {
-        instant: tokio::time::Instant::now().into_std(),
-        wall: jiff::Timestamp::now(),
     }
 }

@@ -1,36 +1,40 @@
-//! What the service says of itself to Prometheus.
+//! The metrics of the service for Prometheus.
 //!
-//! What events change is counted when they happen; what can be read off the fleet (states, versions) is
-//! worked out when somebody asks, under one lock, so that an answer holds the world of one moment.
+//! The other modules report events, which are counted when they happen. What the state of the proxies shows (states,
+//! versions) is computed for each scrape, under one lock, so that a scrape is consistent.
 
+mod kube;
+mod labels;
+mod record;
 pub mod reference;
+mod registration;
 pub mod table;
 mod versions;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 
-use crate::fleet::{Arrival, ProxyRecord};
-use crate::kube::Counts;
-use crate::net::{Look, Turned};
-use table::Meaning;
+use self::kube::KubeMetrics;
+use self::labels::{
+    AnswerLabels, BuildLabels, CertificateLabels, FileLabels, ReloadLabels, SourceLabels,
+    StateLabels, StreamLabels, TurnedLabels, VersionLabels,
+};
+use self::registration::register;
+use crate::fleet::ProxyRecord;
 
-/// Shortest push that has a bucket of its own, in seconds, by how much each bucket grows, and how many.
+/// The buckets of push times: the smallest in seconds, their growth factor, and their number.
 const PUSH_BUCKETS: (f64, f64, u16) = (0.001, 2.0, 16);
 
-/// All metrics; see [`Metrics::text`].
+/// All metrics; see [`ControlMetrics::text`].
 #[derive(Debug)]
-pub struct Metrics {
+pub struct ControlMetrics {
     registry: Mutex<Registry>,
     streams: Family<StreamLabels, Gauge>,
     proxies: Gauge,
@@ -46,63 +50,10 @@ pub struct Metrics {
     reloads: Family<ReloadLabels, Counter>,
     outdated: Family<FileLabels, Gauge>,
     turned: Family<TurnedLabels, Counter>,
-    kube: Counts,
+    kube: KubeMetrics,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BuildLabels {
-    version: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StreamLabels {
-    api: &'static str,
-    dialect: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AnswerLabels {
-    verdict: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SourceLabels {
-    source: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabels {
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct VersionLabels {
-    version: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CertificateLabels {
-    certificate: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReloadLabels {
-    file: &'static str,
-    result: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FileLabels {
-    file: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TurnedLabels {
-    port: &'static str,
-    reason: &'static str,
-}
-
-impl Default for Metrics {
+impl Default for ControlMetrics {
     fn default() -> Self {
         let (first, factor, count) = PUSH_BUCKETS;
         let metrics = Self {
@@ -121,7 +72,7 @@ impl Default for Metrics {
             reloads: Family::default(),
             outdated: Family::default(),
             turned: Family::default(),
-            kube: Counts::default(),
+            kube: KubeMetrics::default(),
         };
         let registry = metrics.registered();
         Self {
@@ -131,7 +82,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl ControlMetrics {
     fn registered(&self) -> Registry {
         let mut registry = Registry::with_prefix(table::PREFIX);
         let build = Family::<BuildLabels, Gauge>::default();
@@ -157,13 +108,7 @@ impl Metrics {
         registry
     }
 
-    /// What is counted of the work in Kubernetes.
-    #[must_use]
-    pub fn kube(&self) -> Counts {
-        self.kube.clone()
-    }
-
-    /// Everything in Prometheus' text format (OpenMetrics), with these proxies connected.
+    /// All metrics in OpenMetrics text format; `proxies` are the connected ones.
     #[must_use]
     pub fn text(&self, proxies: &[ProxyRecord]) -> String {
         let mut text = String::new();
@@ -174,9 +119,9 @@ impl Metrics {
             let labels = StateLabels { state };
             self.resources.get_or_create(&labels).set(count(number));
         }
-        // Versions that nobody runs any more must go.
+        // Remove the series of versions that no proxy runs any more.
         self.running.clear();
-        for (version, number) in versions::most_run(proxies, table::MAX_VERSIONS) {
+        for (version, number) in versions::most_frequent(proxies, table::MAX_VERSIONS) {
             let labels = VersionLabels { version };
             self.running.get_or_create(&labels).set(count(number));
         }
@@ -184,86 +129,6 @@ impl Metrics {
         let _ = encode(&mut text, &registry);
         text
     }
-
-    pub(crate) fn connected(&self, arrival: &Arrival, change: i64) {
-        let labels = StreamLabels {
-            api: arrival.api.name(),
-            dialect: arrival.dialect,
-        };
-        self.streams.get_or_create(&labels).inc_by(change);
-    }
-
-    pub(crate) fn pushed(&self) {
-        self.pushes.inc();
-    }
-
-    pub(crate) fn accepted(&self, waited: Option<Duration>) {
-        self.answer("accepted");
-        if let Some(waited) = waited {
-            self.push_seconds.observe(waited.as_secs_f64());
-        }
-    }
-
-    pub(crate) fn refused(&self) {
-        self.answer("refused");
-    }
-
-    pub(crate) fn stale(&self) {
-        self.answer("stale");
-    }
-
-    /// How many policies a source holds and how many errors it has.
-    pub(crate) fn source(&self, source: &'static str, policies: usize, problems: usize) {
-        let labels = SourceLabels { source };
-        self.policies.get_or_create(&labels).set(count(policies));
-        self.problems.get_or_create(&labels).set(count(problems));
-    }
-
-    /// An error has appeared that keeps something from being rendered.
-    pub(crate) fn render_error(&self) {
-        self.render_errors.inc();
-    }
-
-    /// When the first of some certificates expires, in seconds since 1970; `None`: there are none.
-    pub(crate) fn certificate(&self, certificate: &'static str, not_after: Option<i64>) {
-        let labels = CertificateLabels { certificate };
-        match not_after {
-            Some(seconds) => {
-                self.certificates.get_or_create(&labels).set(seconds);
-            }
-            None => {
-                self.certificates.remove(&labels);
-            }
-        }
-    }
-
-    /// A look at a file that is read again while the service runs.
-    pub(crate) fn reloaded(&self, file: &'static str, look: Look) {
-        let outdated = self.outdated.get_or_create(&FileLabels { file });
-        let result = match look {
-            Look::Same => return,
-            Look::Taken => "taken",
-            Look::Refused => "refused",
-        };
-        outdated.set(i64::from(look == Look::Refused));
-        let labels = ReloadLabels { file, result };
-        self.reloads.get_or_create(&labels).inc();
-    }
-
-    /// A connection that was not served, or no longer.
-    pub(crate) fn turned(&self, port: &'static str, turned: Turned) {
-        let reason = turned.name();
-        let labels = TurnedLabels { port, reason };
-        self.turned.get_or_create(&labels).inc();
-    }
-
-    fn answer(&self, verdict: &'static str) {
-        self.answers.get_or_create(&AnswerLabels { verdict }).inc();
-    }
-}
-
-pub(crate) fn register(registry: &mut Registry, meaning: &Meaning, metric: &(impl Metric + Clone)) {
-    registry.register(meaning.name, meaning.help, metric.clone());
 }
 
 fn count(number: usize) -> i64 {
@@ -273,22 +138,31 @@ fn count(number: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{Api, ResourceRecord};
+    use std::sync::Arc;
 
-    /// The text when every metric has something to say.
+    use crate::fleet::{DiscoveryApi, FleetEvent, ResourceRecord};
+    use crate::net::{PortEvent, ReloadOutcome, TurnedAway};
+    use crate::source::SourceEvent;
+
+    /// The text in which every metric has a series.
     fn full() -> String {
-        let metrics = Metrics::default();
-        let arrival = Arrival {
-            api: Api::Ecds,
+        let metrics = Arc::new(ControlMetrics::default());
+        metrics.fleet().send(FleetEvent::Connected {
+            api: DiscoveryApi::Ecds,
             dialect: "sotw",
-            peer: String::new(),
-        };
-        metrics.connected(&arrival, 1);
-        metrics.source("files", 1, 1);
+        });
+        metrics.sources().send(SourceEvent::Counted {
+            source: "files",
+            policies: 1,
+            problems: 1,
+        });
         metrics.certificate("served", Some(1));
-        metrics.reloaded("token", Look::Taken);
-        metrics.turned("xds", Turned::Silent);
-        metrics.accepted(None);
+        metrics.reloaded("token", ReloadOutcome::Accepted);
+        metrics.ports().send(PortEvent::TurnedAway {
+            port: "xds",
+            reason: TurnedAway::Silent,
+        });
+        metrics.fleet().send(FleetEvent::Accepted { waited: None });
         let resource = ("tidegate".to_owned(), ResourceRecord::default());
         let proxy = ProxyRecord {
             resources: [resource].into(),
@@ -298,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_is_what_the_table_says() {
+    fn served_metrics_match_the_table() {
         let text = full();
         let described: Vec<String> = table::TABLE
             .iter()
@@ -329,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_those_of_the_table() {
+    fn served_labels_match_the_table() {
         let text = full();
 
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -356,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_no_more_has_no_series() {
-        let metrics = Metrics::default();
+    fn a_removed_certificate_has_no_series() {
+        let metrics = ControlMetrics::default();
         let series = "certificate_not_after_timestamp_seconds{certificate=\"authority\"} 7";
         metrics.certificate("authority", Some(7));
         assert!(metrics.text(&[]).contains(series));

@@ -1,4 +1,4 @@
-//! The reference of the metrics, made from their table.
+//! The reference of the metrics, generated from their table.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ const HEAD: &str = "# Metrics of the control service
 
 <!-- Generated from control/src/metrics/table.rs by `make docs`. Do not edit. -->
 
-`tidegate serve` has them at `/metrics`, in the OpenMetrics text format that Prometheus reads. Those of the
-filter are on [another page](metrics.md).
+`tidegate serve` offers them at `/metrics`, in the OpenMetrics text format that Prometheus reads. The metrics of
+the filter are on [another page](metrics.md).
 
 | metric | type | labels | meaning |
 |---|---|---|---|
@@ -38,8 +38,8 @@ pub fn markdown() -> String {
     }
     let _ = write!(
         page,
-        "\nThe number of series is bounded whatever the fleet: labels take the values listed, and versions at most
-{MAX_VERSIONS} and two more. Which proxy runs what is at `/v1/proxies`.
+        "\nThe number of series is bounded, independent of the number of proxies: labels have the listed values, and at most
+{MAX_VERSIONS} versions plus two more have a series. `/v1/proxies` shows which proxy runs what.
 "
     );
     page

@@ -1,13 +1,13 @@
-//! Every metric of the service: name, type, labels, meaning. Registration takes name and meaning from here,
-//! and so does the reference, `docs/control-metrics.md`; a test holds the two together.
+//! Every metric of the service: name, type, labels, meaning. Registration and the reference,
+//! `docs/control-metrics.md`, take names and meanings from here; a test compares them with what is served.
 
-/// What all names begin with.
+/// The prefix of all names.
 pub const PREFIX: &str = "tidegate_control";
 
-/// What kind of number a metric is.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Only grows; its name ends with `_total`.
+pub enum SeriesKind {
+    /// Only grows; its name ends in `_total`.
     Counter,
     /// Goes up and down.
     Gauge,
@@ -15,8 +15,8 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
-    /// The word of the exposition format.
+impl SeriesKind {
+    /// The name in the exposition format.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Kind {
         }
     }
 
-    /// What the name of a sample has at its end.
+    /// The suffix of the sample's name.
     #[must_use]
     pub const fn ending(self) -> &'static str {
         match self {
@@ -38,131 +38,131 @@ impl Kind {
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
-pub struct Meaning {
-    /// Its name without [`PREFIX`] and [`Kind::ending`].
+pub struct MetricSpec {
+    /// Its name without [`PREFIX`] and [`SeriesKind::ending`].
     pub name: &'static str,
-    /// What kind of number it is.
-    pub kind: Kind,
-    /// Its labels, each with the values that it takes.
+    /// Its type.
+    pub kind: SeriesKind,
+    /// Its labels, each with its values.
     pub labels: &'static [(&'static str, &'static str)],
-    /// What it says, with the unit; without a full stop, which the exposition adds.
+    /// Its meaning, with the unit; without a full stop, which the exposition adds.
     pub help: &'static str,
 }
 
-/// Versions that have a series of their own; all others are in one.
+/// Most versions with a series of their own; all others share one.
 pub const MAX_VERSIONS: usize = 20;
 
 const SOURCES: (&str, &str) = ("source", "`files`, `rest`, `kubernetes`");
 
-pub(crate) const KUBE_RECONCILES: Meaning = Meaning {
+pub(super) const KUBE_RECONCILES: MetricSpec = MetricSpec {
     name: "kube_reconciles",
-    kind: Kind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[("result", "`unchanged`, `written`, `failed`")],
     help: "Comparisons of the cluster with its desired state",
 };
-pub(crate) const KUBE_WRITES: Meaning = Meaning {
+pub(super) const KUBE_WRITES: MetricSpec = MetricSpec {
     name: "kube_writes",
-    kind: Kind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[
         ("object", "`extension`, `status`, `event`, `lease`"),
         ("result", "`done`, `conflict`, `failed`"),
     ],
-    help: "Writes to the API server; in a cluster at rest only those of the lease grow",
+    help: "Writes to the API server; if nothing changes in the cluster, only those of the lease grow",
 };
-pub(crate) const KUBE_WATCH_ERRORS: Meaning = Meaning {
+pub(super) const KUBE_WATCH_ERRORS: MetricSpec = MetricSpec {
     name: "kube_watch_errors",
-    kind: Kind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[(
         "resource",
         "`breakerpolicies`, `trafficextensions`, `wasmplugins`, `discovery`",
     )],
-    help: "Lists, watches and discoveries that failed",
+    help: "Failed lists, watches and discoveries",
 };
-pub(crate) const KUBE_LEADING: Meaning = Meaning {
+pub(super) const KUBE_LEADING: MetricSpec = MetricSpec {
     name: "kube_leading",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[],
-    help: "1 in the replica that writes",
+    help: "1 in the replica that writes, otherwise 0",
 };
-pub(crate) const KUBE_LEASE_CHANGES: Meaning = Meaning {
+pub(super) const KUBE_LEASE_CHANGES: MetricSpec = MetricSpec {
     name: "kube_lease_changes",
-    kind: Kind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[],
-    help: "Times that this replica began or ceased to lead",
+    help: "Times that this replica became the leader or stopped leading",
 };
 
-pub(super) const BUILD: Meaning = Meaning {
+pub(super) const BUILD: MetricSpec = MetricSpec {
     name: "build",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[("version", "of the service")],
     help: "Always 1",
 };
-pub(super) const STREAMS: Meaning = Meaning {
+pub(super) const STREAMS: MetricSpec = MetricSpec {
     name: "streams",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[("api", "`ecds`, `ads`"), ("dialect", "`sotw`, `delta`")],
     help: "Connected discovery streams",
 };
-pub(super) const PROXIES: Meaning = Meaning {
+pub(super) const PROXIES: MetricSpec = MetricSpec {
     name: "proxies",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[],
     help: "Connected proxies, by their node ids; one may have several streams",
 };
-pub(super) const RESOURCES: Meaning = Meaning {
+pub(super) const RESOURCES: MetricSpec = MetricSpec {
     name: "resources",
-    kind: Kind::Gauge,
-    labels: &[("state", "`current`, `behind`, `refused`")],
-    help: "Resources of connected proxies by state: run as wanted, not yet, or refused",
+    kind: SeriesKind::Gauge,
+    labels: &[("state", "`current`, `behind`, `rejected`")],
+    help: "Resources of connected proxies by state: the wanted version runs, does not run yet, or was rejected",
 };
-pub(super) const VERSIONS: Meaning = Meaning {
+pub(super) const VERSIONS: MetricSpec = MetricSpec {
     name: "running",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[(
         "version",
-        "the first 12 digits of one of the 20 that most run; `other` for the rest; `none`",
+        "the first 12 digits of one of the 20 most frequent versions; `other` for the rest; `none`",
     )],
-    help: "Resources of connected proxies by the version that they run",
+    help: "Resources of connected proxies by the version that runs",
 };
-pub(super) const PUSHES: Meaning = Meaning {
+pub(super) const PUSHES: MetricSpec = MetricSpec {
     name: "pushes",
-    kind: Kind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[],
     help: "Configurations pushed",
 };
-pub(super) const ANSWERS: Meaning = Meaning {
+pub(super) const ANSWERS: MetricSpec = MetricSpec {
     name: "answers",
-    kind: Kind::Counter,
-    labels: &[("verdict", "`accepted` (ACK), `refused` (NACK), `stale`")],
-    help: "Answers of proxies to pushes; `stale` answers an earlier push",
+    kind: SeriesKind::Counter,
+    labels: &[("verdict", "`accepted` (ACK), `rejected` (NACK), `stale`")],
+    help: "Answers of proxies to pushes; a `stale` answer refers to an earlier push",
 };
-pub(super) const PUSH_SECONDS: Meaning = Meaning {
+pub(super) const PUSH_SECONDS: MetricSpec = MetricSpec {
     name: "push_seconds",
-    kind: Kind::Histogram,
+    kind: SeriesKind::Histogram,
     labels: &[],
-    help: "Seconds from a change of policy, or a proxy's arrival, to the proxy's acceptance",
+    help: "Seconds from a change of policy, or the connection of a proxy, to the proxy's acceptance",
 };
-pub(super) const POLICIES: Meaning = Meaning {
+pub(super) const POLICIES: MetricSpec = MetricSpec {
     name: "policies",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[SOURCES],
     help: "Policies in force",
 };
-pub(super) const PROBLEMS: Meaning = Meaning {
+pub(super) const PROBLEMS: MetricSpec = MetricSpec {
     name: "problems",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[SOURCES],
-    help: "Errors in policies at present; what was in force before stays",
+    help: "Current errors in policies; the last valid versions remain in force",
 };
-pub(super) const RENDER_ERRORS: Meaning = Meaning {
+pub(super) const RENDER_ERRORS: MetricSpec = MetricSpec {
     name: "render_errors",
-    kind: Kind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[],
-    help: "Errors that have kept a policy, or its new text, from being rendered, each counted when it appears",
+    help: "Errors that keep a policy, or its new text, out of force; each is counted when it appears",
 };
-pub(super) const CERTIFICATES: Meaning = Meaning {
+pub(super) const CERTIFICATES: MetricSpec = MetricSpec {
     name: "certificate_not_after_timestamp_seconds",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[(
         "certificate",
         "`served` (with its chain), `authority` (of clients)",
@@ -170,21 +170,21 @@ pub(super) const CERTIFICATES: Meaning = Meaning {
     help: "When the first of these certificates expires, in seconds since 1970; no series without TLS",
 };
 const FILE: (&str, &str) = ("file", "`certificates`, `clients`, `writers`, `token`");
-pub(super) const RELOADS: Meaning = Meaning {
+pub(super) const RELOADS: MetricSpec = MetricSpec {
     name: "reloads",
-    kind: Kind::Counter,
-    labels: &[FILE, ("result", "`taken`, `refused`")],
+    kind: SeriesKind::Counter,
+    labels: &[FILE, ("result", "`accepted`, `rejected`")],
     help: "New contents of watched files; invalid content is counted once",
 };
-pub(super) const OUTDATED: Meaning = Meaning {
+pub(super) const OUTDATED: MetricSpec = MetricSpec {
     name: "file_outdated",
-    kind: Kind::Gauge,
+    kind: SeriesKind::Gauge,
     labels: &[FILE],
     help: "1 while the file is invalid and its last valid content is in force",
 };
-pub(super) const TURNED: Meaning = Meaning {
+pub(super) const TURNED: MetricSpec = MetricSpec {
     name: "connections_turned_away",
-    kind: Kind::Counter,
+    kind: SeriesKind::Counter,
     labels: &[
         ("port", "`xds`, `http`, `health`"),
         (
@@ -192,10 +192,10 @@ pub(super) const TURNED: Meaning = Meaning {
             "`crowded` (too many of one peer), `silent` (no request for too long), `unlisted`",
         ),
     ],
-    help: "Connections that were closed without being served, or no longer",
+    help: "Connections that were turned away, or closed while they were served",
 };
 /// All of them, in the order of the reference.
-pub static TABLE: &[&Meaning] = &[
+pub static TABLE: &[&MetricSpec] = &[
     &BUILD,
     &STREAMS,
     &PROXIES,

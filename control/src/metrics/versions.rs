@@ -1,21 +1,21 @@
-//! How many resources run which version, in a bounded number of series.
+//! The number of resources per running version, in a bounded number of series.
 //!
-//! A version is a hash: with every change of policy there is a new one. Those that most run have a series
-//! each, under their first digits; during a roll-out that is the old one and the new one.
+//! A version is a hash, and every change of policy creates a new one. The most frequent versions have a series each,
+//! labeled with their first digits; during a rollout these are the old and the new version.
 
 use std::collections::BTreeMap;
 
 use crate::fleet::ProxyRecord;
 
-/// What stands for all versions that have no series of their own.
+/// The label of all versions without a series of their own.
 const OTHER: &str = "other";
-/// What stands for no version at all.
+/// The label of resources without a version.
 const NONE: &str = "none";
-/// Digits of a version that are shown: enough to tell those apart that ever meet.
+/// Shown digits of a version: enough to distinguish versions that exist at the same time.
 const SHOWN: usize = 12;
 
-/// The `max` versions that most resources run, the rest as `other`, and those without any as `none`.
-pub(super) fn most_run(proxies: &[ProxyRecord], max: usize) -> Vec<(String, usize)> {
+/// The `max` most frequent versions, the rest as `other`, and resources without a version as `none`.
+pub(super) fn most_frequent(proxies: &[ProxyRecord], max: usize) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut none: usize = 0;
     for resource in proxies.iter().flat_map(|proxy| proxy.resources.values()) {
@@ -32,7 +32,7 @@ pub(super) fn most_run(proxies: &[ProxyRecord], max: usize) -> Vec<(String, usiz
         *count = count.saturating_add(1);
     }
     let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
-    // Stable, so that equals keep the order of their names.
+    // A stable sort keeps equally frequent versions in the order of their names.
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let rest = counts.split_off(max.min(counts.len()));
     let other = rest.iter().map(|(_, count)| count).sum();
@@ -61,16 +61,16 @@ mod tests {
     }
 
     #[test]
-    fn the_most_run_have_a_series_and_the_rest_one() {
+    fn the_most_frequent_have_a_series_and_the_rest_one() {
         let versions = ["b", "a", "c", "b", "0123456789abcdef", "b", "a"];
         let mut proxies: Vec<_> = versions.map(|version| proxy(Some(version))).into();
         proxies.push(proxy(None));
 
-        let found = most_run(&proxies, 2);
+        let found = most_frequent(&proxies, 2);
 
         let expected = [("b", 3), ("a", 2), ("other", 2), ("none", 1)];
         assert_eq!(found, expected.map(|(v, n)| (v.to_owned(), n)));
-        assert!(most_run(&proxies, 9).contains(&("0123456789ab".to_owned(), 1)));
-        assert!(most_run(&[], 2).is_empty());
+        assert!(most_frequent(&proxies, 9).contains(&("0123456789ab".to_owned(), 1)));
+        assert!(most_frequent(&[], 2).is_empty());
     }
 }

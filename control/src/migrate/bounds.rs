@@ -1,65 +1,65 @@
-//! A limit per proxy as a bound per endpoint.
+//! Converts a limit per proxy to a bound per endpoint.
 //!
-//! Envoy's static limits hold for one proxy and all endpoints behind it. The
-//! filter's bound holds for one proxy and *one* endpoint, and the filter counts
-//! the endpoints. So that all proxies together send at most what they did:
+//! Envoy's static limits apply to one proxy and all endpoints behind it. The
+//! filter's bound applies to one proxy and *one* endpoint, and the filter counts
+//! the endpoints. All proxies together should send at most as much as before:
 //!
 //! - sidecars: each keeps its limit, spread over the endpoints, `limit / replicas`;
-//! - a waypoint: it carries what all clients carried, `limit x clients /
+//! - a waypoint: it carries the traffic of all clients, `limit x clients /
 //!   (replicas x waypoints)`.
 //!
-//! Edges: rounded up, so that nothing that passed is refused; at least 1; a
-//! limit that nobody can reach is none.
+//! Edges: the bound is rounded up, so that no traffic that passed before is shed,
+//! and is at least 1; a limit too large to be reached counts as no limit.
 
 use tidegate_core::config::schema::{FIELDS, Values};
 
-/// Values from here on are written to switch a limit off.
+/// Values from this one on mean that a limit is turned off.
 const UNLIMITED: u64 = 1_000_000_000;
 
-/// Which proxies hold a limit.
+/// Which proxies enforce a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topology {
-    /// Each client has its own.
+pub enum ProxyTopology {
+    /// Each client has its own proxy.
     Sidecars {
-        /// Clients.
+        /// Number of clients.
         clients: u32,
-        /// Endpoints of the service.
+        /// Number of endpoints of the service.
         replicas: u32,
     },
-    /// All clients share them.
+    /// All clients share the proxies.
     Waypoint {
-        /// Clients.
+        /// Number of clients.
         clients: u32,
-        /// Endpoints of the service.
+        /// Number of endpoints of the service.
         replicas: u32,
-        /// Pods of the waypoint.
+        /// Number of pods of the waypoint.
         waypoints: u32,
     },
 }
 
-/// What becomes of a limit.
+/// The bound per endpoint that replaces a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// It is as good as none.
+pub enum EndpointBound {
+    /// The limit is effectively unlimited.
     Unlimited,
-    /// It holds.
+    /// A bound.
     PerEndpoint {
         /// Requests in flight per endpoint and proxy.
         max: u32,
-        /// How that comes about.
+        /// How it was computed.
         why: String,
     },
 }
 
-impl Bound {
+impl EndpointBound {
     /// `limit` requests in flight per client, as a bound per endpoint.
     #[must_use]
-    pub fn of(limit: u64, topology: Topology) -> Self {
+    pub fn of(limit: u64, topology: ProxyTopology) -> Self {
         if limit >= UNLIMITED {
             return Self::Unlimited;
         }
         match topology {
-            Topology::Sidecars { clients, replicas } => {
+            ProxyTopology::Sidecars { clients, replicas } => {
                 let max = clamped(limit.div_ceil(replicas.max(1).into()));
                 let before = limit.saturating_mul(clients.into());
                 let after = product([max, replicas, clients]);
@@ -74,7 +74,7 @@ impl Bound {
                     ),
                 }
             }
-            Topology::Waypoint {
+            ProxyTopology::Waypoint {
                 clients,
                 replicas,
                 waypoints,
@@ -125,7 +125,7 @@ fn counted(number: u32, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Within what core takes for `limit.max`.
+/// Clamps to the range that core accepts for `limit.max`.
 fn clamped(bound: u64) -> u32 {
     let range = FIELDS
         .iter()
@@ -144,20 +144,20 @@ fn clamped(bound: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn max(limit: u64, topology: Topology) -> u32 {
-        match Bound::of(limit, topology) {
-            Bound::PerEndpoint { max, .. } => max,
-            Bound::Unlimited => panic!("unlimited"),
+    fn max(limit: u64, topology: ProxyTopology) -> u32 {
+        match EndpointBound::of(limit, topology) {
+            EndpointBound::PerEndpoint { max, .. } => max,
+            EndpointBound::Unlimited => panic!("unlimited"),
         }
     }
 
     #[test]
-    fn ten_sidecars_and_their_waypoint_let_the_same_through() {
-        let sidecars = Topology::Sidecars {
+    fn ten_sidecars_and_their_waypoint_pass_the_same_traffic() {
+        let sidecars = ProxyTopology::Sidecars {
             clients: 10,
             replicas: 5,
         };
-        let waypoint = Topology::Waypoint {
+        let waypoint = ProxyTopology::Waypoint {
             clients: 10,
             replicas: 5,
             waypoints: 1,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_pods_of_a_waypoint_share_what_the_clients_had() {
-        let waypoint = Topology::Waypoint {
+        let waypoint = ProxyTopology::Waypoint {
             clients: 10,
             replicas: 5,
             waypoints: 2,
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn rounding_refuses_nothing_that_passed() {
+    fn rounding_sheds_nothing_that_passed() {
         for limit in 1..50 {
             for replicas in 1..10 {
                 for clients in 1..5 {
-                    let sidecars = Topology::Sidecars { clients, replicas };
-                    let waypoint = Topology::Waypoint {
+                    let sidecars = ProxyTopology::Sidecars { clients, replicas };
+                    let waypoint = ProxyTopology::Waypoint {
                         clients,
                         replicas,
                         waypoints: 3,
@@ -200,23 +200,29 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_is_one_and_one_without_end_is_none() {
-        let sidecars = Topology::Sidecars {
+    fn a_limit_of_zero_becomes_one_and_a_huge_limit_becomes_none() {
+        let sidecars = ProxyTopology::Sidecars {
             clients: 1,
             replicas: 5,
         };
 
         assert_eq!(max(0, sidecars), 1);
         assert_eq!(max(999_999_999, sidecars), 100_000);
-        assert_eq!(Bound::of(u64::from(u32::MAX), sidecars), Bound::Unlimited);
-        assert_eq!(Bound::of(2_147_483_647, sidecars), Bound::Unlimited);
+        assert_eq!(
+            EndpointBound::of(u64::from(u32::MAX), sidecars),
+            EndpointBound::Unlimited
+        );
+        assert_eq!(
+            EndpointBound::of(2_147_483_647, sidecars),
+            EndpointBound::Unlimited
+        );
     }
 
     #[test]
     fn the_reason_shows_the_calculation() {
-        let Bound::PerEndpoint { why, .. } = Bound::of(
+        let EndpointBound::PerEndpoint { why, .. } = EndpointBound::of(
             7,
-            Topology::Waypoint {
+            ProxyTopology::Waypoint {
                 clients: 1,
                 replicas: 5,
                 waypoints: 1,

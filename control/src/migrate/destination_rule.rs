@@ -1,15 +1,15 @@
-//! The parts of Istio's `DestinationRule` that limit and eject.
+//! Reads the parts of Istio's `DestinationRule` that limit and eject.
 //!
-//! Read as far as they matter here; keys of other concerns (load balancing,
-//! TLS) are passed by. What Istio says of levels holds: a port's settings take
-//! the place of the destination's as a whole, a subset's block by block.
+//! Keys of other concerns (load balancing, TLS) are ignored. Levels override
+//! each other as in Istio: a port's settings replace those of the destination as
+//! a whole, a subset's replace them block by block.
 
 use std::collections::BTreeMap;
 
 use tidegate_core::config::schema::MAX_RULES;
 use tidegate_core::config::{ConfigErrors, Node, Section};
 
-use super::traffic::{Traffic, number, traffic};
+use super::traffic::{TrafficPolicy, number, traffic};
 
 /// API group of the documents.
 pub(super) const API_GROUP: &str = "networking.istio.io";
@@ -23,19 +23,19 @@ pub(super) struct DestinationRule {
     pub(super) namespace: String,
     pub(super) host: String,
     pub(super) selector: BTreeMap<String, String>,
-    /// The most special first.
-    pub(super) parts: Vec<Part>,
+    /// The most specific first.
+    pub(super) parts: Vec<RulePart>,
 }
 
 /// Settings for the whole host, a port, a subset, or a port of a subset.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
+pub(super) struct RulePart {
     pub(super) subset: Option<String>,
     pub(super) port: Option<u64>,
-    pub(super) traffic: Traffic,
+    pub(super) traffic: TrafficPolicy,
 }
 
-/// Whether a document is a `DestinationRule`, sound or not.
+/// Whether a document is a `DestinationRule`, valid or not.
 pub(super) fn is_one(root: &Node) -> bool {
     let Node::Object(entries) = root else {
         return false;
@@ -54,7 +54,7 @@ pub(super) fn is_one(root: &Node) -> bool {
 }
 
 impl DestinationRule {
-    /// Reads one; `namespace` is that of rules that name none.
+    /// Reads a rule; `namespace` is the default for rules without one.
     pub(super) fn read(root: &Node, namespace: &str) -> Result<Self, ConfigErrors> {
         Section::read_document(root, |s| {
             s.allow_unknown();
@@ -87,11 +87,11 @@ impl DestinationRule {
         })
     }
 
-    /// Whether it limits or ejects anywhere.
+    /// Whether it contains any limit or ejection.
     pub(super) fn has_limits(&self) -> bool {
         self.parts
             .iter()
-            .any(|part| part.traffic != Traffic::default())
+            .any(|part| part.traffic != TrafficPolicy::default())
     }
 }
 
@@ -139,8 +139,8 @@ fn labels(node: &Node) -> Option<BTreeMap<String, String>> {
         .collect()
 }
 
-fn parts(s: &mut Section<'_>) -> Vec<Part> {
-    let (base, base_ports) = policy(s, &Traffic::default());
+fn parts(s: &mut Section<'_>) -> Vec<RulePart> {
+    let (base, base_ports) = policy(s, &TrafficPolicy::default());
     let mut parts = Vec::new();
     let subsets = s.objects("subsets", MAX_RULES, |s| {
         s.allow_unknown();
@@ -148,7 +148,7 @@ fn parts(s: &mut Section<'_>) -> Vec<Part> {
     });
     for (name, (_, ports)) in &subsets {
         for (port, traffic) in ports {
-            parts.push(Part {
+            parts.push(RulePart {
                 subset: Some(name.clone()),
                 port: Some(*port),
                 traffic: traffic.clone(),
@@ -156,9 +156,9 @@ fn parts(s: &mut Section<'_>) -> Vec<Part> {
         }
     }
     for (name, (traffic, _)) in subsets {
-        // One that says nothing of its own needs no rule.
+        // A subset without settings of its own needs no rule.
         if traffic != base {
-            parts.push(Part {
+            parts.push(RulePart {
                 subset: Some(name),
                 port: None,
                 traffic,
@@ -166,13 +166,13 @@ fn parts(s: &mut Section<'_>) -> Vec<Part> {
         }
     }
     for (port, traffic) in base_ports {
-        parts.push(Part {
+        parts.push(RulePart {
             subset: None,
             port: Some(port),
             traffic,
         });
     }
-    parts.push(Part {
+    parts.push(RulePart {
         subset: None,
         port: None,
         traffic: base,
@@ -181,7 +181,10 @@ fn parts(s: &mut Section<'_>) -> Vec<Part> {
 }
 
 /// The `trafficPolicy` here: for all ports, and for single ones.
-fn policy(s: &mut Section<'_>, above: &Traffic) -> (Traffic, Vec<(u64, Traffic)>) {
+fn policy(
+    s: &mut Section<'_>,
+    above: &TrafficPolicy,
+) -> (TrafficPolicy, Vec<(u64, TrafficPolicy)>) {
     s.object("trafficPolicy", |s| {
         s.allow_unknown();
         let own = traffic(s);
@@ -193,7 +196,7 @@ fn policy(s: &mut Section<'_>, above: &Traffic) -> (Traffic, Vec<(u64, Traffic)>
             });
             (port.unwrap_or_default(), traffic(s))
         });
-        let merged = Traffic {
+        let merged = TrafficPolicy {
             pool: own.pool.or_else(|| above.pool.clone()),
             outlier: own.outlier.or_else(|| above.outlier.clone()),
         };

@@ -1,17 +1,17 @@
-//! From Istio's static limits to a policy.
+//! Converts Istio's static limits to policies.
 //!
-//! A `DestinationRule` holds limits that every client's proxy keeps by itself.
-//! As soon as the topology changes they are wrong: the values that suit ten
-//! sidecars throttle the one waypoint that takes their place. Here they become
-//! bounds per endpoint, within which the limit is learned, and every field is
-//! accounted for in a comment: carried over, how, or why not.
+//! A `DestinationRule` contains limits that each client's proxy enforces on its
+//! own. When the topology changes, they are wrong: values that suit ten sidecars
+//! throttle the one waypoint that replaces them. Here they become bounds per
+//! endpoint, within which the limit is learned. A comment explains for every
+//! field how it was carried over, or why not.
 //!
-//! Edges: a `DestinationRule` without limits gives nothing; policies are not
+//! Edges: a `DestinationRule` without limits gives no policy. Policies are not
 //! merged when they are applied, so all rules for the same proxies become rules
-//! of one policy; a host that stands twice keeps the first.
+//! of one policy. Of a duplicate host, the first rule is kept.
 
-mod account;
 mod bounds;
+mod carried;
 mod destination_rule;
 mod traffic;
 mod write;
@@ -20,40 +20,40 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::config::ConfigError;
 
-use crate::document::{Place, documents};
+use crate::document::{TextPosition, documents};
 use crate::policy::Problem;
 
-pub use bounds::{Bound, Topology};
+pub use bounds::{EndpointBound, ProxyTopology};
 use destination_rule::{API_GROUP, DestinationRule, KIND};
 
-/// What a `DestinationRule` does not say.
+/// Information that a `DestinationRule` does not contain.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
-    /// Which proxies hold the limits, and how many.
-    pub topology: Topology,
+pub struct MigrationOptions {
+    /// Which proxies enforce the limits, and how many.
+    pub topology: ProxyTopology,
     /// Name of the waypoint's Gateway.
     pub waypoint: String,
-    /// Namespace of rules that name none.
+    /// Namespace of rules without one.
     pub namespace: String,
-    /// The objective: time that 99 of 100 requests must keep, as a duration.
+    /// The objective: the latency that 99 of 100 requests must meet, as a duration.
     pub latency: String,
 }
 
-/// What became of some texts.
+/// The result of a migration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Migration {
-    /// Policies with comments, as YAML; empty if there was nothing to carry over.
+    /// Policies with comments, as YAML; empty if nothing was carried over.
     pub policies: String,
-    /// Documents that were passed by, and why.
+    /// Skipped documents, and why.
     pub notes: Vec<String>,
-    /// What is wrong with the rest.
+    /// Errors in the other documents.
     pub problems: Vec<Problem>,
 }
 
-/// Turns the `DestinationRule`s in `texts`, each with its name, into policies.
+/// Converts the `DestinationRule`s in `texts`, each with its name, to policies.
 pub fn migrate<'a>(
     texts: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-    options: &Options,
+    options: &MigrationOptions,
 ) -> Migration {
     let mut done = Migration::default();
     let mut groups: BTreeMap<Group, Vec<DestinationRule>> = BTreeMap::new();
@@ -63,7 +63,7 @@ pub fn migrate<'a>(
             let here = format!("{source}:{}", document.start());
             if !destination_rule::is_one(document.root()) {
                 done.notes
-                    .push(format!("{here}: no {KIND} of {API_GROUP}, passed by"));
+                    .push(format!("{here}: not a {KIND} of {API_GROUP}, skipped"));
                 continue;
             }
             match DestinationRule::read(document.root(), &options.namespace) {
@@ -72,7 +72,7 @@ pub fn migrate<'a>(
                     groups.entry(group).or_default().push(rule);
                 }
                 Ok(rule) => done.notes.push(format!(
-                    "{here}: {KIND} {} has neither connectionPool nor outlierDetection, passed by",
+                    "{here}: {KIND} {} has neither connectionPool nor outlierDetection, skipped",
                     rule.name
                 )),
                 Err(errors) => done.problems.extend(
@@ -103,7 +103,7 @@ pub fn migrate<'a>(
     done
 }
 
-fn problem(source: &str, place: Place, error: &ConfigError) -> Problem {
+fn problem(source: &str, place: TextPosition, error: &ConfigError) -> Problem {
     Problem {
         source: source.to_owned(),
         place,
@@ -114,19 +114,19 @@ fn problem(source: &str, place: Place, error: &ConfigError) -> Problem {
     }
 }
 
-/// Rules for the same proxies: they go into one policy.
+/// Rules for the same proxies, which become one policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     namespace: String,
-    /// The clients that the rules are for; a waypoint knows no such choice.
+    /// The clients that the rules apply to; empty for a waypoint, which cannot select clients.
     selector: BTreeMap<String, String>,
 }
 
 impl Group {
-    fn of(rule: &DestinationRule, topology: &Topology) -> Self {
+    fn of(rule: &DestinationRule, topology: &ProxyTopology) -> Self {
         let selector = match topology {
-            Topology::Sidecars { .. } => rule.selector.clone(),
-            Topology::Waypoint { .. } => BTreeMap::new(),
+            ProxyTopology::Sidecars { .. } => rule.selector.clone(),
+            ProxyTopology::Waypoint { .. } => BTreeMap::new(),
         };
         Self {
             namespace: rule.namespace.clone(),
@@ -134,8 +134,8 @@ impl Group {
         }
     }
 
-    /// What the policy of this group may be called: that of the only rule, or
-    /// a name for several; `number` tells it from others in the namespace.
+    /// A name for the policy of this group: the name of its only rule, or a common
+    /// name; `number` distinguishes it from others in the namespace.
     fn name(&self, rules: &[DestinationRule], number: u32) -> String {
         let name = match rules {
             [only] => &only.name,

@@ -1,4 +1,4 @@
-//! What a level of a `DestinationRule` says of limits and ejection.
+//! The limits and ejection settings of one level of a `DestinationRule`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tidegate_core::config::{Node, Section, parse_duration};
 
 const NUMBER: &str = "a whole number of at least 0";
 
-/// Settings that concern connections and not requests: they stay where they are.
+/// Settings of connections, not requests: they stay in the rule.
 const STAYING_TCP: [&str; 4] = [
     "connectTimeout",
     "tcpKeepalive",
@@ -18,7 +18,7 @@ const STAYING_HTTP: [&str; 3] = [
     "idleTimeout",
     "useClientProtocol",
 ];
-/// What a breaker that learns has no setting for.
+/// Settings that the breaker learns instead.
 const LEARNED: [&str; 5] = [
     "consecutiveErrors",
     "consecutive5xxErrors",
@@ -27,39 +27,39 @@ const LEARNED: [&str; 5] = [
     "interval",
 ];
 
-/// What a level says.
+/// The settings of one level.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Traffic {
-    pub(super) pool: Option<Pool>,
-    pub(super) outlier: Option<Outlier>,
+pub(super) struct TrafficPolicy {
+    pub(super) pool: Option<ConnectionPool>,
+    pub(super) outlier: Option<OutlierDetection>,
 }
 
 /// `connectionPool`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Pool {
+pub(super) struct ConnectionPool {
     pub(super) max_connections: Option<u64>,
     pub(super) max_requests: Option<u64>,
     pub(super) max_streams: Option<u64>,
     pub(super) max_pending: Option<u64>,
     pub(super) max_retries: Option<u64>,
     pub(super) is_http2: bool,
-    /// Keys of it that stay in the rule.
+    /// Keys that stay in the rule.
     pub(super) staying: Vec<String>,
 }
 
 /// `outlierDetection`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outlier {
+pub(super) struct OutlierDetection {
     pub(super) base_ejection: Option<Duration>,
     pub(super) max_ejection_percent: Option<u64>,
     pub(super) min_health_percent: Option<u64>,
-    /// Keys of it that are learned instead.
+    /// Keys whose values are learned instead.
     pub(super) learned: Vec<String>,
 }
 
 /// Reads both blocks.
-pub(super) fn traffic(s: &mut Section<'_>) -> Traffic {
-    Traffic {
+pub(super) fn traffic(s: &mut Section<'_>) -> TrafficPolicy {
+    TrafficPolicy {
         pool: s
             .has("connectionPool")
             .then(|| s.object("connectionPool", pool)),
@@ -69,11 +69,11 @@ pub(super) fn traffic(s: &mut Section<'_>) -> Traffic {
     }
 }
 
-fn pool(s: &mut Section<'_>) -> Pool {
+fn pool(s: &mut Section<'_>) -> ConnectionPool {
     s.allow_unknown();
     let mut read = s.object("http", |s| {
         s.allow_unknown();
-        Pool {
+        ConnectionPool {
             max_requests: number(s, "http2MaxRequests"),
             max_streams: number(s, "maxConcurrentStreams"),
             max_pending: number(s, "http1MaxPendingRequests"),
@@ -96,9 +96,9 @@ fn pool(s: &mut Section<'_>) -> Pool {
     read
 }
 
-fn outlier(s: &mut Section<'_>) -> Outlier {
+fn outlier(s: &mut Section<'_>) -> OutlierDetection {
     s.allow_unknown();
-    Outlier {
+    OutlierDetection {
         base_ejection: s.text(
             "baseEjectionTime",
             &"a duration such as \"30s\"",

@@ -1,8 +1,8 @@
-//! A policy as text, with comments.
+//! Writes a policy as text, with comments.
 //!
-//! Comments are why this is not left to the YAML writer: they carry the reasons.
-//! Whatever came from the document stands in JSON's quotes, or in a comment
-//! without its line ends, so that it cannot become a part of the document.
+//! It does not use the YAML writer, because comments explain the values. Text
+//! from the input is written in JSON's quotes, or in a comment without its line
+//! breaks, so that it cannot become part of the document's structure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use tidegate_core::config::Readable;
 
-use super::account::Account;
-use super::bounds::Topology;
-use super::destination_rule::{DestinationRule, Part};
-use super::{Group, Options};
+use super::bounds::ProxyTopology;
+use super::carried::CarriedSettings;
+use super::destination_rule::{DestinationRule, RulePart};
+use super::{Group, MigrationOptions};
 use crate::policy::{API_VERSION, KIND, TargetKind};
 
-/// Where a comment is broken, in characters.
+/// Maximum width of a comment line, in characters.
 const WIDTH: usize = 100;
 
 /// The policy for all rules of a group.
@@ -24,7 +24,7 @@ pub(super) fn policy(
     name: &str,
     group: &Group,
     rules: &[DestinationRule],
-    options: &Options,
+    options: &MigrationOptions,
 ) -> String {
     let mut out = String::new();
     head(&mut out, name, group, rules, options);
@@ -34,7 +34,7 @@ pub(super) fn policy(
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for rule in rules {
         for part in &rule.parts {
-            // A host's own settings are nothing if only its subsets have some.
+            // A host without settings of its own needs no rule, even if its subsets have some.
             if part.traffic.pool.is_none() && part.traffic.outlier.is_none() {
                 continue;
             }
@@ -44,7 +44,7 @@ pub(super) fn policy(
                     &mut out,
                     2,
                     &format!(
-                        "DestinationRule {} is for {matched} again: {first} was kept.",
+                        "DestinationRule {} also applies to {matched}: {first} was kept.",
                         rule.name
                     ),
                 ),
@@ -58,21 +58,27 @@ pub(super) fn policy(
     out
 }
 
-fn head(out: &mut String, name: &str, group: &Group, rules: &[DestinationRule], options: &Options) {
+fn head(
+    out: &mut String,
+    name: &str,
+    group: &Group,
+    rules: &[DestinationRule],
+    options: &MigrationOptions,
+) {
     let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
     let from = format!("Carried over from DestinationRule {}.", names.join(", "));
     comment(out, 0, &from);
     comment(
         out,
         0,
-        "Once it enforces, take connectionPool's limits out of the DestinationRule: as long as both hold, the tighter one does.",
+        "Once this policy enforces, remove connectionPool's limits from the DestinationRule: while both apply, the tighter one limits.",
     );
-    if matches!(options.topology, Topology::Sidecars { .. }) {
+    if matches!(options.topology, ProxyTopology::Sidecars { .. }) {
         comment(
             out,
             0,
             &format!(
-                "A DestinationRule is kept by clients in every namespace that it is exported to; this policy by those in {}. Apply a copy wherever clients are.",
+                "A DestinationRule applies to clients in every namespace that it is exported to; this policy only to those in {}. Apply a copy in each namespace with clients.",
                 group.namespace
             ),
         );
@@ -92,18 +98,18 @@ fn head(out: &mut String, name: &str, group: &Group, rules: &[DestinationRule], 
     out.push_str("spec:\n");
 }
 
-fn targets(out: &mut String, group: &Group, options: &Options) {
+fn targets(out: &mut String, group: &Group, options: &MigrationOptions) {
     let selects = !group.selector.is_empty();
     let target = match options.topology {
-        Topology::Sidecars { .. } if selects => {
+        ProxyTopology::Sidecars { .. } if selects => {
             out.push_str("  selector:\n    matchLabels:\n");
             for (key, value) in &group.selector {
                 write(out, &format!("      {}: {}\n", quoted(key), quoted(value)));
             }
             return;
         }
-        Topology::Sidecars { .. } => (TargetKind::Namespace, group.namespace.as_str()),
-        Topology::Waypoint { .. } => (TargetKind::Gateway, options.waypoint.as_str()),
+        ProxyTopology::Sidecars { .. } => (TargetKind::Namespace, group.namespace.as_str()),
+        ProxyTopology::Waypoint { .. } => (TargetKind::Gateway, options.waypoint.as_str()),
     };
     let (kind, name) = target;
     out.push_str("  targetRefs:\n");
@@ -118,17 +124,17 @@ fn targets(out: &mut String, group: &Group, options: &Options) {
     );
 }
 
-fn objective(out: &mut String, options: &Options) {
+fn objective(out: &mut String, options: &MigrationOptions) {
     comment(
         out,
         2,
-        "Counts what it would shed, and sheds nothing: look at that before `mode: enforce`.",
+        "Counts what it would shed, and sheds nothing: check these counts before `mode: enforce`.",
     );
     out.push_str("  mode: observe\n");
     comment(
         out,
         2,
-        "A DestinationRule has no objective, and this is all that Tidegate must be told: set what the services promise. A rule below may have its own.",
+        "A DestinationRule has no objective, which is the only setting that Tidegate needs: set what the services promise. A rule below may have its own.",
     );
     write(
         out,
@@ -142,11 +148,11 @@ fn objective(out: &mut String, options: &Options) {
 fn upstream(
     out: &mut String,
     rule: &DestinationRule,
-    part: &Part,
+    part: &RulePart,
     matched: &str,
-    topology: Topology,
+    topology: ProxyTopology,
 ) {
-    let account = Account::of(&part.traffic, topology);
+    let account = CarriedSettings::of(&part.traffic, topology);
     let of_port = part
         .port
         .map(|port| format!(", port {port}"))
@@ -185,7 +191,7 @@ fn upstream(
 }
 
 /// The conditions of a rule, in YAML's flow style.
-fn conditions(rule: &DestinationRule, part: &Part, topology: Topology) -> String {
+fn conditions(rule: &DestinationRule, part: &RulePart, topology: ProxyTopology) -> String {
     let service = quoted(&rule.host);
     if part.port.is_none() && part.subset.is_none() {
         return format!("{{service: {service}}}");
@@ -193,23 +199,25 @@ fn conditions(rule: &DestinationRule, part: &Part, topology: Topology) -> String
     let port = part
         .port
         .map_or_else(|| "*".to_owned(), |port| port.to_string());
-    // Envoy's name of a cluster is direction|port|subset|host; a waypoint's subset has the protocol in front.
+    // Envoy's cluster names have the form direction|port|subset|host; a waypoint's subset is prefixed with the protocol.
     let cluster = match (topology, &part.subset) {
-        (Topology::Sidecars { .. }, Some(subset)) => format!("outbound|{port}|{subset}|*"),
-        (Topology::Sidecars { .. }, None) => format!("outbound|{port}|*"),
-        (Topology::Waypoint { .. }, Some(subset)) => format!("inbound-vip|{port}|*/{subset}|*"),
-        (Topology::Waypoint { .. }, None) => format!("inbound-vip|{port}|*"),
+        (ProxyTopology::Sidecars { .. }, Some(subset)) => format!("outbound|{port}|{subset}|*"),
+        (ProxyTopology::Sidecars { .. }, None) => format!("outbound|{port}|*"),
+        (ProxyTopology::Waypoint { .. }, Some(subset)) => {
+            format!("inbound-vip|{port}|*/{subset}|*")
+        }
+        (ProxyTopology::Waypoint { .. }, None) => format!("inbound-vip|{port}|*"),
     };
     format!("{{service: {service}, cluster: {}}}", quoted(&cluster))
 }
 
-/// `text` in quotes that YAML reads as JSON does.
+/// `text` in quotes that YAML and JSON read the same way.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
 fn write(out: &mut String, text: &str) {
-    // A text takes everything.
+    // Writing to a string does not fail.
     let _ = out.write_str(text);
 }
 

@@ -1,7 +1,7 @@
-//! Whether anything is under way on a connection.
+//! Whether a connection has active requests.
 //!
-//! A request is under way from its headers until its response has been sent or given up, so that a stream that
-//! says nothing for hours counts, and a connection that was opened and left does not.
+//! A request is active from its headers until its response has been sent or aborted. So a stream that is silent for
+//! hours counts as active, and a connection that was opened and abandoned does not.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,62 +11,62 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::watch;
 
-/// The requests under way on one connection; cheap to clone.
+/// The active requests of one connection; cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Activity(watch::Sender<usize>);
 
-/// A request under way; ends when dropped.
+/// An active request; ends when dropped.
 #[derive(Debug)]
-pub(super) struct UnderWay(Activity);
+pub(super) struct ActiveRequest(Activity);
 
 impl Activity {
     pub(super) fn new() -> Self {
         Self(watch::Sender::new(0))
     }
 
-    pub(super) fn begin(&self) -> UnderWay {
+    pub(super) fn begin(&self) -> ActiveRequest {
         self.0.send_modify(|count| *count = count.saturating_add(1));
-        UnderWay(self.clone())
+        ActiveRequest(self.clone())
     }
 
-    /// Ends once nothing has been under way for so long.
+    /// Returns once no request has been active for as long as `patience`.
     pub(super) async fn rest(&self, patience: Duration) {
         let mut count = self.0.subscribe();
         loop {
-            // The sender is here: it cannot be gone.
+            // Cannot fail: this value holds the sender.
             let _ = count.wait_for(|count| *count == 0).await;
-            let begun = count.wait_for(|count| *count > 0);
-            if tokio::time::timeout(patience, begun).await.is_err() {
+            let active = count.wait_for(|count| *count > 0);
+            if tokio::time::timeout(patience, active).await.is_err() {
                 return;
             }
         }
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let count = &self.0.0;
         count.send_modify(|count| *count = count.saturating_sub(1));
     }
 }
 
-/// The body of a response, until whose end its request is under way.
+/// The body of a response; its request is active until the body ends.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct TrackedBody {
     body: Body,
-    _under_way: UnderWay,
+    _active: ActiveRequest,
 }
 
-impl Sent {
-    pub(super) const fn new(body: Body, under_way: UnderWay) -> Self {
+impl TrackedBody {
+    pub(super) const fn new(body: Body, active: ActiveRequest) -> Self {
         Self {
             body,
-            _under_way: under_way,
+            _active: active,
         }
     }
 }
 
-impl HttpBody for Sent {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -95,7 +95,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(10);
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_rests_once_nothing_was_under_way_for_long_enough() {
+    async fn a_connection_rests_once_nothing_was_active_for_long_enough() {
         let activity = Activity::new();
         let started = Instant::now();
         let request = activity.begin();
@@ -104,7 +104,7 @@ mod tests {
             async move { activity.rest(PATIENCE).await }
         });
         advance(PATIENCE * 100).await;
-        assert!(!resting.is_finished(), "a request is under way");
+        assert!(!resting.is_finished(), "a request is active");
 
         drop(request);
         resting.await.unwrap();

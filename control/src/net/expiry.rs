@@ -1,4 +1,4 @@
-//! When certificates expire: nobody comes in any more after that, so that it must be seen coming.
+//! When certificates expire. After that no client can connect, so metrics show the time in advance.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -7,14 +7,14 @@ use x509_parser::parse_x509_certificate;
 /// When the first of some certificates expires, in seconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expiry {
-    /// Of those that are shown to clients, chain included.
+    /// Of the service's certificates, including the chain.
     pub served: Option<i64>,
-    /// Of the authorities whose clients may come in.
+    /// Of the authorities whose clients may connect.
     pub authorities: Option<i64>,
 }
 
 impl Expiry {
-    /// Of PEM texts: the certificate with its chain, its key, and the authorities if there are any.
+    /// Reads PEM texts: the certificate with its chain, its key, and optionally the authorities.
     pub(super) fn of(contents: &[Vec<u8>]) -> Self {
         let first = |index: usize| contents.get(index).and_then(|pem| not_after(pem));
         Self {
@@ -24,7 +24,7 @@ impl Expiry {
     }
 }
 
-/// The earliest; `None` if there is no certificate that can be read.
+/// The earliest time; `None` if no certificate can be read.
 fn not_after(pem: &[u8]) -> Option<i64> {
     CertificateDer::pem_slice_iter(pem)
         .filter_map(Result::ok)
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_chain_counts() {
+    fn the_first_certificate_of_a_chain_to_expire_counts() {
         let chain = format!("{}{}", pem(2040), pem(2030)).into_bytes();
         let authorities = pem(2035).into_bytes();
 
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_does_not_expire() {
+    fn a_text_without_certificate_has_no_expiry() {
         assert_eq!(Expiry::of(&[b"none".to_vec()]), Expiry::default());
     }
 }

@@ -1,7 +1,7 @@
-//! A file that is read again while the service runs: what was last good in it holds.
+//! A file that is reloaded while the service runs; its last valid content is in force.
 //!
-//! The file is looked at every few seconds, because links, renames and volumes each tell of a change in
-//! another way or not at all. What cannot be used is said once, and the last good state stays in force.
+//! The file is read every few seconds, because links, renames and volumes each report a change in another way or
+//! not at all. Invalid content is logged once, and the last valid content stays in force.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,36 +10,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tracing::{error, info};
 
-/// Largest file of this kind that is read, in bytes: some ten thousand names.
+/// Largest file that is read, in bytes: about ten thousand names.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What a look at a file came to.
+/// The result of reading a file again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// It says what it said at the last look.
-    Same,
-    /// What stands there now is in force.
-    Taken,
-    /// What stands there now cannot be used; what was last good stays in force.
-    Refused,
+pub enum ReloadOutcome {
+    /// Its content is the same as before.
+    Unchanged,
+    /// Its new content is in force.
+    Accepted,
+    /// Its new content is invalid; the last valid content stays in force.
+    Rejected,
 }
 
 /// Why a file cannot be used at the start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct FollowError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// Why not.
+    /// The reason.
     pub reason: String,
 }
 
-/// The contents of a file, made into a `T`; cheap to clone.
+/// The content of a file, parsed as a `T`; cheap to clone.
 #[derive(Debug)]
 pub struct Followed<T> {
     path: Arc<Path>,
     parse: fn(&str) -> Result<T, String>,
-    // What stood there at the last look, or why nothing could be read.
+    // The content at the last attempt, or why it could not be read.
     tried: Arc<Mutex<Result<String, String>>>,
     current: Arc<watch::Sender<Arc<T>>>,
 }
@@ -56,7 +56,7 @@ impl<T> Clone for Followed<T> {
 }
 
 impl<T> Followed<T> {
-    /// Reads the file for the first time; `parse` says what is wrong with a text.
+    /// Reads the file for the first time; `parse` returns what is wrong with a text.
     ///
     /// # Errors
     /// When the file cannot be read or used.
@@ -75,40 +75,40 @@ impl<T> Followed<T> {
         })
     }
 
-    /// What is in force.
+    /// The content in force.
     #[must_use]
     pub fn current(&self) -> Arc<T> {
         Arc::clone(&self.current.borrow())
     }
 
-    /// Tells whenever something else is in force.
+    /// Notifies whenever the content in force changes.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<Arc<T>> {
         self.current.subscribe()
     }
 
-    /// Takes over what is new in the file. Blocks while it reads.
-    pub fn reload(&self) -> Look {
+    /// Reads the file again and puts new valid content in force. Blocks while it reads.
+    pub fn reload(&self) -> ReloadOutcome {
         let found = read(&self.path);
         let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
         if *tried == found {
-            return Look::Same;
+            return ReloadOutcome::Unchanged;
         }
         let file = self.path.display();
-        let look = match found.as_deref().map_err(Clone::clone).and_then(self.parse) {
+        let outcome = match found.as_deref().map_err(Clone::clone).and_then(self.parse) {
             Ok(next) => {
                 self.current.send_replace(Arc::new(next));
                 info!(%file, "reloaded");
-                Look::Taken
+                ReloadOutcome::Accepted
             }
             Err(reason) => {
                 error!(%file, reason, "the file is invalid; its last valid content stays in force");
-                Look::Refused
+                ReloadOutcome::Rejected
             }
         };
-        // Bad ones, too, so that they are complained of once.
+        // Invalid content too, so that it is logged once.
         *tried = found;
-        look
+        outcome
     }
 }
 
@@ -130,32 +130,40 @@ mod tests {
     }
 
     #[test]
-    fn the_last_good_state_stays_and_each_fault_is_told_once() {
+    fn the_last_valid_content_stays_and_each_error_is_reported_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "1").unwrap();
         let followed = Followed::load(&path, number).unwrap();
-        let told = followed.changes();
+        let changes = followed.changes();
         let look = |text: Option<&str>| {
             match text {
                 Some(text) => fs::write(&path, text).unwrap(),
                 None => fs::remove_file(&path).unwrap(),
             }
             let looks = [followed.reload(), followed.reload()];
-            assert_eq!(looks[1], Look::Same, "{text:?} told twice");
+            assert_eq!(
+                looks[1],
+                ReloadOutcome::Unchanged,
+                "{text:?} reported twice"
+            );
             (looks[0], *followed.current())
         };
 
-        assert_eq!(look(Some("1")), (Look::Same, 1));
-        assert_eq!(look(Some("none")), (Look::Refused, 1));
-        assert_eq!(look(Some("2")), (Look::Taken, 2));
-        assert_eq!(look(None), (Look::Refused, 2));
-        assert_eq!(look(Some("2")), (Look::Taken, 2), "it can be used again");
-        assert!(told.has_changed().unwrap());
+        assert_eq!(look(Some("1")), (ReloadOutcome::Unchanged, 1));
+        assert_eq!(look(Some("none")), (ReloadOutcome::Rejected, 1));
+        assert_eq!(look(Some("2")), (ReloadOutcome::Accepted, 2));
+        assert_eq!(look(None), (ReloadOutcome::Rejected, 2));
+        assert_eq!(
+            look(Some("2")),
+            (ReloadOutcome::Accepted, 2),
+            "it is valid again"
+        );
+        assert!(changes.has_changed().unwrap());
     }
 
     #[test]
-    fn what_cannot_be_used_at_the_start_is_an_error_with_the_file() {
+    fn a_file_that_is_invalid_at_the_start_is_an_error_with_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let missing = Followed::load(&path, number).unwrap_err();

@@ -1,16 +1,16 @@
-//! Who a client is, by its certificate, and whether that is on a list.
+//! The names in a client's certificate, and lists of such names.
 //!
-//! The certificate has been verified by then; here only its names are read: URIs (SPIFFE ids) and DNS names
-//! of the subject's alternative names. The common name is not looked at, as anywhere today.
+//! The certificate is already verified; this module only reads its names: URIs (SPIFFE ids) and DNS names of the
+//! subject's alternative names. The common name is ignored, as is usual today.
 
 use rustls::pki_types::CertificateDer;
 use tidegate_core::config::Pattern;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
-use super::Peer;
+use super::peer::Peer;
 
-/// The names in a certificate; none if it cannot be read.
+/// The names in a certificate; empty if it cannot be read.
 pub(super) fn identities(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok((_, certificate)) = parse_x509_certificate(certificate) else {
         return Vec::new();
@@ -25,16 +25,16 @@ pub(super) fn identities(certificate: &CertificateDer<'_>) -> Vec<String> {
     names.value.general_names.iter().filter_map(name).collect()
 }
 
-/// Names of clients, in which `*` stands for any text.
+/// Names of clients; `*` stands for any text.
 #[derive(Debug, Clone, Default)]
-pub struct Names(Vec<Pattern>);
+pub struct ClientNames(Vec<Pattern>);
 
-impl Names {
-    /// Names as they stand in a file: one a line, without empty lines and those that begin with `#`. There may
-    /// be none.
+impl ClientNames {
+    /// Parses a file: one name per line; empty lines and lines that begin with `#` are ignored. The list may be
+    /// empty.
     ///
     /// # Errors
-    /// The first line that is no name.
+    /// The first line that is not a name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let lines = text.lines().map(str::trim).enumerate();
         lines
@@ -49,20 +49,20 @@ impl Names {
             .map(Self)
     }
 
-    /// The same, of which there must be one at least: a list that was emptied by mistake must not be taken for
-    /// one that lets nobody in.
+    /// Like [`Self::parse`], but rejects an empty list: a list that was emptied by mistake must not lock out
+    /// every client.
     ///
     /// # Errors
-    /// That there is none, or the first line that is no name.
+    /// When the list is empty, or the first line that is not a name.
     pub fn parse_some(text: &str) -> Result<Self, String> {
         let names = Self::parse(text)?;
         if names.0.is_empty() {
-            return Err("no name in it, expected one a line".to_owned());
+            return Err("found no name, expected one per line".to_owned());
         }
         Ok(names)
     }
 
-    /// Whether one of the names in this client's certificate is among them.
+    /// Whether the list contains one of the names in this client's certificate.
     #[must_use]
     pub fn contain(&self, peer: &Peer) -> bool {
         let is_named = |identity: &String| self.0.iter().any(|name| name.matches(identity));
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn only_clients_with_a_name_on_the_list_are_on_it() {
+    fn a_client_is_on_the_list_if_one_of_its_names_is() {
         let text = "# edge\nspiffe://mesh/ns/edge/*\n\n  proxy.example\n";
-        let names = Names::parse(text).unwrap();
+        let names = ClientNames::parse(text).unwrap();
 
         assert!(names.contain(&peer(&["spiffe://mesh/ns/edge/sa/envoy"])));
         assert!(names.contain(&peer(&["other", "proxy.example"])));
@@ -95,16 +95,16 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_a_name_contains_nobody_and_may_be_refused() {
-        let empty = Names::parse("# nobody\n").unwrap();
+    fn an_empty_list_contains_nobody_and_can_be_rejected() {
+        let empty = ClientNames::parse("# nobody\n").unwrap();
         assert!(!empty.contain(&peer(&["proxy.example"])));
-        assert!(Names::parse_some("# nobody\n").is_err());
+        assert!(ClientNames::parse_some("# nobody\n").is_err());
     }
 
     #[test]
-    fn a_line_that_is_no_name_is_told_by_its_number() {
+    fn an_invalid_line_is_reported_by_its_number() {
         let wrong = "a".repeat(10_000);
-        let error = Names::parse(&format!("good\n{wrong}\n")).unwrap_err();
+        let error = ClientNames::parse(&format!("good\n{wrong}\n")).unwrap_err();
         assert!(error.starts_with("line 2: "), "{error}");
     }
 }

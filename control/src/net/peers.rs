@@ -1,7 +1,7 @@
-//! How much one peer may hold at once, so that it cannot take what is there for all.
+//! Bounds how much one peer may hold at once, so that it cannot exhaust what all peers share.
 //!
-//! A peer is an address; of IPv6 a network of 64 bits, because a host has all of those. Proxies behind one
-//! translated address are one peer.
+//! A peer is an IPv4 address or a 64-bit network of IPv6, because one host can use all addresses of such a network.
+//! Proxies behind one translated address count as one peer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,16 +14,16 @@ pub struct Peers {
     held: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-/// What a peer holds; given back when dropped.
+/// One unit that a peer holds; returned when dropped.
 #[must_use]
 #[derive(Debug)]
-pub struct Share {
+pub struct PeerShare {
     peer: IpAddr,
     held: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
 impl Peers {
-    /// Each peer may hold so many.
+    /// Each peer may hold at most `most` units.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -32,8 +32,8 @@ impl Peers {
         }
     }
 
-    /// One more for the peer with this address; `None`: it holds all that it may.
-    pub fn take(&self, addr: IpAddr) -> Option<Share> {
+    /// One more unit for the peer with this address; `None`: it already holds as many as it may.
+    pub fn take(&self, addr: IpAddr) -> Option<PeerShare> {
         let peer = network(addr);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let count = held.get(&peer).copied().unwrap_or_default();
@@ -41,14 +41,14 @@ impl Peers {
             return None;
         }
         held.insert(peer, count.saturating_add(1));
-        Some(Share {
+        Some(PeerShare {
             peer,
             held: Arc::clone(&self.held),
         })
     }
 }
 
-impl Drop for Share {
+impl Drop for PeerShare {
     fn drop(&mut self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let left = held
@@ -63,7 +63,7 @@ impl Drop for Share {
 }
 
 fn network(addr: IpAddr) -> IpAddr {
-    /// The bits of a network that a provider gives to one host at least.
+    /// The bits of the smallest network that providers assign to one host.
     const NETWORK: u128 = !(u64::MAX as u128);
     match addr.to_canonical() {
         IpAddr::V6(addr) => Ipv6Addr::from_bits(addr.to_bits() & NETWORK).into(),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_holds_no_more_than_its_share_and_others_have_theirs() {
+    fn a_peer_holds_at_most_its_share_and_other_peers_keep_theirs() {
         let peers = Peers::new(2);
         let (first, _second) = (peers.take(addr("10.0.0.1")), peers.take(addr("10.0.0.1")));
         assert!(peers.take(addr("10.0.0.1")).is_none());
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_is_one_peer_whatever_address_it_comes_by() {
+    fn one_host_is_one_peer_with_all_its_addresses() {
         let peers = Peers::new(1);
         let _held = [
             peers.take(addr("2001:db8::1")),
@@ -103,12 +103,12 @@ mod tests {
         assert!(peers.take(addr("2001:db8:0:1::1")).is_some());
         assert!(
             peers.take(addr("::ffff:10.0.0.1")).is_none(),
-            "the same, as IPv6 writes it"
+            "the same address, written as IPv6"
         );
     }
 
     #[test]
-    fn nothing_is_kept_of_who_holds_nothing() {
+    fn a_peer_that_holds_nothing_is_forgotten() {
         let peers = Peers::new(1);
         drop(peers.take(addr("10.0.0.1")));
         assert!(peers.held.lock().unwrap().is_empty());

@@ -1,16 +1,16 @@
-//! What is said of a port: the protocol that is spoken there, and why a connection is turned away.
+//! The protocols of ports, and why a connection is turned away.
 
-/// What is spoken on a port.
+/// The protocol of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/2 only, as gRPC needs it.
+pub enum PortProtocol {
+    /// HTTP/2 only, which gRPC needs.
     Grpc,
     /// HTTP/1.1 and HTTP/2.
     Http,
 }
 
-impl Protocol {
-    /// As TLS names them.
+impl PortProtocol {
+    /// The protocol names in TLS (ALPN).
     #[must_use]
     pub const fn names(self) -> &'static [&'static [u8]] {
         match self {
@@ -20,24 +20,37 @@ impl Protocol {
     }
 }
 
-/// A connection that is not served.
+/// Why a connection is not served, or no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turned {
-    /// Its peer has as many as it may.
+pub enum TurnedAway {
+    /// Its peer has too many connections.
     Crowded,
-    /// Nothing was under way on it for too long.
+    /// It had no active request for too long.
     Silent,
     /// Its client is not on the list, or no longer.
     Unlisted,
 }
 
-impl Turned {
-    /// As in metrics.
-    pub(crate) const fn name(self) -> &'static str {
+impl TurnedAway {
+    /// The label value in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Crowded => "crowded",
             Self::Silent => "silent",
             Self::Unlisted => "unlisted",
         }
     }
+}
+
+/// What a port reports to its listener, such as the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortEvent {
+    /// A connection was closed without being served, or while it was served.
+    TurnedAway {
+        /// The name of the port.
+        port: &'static str,
+        /// Why.
+        reason: TurnedAway,
+    },
 }

@@ -1,8 +1,8 @@
 //! Accepts connections and serves a router on them until it is told to stop.
 //!
-//! Each connection is a task of its own: a handshake that never ends, a client that never sends a request, or
-//! sends one by the byte, costs its own task until a deadline. Their number is bounded, of one peer more closely
-//! than of all; a peer's that are too many are closed, of all they wait in the kernel's queue.
+//! Each connection is a task of its own: a handshake that never ends, or a client that sends its request byte by byte
+//! or not at all, costs only its own task until a deadline. The number of connections is bounded, per peer and in
+//! total. A peer's excess connections are closed; beyond the total bound, connections wait in the kernel's queue.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,62 +24,67 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tracing::{debug, warn};
 
-use super::activity::{Activity, Sent, UnderWay};
-use super::identity::identities;
-use super::{Followed, Names, Peer, Peers, Protocol, Tls, Turned};
-use crate::metrics::Metrics;
+use super::activity::{ActiveRequest, Activity, TrackedBody};
+use super::followed::Followed;
+use super::identity::{ClientNames, identities};
+use super::peer::Peer;
+use super::peers::Peers;
+use super::port::{PortEvent, PortProtocol, TurnedAway};
+use super::tls::Tls;
+use crate::event::EventSink;
 
-/// A client that has not finished its handshake by then, or has no request under way for so long, is not coming.
+/// A connection is closed if its handshake takes longer, or if it has no active request for so long.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Longest time from a request's headers to those of its answer, most of it for its body, in patience.
+/// Longest time from a request's headers to the headers of its response, as a multiple of the patience. Most of it
+/// is for the request's body.
 const REQUEST_PATIENCE: u32 = 3;
 
-/// A proxy that has gone without a word is noticed after about the sum of these.
+/// A proxy that disappears without closing its connection is noticed after about the sum of these.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_BOUND: Duration = Duration::from_secs(20);
 
-/// Requests at once on one HTTP/2 connection: a proxy has one stream per filter, or one in all.
+/// Most concurrent requests on one HTTP/2 connection: a proxy has one stream per filter, or a single one.
 const MAX_STREAMS: u32 = 32;
 
 /// Largest request headers, in bytes.
 const MAX_HEADER_BYTES: u32 = 16 << 10;
 
-/// Bytes that a client may send ahead of what is read.
+/// Bytes that a client may send before they are read.
 const WINDOW_BYTES: u32 = 64 << 10;
 
-/// Pause after an accept that failed, most likely for want of file descriptors.
+/// Pause after a failed accept, most likely because file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What serves a port.
+/// The server of one port.
 #[derive(Debug, Clone)]
-pub struct Server {
-    /// What the port is called in metrics.
+pub struct PortServer {
+    /// The name of the port in metrics.
     pub name: &'static str,
-    /// What answers.
+    /// Answers the requests.
     pub router: axum::Router,
-    /// What is spoken.
-    pub protocol: Protocol,
+    /// The protocol.
+    pub protocol: PortProtocol,
     /// Certificates; `None`: plaintext.
     pub tls: Option<Tls>,
-    /// Clients that may come in; `None`: all that show a certificate where one is asked for.
-    pub clients: Option<Followed<Names>>,
+    /// Clients that may connect; `None`: all, or all with a certificate if one is required.
+    pub clients: Option<Followed<ClientNames>>,
     /// Most connections at once.
     pub max_connections: usize,
     /// Most connections of one peer at once.
     pub max_per_peer: usize,
-    /// How long a connection may be without a request; see [`PATIENCE`].
+    /// How long a connection may be without an active request; see [`PATIENCE`].
     pub patience: Duration,
-    /// What is counted.
-    pub metrics: Arc<Metrics>,
-    /// Ends it.
+    /// Receives the events of the port.
+    pub events: EventSink<PortEvent>,
+    /// Stops the server when canceled.
     pub closing: CancellationToken,
-    /// Counts its tasks.
+    /// Tracks its tasks.
     pub tasks: TaskTracker,
 }
 
-impl Server {
-    /// Accepts until told to stop; connections then finish what they have begun.
+impl PortServer {
+    /// Accepts connections until told to stop; open connections then finish their active requests.
     pub async fn run(self, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(self.max_connections));
         let peers = Peers::new(self.max_per_peer);
@@ -97,8 +102,8 @@ impl Server {
             match accepted {
                 Ok((socket, addr)) => {
                     let Some(share) = peers.take(addr.ip()) else {
-                        debug!(%addr, "one connection too many of this peer");
-                        server.metrics.turned(server.name, Turned::Crowded);
+                        debug!(%addr, "the peer has too many connections");
+                        server.turn_away(TurnedAway::Crowded);
                         continue;
                     };
                     let one = Arc::clone(&server);
@@ -120,7 +125,7 @@ impl Server {
     }
 
     async fn connection(&self, socket: TcpStream, mut peer: Peer) {
-        // Pushes are small and wanted at once. Without it they only come later.
+        // Pushes are small and urgent. If this fails, they only arrive later.
         let _ = socket.set_nodelay(true);
         let Some(tls) = &self.tls else {
             return self.serve(socket, peer).await;
@@ -130,8 +135,8 @@ impl Server {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return warn!(%peer, %error, "TLS handshake failed"),
             Err(_) => {
-                self.metrics.turned(self.name, Turned::Silent);
-                return debug!(%peer, "TLS handshake not finished in time");
+                self.turn_away(TurnedAway::Silent);
+                return debug!(%peer, "TLS handshake timed out");
             }
         };
         let certificates = stream.get_ref().1.peer_certificates();
@@ -147,8 +152,8 @@ impl Server {
     {
         let is_admitted = self.admits(&peer);
         if !is_admitted {
-            warn!(%peer, identities = ?peer.identities, "a client that is not on the list");
-            self.metrics.turned(self.name, Turned::Unlisted);
+            warn!(%peer, identities = ?peer.identities, "the client is not on the list");
+            self.turn_away(TurnedAway::Unlisted);
         }
         let router = is_admitted.then(|| self.router.clone());
         let activity = Activity::new();
@@ -166,12 +171,12 @@ impl Server {
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = activity.rest(self.patience) => {
-                self.metrics.turned(self.name, Turned::Silent);
+                self.turn_away(TurnedAway::Silent);
                 return debug!(%peer, "no request for too long");
             }
-            () = self.struck_off(&peer, is_admitted) => {
-                self.metrics.turned(self.name, Turned::Unlisted);
-                return warn!(%peer, identities = ?peer.identities, "a client that is no longer on the list");
+            () = self.delisted(&peer, is_admitted) => {
+                self.turn_away(TurnedAway::Unlisted);
+                return warn!(%peer, identities = ?peer.identities, "the client is no longer on the list");
             }
             () = self.closing.cancelled() => {
                 connection.as_mut().graceful_shutdown();
@@ -183,26 +188,31 @@ impl Server {
         }
     }
 
+    fn turn_away(&self, reason: TurnedAway) {
+        let port = self.name;
+        self.events.send(PortEvent::TurnedAway { port, reason });
+    }
+
     fn admits(&self, peer: &Peer) -> bool {
         let clients = self.clients.as_ref().map(Followed::current);
         clients.is_none_or(|clients| clients.contain(peer))
     }
 
-    /// Ends once a client that was on the list no longer is.
-    async fn struck_off(&self, peer: &Peer, was_admitted: bool) {
+    /// Returns once a client that was on the list is removed from it.
+    async fn delisted(&self, peer: &Peer, was_admitted: bool) {
         let Some(clients) = self.clients.as_ref().filter(|_| was_admitted) else {
             return std::future::pending().await;
         };
         let mut clients = clients.changes();
-        let struck = clients.wait_for(|clients| !clients.contain(peer));
-        if struck.await.is_err() {
+        let removed = clients.wait_for(|clients| !clients.contain(peer));
+        if removed.await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
     fn builder(&self) -> Builder<TokioExecutor> {
         let mut builder = Builder::new(TokioExecutor::new());
-        if self.protocol == Protocol::Grpc {
+        if self.protocol == PortProtocol::Grpc {
             builder = builder.http2_only();
         }
         builder
@@ -224,10 +234,10 @@ impl Server {
 async fn answer(
     router: Option<axum::Router>,
     peer: Peer,
-    under_way: UnderWay,
+    active: ActiveRequest,
     mut request: Request<Incoming>,
     bound: Duration,
-) -> Result<Response<Sent>, Infallible> {
+) -> Result<Response<TrackedBody>, Infallible> {
     request.extensions_mut().insert(peer);
     let response = match router {
         None => StatusCode::FORBIDDEN.into_response(),
@@ -239,5 +249,5 @@ async fn answer(
             }
         }
     };
-    Ok(response.map(|body| Sent::new(body, under_way)))
+    Ok(response.map(|body| TrackedBody::new(body, active)))
 }

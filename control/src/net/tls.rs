@@ -1,8 +1,8 @@
-//! TLS whose certificates follow their files.
+//! TLS with certificates that are reloaded from their files.
 //!
-//! Certificates are replaced while the service runs (cert-manager, SPIFFE agents). The files are looked at
-//! every few seconds, because they are few, and because links, renames and volumes each tell of a change in
-//! another way or not at all. What cannot be used is said once and the last good ones stay.
+//! Certificates are replaced while the service runs (cert-manager, SPIFFE agents). The files are read every few
+//! seconds, because they are few, and because links, renames and volumes each report a change in another way or not
+//! at all. Invalid certificates are logged once, and the last valid ones stay in use.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,18 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tracing::{error, info};
 
-use super::{Expiry, Look, Protocol};
+use super::expiry::Expiry;
+use super::followed::ReloadOutcome;
+use super::port::PortProtocol;
 
-/// Where certificates stand, as PEM.
+/// The files of the certificates (PEM).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The certificate of the service, with intermediate ones after it.
+pub struct ServerTlsFiles {
+    /// The certificate of the service, followed by intermediate ones.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// The authorities whose clients may come in; `None`: clients show no certificate.
+    /// The authorities whose clients may connect; `None`: clients need no certificate.
     pub client_authorities: Option<PathBuf>,
 }
 
@@ -34,28 +36,28 @@ pub enum TlsError {
     /// A file cannot be read.
     #[error("read {}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// The content of a file is invalid.
     #[error("{}: {reason}", path.display())]
     Content {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         reason: String,
     },
-    /// Certificate and key do not go together, or the like.
-    #[error("these certificates cannot be used")]
+    /// Certificate and key do not match, or a similar error.
+    #[error("unusable certificates")]
     Unusable(#[from] rustls::Error),
 }
 
-/// The TLS side of a server; cheap to clone.
+/// The TLS configuration of a server; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    files: Arc<TlsFiles>,
+    files: Arc<ServerTlsFiles>,
     current: Arc<RwLock<Current>>,
 }
 
@@ -65,7 +67,7 @@ struct Current {
     tried: Tried,
 }
 
-/// What can be used of the files.
+/// The usable content of the files.
 #[derive(Debug)]
 struct Usable {
     grpc: Arc<ServerConfig>,
@@ -73,10 +75,10 @@ struct Usable {
     expiry: Expiry,
 }
 
-/// What stands in the files.
+/// The bytes of the files.
 type Contents = Vec<Vec<u8>>;
 
-/// The contents when they were last tried, or why they could not be read.
+/// The bytes at the last attempt, or why they could not be read.
 type Tried = Result<Contents, String>;
 
 impl Tls {
@@ -84,7 +86,7 @@ impl Tls {
     ///
     /// # Errors
     /// When they cannot be read or used.
-    pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
+    pub fn load(files: ServerTlsFiles) -> Result<Self, TlsError> {
         let contents = read(&files)?;
         let current = Current {
             usable: usable(&files, &contents)?,
@@ -96,62 +98,62 @@ impl Tls {
         })
     }
 
-    /// What new connections of a port are to use.
+    /// The configuration for new connections of a port.
     #[must_use]
-    pub fn config(&self, protocol: Protocol) -> Arc<ServerConfig> {
+    pub fn config(&self, protocol: PortProtocol) -> Arc<ServerConfig> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(match protocol {
-            Protocol::Grpc => &current.usable.grpc,
-            Protocol::Http => &current.usable.http,
+            PortProtocol::Grpc => &current.usable.grpc,
+            PortProtocol::Http => &current.usable.http,
         })
     }
 
-    /// When what is in use expires.
+    /// When the certificates in use expire.
     #[must_use]
     pub fn expiry(&self) -> Expiry {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         current.usable.expiry
     }
 
-    /// Takes over what is new in the files. Blocks while it reads.
-    pub fn reload(&self) -> Look {
+    /// Reads the files again and uses new valid certificates. Blocks while it reads.
+    pub fn reload(&self) -> ReloadOutcome {
         let file = self.files.certificate.display();
-        // What cannot be read is half way through a replacement, most likely.
-        let found = read(&self.files).map_err(|error| told(&error));
+        // An unreadable file is most likely being replaced.
+        let found = read(&self.files).map_err(|error| described(&error));
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if current.tried == found {
-            return Look::Same;
+            return ReloadOutcome::Unchanged;
         }
         let next = found
             .as_ref()
             .map_err(Clone::clone)
-            .and_then(|contents| usable(&self.files, contents).map_err(|error| told(&error)));
-        let look = match next {
+            .and_then(|contents| usable(&self.files, contents).map_err(|error| described(&error)));
+        let outcome = match next {
             Ok(usable) => {
                 current.usable = usable;
                 info!(%file, "certificates reloaded");
-                Look::Taken
+                ReloadOutcome::Accepted
             }
             Err(error) => {
-                error!(error, %file, "cannot use new certificates; the last good ones stay");
-                Look::Refused
+                error!(error, %file, "the new certificates are invalid; the last valid ones stay in use");
+                ReloadOutcome::Rejected
             }
         };
-        // Bad ones, too, so that they are complained of once.
+        // Invalid ones too, so that they are logged once.
         current.tried = found;
-        look
+        outcome
     }
 }
 
 /// An error with its cause.
-fn told(error: &TlsError) -> String {
+fn described(error: &TlsError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
 }
 
-fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
+fn read(files: &ServerTlsFiles) -> Result<Contents, TlsError> {
     let read = |path: &PathBuf| {
         std::fs::read(path).map_err(|source| TlsError::Read {
             path: path.clone(),
@@ -165,10 +167,10 @@ fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
         .collect()
 }
 
-/// What is in the files, if it can be used and has not expired: clients would refuse it.
-fn usable(files: &TlsFiles, contents: &[Vec<u8>]) -> Result<Usable, TlsError> {
+/// The usable content of the files. Expired certificates are rejected, because clients would reject them.
+fn usable(files: &ServerTlsFiles, contents: &[Vec<u8>]) -> Result<Usable, TlsError> {
     let config = config(files, contents)?;
-    let offering = |protocol: Protocol| {
+    let offering = |protocol: PortProtocol| {
         let mut config = config.clone();
         config.alpn_protocols = protocol.names().iter().map(|name| name.to_vec()).collect();
         Arc::new(config)
@@ -178,17 +180,17 @@ fn usable(files: &TlsFiles, contents: &[Vec<u8>]) -> Result<Usable, TlsError> {
     match expiry.served.map(Timestamp::from_second) {
         Some(Ok(end)) if end < now => Err(TlsError::Content {
             path: files.certificate.clone(),
-            reason: format!("it, or one of its chain, expired at {end}"),
+            reason: format!("the certificate or one of its chain expired at {end}"),
         }),
         _ => Ok(Usable {
-            grpc: offering(Protocol::Grpc),
-            http: offering(Protocol::Http),
+            grpc: offering(PortProtocol::Grpc),
+            http: offering(PortProtocol::Http),
             expiry,
         }),
     }
 }
 
-fn config(files: &TlsFiles, contents: &[Vec<u8>]) -> Result<ServerConfig, TlsError> {
+fn config(files: &ServerTlsFiles, contents: &[Vec<u8>]) -> Result<ServerConfig, TlsError> {
     let [certificate, key, authorities @ ..] = contents else {
         return Err(TlsError::Unusable(rustls::Error::General(
             "certificate and key".to_owned(),
@@ -233,7 +235,7 @@ fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>,
         .collect::<Result<_, _>>()
         .map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() {
-        return Err(wrong("no certificate in it".to_owned()));
+        return Err(wrong("found no certificate".to_owned()));
     }
     Ok(found)
 }

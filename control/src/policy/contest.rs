@@ -1,45 +1,45 @@
-//! Policies of one Kubernetes namespace that are for the same workloads.
+//! Policies of one Kubernetes namespace that apply to the same workloads.
 //!
-//! Istio applies every extension that matches a workload, so that two policies
-//! would put two filters into its chain. Which one ought to hold is decided by
-//! the order of all policies: the more specific target, then the older, then by
-//! name. The loser of the *same* target has nothing left to do there; the loser
-//! of a *wider* one still holds for the workloads outside the winner's.
+//! Istio applies every extension that matches a workload, so two policies would
+//! put two filters into its chain. The order of all policies decides which one
+//! wins: the more specific target, then the older policy, then the name. The
+//! loser of the *same* target has no effect there; the loser of a *wider* target
+//! still applies to the workloads outside the winner's.
 //!
-//! Edges: whether two selectors with different labels meet in some workload
-//! cannot be told from the policies, and neither whether a service goes through
-//! a certain gateway; such pairs are not reported.
+//! Edges: the policies alone do not show whether two selectors with different
+//! labels match the same workload, or whether a service is reached through a
+//! certain gateway; such pairs are not reported.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Policies, Policy, PolicyName, TargetKind, TargetRef, Targets};
+use super::{CheckedPolicy, Policies, PolicyName, PolicyTargets, TargetKind, TargetRef};
 
-/// Two policies, one target.
+/// Two policies that compete for one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Contest {
-    /// The policy that ought to hold.
+    /// The policy that takes precedence.
     pub winner: PolicyName,
-    /// The policy that it takes the target from.
+    /// The policy that loses the target.
     pub loser: PolicyName,
     /// The loser's target.
     pub target: String,
-    /// How much of it.
-    pub extent: Extent,
+    /// How much of the target is lost.
+    pub extent: ContestExtent,
 }
 
 /// How much of a target is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Extent {
-    /// All: the winner has the same target.
+pub enum ContestExtent {
+    /// All of it: the winner has the same target.
     Whole,
-    /// Some workloads: the winner's target lies within.
+    /// Some workloads: the winner's target lies within it.
     Part,
 }
 
 /// One target of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Target<'a> {
+enum PolicyTarget<'a> {
     Object(&'a TargetRef),
     Workloads(&'a BTreeMap<String, String>),
 }
@@ -47,14 +47,14 @@ enum Target<'a> {
 /// Every contest, ordered by namespace.
 #[must_use]
 pub fn contests(policies: &Policies) -> Vec<Contest> {
-    let mut by_namespace: BTreeMap<Option<&str>, Vec<&Policy>> = BTreeMap::new();
+    let mut by_namespace: BTreeMap<Option<&str>, Vec<&CheckedPolicy>> = BTreeMap::new();
     for policy in policies.iter() {
         let namespace = policy.name().namespace();
         by_namespace.entry(namespace).or_default().push(policy);
     }
     let mut found = Vec::new();
-    for neighbours in by_namespace.values() {
-        let mut targets: Vec<(Target<'_>, &Policy)> = neighbours
+    for group in by_namespace.values() {
+        let mut targets: Vec<(PolicyTarget<'_>, &CheckedPolicy)> = group
             .iter()
             .flat_map(|policy| targets(policy).into_iter().map(|target| (target, *policy)))
             .collect();
@@ -69,14 +69,14 @@ pub fn contests(policies: &Policies) -> Vec<Contest> {
     found
 }
 
-/// Who takes `target` from `policy`: the first with the same one, if that is
-/// older; else the oldest of those within it.
+/// The policy that takes `target` from `policy`: the first policy with the same
+/// target, if it is older; otherwise the oldest policy with a target within it.
 fn winner(
-    targets: &[(Target<'_>, &Policy)],
-    target: Target<'_>,
-    policy: &Policy,
+    targets: &[(PolicyTarget<'_>, &CheckedPolicy)],
+    target: PolicyTarget<'_>,
+    policy: &CheckedPolicy,
 ) -> Option<Contest> {
-    let contest = |winner: &Policy, extent| Contest {
+    let contest = |winner: &CheckedPolicy, extent| Contest {
         winner: winner.name().clone(),
         loser: policy.name().clone(),
         target: target.to_string(),
@@ -85,7 +85,7 @@ fn winner(
     let start = targets.partition_point(|(other, _)| *other < target);
     let (_, first) = targets.get(start)?;
     if first.name() != policy.name() {
-        return Some(contest(first, Extent::Whole));
+        return Some(contest(first, ContestExtent::Whole));
     }
     let within = targets
         .iter()
@@ -93,19 +93,19 @@ fn winner(
     within
         .map(|(_, owner)| *owner)
         .min_by(|a, b| a.age_and_name().cmp(&b.age_and_name()))
-        .map(|owner| contest(owner, Extent::Part))
+        .map(|owner| contest(owner, ContestExtent::Part))
 }
 
-fn targets(policy: &Policy) -> Vec<Target<'_>> {
+fn targets(policy: &CheckedPolicy) -> Vec<PolicyTarget<'_>> {
     match policy.targets() {
-        Targets::Proxies(_) => Vec::new(),
-        Targets::Selector(labels) => vec![Target::Workloads(labels)],
-        Targets::Refs(refs) => refs.iter().map(Target::Object).collect(),
+        PolicyTargets::Proxies(_) => Vec::new(),
+        PolicyTargets::Selector(labels) => vec![PolicyTarget::Workloads(labels)],
+        PolicyTargets::Refs(refs) => refs.iter().map(PolicyTarget::Object).collect(),
     }
 }
 
-impl Target<'_> {
-    /// Whether all that this is for, `other` is for as well, and more.
+impl PolicyTarget<'_> {
+    /// Whether `other` includes all workloads of this target, and more.
     fn is_within(self, other: Self) -> bool {
         match (self, other) {
             (Self::Workloads(_), Self::Object(object)) => object.kind == TargetKind::Namespace,
@@ -120,7 +120,7 @@ impl Target<'_> {
     }
 }
 
-impl fmt::Display for Target<'_> {
+impl fmt::Display for PolicyTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(object) => fmt::Display::fmt(object, f),

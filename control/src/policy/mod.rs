@@ -1,63 +1,63 @@
-//! What a person wants: objectives, and the proxies they are for.
+//! Policies: objectives, and the proxies they apply to.
 //!
 //! A `BreakerPolicy` is one document with two parts. The targets say which
-//! proxies it is for; everything else in `spec` is the filter's configuration,
-//! key for key, and core is its judge. A [`Policy`] exists only if both parts
-//! are sound.
+//! proxies it applies to; everything else in `spec` is the filter's
+//! configuration, key for key, which core checks. A [`CheckedPolicy`] exists
+//! only if both parts are valid.
 //!
-//! Edges: names are unique within [`Policies`]; a policy that targets
-//! Kubernetes objects is sound in a file too, but is for no standalone proxy.
+//! Edges: names are unique within [`Policies`]. A policy that targets
+//! Kubernetes objects is also valid in a file, but applies to no standalone proxy.
 
 mod contest;
-mod difference;
 mod name;
 mod precedence;
 mod problem;
 mod proxies;
+mod proxy;
 mod read;
 mod read_targets;
 mod set;
 mod targets;
 
-pub use contest::{Contest, Extent, contests};
-pub use difference::{ChangedValue, Difference, differences};
+pub use contest::{Contest, ContestExtent, contests};
 pub use name::PolicyName;
-pub use precedence::Claim;
+pub(crate) use name::is_name;
+pub use precedence::PolicyClaim;
 pub use problem::{Gathered, Problem, gather};
 pub use proxies::{Grain, ProxyMatch, Specificity};
-pub(crate) use read::is_name;
+pub use proxy::ProxyNode;
 pub use set::Policies;
-pub use targets::{TargetKind, TargetRef, Targets};
+pub use targets::{PolicyTargets, TargetKind, TargetRef};
 
 use serde_json::{Map, Value};
 use tidegate_core::config::{Config, ConfigErrors};
 
-/// `apiVersion` of the documents that are read.
+/// `apiVersion` of the documents.
 pub const API_VERSION: &str = "tidegate.dev/v1alpha1";
 
-/// `kind` of the documents that are read.
+/// `kind` of the documents.
 pub const KIND: &str = "BreakerPolicy";
 
-/// The keys of `spec` that say which proxies a policy is for; all others are
+/// The keys of `spec` that say which proxies a policy applies to; all others are
 /// the filter's configuration.
 pub const TARGET_KEYS: [&str; 3] = ["targetRefs", "selector", "proxies"];
 
-/// Most entries in `targetRefs`: what Istio takes in one of its own.
+/// Most entries in `targetRefs`: the bound of Istio's own objects.
 pub const MAX_TARGETS: usize = 16;
 
 /// A checked policy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
+pub struct CheckedPolicy {
     name: PolicyName,
     created: Option<jiff::Timestamp>,
-    targets: Targets,
+    targets: PolicyTargets,
     document: Map<String, Value>,
     config: Config,
 }
 
-impl Policy {
-    /// A policy of parts that are read already; `document` is the `spec`
-    /// without its targets, `created` when it was first seen (`None`: unknown,
+impl CheckedPolicy {
+    /// A policy from parts that were read already. `document` is the `spec`
+    /// without its targets; `created` is the time of creation (`None`: unknown,
     /// which counts as the youngest).
     ///
     /// # Errors
@@ -65,10 +65,10 @@ impl Policy {
     pub fn new(
         name: PolicyName,
         created: Option<jiff::Timestamp>,
-        targets: Targets,
+        targets: PolicyTargets,
         document: Map<String, Value>,
     ) -> Result<Self, ConfigErrors> {
-        let text = crate::render::canonical(&document);
+        let text = crate::document::canonical(&document);
         let config = Config::from_json(text.as_bytes())?;
         Ok(Self {
             name,
@@ -79,28 +79,28 @@ impl Policy {
         })
     }
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub const fn name(&self) -> &PolicyName {
         &self.name
     }
 
-    /// When it was created, where that is known.
+    /// When it was created, if known.
     #[must_use]
     pub const fn created(&self) -> Option<jiff::Timestamp> {
         self.created
     }
 
-    /// What decides among policies that fit equally well: the smaller wins. One
-    /// without a time of creation counts as the youngest.
+    /// Decides among policies that match equally well: the smaller value wins. A
+    /// policy without a time of creation counts as the youngest.
     #[must_use]
     pub fn age_and_name(&self) -> impl Ord + '_ {
         (self.created.is_none(), self.created, &self.name)
     }
 
-    /// Which proxies it is for.
+    /// The proxies it applies to.
     #[must_use]
-    pub const fn targets(&self) -> &Targets {
+    pub const fn targets(&self) -> &PolicyTargets {
         &self.targets
     }
 

@@ -1,8 +1,18 @@
-//! What a policy is called.
+//! The names of policies, and what Kubernetes accepts as a name.
 
 use std::fmt;
 
-/// Name of a policy and, in Kubernetes, the namespace it stands in.
+/// What errors say about a rejected name.
+pub(super) const NAME_EXPECTED: &str =
+    "a name in lower-case letters, digits, - and ., at most 253 long";
+
+/// Longest name that Kubernetes accepts, in characters.
+const MAX_NAME: usize = 253;
+
+/// Longest label or namespace that Kubernetes accepts, in characters.
+pub(super) const MAX_LABEL: usize = 63;
+
+/// Name of a policy and, in Kubernetes, its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyName {
     namespace: Option<String>,
@@ -37,4 +47,21 @@ impl fmt::Display for PolicyName {
             None => f.write_str(&self.name),
         }
     }
+}
+
+/// Whether Kubernetes accepts `text` as a name.
+pub(crate) fn is_name(text: &str) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    text.len() <= MAX_NAME
+        && text.split('.').all(|part| {
+            !part.is_empty()
+                && !part.starts_with('-')
+                && !part.ends_with('-')
+                && part.bytes().all(is_allowed)
+        })
+}
+
+/// Whether Kubernetes accepts `text` as a namespace.
+pub(super) fn is_label(text: &str) -> bool {
+    text.len() <= MAX_LABEL && !text.contains('.') && is_name(text)
 }

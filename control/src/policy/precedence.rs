@@ -1,29 +1,28 @@
 //! Which of several policies wins a proxy.
 //!
-//! The most specific; among equals the oldest, because what is in force should
-//! not be taken over by what comes later; among those, by name, so that every
-//! replica of the service decides alike. A policy whose age is unknown counts
-//! as the youngest.
+//! The most specific policy wins; among equals the oldest, because a new policy
+//! should not displace one in force; among those the name decides, so that every
+//! replica of the service decides the same. A policy of unknown age counts as
+//! the youngest.
 
 use std::cmp::Reverse;
 
-use super::{Policy, PolicyName, ProxyMatch, Specificity, Targets};
-use crate::render::Proxy;
+use super::{CheckedPolicy, PolicyName, PolicyTargets, ProxyMatch, ProxyNode, Specificity};
 
-/// A policy's claim to a proxy that it matches. Sorted, the winner comes first.
+/// A policy's claim to a proxy that it matches; the winner sorts first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Claim {
+pub struct PolicyClaim {
     specificity: Reverse<Specificity>,
     has_no_age: bool,
     created: Option<jiff::Timestamp>,
     policy: PolicyName,
 }
 
-impl Claim {
+impl PolicyClaim {
     /// The claim of `policy` to `proxy`; `None` if it does not match.
     #[must_use]
-    pub fn of(policy: &Policy, proxy: &Proxy) -> Option<Self> {
-        let Targets::Proxies(matches) = policy.targets() else {
+    pub fn of(policy: &CheckedPolicy, proxy: &ProxyNode) -> Option<Self> {
+        let PolicyTargets::Proxies(matches) = policy.targets() else {
             return None;
         };
         let specificity = matches
@@ -39,13 +38,13 @@ impl Claim {
         })
     }
 
-    /// Whose claim it is.
+    /// The policy with this claim.
     #[must_use]
     pub const fn policy(&self) -> &PolicyName {
         &self.policy
     }
 
-    /// How closely the policy fits the proxy.
+    /// How closely the policy matches the proxy.
     #[must_use]
     pub const fn specificity(&self) -> Specificity {
         self.specificity.0

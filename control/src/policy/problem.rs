@@ -1,9 +1,9 @@
-//! Policies from texts, and everything that is wrong with those.
+//! Reads policies from texts, and reports everything that is wrong with them.
 //!
-//! Whoever changes a directory of policies wants the whole list of errors, each
-//! with file and line. The words behind the place are core's own, so that a
-//! policy is refused in the same words here, by the filter and in the status of
-//! a Kubernetes object.
+//! An operator who changes a directory of policies needs the whole list of
+//! errors, each with file and line. The messages are core's own, so that this
+//! service, the filter and the status in Kubernetes reject a policy with the
+//! same message.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,30 +12,30 @@ use serde::Serialize;
 use tidegate_core::config::ConfigErrors;
 
 use super::read::name_in;
-use super::{Policies, Policy, PolicyName};
-use crate::document::{Document, Malformed, Place, documents};
+use super::{CheckedPolicy, Policies, PolicyName};
+use crate::document::{Malformed, TextPosition, YamlDocument, documents};
 
 /// One thing wrong with one policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The file, or whatever else the text came from.
+    /// The file, or other origin of the text.
     pub source: String,
-    /// Where in it.
-    pub place: Place,
+    /// The position in it.
+    pub place: TextPosition,
     /// The policy, if it has a name.
     pub policy: Option<String>,
     /// Path of the value within the document.
     pub path: String,
-    /// What stands there.
+    /// What was found there.
     pub found: String,
-    /// What could stand there.
+    /// What was expected there.
     pub expected: String,
 }
 
 impl Problem {
-    /// What core's reader found wrong with a document.
+    /// The errors that core's reader found in a document.
     #[must_use]
-    pub fn list(source: &str, document: &Document, errors: &ConfigErrors) -> Vec<Self> {
+    pub fn list(source: &str, document: &YamlDocument, errors: &ConfigErrors) -> Vec<Self> {
         let policy = name_in(document.root()).map(|name| name.to_string());
         let mut problems: Vec<Self> = errors
             .iter()
@@ -62,7 +62,7 @@ impl Problem {
         problems
     }
 
-    /// A text that is no YAML after so many documents.
+    /// A syntax error after `before` documents.
     #[must_use]
     pub fn malformed(source: &str, before: usize, error: Malformed, expected: &str) -> Self {
         Self {
@@ -91,18 +91,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a number of texts hold.
+/// The contents of several texts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gathered {
-    /// The sound policies.
+    /// The valid policies.
     pub policies: Policies,
-    /// What is wrong, in the order of the texts. If anything is, the policies
-    /// are not all that was meant.
+    /// The errors, in the order of the texts. If there are any, some policies
+    /// are missing from [`Self::policies`].
     pub problems: Vec<Problem>,
 }
 
-/// Reads texts, each with the name it goes by in errors. Every policy may
-/// stand once.
+/// Reads texts, each with its name for errors. Each policy may occur once.
 pub fn gather<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Gathered {
     let mut gathered = Gathered::default();
     let mut seen: BTreeMap<PolicyName, String> = BTreeMap::new();
@@ -115,7 +114,7 @@ pub fn gather<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Gathe
             let again = earlier.map(|there| again(source, &document, there));
             let is_again = again.is_some();
             gathered.problems.extend(again);
-            match Policy::read(document.root()) {
+            match CheckedPolicy::read(document.root()) {
                 Ok(policy) if !is_again => {
                     gathered.policies.insert(policy);
                 }
@@ -136,7 +135,7 @@ pub fn gather<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Gathe
     gathered
 }
 
-fn again(source: &str, document: &Document, there: &str) -> Problem {
+fn again(source: &str, document: &YamlDocument, there: &str) -> Problem {
     Problem {
         source: source.to_owned(),
         place: document.locate("metadata.name"),

@@ -1,56 +1,57 @@
-//! Matching a standalone proxy by what its bootstrap says of it.
+//! Matches a standalone proxy by the node in its bootstrap.
 //!
-//! Envoy sends its `node` with every request: an id, a cluster, and whatever
-//! metadata the bootstrap holds. All conditions that an entry sets must hold.
-//! How closely it fits is a [`Specificity`], so that the policy of one proxy
-//! beats that of its fleet, whatever the order they were written in.
+//! Envoy sends its `node` with every request: an id, a cluster, and the
+//! metadata of the bootstrap. All conditions of an entry must hold. A
+//! [`Specificity`] measures how closely an entry matches, so that the policy of
+//! one proxy beats that of its fleet, independent of their order.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 use tidegate_core::config::Pattern;
 
-use crate::render::{Proxy, canonical};
+use super::ProxyNode;
+use crate::document::canonical;
 
-/// Conditions on a proxy; at least one is set, and all set must hold.
+/// Conditions on a proxy; at least one is set, and all that are set must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxyMatch {
     /// The node's id.
     pub id: Option<Pattern>,
     /// The node's cluster.
     pub cluster: Option<Pattern>,
-    /// Part of the node's metadata: objects key by key, texts as patterns,
-    /// everything else as it is.
+    /// Part of the node's metadata: objects are compared key by key, texts as patterns,
+    /// everything else for equality.
     pub metadata: Map<String, Value>,
 }
 
-/// How closely a match fits: by id first, then by how much of the metadata it
-/// names, then by cluster. Greater is more specific.
+/// How closely an entry matches: first by id, then by the number of metadata values
+/// it names, then by cluster. Greater is more specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Specificity {
-    /// How closely the id is given.
+    /// How closely the id is specified.
     pub id: Grain,
-    /// How many values of the metadata are given.
+    /// How many metadata values are specified.
     pub metadata_values: usize,
-    /// How closely the cluster is given.
+    /// How closely the cluster is specified.
     pub cluster: Grain,
 }
 
-/// How closely a name is given.
+/// How closely a name is specified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grain {
     /// Not at all.
     Any,
     /// By a pattern with this many characters other than `*`.
     Pattern(usize),
-    /// Whole.
+    /// In full.
     Exact,
 }
 
 impl ProxyMatch {
     /// Whether every condition holds for `proxy`.
     #[must_use]
-    pub fn matches(&self, proxy: &Proxy) -> bool {
+    pub fn matches(&self, proxy: &ProxyNode) -> bool {
         let holds = |pattern: &Option<Pattern>, name: &str| {
             pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
         };
@@ -59,7 +60,7 @@ impl ProxyMatch {
             && is_part(&self.metadata, &proxy.metadata)
     }
 
-    /// How closely it fits the proxies that it matches.
+    /// How closely it matches the proxies that it matches.
     #[must_use]
     pub fn specificity(&self) -> Specificity {
         Specificity {
@@ -118,7 +119,7 @@ fn is_like(wanted: &Value, value: &Value) -> bool {
         (Value::String(wanted), Value::String(value)) => {
             wanted == value || Pattern::parse(wanted).is_some_and(|pattern| pattern.matches(value))
         }
-        // Envoy's metadata is a protobuf struct, which knows doubles only.
+        // Envoy's metadata is a protobuf struct, whose numbers are doubles.
         (Value::Number(wanted), Value::Number(value)) => wanted.as_f64() == value.as_f64(),
         _ => wanted == value,
     }

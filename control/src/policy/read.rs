@@ -1,26 +1,20 @@
-//! A policy out of a document.
+//! Reads a policy from a document.
 //!
-//! The configuration in `spec` is read by core, in the same section as the
-//! targets: one list of errors, one list of known keys. In `metadata` the keys
-//! of others (labels, annotations, what the API server adds) are passed by,
-//! and so is `status`.
+//! Core reads the configuration in `spec`, in the same section as the targets:
+//! one list of errors, one list of known keys. `status` is ignored, and so are
+//! all other keys of `metadata` (labels, annotations, what the API server adds).
 
 use serde_json::{Map, Value};
 use tidegate_core::config::{Config, ConfigErrors, Node, Section};
 
+use super::name::{NAME_EXPECTED, is_label, is_name};
 use super::read_targets::targets;
-use super::{API_VERSION, KIND, Policy, PolicyName, TARGET_KEYS};
+use super::{API_VERSION, CheckedPolicy, KIND, PolicyName, TARGET_KEYS};
 use crate::document::value_of;
 
-pub(super) const NAME_TAKEN: &str =
-    "a name in lower-case letters, digits, - and ., at most 253 long";
-const NAMESPACE_TAKEN: &str = "a namespace in lower-case letters, digits and -, at most 63 long";
+const NAMESPACE_EXPECTED: &str = "a namespace in lower-case letters, digits and -, at most 63 long";
 
-/// Most characters of a name, of a label and of a namespace: what Kubernetes takes.
-const MAX_NAME: usize = 253;
-pub(super) const MAX_LABEL: usize = 63;
-
-impl Policy {
+impl CheckedPolicy {
     /// Reads a `BreakerPolicy`.
     ///
     /// # Errors
@@ -47,8 +41,8 @@ impl Policy {
     }
 }
 
-/// The name that a document bears, sound or not, so that errors can say whose
-/// they are.
+/// The name in a document, even if the document is invalid, so that errors can
+/// name the policy.
 pub(super) fn name_in(root: &Node) -> Option<PolicyName> {
     let metadata = entry(root, "metadata")?;
     let text = |key| match entry(metadata, key) {
@@ -92,16 +86,16 @@ fn constant(s: &mut Section<'_>, key: &'static str, wanted: &'static str) {
 
 fn metadata(s: &mut Section<'_>) -> (PolicyName, Option<jiff::Timestamp>) {
     s.allow_unknown();
-    let name = s.text("name", &NAME_TAKEN, |text| {
+    let name = s.text("name", &NAME_EXPECTED, |text| {
         is_name(text).then(|| text.to_owned())
     });
     if name.is_none() && !s.has("name") {
-        s.require("name", &NAME_TAKEN);
+        s.require("name", &NAME_EXPECTED);
     }
-    let namespace = s.text("namespace", &NAMESPACE_TAKEN, |text| {
+    let namespace = s.text("namespace", &NAMESPACE_EXPECTED, |text| {
         is_label(text).then(|| text.to_owned())
     });
-    // The API server writes it; null in what `kubectl create --dry-run` prints.
+    // The API server sets it; `kubectl create --dry-run` prints null.
     let created = s.value(
         "creationTimestamp",
         &"a time such as \"2026-01-31T12:00:00Z\"",
@@ -115,20 +109,4 @@ fn metadata(s: &mut Section<'_>) -> (PolicyName, Option<jiff::Timestamp>) {
         PolicyName::new(namespace, name.unwrap_or_default()),
         created.flatten(),
     )
-}
-
-/// Whether Kubernetes takes `text` as a name.
-pub(crate) fn is_name(text: &str) -> bool {
-    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    text.len() <= MAX_NAME
-        && text.split('.').all(|part| {
-            !part.is_empty()
-                && !part.starts_with('-')
-                && !part.ends_with('-')
-                && part.bytes().all(is_allowed)
-        })
-}
-
-fn is_label(text: &str) -> bool {
-    text.len() <= MAX_LABEL && !text.contains('.') && is_name(text)
 }

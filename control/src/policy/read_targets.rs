@@ -1,23 +1,23 @@
-//! The targets out of the `spec` of a policy.
+//! Reads the targets from the `spec` of a policy.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tidegate_core::config::schema::{MAX_ENTRIES, NAME_EXPECTED};
+use tidegate_core::config::schema::{MAX_ENTRIES, NAME_EXPECTED as PATTERN_EXPECTED};
 use tidegate_core::config::{Choice, Node, Pattern, Section};
 
-use super::read::{MAX_LABEL, NAME_TAKEN, is_name};
-use super::{MAX_TARGETS, ProxyMatch, TARGET_KEYS, TargetKind, TargetRef, Targets};
+use super::name::{MAX_LABEL, NAME_EXPECTED, is_name};
+use super::{MAX_TARGETS, PolicyTargets, ProxyMatch, TARGET_KEYS, TargetKind, TargetRef};
 use crate::document::value_of;
 
-const LABELS_TAKEN: &str = "an object of 1 to 64 labels, each a text";
-const METADATA_TAKEN: &str = "an object with at least one entry";
+const LABELS_EXPECTED: &str = "an object of 1 to 64 labels, each a text";
+const METADATA_EXPECTED: &str = "an object with at least one entry";
 
 /// Most labels in a selector.
 const MAX_LABELS: usize = 64;
 
-/// Reads the targets; `namespace` is the policy's own, if it is known.
-pub(super) fn targets(s: &mut Section<'_>, namespace: Option<&str>) -> Targets {
+/// Reads the targets; `namespace` is the policy's own, if known.
+pub(super) fn targets(s: &mut Section<'_>, namespace: Option<&str>) -> PolicyTargets {
     let errors = s.error_count();
     let mut refs: Vec<TargetRef> = Vec::new();
     let has_refs = s.has("targetRefs");
@@ -29,7 +29,7 @@ pub(super) fn targets(s: &mut Section<'_>, namespace: Option<&str>) -> Targets {
     let selector = if s.has("selector") {
         Some(s.object("selector", selector))
     } else {
-        // Asked for all the same, so that it counts among the known keys.
+        // Reading it anyway makes it one of the known keys.
         s.value("selector", &"an object", |_| None)
     };
     let has_proxies = s.has("proxies");
@@ -49,9 +49,9 @@ pub(super) fn targets(s: &mut Section<'_>, namespace: Option<&str>) -> Targets {
         );
     }
     match (proxies, selector) {
-        (Some(proxies), _) => Targets::Proxies(proxies),
-        (None, Some(labels)) => Targets::Selector(labels),
-        (None, None) => Targets::Refs(refs),
+        (Some(proxies), _) => PolicyTargets::Proxies(proxies),
+        (None, Some(labels)) => PolicyTargets::Selector(labels),
+        (None, None) => PolicyTargets::Refs(refs),
     }
 }
 
@@ -62,12 +62,14 @@ fn one_of_targets() -> String {
 fn proxy_match(s: &mut Section<'_>) -> ProxyMatch {
     let errors = s.error_count();
     let read = ProxyMatch {
-        id: s.text("id", &NAME_EXPECTED, Pattern::parse),
-        cluster: s.text("cluster", &NAME_EXPECTED, Pattern::parse),
+        id: s.text("id", &PATTERN_EXPECTED, Pattern::parse),
+        cluster: s.text("cluster", &PATTERN_EXPECTED, Pattern::parse),
         metadata: s
-            .value("metadata", &METADATA_TAKEN, |node| match value_of(node) {
-                Value::Object(object) if !object.is_empty() => Some(object),
-                _ => None,
+            .value("metadata", &METADATA_EXPECTED, |node| {
+                match value_of(node) {
+                    Value::Object(object) if !object.is_empty() => Some(object),
+                    _ => None,
+                }
             })
             .unwrap_or_default(),
     };
@@ -82,9 +84,9 @@ fn proxy_match(s: &mut Section<'_>) -> ProxyMatch {
 }
 
 fn selector(s: &mut Section<'_>) -> BTreeMap<String, String> {
-    let labels = s.value("matchLabels", &LABELS_TAKEN, labels);
+    let labels = s.value("matchLabels", &LABELS_EXPECTED, labels);
     if labels.is_none() && !s.has("matchLabels") {
-        s.require("matchLabels", &LABELS_TAKEN);
+        s.require("matchLabels", &LABELS_EXPECTED);
     }
     labels.unwrap_or_default()
 }
@@ -144,11 +146,11 @@ fn target_ref(
     if group.is_none() && !s.has("group") && kind == Some(TargetKind::Gateway) {
         s.require("group", &groups);
     }
-    let name = s.text("name", &NAME_TAKEN, |text| {
+    let name = s.text("name", &NAME_EXPECTED, |text| {
         is_name(text).then(|| text.to_owned())
     });
     if name.is_none() && !s.has("name") {
-        s.require("name", &NAME_TAKEN);
+        s.require("name", &NAME_EXPECTED);
     }
     let target = TargetRef {
         kind: kind?,

@@ -1,42 +1,40 @@
-//! All policies there are.
+//! A set of policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Claim, Policy, PolicyName};
-use crate::render::Proxy;
+use super::{CheckedPolicy, PolicyClaim, PolicyName, ProxyNode};
 
-/// Checked policies, each name once.
+/// Checked policies with unique names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policies {
-    by_name: BTreeMap<PolicyName, Arc<Policy>>,
+    by_name: BTreeMap<PolicyName, Arc<CheckedPolicy>>,
 }
 
 impl Policies {
-    /// Adds `policy`, or puts it in the place of the one with its name, which
-    /// is returned.
-    pub fn insert(&mut self, policy: Policy) -> Option<Arc<Policy>> {
+    /// Adds `policy`; returns the policy with the same name that it replaces.
+    pub fn insert(&mut self, policy: CheckedPolicy) -> Option<Arc<CheckedPolicy>> {
         self.insert_shared(Arc::new(policy))
     }
 
-    /// Like [`Self::insert`], of a policy that others hold as well.
-    pub fn insert_shared(&mut self, policy: Arc<Policy>) -> Option<Arc<Policy>> {
+    /// Like [`Self::insert`], for a shared policy.
+    pub fn insert_shared(&mut self, policy: Arc<CheckedPolicy>) -> Option<Arc<CheckedPolicy>> {
         self.by_name.insert(policy.name().clone(), policy)
     }
 
     /// Removes the policy called `name` and returns it.
-    pub fn remove(&mut self, name: &PolicyName) -> Option<Arc<Policy>> {
+    pub fn remove(&mut self, name: &PolicyName) -> Option<Arc<CheckedPolicy>> {
         self.by_name.remove(name)
     }
 
     /// The policy called `name`.
     #[must_use]
-    pub fn get(&self, name: &PolicyName) -> Option<&Arc<Policy>> {
+    pub fn get(&self, name: &PolicyName) -> Option<&Arc<CheckedPolicy>> {
         self.by_name.get(name)
     }
 
     /// All of them, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Policy>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<CheckedPolicy>> {
         self.by_name.values()
     }
 
@@ -54,18 +52,18 @@ impl Policies {
 
     /// The claims to `proxy`, the winner's first.
     #[must_use]
-    pub fn claims(&self, proxy: &Proxy) -> Vec<Claim> {
-        let mut claims: Vec<Claim> = self
+    pub fn claims(&self, proxy: &ProxyNode) -> Vec<PolicyClaim> {
+        let mut claims: Vec<PolicyClaim> = self
             .iter()
-            .filter_map(|policy| Claim::of(policy, proxy))
+            .filter_map(|policy| PolicyClaim::of(policy, proxy))
             .collect();
         claims.sort();
         claims
     }
 }
 
-impl FromIterator<Policy> for Policies {
-    fn from_iter<T: IntoIterator<Item = Policy>>(policies: T) -> Self {
+impl FromIterator<CheckedPolicy> for Policies {
+    fn from_iter<T: IntoIterator<Item = CheckedPolicy>>(policies: T) -> Self {
         let mut set = Self::default();
         for policy in policies {
             set.insert(policy);

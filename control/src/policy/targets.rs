@@ -1,4 +1,4 @@
-//! Which proxies a policy is for.
+//! Which proxies a policy applies to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,30 +7,30 @@ use tidegate_core::config::Choice;
 
 use super::proxies::ProxyMatch;
 
-/// The three ways to say it; a policy uses one.
+/// The three kinds of targets; a policy uses one of them.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Targets {
-    /// Standalone proxies by what their bootstrap says of them; any entry.
+pub enum PolicyTargets {
+    /// Standalone proxies by the node in their bootstrap; one entry must match.
     Proxies(Vec<ProxyMatch>),
-    /// Kubernetes workloads by their labels; all of them.
+    /// Kubernetes workloads by their labels; all labels must match.
     Selector(BTreeMap<String, String>),
-    /// Kubernetes objects by name; any entry.
+    /// Kubernetes objects by name.
     Refs(Vec<TargetRef>),
 }
 
 /// A Kubernetes object in the policy's own namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TargetRef {
-    /// What it is.
+    /// Its kind.
     pub kind: TargetKind,
-    /// What it is called.
+    /// Its name.
     pub name: String,
 }
 
 /// What a policy can be attached to, the least specific first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetKind {
-    /// Every workload of the namespace that the policy stands in.
+    /// Every workload in the policy's own namespace.
     Namespace,
     /// A gateway or waypoint of the Gateway API.
     Gateway,
@@ -63,7 +63,7 @@ impl TargetKind {
 }
 
 impl TargetKind {
-    /// Whether `group` is one that the kind goes by.
+    /// Whether `group` is a valid API group of the kind.
     #[must_use]
     pub fn is_in_group(self, group: &str) -> bool {
         group == self.group() || (self.group().is_empty() && group == "core")
@@ -78,7 +78,7 @@ impl Choice for TargetKind {
 }
 
 /// In a few words, such as `proxies with id web-*`.
-impl fmt::Display for Targets {
+impl fmt::Display for PolicyTargets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Proxies(matches) => {

@@ -1,47 +1,47 @@
-//! Rendering that keeps up: a change costs what it touches.
+//! Incremental rendering: the cost of a change depends on what it affects.
 //!
-//! A configuration depends on its policy alone, so it is rendered once for each
+//! A configuration depends on its policy alone, so it is rendered once per
 //! policy and shared by all proxies that run it. Every proxy keeps the sorted
-//! claims to it, and an index leads from a policy to the proxies it claims. When
-//! a policy changes, its old claims are dropped, its new ones are found, and
-//! only proxies with one of either are looked at again.
+//! claims to it, and an index maps a policy to the proxies it claims. When a
+//! policy changes, its old claims are dropped, its new ones are found, and only
+//! proxies with an old or a new claim are examined.
 //!
-//! Edges: a policy that is put again unchanged costs a comparison; a change
-//! that leaves the bytes alone (only precedence moved) changes no version.
+//! Edges: replacing a policy by an equal one costs a comparison; a change that
+//! does not change the bytes (only precedence) changes no version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{PluginConfig, Proxy, Rendered};
-use crate::policy::{Claim, Policies, Policy, PolicyName};
+use super::plugin_config::{PluginConfig, Rendered};
+use crate::policy::{CheckedPolicy, Policies, PolicyClaim, PolicyName, ProxyNode};
 
-/// Which proxies a change concerns.
+/// Which proxies a change affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changes<K> {
-    /// Proxies that are to run another configuration than before.
+pub struct RenderChanges<K> {
+    /// Proxies that get another configuration.
     pub pushed: BTreeSet<K>,
-    /// Proxies that keep their configuration, under another policy or with
-    /// others overruled.
-    pub relabelled: BTreeSet<K>,
+    /// Proxies that keep their configuration, but under another policy or with
+    /// other overruled policies.
+    pub relabeled: BTreeSet<K>,
 }
 
-/// What every connected proxy is to run; `K` is how a proxy is told apart.
+/// What every connected proxy should run; `K` identifies a proxy.
 #[derive(Clone, Debug)]
 pub struct Renderer<K> {
     policies: Policies,
     configs: BTreeMap<PolicyName, PluginConfig>,
     unmatched: PluginConfig,
     proxies: BTreeMap<K, Connected>,
-    /// The proxies that a policy has a claim to, won or not.
+    /// The proxies that a policy claims, won or not.
     claimed: BTreeMap<PolicyName, BTreeSet<K>>,
     rendered_total: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Connected {
-    proxy: Proxy,
+    proxy: ProxyNode,
     /// Sorted: the first wins.
-    claims: Vec<Claim>,
+    claims: Vec<PolicyClaim>,
     rendered: Rendered,
 }
 
@@ -65,31 +65,31 @@ impl<K: Ord + Clone> Renderer<K> {
         &self.policies
     }
 
-    /// How many configurations were rendered so far.
+    /// Number of configurations rendered so far.
     #[must_use]
     pub const fn rendered_total(&self) -> u64 {
         self.rendered_total
     }
 
-    /// What proxies run under the policy called `name`.
+    /// The configuration of the policy called `name`.
     #[must_use]
     pub fn config(&self, name: &PolicyName) -> Option<&PluginConfig> {
         self.configs.get(name)
     }
 
-    /// What the proxy is to run; `None` if it is not connected.
+    /// What the proxy should run; `None` if it is not connected.
     #[must_use]
     pub fn rendered(&self, key: &K) -> Option<&Rendered> {
         self.proxies.get(key).map(|connected| &connected.rendered)
     }
 
-    /// The proxies that the policy matches, those that it lost included.
+    /// The proxies that the policy matches, including those where another policy wins.
     pub fn claimed_by(&self, name: &PolicyName) -> impl Iterator<Item = &K> {
         self.claimed.get(name).into_iter().flatten()
     }
 
-    /// Takes a proxy in, or what is now known of it, and says what it is to run.
-    pub fn connect(&mut self, key: K, proxy: Proxy) -> Rendered {
+    /// Adds or updates a proxy, and returns what it should run.
+    pub fn connect(&mut self, key: K, proxy: ProxyNode) -> Rendered {
         self.disconnect(&key);
         let claims = self.policies.claims(&proxy);
         for claim in &claims {
@@ -118,20 +118,20 @@ impl<K: Ord + Clone> Renderer<K> {
         }
     }
 
-    /// Puts `policy` in force, in the place of the one with its name.
-    pub fn put(&mut self, policy: Policy) -> Changes<K> {
+    /// Puts `policy` in force; it replaces the policy with the same name.
+    pub fn put(&mut self, policy: CheckedPolicy) -> RenderChanges<K> {
         let touched = self.exchange(Arc::new(policy));
         self.settle(touched)
     }
 
     /// Takes the policy called `name` out of force.
-    pub fn remove(&mut self, name: &PolicyName) -> Changes<K> {
+    pub fn remove(&mut self, name: &PolicyName) -> RenderChanges<K> {
         let touched = self.withdraw(name);
         self.settle(touched)
     }
 
-    /// Puts exactly `policies` in force; what is unchanged is left alone.
-    pub fn replace(&mut self, policies: &Policies) -> Changes<K> {
+    /// Puts exactly `policies` in force; unchanged policies are not rendered again.
+    pub fn replace(&mut self, policies: &Policies) -> RenderChanges<K> {
         let names = self.policies.iter().map(|policy| policy.name());
         let gone: Vec<PolicyName> = names
             .filter(|name| policies.get(name).is_none())
@@ -147,8 +147,8 @@ impl<K: Ord + Clone> Renderer<K> {
         self.settle(touched)
     }
 
-    /// Puts a policy in force; returns the proxies that it claims or claimed.
-    fn exchange(&mut self, policy: Arc<Policy>) -> BTreeSet<K> {
+    /// Puts a policy in force; returns the proxies that it claims now or claimed before.
+    fn exchange(&mut self, policy: Arc<CheckedPolicy>) -> BTreeSet<K> {
         let name = policy.name().clone();
         if self.policies.get(&name).is_some_and(|old| *old == policy) {
             return BTreeSet::new();
@@ -158,7 +158,7 @@ impl<K: Ord + Clone> Renderer<K> {
         self.configs.insert(name.clone(), PluginConfig::of(&policy));
         let mut claimed = BTreeSet::new();
         for (key, connected) in &mut self.proxies {
-            if let Some(claim) = Claim::of(&policy, &connected.proxy) {
+            if let Some(claim) = PolicyClaim::of(&policy, &connected.proxy) {
                 let place = connected.claims.partition_point(|other| *other < claim);
                 connected.claims.insert(place, claim);
                 claimed.insert(key.clone());
@@ -185,9 +185,9 @@ impl<K: Ord + Clone> Renderer<K> {
         keys
     }
 
-    /// Looks again at proxies whose claims changed.
-    fn settle(&mut self, touched: BTreeSet<K>) -> Changes<K> {
-        let mut changes = Changes::default();
+    /// Updates proxies whose claims changed.
+    fn settle(&mut self, touched: BTreeSet<K>) -> RenderChanges<K> {
+        let mut changes = RenderChanges::default();
         for key in touched {
             let Some(connected) = self.proxies.get_mut(&key) else {
                 continue;
@@ -197,7 +197,7 @@ impl<K: Ord + Clone> Renderer<K> {
             if before.version != connected.rendered.version {
                 changes.pushed.insert(key);
             } else if before != connected.rendered {
-                changes.relabelled.insert(key);
+                changes.relabeled.insert(key);
             }
         }
         changes
@@ -213,22 +213,22 @@ impl<K: Ord + Clone> Renderer<K> {
     }
 }
 
-/// What the first of `claims` gives.
+/// The configuration of the first of `claims`.
 fn won(
     configs: &BTreeMap<PolicyName, PluginConfig>,
     unmatched: &PluginConfig,
-    claims: &[Claim],
+    claims: &[PolicyClaim],
 ) -> Rendered {
     let winner = claims.first();
     let config = winner.and_then(|claim| configs.get(claim.policy()));
     config.unwrap_or(unmatched).clone().won(claims)
 }
 
-impl<K> Default for Changes<K> {
+impl<K> Default for RenderChanges<K> {
     fn default() -> Self {
         Self {
             pushed: BTreeSet::new(),
-            relabelled: BTreeSet::new(),
+            relabeled: BTreeSet::new(),
         }
     }
 }

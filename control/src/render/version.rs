@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of the hash that are kept: enough that two configurations never share
+/// Bytes of the hash in a version: enough that two configurations never share
 /// a version by chance, short enough for a log line.
 const VERSION_BYTES: usize = 16;
 
 /// The first 128 bits of the SHA-256 of a configuration, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version(Arc<str>);
+pub struct ConfigVersion(Arc<str>);
 
-impl Version {
+impl ConfigVersion {
     /// The version of `config`.
     #[must_use]
     pub fn of(config: &str) -> Self {
@@ -33,7 +33,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ConfigVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -1,12 +1,12 @@
-//! The schema of the filter's configuration, made from core's table of fields.
+//! The schema of the filter's configuration, generated from core's table of fields.
 //!
-//! Ranges, choices and meanings come from [`FIELDS`]; what stands here is only
-//! how OpenAPI says them. Defaults are not filled in by the API server: a rule
-//! under `upstreams` would no longer inherit, and a new default of a new
-//! version would never arrive. They stand in the description.
+//! Ranges, choices and meanings come from [`FIELDS`]; this module only translates
+//! them to OpenAPI. The API server does not fill in defaults: otherwise a rule
+//! under `upstreams` would not inherit any more, and a new version's defaults would
+//! have no effect on existing policies. Descriptions state the defaults.
 //!
-//! Edges: texts are checked more loosely than core does where OpenAPI counts
-//! characters and core bytes; the schema never refuses what core takes.
+//! Edges: where OpenAPI counts characters and core counts bytes, the schema is
+//! less strict than core; it never rejects what core accepts.
 
 use serde_json::{Map, Value, json};
 use tidegate_core::config::Readable;
@@ -15,16 +15,16 @@ use tidegate_core::config::schema::{self, FIELDS, Field, Fraction, Span, Values}
 use super::orders;
 use super::rules::rule;
 
-/// Longest duration that is read, in characters; all that anyone writes are shorter.
+/// Longest accepted duration, in characters; longer ones do not occur in practice.
 const MAX_DURATION_CHARS: usize = 64;
 
-/// Durations as core reads them: the larger unit first, each once.
+/// Durations as core reads them: larger units first, each at most once.
 const DURATION_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?h)?([0-9]+(\.[0-9]+)?m)?([0-9]+(\.[0-9]+)?s)?([0-9]+(\.[0-9]+)?ms)?([0-9]+(\.[0-9]+)?us)?$";
 
 /// The list of rules for upstreams.
 const RULES: &str = "upstreams";
 
-/// The schema of everything in `spec` but the targets.
+/// The schema of everything in `spec` except the targets.
 #[must_use]
 pub fn config_schema() -> Map<String, Value> {
     let mut root = object();
@@ -91,15 +91,15 @@ fn set(root: &mut Value, place: &str, key: &str, value: Value) {
     }
 }
 
-/// Puts `leaf` at `path` below the object `schema`; on the way objects and
-/// lists come into being.
+/// Puts `leaf` at `path` below the object `schema`; creates objects and lists on
+/// the way.
 fn insert(schema: &mut Map<String, Value>, path: &str, leaf: Value, is_required: bool) {
     let (step, rest) = match path.split_once('.') {
         Some((step, rest)) => (step, Some(rest)),
         None => (path, None),
     };
     let key = step.trim_end_matches("[]");
-    // An entry of a list may require what the document may do without.
+    // A field that an entry of a list requires is not required in the document.
     if is_required && !path.contains("[].") {
         require(schema, key);
     }
@@ -146,14 +146,14 @@ const fn is_required(values: &Values) -> bool {
     }
 }
 
-/// What holds where a field is absent.
+/// The effective value of an absent field.
 #[derive(Clone, Copy)]
 enum Absent {
     Default,
     Inherited,
 }
 
-/// The schema of one field, with what it means and what holds without it.
+/// The schema of one field, with its meaning and its default.
 fn leaf(field: &Field, absent: Absent) -> Value {
     let (schema, default) = match &field.values {
         Values::Flag(flag) => (json!({"type": "boolean"}), Some(flag.default.to_string())),
@@ -195,7 +195,7 @@ fn leaf(field: &Field, absent: Absent) -> Value {
         ),
     };
     let default = match (default, absent) {
-        (_, Absent::Inherited) => " Default: what the top level says.".to_owned(),
+        (_, Absent::Inherited) => " Default: the value at the top level.".to_owned(),
         (Some(default), Absent::Default) => format!(" Default: {default}."),
         (None, Absent::Default) => String::new(),
     };
@@ -218,8 +218,8 @@ fn whole_number(min: u32, max: u32) -> Value {
     json!({"type": "integer", "format": "int64", "minimum": min, "maximum": max})
 }
 
-/// A rule instead of `minimum` and `maximum`: of these the API server tells the whole part only,
-/// and "at most 0" is not what 0.999 says.
+/// A rule instead of `minimum` and `maximum`: in errors about those, the API server prints only
+/// the integer part, so that a maximum of 0.999 would read "at most 0".
 fn share(fraction: &Fraction) -> Value {
     let (min, max) = (fraction.min.as_f64(), fraction.max.as_f64());
     json!({

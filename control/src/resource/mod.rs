@@ -1,11 +1,11 @@
-//! `BreakerPolicy` as Kubernetes knows it.
+//! The Kubernetes resource `BreakerPolicy`.
 //!
 //! The definition (CRD) is generated from these types. The part of `spec` that
-//! is the filter's configuration is not spelled out here: its schema is made
-//! from core's own table of fields ([`config_schema`]), and its judge stays
-//! core. The schema and its CEL rules refuse most mistakes when a policy is
-//! applied; what they cannot say (a rule under `upstreams` against what it
-//! inherits) is found by [`crate::policy::Policy::read`] and told in the status.
+//! is the filter's configuration is not declared here: its schema is generated
+//! from core's own table of fields ([`config_schema`]), and core checks it. The
+//! schema and its CEL rules reject most mistakes when a policy is applied. What
+//! they cannot express (a rule under `upstreams` that contradicts what it
+//! inherits) is found by [`CheckedPolicy::read`] and reported in the status.
 
 mod config_schema;
 mod orders;
@@ -22,12 +22,12 @@ use serde_json::{Map, Value};
 use tidegate_core::config::ConfigErrors;
 
 use crate::document::node_of;
-use crate::policy::Policy;
+use crate::policy::CheckedPolicy;
 
 pub use config_schema::config_schema;
 pub use status::{BreakerPolicyStatus, ConditionType, OverruledTarget};
 
-/// What is wanted, and of which proxies.
+/// What is wanted, and from which proxies.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "tidegate.dev",
@@ -39,7 +39,7 @@ pub use status::{BreakerPolicyStatus, ConditionType, OverruledTarget};
     namespaced,
     status = "BreakerPolicyStatus",
     derive = "PartialEq",
-    doc = "Service level objectives for requests that pass an Envoy, and what Tidegate may do to keep them.",
+    doc = "Service level objectives for requests through Envoy, and what Tidegate may do to meet them.",
     printcolumn = r#"{"name": "Mode", "type": "string", "jsonPath": ".spec.mode"}"#,
     printcolumn = r#"{"name": "Latency", "type": "string", "jsonPath": ".spec.slo.latency.target"}"#,
     printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status"}"#,
@@ -51,16 +51,16 @@ pub use status::{BreakerPolicyStatus, ConditionType, OverruledTarget};
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::spec()))]
 pub struct BreakerPolicySpec {
-    /// Kubernetes objects in the policy's own namespace that it is for: a gateway or waypoint, a
+    /// Kubernetes objects in the policy's own namespace that it applies to: a gateway or waypoint, a
     /// service behind a waypoint, or the namespace itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<TargetReference>", length(min = 1, max = 16), extend("x-kubernetes-validations" = rules::unique_targets()))]
     pub target_refs: Option<Vec<TargetReference>>,
-    /// Workloads in the policy's own namespace that it is for, by their labels.
+    /// Workloads in the policy's own namespace that it applies to, by their labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WorkloadSelector")]
     pub selector: Option<WorkloadSelector>,
-    /// Standalone proxies that it is for; one entry must match.
+    /// Standalone proxies that it applies to; one entry must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<ProxyConditions>", length(min = 1, max = 100))]
     pub proxies: Option<Vec<ProxyConditions>>,
@@ -80,7 +80,7 @@ pub struct TargetReference {
     /// Kind of the object.
     #[schemars(extend("enum" = rules::kinds()))]
     pub kind: String,
-    /// Name of the object; of a Namespace that of the policy's own.
+    /// Name of the object; a Namespace must be the policy's own.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
@@ -89,12 +89,12 @@ pub struct TargetReference {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSelector {
-    /// Labels that a workload must all have.
+    /// Labels that a workload must have, all of them.
     #[schemars(extend("minProperties" = 1, "maxProperties" = 64))]
     pub match_labels: BTreeMap<String, String>,
 }
 
-/// Conditions on what Envoy's bootstrap says of its node; all that are set must hold, and one must be set.
+/// Conditions on the node in Envoy's bootstrap; all that are set must hold, and at least one must be set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ProxyConditions {
@@ -106,14 +106,14 @@ pub struct ProxyConditions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 512))]
     pub cluster: Option<String>,
-    /// Part of the node's metadata: objects key by key, texts with `*` for any text, everything
-    /// else as it is.
+    /// Part of the node's metadata: objects are compared key by key, texts may contain `*` for any
+    /// text, everything else must be equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "free_object")]
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// The filter's configuration as it was written; its schema is core's.
+/// The filter's configuration as it was written; core defines its schema.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PluginSettings(
@@ -142,14 +142,14 @@ fn free_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 /// The custom resource definition, ready to be applied.
 ///
 /// # Errors
-/// When it cannot be written as JSON, which no input brings about.
+/// When it cannot be written as JSON, which does not happen.
 pub fn definition() -> Result<Value, serde_json::Error> {
     let mut definition = serde_json::to_value(BreakerPolicy::crd())?;
     join_lines(&mut definition);
     Ok(definition)
 }
 
-/// The line ends of doc comments mean nothing in a description.
+/// Replaces the line breaks of doc comments in descriptions.
 fn join_lines(value: &mut Value) {
     match value {
         Value::String(text) if text.contains('\n') => *text = text.replace('\n', " "),
@@ -159,13 +159,13 @@ fn join_lines(value: &mut Value) {
     }
 }
 
-impl Policy {
+impl CheckedPolicy {
     /// Reads a policy that the API server keeps.
     ///
     /// # Errors
-    /// Everything that is wrong with it and that the schema let pass.
+    /// Every error that the schema does not catch.
     pub fn of_resource(resource: &BreakerPolicy) -> Result<Self, ConfigErrors> {
-        // Types of this module always can be written as JSON; null is refused in words.
+        // Types of this module can always be written as JSON; null would be rejected with an error.
         let value = serde_json::to_value(resource).unwrap_or_default();
         Self::read(&node_of(&value))
     }

@@ -1,8 +1,8 @@
-//! Pairs of values that must be in order, as rules in CEL.
+//! CEL rules for pairs of values that must be in order.
 //!
-//! At the top level a value that is not set has its default, so the rule can
-//! say all of it. Under `upstreams` it is inherited, which a rule there cannot
-//! see: it compares only what stands there, and core finds the rest.
+//! At the top level an unset value has its default, so a rule can check it.
+//! Under `upstreams` it is inherited, which a rule cannot see there: the rule
+//! compares only what is set, and core checks the rest.
 
 use serde_json::Value;
 use tidegate_core::config::Readable;
@@ -87,10 +87,10 @@ impl Order {
         }
     }
 
-    /// What holds at the top level where the key is not set and that contradicts others, as CEL sees it.
+    /// The default at the top level in CEL, if it can contradict other values.
     fn default(&self, key: &str) -> Option<String> {
         match self.values(key)? {
-            // An initial limit that is not set is moved into the bounds.
+            // The default of the initial limit is clamped to the bounds.
             Values::Count(_) if key == "initial" => None,
             Values::Count(count) => Some(count.default.to_string()),
             Values::Span(span) => span

@@ -1,8 +1,8 @@
-//! The reference of `BreakerPolicy`, made from its definition.
+//! The reference of `BreakerPolicy`, generated from its definition.
 //!
-//! `docs/policy.md` is written by `ci/generate.sh`, and a check holds it up to
-//! date: fields, ranges and meanings cannot differ from what the API server and
-//! the command line take.
+//! `ci/generate.sh` writes `docs/policy.md`, and a check keeps it up to date:
+//! fields, ranges and meanings cannot differ from what the API server and the
+//! command line accept.
 
 use std::fmt::Write as _;
 
@@ -75,9 +75,9 @@ pub fn markdown() -> Result<String, serde_json::Error> {
 
 <!-- Generated from control/src/resource. Do not edit; refresh with make docs -->
 
-A `BreakerPolicy` says what is wanted of requests (an objective) and which proxies it is for. The same
-document is applied to Kubernetes, put into a directory, or sent to the service; `tidegate validate` checks
-it anywhere. Everything in `spec` but the targets is the filter's configuration, key for key: see
+A `BreakerPolicy` states an objective for requests and the proxies it applies to. The same document can be
+applied to Kubernetes, put into a directory, or sent to the service; `tidegate validate` checks it anywhere.
+Everything in `spec` except the targets is the filter's configuration, key for key: see
 [configuration](configuration.md) for its meaning and its rules for upstreams.
 
 For standalone proxies:
@@ -90,35 +90,35 @@ For a waypoint or a gateway in Kubernetes:
 ```yaml
 {KUBERNETES_EXAMPLE}```
 
-A file may hold several documents. One that is wrong is refused with every error at once, each with file,
-line, path, what was found and what was expected; what was in force before goes on.
+A file may contain several documents. An invalid document is rejected with all errors at once, each with file,
+line, path, what was found and what was expected; the last valid version remains in force.
 
 ## Which policy a proxy gets
 
 A policy has targets of one kind: `proxies` for standalone Envoys, `selector` or `targetRefs` for Kubernetes.
-One policy wins a proxy; policies are not merged. The order:
+One policy wins a proxy; policies are not merged. The order of precedence:
 
-1. **The most specific.** Of standalone proxies: a policy that names the `id` beats one that does not, a
-   whole id beats a pattern, a pattern with more characters beats one with fewer; then the one that names
-   more values of the metadata; then the `cluster`, like the id. Of several entries that match, the best counts.
-   In Kubernetes: a `selector` with more labels beats one with fewer that it contains, and any beats the
-   Namespace. There, a narrower target does not take the wider one's filter away: the proxy has both, the narrower
-   first, and a request must be admitted by both
+1. **The most specific.** For standalone proxies: a policy that names the `id` beats one that does not, a
+   complete id beats a pattern, and a pattern with more characters beats one with fewer; then the policy that
+   names more metadata values wins; then the `cluster` is compared like the id. If several entries of a policy
+   match, the best one counts. In Kubernetes: a `selector` with more labels beats one with a subset of them, and
+   any selector beats the Namespace. There, a narrower target does not remove the filter of the wider one: the
+   proxy has both, the narrower first, and both must admit a request
    ([why](decisions/0007-two-policies-one-workload.md)).
-2. **The oldest**, by `metadata.creationTimestamp`. One without counts as the youngest.
-3. **The name**, in the order of the alphabet.
+2. **The oldest**, by `metadata.creationTimestamp`. A policy without it counts as the youngest.
+3. **The name**, in alphabetical order.
 
-`tidegate render FILE --node-id ...` shows who wins and who was overruled; so do `GET /v1/proxies` and the
-status in Kubernetes. A standalone proxy that no policy matches gets a configuration that sheds nothing and
-counts what would have been shed:
+`tidegate render FILE --node-id ...` shows which policy wins and which are overruled; `GET /v1/proxies` and the
+status in Kubernetes show it as well. A standalone proxy that no policy matches gets a configuration that sheds
+nothing and counts what would have been shed:
 
 ```json
 {UNMATCHED}
 ```
 
-In `proxies` a `*` stands for any text. All conditions of an entry must hold, and one entry must match.
-`metadata` is compared in part: objects key by key, texts as patterns, numbers and truths as they are. In
-Kubernetes `proxies` counts only in policies of the service's own namespace and of those that its operator names
+In `proxies`, `*` stands for any text. All conditions of an entry must hold, and one entry must match. `metadata`
+is compared in part: objects key by key, texts as patterns, numbers and booleans for equality. In Kubernetes,
+`proxies` is valid only in policies of the service's own namespace and of the namespaces that its operator names
 ([why](kubernetes.md)).
 
 ## Fields
@@ -126,19 +126,18 @@ Kubernetes `proxies` counts only in policies of the service's own namespace and 
 In a rule under `upstreams` every field that the [configuration](configuration.md) marks *per upstream*
 may be set again.
 
-| field | takes | meaning |
+| field | values | meaning |
 |---|---|---|
 {spec}
 ## Status
 
-| field | takes | meaning |
+| field | values | meaning |
 |---|---|---|
 {status}
-## What Kubernetes refuses at once
+## What Kubernetes rejects immediately
 
-Beside types and ranges the API server holds each policy to these rules. What they cannot see, such as a rule
-under `upstreams` that contradicts what it inherits, is found by the service and told in the condition
-`Accepted`.
+In addition to types and ranges, the API server checks these rules. The service finds what they cannot see, such
+as a rule under `upstreams` that contradicts what it inherits, and reports it in the condition `Accepted`.
 
 | at | rule |
 |---|---|
@@ -146,11 +145,11 @@ under `upstreams` that contradicts what it inherits, is found by the service and
     ))
 }
 
-/// A row for every field below `path` that takes a value.
+/// A row for every field below `path` that has a value.
 fn rows(out: &mut String, path: &str, schema: &Value) {
     if let Some(items) = schema.get("items") {
         let path = format!("{path}[]");
-        // What a condition consists of is Kubernetes' own.
+        // Kubernetes defines the fields of a condition.
         if items.get("properties").is_some() && path != "status.conditions[]" {
             rows(out, &path, items);
         } else {
@@ -177,12 +176,12 @@ fn rows(out: &mut String, path: &str, schema: &Value) {
 }
 
 fn row(out: &mut String, path: &str, meaning: Option<&Value>, schema: &Value) {
-    // A field is required if it is, and everything on the way to it.
+    // A field is required if it and all objects on the way to it are required.
     let is_required =
         !path.contains("[]") && path.split('.').skip(1).all(|step| step.ends_with('!'));
     let required = if is_required { " **Required.**" } else { "" };
     let meaning = meaning.and_then(Value::as_str).unwrap_or_default();
-    // There is nobody who could fail to take a text.
+    // Writing to a string does not fail.
     let _ = writeln!(
         out,
         "| `{}` | {} | {meaning}{required} |",

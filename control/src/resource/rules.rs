@@ -1,15 +1,15 @@
-//! What the schema of the targets cannot say, as rules in CEL.
+//! CEL rules for what the schema of the targets cannot express.
 
 use serde_json::{Value, json};
 
 use crate::policy::{TARGET_KEYS, TargetKind};
 
-/// A rule with what is told when it does not hold.
+/// A rule and the message if it does not hold.
 pub(super) fn rule(cel: &str, message: &str) -> Value {
     json!({"rule": cel, "message": message})
 }
 
-/// A policy says in one way which proxies it is for.
+/// A policy has targets of exactly one kind.
 pub(super) fn spec() -> Value {
     let has: Vec<String> = TARGET_KEYS
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn spec() -> Value {
     json!([rule(&cel, &message)])
 }
 
-/// The group is that of the kind.
+/// The group belongs to the kind.
 pub(super) fn group_of_kind() -> Value {
     let rules: Vec<Value> = TargetKind::ALL
         .iter()
@@ -46,7 +46,7 @@ pub(super) fn group_of_kind() -> Value {
     Value::from(rules)
 }
 
-/// Each target stands once.
+/// Each target occurs once.
 pub(super) fn unique_targets() -> Value {
     json!([rule(
         "self.all(a, self.exists_one(b, b.kind == a.kind && b.name == a.name))",

@@ -1,14 +1,14 @@
-//! What became of a policy, as its status tells.
+//! The status of a policy.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of the policy.
+/// The status of the policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BreakerPolicyStatus {
-    /// The generation of the policy that this status is about.
+    /// The generation of the policy that this status refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64")]
     pub observed_generation: Option<i64>,
@@ -20,28 +20,28 @@ pub struct BreakerPolicyStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// Targets of this policy that another one has precedence for.
+    /// Targets of this policy that another policy takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overruled: Vec<OverruledTarget>,
 }
 
-/// A target that another policy has precedence for.
+/// A target that another policy takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OverruledTarget {
     /// The target, such as `Gateway/waypoint`.
     pub target: String,
-    /// The policy that wins it.
+    /// The policy that takes it.
     pub by: String,
 }
 
-/// What a condition is about.
+/// The type of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// The policy is sound.
+    /// The policy is valid.
     Accepted,
-    /// What it says is in force where it is for.
+    /// The policy is in force at its targets.
     Programmed,
-    /// Another policy, or somebody else's object, is in its way.
+    /// Another policy or someone else's object is in conflict with it.
     Conflicted,
 }
 
@@ -49,7 +49,7 @@ impl ConditionType {
     /// Every value.
     pub const ALL: [Self; 3] = [Self::Accepted, Self::Programmed, Self::Conflicted];
 
-    /// As in `type`.
+    /// The value of `type`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

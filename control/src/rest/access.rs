@@ -1,7 +1,7 @@
-//! A client may change policies if it knows the token, or shows a certificate with a name on the list of writers.
+//! A client may change policies if it has the token, or a certificate with a name on the list of writers.
 //!
-//! Without either configured nobody may: a control plane that anyone may write to is no default. A certificate
-//! alone gives no right, or every proxy could change every policy.
+//! If neither is configured, no client may: a control plane that everyone may write to is not a safe default. A
+//! certificate alone is not enough, because then every proxy could change every policy.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
 use super::reply::problem;
-use crate::net::{Followed, Names, Peer};
+use crate::net::{ClientNames, Followed, Peer};
 
-/// A bearer token; only its hash is kept, so that it cannot be shown by mistake.
+/// A bearer token; only its hash is kept, so that it cannot be printed by mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token([u8; 32]);
 
 impl Token {
-    /// A token as it stands in a file.
+    /// Parses the content of a token file.
     ///
     /// # Errors
-    /// That it is shorter than anyone should use (16 bytes).
+    /// When the token is shorter than 16 bytes.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.len() < MIN_TOKEN_BYTES {
@@ -33,8 +33,8 @@ impl Token {
         Ok(Self(Sha256::digest(text).into()))
     }
 
-    /// Hashes are compared: how long that takes says nothing of the token.
-    fn is(&self, text: &str) -> bool {
+    /// Compares hashes, so that the time of the comparison reveals nothing about the token.
+    fn matches(&self, text: &str) -> bool {
         self.0 == <[u8; 32]>::from(Sha256::digest(text))
     }
 }
@@ -43,28 +43,28 @@ const MIN_TOKEN_BYTES: usize = 16;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub struct Access {
+pub struct WriteAccess {
     /// The token, if there is one.
     pub token: Option<Followed<Token>>,
-    /// The clients that may write by their certificates.
-    pub writers: Option<Followed<Names>>,
+    /// The clients that may write with their certificates.
+    pub writers: Option<Followed<ClientNames>>,
 }
 
-impl Access {
-    fn knows(&self, peer: &Peer) -> bool {
+impl WriteAccess {
+    fn lists(&self, peer: &Peer) -> bool {
         let writers = self.writers.as_ref().map(Followed::current);
         writers.is_some_and(|writers| writers.contain(peer))
     }
 
-    fn takes(&self, bearer: &str) -> bool {
+    fn accepts(&self, bearer: &str) -> bool {
         let token = self.token.as_ref().map(Followed::current);
-        token.is_some_and(|token| token.is(bearer))
+        token.is_some_and(|token| token.matches(bearer))
     }
 }
 
-/// Lets reading pass, and writing by those who may.
+/// Passes all reads, and writes of authorized clients.
 pub(super) async fn check(
-    State(access): State<Arc<Access>>,
+    State(access): State<Arc<WriteAccess>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -76,8 +76,8 @@ pub(super) async fn check(
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    if peer.is_some_and(|peer| access.knows(peer))
-        || bearer.is_some_and(|text| access.takes(text.trim()))
+    if peer.is_some_and(|peer| access.lists(peer))
+        || bearer.is_some_and(|text| access.accepts(text.trim()))
     {
         return next.run(request).await;
     }
@@ -88,15 +88,15 @@ pub(super) async fn check(
         };
         return problem(StatusCode::FORBIDDEN, reason);
     }
-    let mut refused = problem(
+    let mut unauthorized = problem(
         StatusCode::UNAUTHORIZED,
         "writing needs the bearer token, or a client certificate with a name on the list of writers",
     );
     let challenge = header::HeaderValue::from_static("Bearer realm=\"tidegate\"");
-    refused
+    unauthorized
         .headers_mut()
         .insert(header::WWW_AUTHENTICATE, challenge);
-    refused
+    unauthorized
 }
 
 #[cfg(test)]
@@ -104,10 +104,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_known_by_its_text_alone_and_never_short() {
+    fn only_the_same_text_matches_a_token_and_short_tokens_are_invalid() {
         let token = Token::parse("a long enough token\n").unwrap();
-        assert!(token.is("a long enough token"));
-        assert!(!token.is("another long token"));
+        assert!(token.matches("a long enough token"));
+        assert!(!token.matches("another long token"));
         assert!(Token::parse("short").is_err());
     }
 }

@@ -1,6 +1,6 @@
-//! Whether the service lives and is ready, on a port that nothing else is on.
+//! Liveness and readiness, on a port of their own.
 //!
-//! What keeps the other ports busy must not look like a service that hangs, or it would be killed for it.
+//! Load on the other ports must not make the service look hung, or it would be killed.
 
 use axum::Router;
 use axum::extract::State;
@@ -10,12 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kube::Health;
 
-/// What health is told by.
+/// The state that health checks examine.
 #[derive(Debug, Clone)]
 pub struct HealthState {
-    /// How the work in Kubernetes is going, where there is any.
+    /// The health of the work in Kubernetes, if there is any.
     pub cluster: Option<Health>,
-    /// Cancelled once the service is going away.
+    /// Canceled when the service shuts down.
     pub closing: CancellationToken,
 }
 

@@ -1,12 +1,12 @@
-//! The HTTP side: policies by REST, what is known of proxies, metrics, and a page to look at; health checks on a
-//! port of their own.
+//! The HTTP interface: policies by REST, the state of proxies, metrics, and a status page; health checks on a port of
+//! their own.
 
 mod access;
 mod health;
+mod listing;
 mod page;
 mod policies;
 mod reply;
-mod shown;
 mod traced;
 
 use std::convert::Infallible;
@@ -26,61 +26,61 @@ use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-pub use access::{Access, Token};
+pub use access::{Token, WriteAccess};
 pub use health::{HealthState, health_routes};
 
+use self::listing::CachedListing;
 use self::reply::problem;
-use self::shown::Shown;
-use crate::fleet::{Fleet, ProxyRecord};
-use crate::metrics::Metrics;
-use crate::source::Catalogue;
+use crate::fleet::{ProxyFleet, ProxyRecord};
+use crate::metrics::ControlMetrics;
+use crate::source::Catalog;
 
-/// Largest policy that is taken, in bytes: a hundred times what a long one has.
+/// Largest accepted policy, in bytes: a hundred times the size of a long one.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// Proxies on the page; the list behind it has all.
+/// Most proxies on the page; `/v1/proxies` lists all.
 const MAX_SHOWN: usize = 200;
 
 /// Shortest time between two updates of the page.
 const PAGE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Pages that may look on at once, each for as long as it likes.
+/// Most pages that may be open at the same time, each without a time limit.
 const MAX_WATCHERS: usize = 64;
 
-/// What the HTTP side needs.
+/// What the HTTP interface needs.
 #[derive(Debug, Clone)]
 pub struct Desk {
-    /// Policies.
-    pub catalogue: Catalogue,
-    /// Proxies.
-    pub fleet: Fleet,
-    /// What is counted.
-    pub metrics: Arc<Metrics>,
-    /// Who may write.
-    pub access: Arc<Access>,
-    /// Cancelled once the service is going away.
+    /// The policies.
+    pub catalog: Catalog,
+    /// The connected proxies.
+    pub fleet: ProxyFleet,
+    /// The metrics.
+    pub metrics: Arc<ControlMetrics>,
+    /// Decides which clients may write.
+    pub access: Arc<WriteAccess>,
+    /// Canceled when the service shuts down.
     pub closing: CancellationToken,
-    /// What was last shown.
+    /// The cached listings.
     pub listings: Listings,
-    /// Places for pages that look on.
+    /// One permit per open page.
     pub watchers: Arc<Semaphore>,
 }
 
-/// What was last shown of policies and proxies.
+/// The cached listings of policies and proxies.
 #[derive(Debug, Clone, Default)]
 pub struct Listings {
-    policies: Shown,
-    proxies: Shown,
-    page: Shown,
+    policies: CachedListing,
+    proxies: CachedListing,
+    page: CachedListing,
 }
 
 impl Desk {
-    /// Grows whenever anything that is shown changes.
+    /// Grows with every change of anything that is shown.
     fn revision(&self) -> u64 {
         *self.fleet.revisions().borrow()
     }
 
-    /// Places for pages that look on.
+    /// One permit per open page.
     #[must_use]
     pub fn watchers() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(MAX_WATCHERS))
@@ -123,22 +123,22 @@ async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
 async fn proxies(State(desk): State<Desk>) -> Response {
     let revision = desk.revision();
     let make = || json!({ "proxies": desk.fleet.proxies() });
-    shown::json(desk.listings.proxies.at(revision, make))
+    listing::json(desk.listings.proxies.at(revision, make))
 }
 
 async fn events(State(desk): State<Desk>) -> Response {
     let Ok(place) = Arc::clone(&desk.watchers).try_acquire_owned() else {
-        let reason = format!("{MAX_WATCHERS} pages look on already");
+        let reason = format!("{MAX_WATCHERS} pages are open already");
         return problem(StatusCode::SERVICE_UNAVAILABLE, &reason);
     };
     let closing = desk.closing.clone();
     let revisions = WatchStream::new(desk.fleet.revisions());
     let updates = revisions.throttle(PAGE_INTERVAL).map(move |_| {
-        // Given back when the stream ends.
+        // Released when the stream ends.
         let _place = &place;
         Ok::<_, Infallible>(Event::default().data(snapshot(&desk)))
     });
-    // Otherwise a page that is looked at would hold up the service's end.
+    // Otherwise an open page would delay the shutdown.
     let bounded = until(updates, closing);
     Sse::new(bounded)
         .keep_alive(KeepAlive::default())
@@ -153,7 +153,7 @@ fn until<T>(stream: impl Stream<Item = T>, closing: CancellationToken) -> impl S
 
 fn snapshot(desk: &Desk) -> String {
     let text = desk.listings.page.at(desk.revision(), || page_of(desk));
-    // What was written as JSON is text.
+    // JSON is always valid UTF-8.
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -166,8 +166,8 @@ fn page_of(desk: &Desk) -> Value {
         .collect();
     proxies.truncate(MAX_SHOWN);
     json!({
-        "policies": desk.catalogue.records(),
-        "problems": desk.catalogue.problems(),
+        "policies": desk.catalog.records(),
+        "problems": desk.catalog.problems(),
         "proxies": proxies,
         "total": total,
         "states": states,

@@ -1,7 +1,7 @@
-// Shows what `v1/events` tells. Texts from outside are only ever set as text.
+// Shows the data of `v1/events`. Received texts are only ever set as text.
 "use strict";
 
-// As much of a version as people compare; the whole is the cell's title.
+// Characters of a version that are shown; the title of the cell has all of them.
 const SHOWN_OF_VERSION = 12;
 
 const at = id => document.getElementById(id);
@@ -42,7 +42,7 @@ function fill(section, rows) {
 
 function state(resource) {
   if (resource.wanted === resource.running) return "current";
-  return resource.lastRefused?.version === resource.wanted ? "refused" : "behind";
+  return resource.lastRejected?.version === resource.wanted ? "rejected" : "behind";
 }
 
 function proxyRows(proxy) {
@@ -50,36 +50,36 @@ function proxyRows(proxy) {
   const asked = Object.entries(proxy.resources);
   const who = [proxy.id, element("small", `${proxy.api} ${proxy.dialect}, ${proxy.peer}`)];
   const policy = [proxy.policy ?? element("span", "none: observes", "aside"), overruled];
-  if (asked.length === 0) return [[who, element("span", "asks for nothing yet", "aside"), policy, "", "", ""]];
+  if (asked.length === 0) return [[who, element("span", "no resource requested yet", "aside"), policy, "", "", ""]];
   return asked.map(([name, resource]) => {
     const found = state(resource);
-    const last = resource.lastRefused;
-    const refusal = last ? [element("span", last.message, found === "refused" ? "refused" : ""), element("small", last.at)] : "";
+    const last = resource.lastRejected;
+    const rejection = last ? [element("span", last.message, found === "rejected" ? "rejected" : ""), element("small", last.at)] : "";
     const named = asked.length > 1 ? element("small", name) : "";
     return [[...who, named], element("span", found, `state ${found}`), policy,
-      version(resource.running), resource.running === resource.wanted ? "" : version(resource.wanted), refusal];
+      version(resource.running), resource.running === resource.wanted ? "" : version(resource.wanted), rejection];
   });
 }
 
 function count(id, number) {
   at(id).textContent = number.toLocaleString("en");
-  at(id).classList.toggle("nought", number === 0);
+  at(id).classList.toggle("zero", number === 0);
 }
 
-function show(world) {
-  count("count-policies", world.policies.length);
-  count("count-proxies", world.total);
-  for (const name of ["current", "behind", "refused"]) count(`count-${name}`, world.states[name]);
-  at("problems").hidden = world.problems.length === 0;
-  at("problems").querySelector("ul").replaceChildren(...world.problems.map(problem => {
+function show(state) {
+  count("count-policies", state.policies.length);
+  count("count-proxies", state.total);
+  for (const name of ["current", "behind", "rejected"]) count(`count-${name}`, state.states[name]);
+  at("problems").hidden = state.problems.length === 0;
+  at("problems").querySelector("ul").replaceChildren(...state.problems.map(problem => {
     const item = element("li", `${problem.policy ? `${problem.policy}: ` : ""}${problem.path}: found ${problem.found}, expected ${problem.expected}`);
     item.append(element("span", `${problem.source}:${problem.place.line}:${problem.place.column}`, "where"));
     return item;
   }));
-  fill(at("policies"), world.policies.map(policy =>
+  fill(at("policies"), state.policies.map(policy =>
     [policy.name, policy.source, policy.proxies.toLocaleString("en"), version(policy.version)]));
-  fill(at("proxies"), world.proxies.flatMap(proxyRows));
-  const hidden = world.total - world.proxies.length;
+  fill(at("proxies"), state.proxies.flatMap(proxyRows));
+  const hidden = state.total - state.proxies.length;
   at("more").hidden = hidden <= 0;
   at("more").textContent = `${hidden.toLocaleString("en")} more are not shown; v1/proxies lists all.`;
 }
@@ -89,7 +89,7 @@ function link(state, text) {
   at("link").textContent = text;
 }
 
-// It reconnects by itself, and is told everything anew.
+// An EventSource reconnects by itself and then receives the complete data again.
 const events = new EventSource("v1/events");
 events.onopen = () => link("live", "live");
 events.onerror = () => link("lost", "the service does not answer");

@@ -1,7 +1,7 @@
 //! The page at `/`: policies and proxies, live.
 //!
-//! No framework, nothing from elsewhere, and the browser is told so: scripts and styles are the two files
-//! beside the page, and texts from outside are only ever set as text.
+//! No framework and no external resources, enforced by a content security policy: script and style are two files next
+//! to the page. Received texts are only ever set as text, never as HTML.
 
 use axum::Router;
 use axum::http::header;
@@ -11,7 +11,7 @@ use axum::routing::get;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page and what it needs.
+/// The routes of the page, its style and its script.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = file("text/html; charset=utf-8", include_str!("page.html"));
     let style = file("text/css; charset=utf-8", include_str!("page.css"));

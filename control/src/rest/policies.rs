@@ -9,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tracing::Span;
 
-use super::reply::{problem, refused};
-use super::{Desk, shown};
+use super::reply::{change_error, problem};
+use super::{Desk, listing};
 use crate::document::{documents, value_of};
 use crate::policy::PolicyName;
 use crate::source::{ChangeError, Precondition};
@@ -19,23 +19,23 @@ pub(super) async fn list(State(desk): State<Desk>) -> Response {
     let revision = desk.revision();
     let make = || {
         json!({
-            "policies": desk.catalogue.records(),
-            "problems": desk.catalogue.problems(),
+            "policies": desk.catalog.records(),
+            "problems": desk.catalog.problems(),
         })
     };
-    shown::json(desk.listings.policies.at(revision, make))
+    listing::json(desk.listings.policies.at(revision, make))
 }
 
-/// As it was sent (YAML), or as JSON for those who ask for that.
+/// Returns the policy as it was sent (YAML), or as JSON if the client accepts that.
 pub(super) async fn read(
     State(desk): State<Desk>,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    let Some(stored) = desk.catalogue.stored(&PolicyName::new(None, name)) else {
+    let Some(stored) = desk.catalog.stored(&PolicyName::new(None, name)) else {
         return problem(
             StatusCode::NOT_FOUND,
-            "no policy of this name was put by REST",
+            "no policy of this name was stored by REST",
         );
     };
     let wants_json = headers
@@ -68,7 +68,7 @@ pub(super) async fn put(
         Err(response) => return *response,
     };
     let name = PolicyName::new(None, name);
-    let changed = blocking(move || desk.catalogue.put(&name, &body, &precondition)).await;
+    let changed = blocking(move || desk.catalog.put(&name, &body, &precondition)).await;
     match changed {
         Some(Ok((tag, is_new))) => {
             let status = if is_new {
@@ -78,11 +78,8 @@ pub(super) async fn put(
             };
             (status, [(header::ETAG, format!("\"{tag}\""))]).into_response()
         }
-        Some(Err(error)) => refused(&error),
-        None => problem(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the change was broken off",
-        ),
+        Some(Err(error)) => change_error(&error),
+        None => problem(StatusCode::INTERNAL_SERVER_ERROR, "the change was aborted"),
     }
 }
 
@@ -96,21 +93,18 @@ pub(super) async fn remove(
         Err(response) => return *response,
     };
     let name = PolicyName::new(None, name);
-    match blocking(move || desk.catalogue.remove(&name, &precondition)).await {
+    match blocking(move || desk.catalog.remove(&name, &precondition)).await {
         Some(Ok(())) => StatusCode::NO_CONTENT.into_response(),
-        Some(Err(error)) => refused(&error),
-        None => problem(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the change was broken off",
-        ),
+        Some(Err(error)) => change_error(&error),
+        None => problem(StatusCode::INTERNAL_SERVER_ERROR, "the change was aborted"),
     }
 }
 
-/// Runs what waits for the disk. A client that goes away does not break it off; `None` when it panicked.
+/// Runs a change that waits for the disk. It continues if the client disconnects; `None` if it panicked.
 async fn blocking<T: Send + 'static>(
     change: impl FnOnce() -> Result<T, ChangeError> + Send + 'static,
 ) -> Option<Result<T, ChangeError>> {
-    // What is done there belongs to the request.
+    // The spans of the change belong to the request.
     let span = Span::current();
     let change = move || span.in_scope(change);
     tokio::task::spawn_blocking(change).await.ok()
@@ -118,7 +112,10 @@ async fn blocking<T: Send + 'static>(
 
 fn precondition(headers: &HeaderMap) -> Result<Precondition, Box<Response>> {
     let text = |name: HeaderName| match headers.get(name) {
-        Some(value) => value.to_str().map(Some).map_err(|_| "header is no text"),
+        Some(value) => value
+            .to_str()
+            .map(Some)
+            .map_err(|_| "the header is not valid text"),
         None => Ok(None),
     };
     let both = text(header::IF_MATCH).and_then(|m| Ok((m, text(header::IF_NONE_MATCH)?)));

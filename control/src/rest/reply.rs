@@ -1,4 +1,4 @@
-//! Errors as `application/problem+json` (RFC 9457), with the list of what is wrong where there is one.
+//! Errors as `application/problem+json` (RFC 9457), with the list of problems if there is one.
 
 use std::io::ErrorKind;
 
@@ -10,20 +10,20 @@ use tracing::error;
 use crate::policy::Problem;
 use crate::source::{ChangeError, StoreError};
 
-/// An error that needs no list.
+/// An error without a list of problems.
 pub(super) fn problem(status: StatusCode, detail: &str) -> Response {
     reply(status, detail, &[])
 }
 
 /// Why a policy was not changed.
-pub(super) fn refused(error: &ChangeError) -> Response {
+pub(super) fn change_error(error: &ChangeError) -> Response {
     let problems = match error {
         ChangeError::Store(StoreError::Invalid(problems)) => problems.as_slice(),
         _ => &[],
     };
     let status = status(error);
     if status.is_server_error() {
-        error!(%error, "a policy could not be stored; what was in force stays");
+        error!(%error, "a policy could not be stored; the stored version remains in force");
     }
     reply(status, &error.to_string(), problems)
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_from_other_trouble() {
+    fn a_full_disk_has_a_status_of_its_own() {
         for (kind, expected) in [
             (ErrorKind::StorageFull, StatusCode::INSUFFICIENT_STORAGE),
             (ErrorKind::QuotaExceeded, StatusCode::INSUFFICIENT_STORAGE),

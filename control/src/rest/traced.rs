@@ -1,4 +1,4 @@
-//! A span for each request to `/v1`, in the trace that its caller names, if it does.
+//! A span for each request to `/v1`, in the caller's trace if the request names one.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -7,7 +7,7 @@ use opentelemetry::global::get_text_map_propagator;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span};
 
-use crate::telemetry::{Headers, TARGET, follow};
+use crate::telemetry::{TARGET, TraceHeaders, follow};
 
 pub(super) async fn traced(route: &'static str, request: Request, next: Next) -> Response {
     let span = span_of(route, &request);
@@ -34,7 +34,8 @@ fn span_of(route: &'static str, request: &Request) -> Span {
         http.response.status_code = Empty,
     );
     if !span.is_disabled() {
-        let context = get_text_map_propagator(|from| from.extract(&Headers(request.headers())));
+        let context =
+            get_text_map_propagator(|from| from.extract(&TraceHeaders(request.headers())));
         follow(&span, context);
     }
     span

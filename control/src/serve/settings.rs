@@ -1,4 +1,4 @@
-//! What the service is told at its start.
+//! The settings of the service.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,38 +6,39 @@ use std::time::Duration;
 
 use super::Files;
 use crate::kube;
-use crate::xds::Plugin;
+use crate::xds::PluginTemplate;
 
-/// What the service is to do.
+/// The settings of the service.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ServeSettings {
     /// Directory of policy files, watched.
     pub policies: Option<PathBuf>,
-    /// Directory in which policies are stored that come by REST; `None`: none are taken.
+    /// Directory for policies that are sent by REST; `None`: REST cannot change policies.
     pub state: Option<PathBuf>,
-    /// The cluster whose policies are followed and reconciled.
-    pub kubernetes: Option<kube::Settings>,
-    /// Longest time until a change of policy files is noticed without being told, and of all other files.
+    /// The cluster to reconcile; `None`: no cluster.
+    pub kubernetes: Option<kube::KubeSettings>,
+    /// Interval at which files are read again: policies without a notification, and all other files.
     pub rescan: Duration,
-    /// Where proxies connect.
+    /// The address for proxies.
     pub xds: SocketAddr,
-    /// Where REST, metrics and the page are.
+    /// The address for REST, metrics and the page.
     pub http: SocketAddr,
-    /// Where health checks are, always in plaintext: a kubelet has no certificate, and nothing else is said there.
+    /// The address for health checks, always in plaintext: a kubelet has no certificate, and the port offers nothing
+    /// else.
     pub health: SocketAddr,
-    /// Files that say who may come in and write. Without certificates plaintext is spoken, and then only on
-    /// loopback unless [`Settings::allow_plaintext`].
+    /// Files that decide which clients may connect and write. Without certificates the service uses plaintext, and only
+    /// on loopback addresses unless [`ServeSettings::allow_plaintext`].
     pub files: Files,
-    /// Plaintext on every address.
+    /// Allow plaintext on every address.
     pub allow_plaintext: bool,
-    /// Most connections of proxies at once.
+    /// Most concurrent connections of proxies.
     pub max_proxies: usize,
-    /// Most connections of one peer at once, on each port, and most of its discovery streams.
+    /// Most concurrent connections of one peer, per port, and most of its discovery streams.
     pub max_per_peer: usize,
-    /// How long a connection may be without a request; see [`net::PATIENCE`](crate::net::PATIENCE).
+    /// How long a connection may be without an active request; see [`net::PATIENCE`](crate::net::PATIENCE).
     pub patience: Duration,
-    /// How long connections may take to end.
+    /// How long connections may take to end on shutdown.
     pub grace: Duration,
-    /// What surrounds the configuration at the proxies.
-    pub plugin: Plugin,
+    /// Everything around the configuration at the proxies.
+    pub plugin: PluginTemplate,
 }

@@ -1,11 +1,10 @@
-//! A directory of policy files, read again whenever it may have changed.
+//! A directory of policy files, scanned again whenever it may have changed.
 //!
-//! Each file is looked at on its own: one that is broken, or half written, or gone for a moment keeps the
-//! policies that it last gave when it was sound. If the directory itself cannot be read, everything stays. A
-//! file that is removed takes its policies with it: that is how policies are deleted.
+//! Each file is independent: a file that is broken, half written or temporarily missing keeps the policies of its last
+//! valid content. If the directory itself cannot be read, everything stays. Removing a file removes its policies.
 //!
-//! Edges: what counts as a file is what a link leads to, so that volumes that swap a link (ConfigMaps) work.
-//! A file that has never been sound gives those of its policies that are.
+//! Edges: links are followed, so that volumes that swap a link (ConfigMaps) work. A file that was never valid as a
+//! whole contributes those of its policies that are valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,13 +12,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::document::Place;
-use crate::policy::{Gathered, Policies, Policy, PolicyName, Problem, gather};
+use crate::document::TextPosition;
+use crate::policy::{CheckedPolicy, Gathered, Policies, PolicyName, Problem, gather};
 
-/// Endings of files that hold policies.
+/// Extensions of policy files.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Largest file that is read, in bytes; beyond it lies no policy but a mistake.
+/// Largest file that is read, in bytes; a larger file is a mistake.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// See the module.
@@ -27,19 +26,19 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 pub struct Directory {
     path: PathBuf,
     files: BTreeMap<PathBuf, File>,
-    // Why the directory itself could not be read at the last look.
+    // Why the last scan could not read the directory itself.
     unreadable: Option<Problem>,
 }
 
 #[derive(Debug, Default)]
 struct File {
     content: Option<Vec<u8>>,
-    good: Vec<Arc<Policy>>,
+    good: Vec<Arc<CheckedPolicy>>,
     problems: Vec<Problem>,
 }
 
 impl Directory {
-    /// A directory that has not been looked at yet.
+    /// A directory that has not been scanned yet.
     #[must_use]
     pub const fn new(path: PathBuf) -> Self {
         Self {
@@ -49,13 +48,13 @@ impl Directory {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Looks at the directory; says whether anything is different. Blocks while it reads.
+    /// Scans the directory; returns whether anything changed. Blocks while it reads.
     pub fn scan(&mut self) -> bool {
         let listed = match listed(&self.path) {
             Ok(listed) => listed,
@@ -79,7 +78,7 @@ impl Directory {
         is_changed
     }
 
-    /// What holds at present, and all that is wrong.
+    /// The policies in force, and all errors.
     #[must_use]
     pub fn gathered(&self) -> Gathered {
         let mut policies = Policies::default();
@@ -101,7 +100,7 @@ impl Directory {
 }
 
 impl File {
-    /// Takes what stands in the file now; says whether that is new.
+    /// Processes the content of the file; returns whether anything changed.
     fn take(&mut self, path: &Path, content: io::Result<Vec<u8>>) -> bool {
         let content = match content {
             Ok(content) => content,
@@ -154,18 +153,19 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
     Problem {
         source: path.display().to_string(),
-        place: Place { line: 1, column: 1 },
+        place: TextPosition { line: 1, column: 1 },
         policy: None,
         path: "document".to_owned(),
         found: error.to_string(),
-        expected: "something that can be read; what was read last stays in force".to_owned(),
+        expected: "something that can be read; the content that was read last remains in force"
+            .to_owned(),
     }
 }
 
 fn again(path: &Path, name: &PolicyName, other: &Path) -> Problem {
     Problem {
         source: path.display().to_string(),
-        place: Place { line: 1, column: 1 },
+        place: TextPosition { line: 1, column: 1 },
         policy: Some(name.to_string()),
         path: "metadata.name".to_owned(),
         found: format!("the name of a policy in {} again", other.display()),

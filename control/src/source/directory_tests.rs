@@ -30,7 +30,7 @@ fn scanned(path: &Path) -> Directory {
 }
 
 #[test]
-fn files_that_come_change_and_go_are_followed() {
+fn added_changed_and_removed_files_are_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let mut directory = scanned(folder.path());
     assert_eq!(named(&directory), [""; 0]);
@@ -51,7 +51,7 @@ fn files_that_come_change_and_go_are_followed() {
 }
 
 #[test]
-fn a_file_that_breaks_keeps_its_last_good_policies_and_says_why() {
+fn a_broken_file_keeps_its_last_valid_policies_and_reports_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     fs::write(&file, policy("a", 100)).unwrap();
@@ -71,7 +71,7 @@ fn a_file_that_breaks_keeps_its_last_good_policies_and_says_why() {
 }
 
 #[test]
-fn a_directory_that_vanishes_leaves_everything_in_force() {
+fn a_missing_directory_leaves_all_policies_in_force() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("policies");
     fs::create_dir(&folder).unwrap();

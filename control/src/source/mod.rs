@@ -1,13 +1,15 @@
-//! Where policies come from: a directory that people or volumes fill, and a store that REST fills.
+//! Where policies come from: a directory of files, a store that REST fills, and Kubernetes.
 //!
-//! The [`Catalogue`] puts both together and hands the whole to the [`Fleet`](crate::fleet::Fleet).
+//! The [`Catalog`] merges them and passes the result to the [`ProxyFleet`](crate::fleet::ProxyFleet).
 
-mod catalogue;
+mod catalog;
 mod directory;
+mod event;
 mod store;
 mod watch;
 
-pub use catalogue::{Catalogue, ChangeError, PolicyRecord};
+pub use catalog::{Catalog, ChangeError, PolicyRecord};
 pub use directory::Directory;
-pub use store::{Precondition, Store, StoreError, Stored};
+pub use event::SourceEvent;
+pub use store::{Precondition, Store, StoreError, StoredPolicy};
 pub use watch::watch;

@@ -1,11 +1,11 @@
-//! Policies that came by REST, on disk: one file each, so that a restart loses nothing.
+//! Policies that were sent by REST, stored on disk, one file each, so that a restart loses nothing.
 //!
-//! A file is written beside its place, synced, and renamed into it, and the directory is synced after: at
-//! any moment there is the old text or the new one, whole. What cannot be written changes nothing, on disk
-//! or in force.
+//! A new text is written to a temporary file, synced and renamed to its final name, and then the directory is synced:
+//! at any moment the file contains the complete old or the complete new text. A failed write changes nothing, neither
+//! on disk nor in force.
 //!
-//! A text's entity tag is its hash. Who changes a policy says which text is to be replaced, so that two people
-//! do not overwrite each other unseen.
+//! A text's entity tag is its hash. A client that changes a policy names the text to replace, so that two clients do
+//! not overwrite each other's changes without noticing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,39 +13,39 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::policy::{Gathered, Policies, Policy, PolicyName, Problem, gather};
-use crate::xds::Version;
+use crate::policy::{CheckedPolicy, Gathered, Policies, PolicyName, Problem, gather};
+use crate::xds::ResourceVersion;
 
-/// Ending of the files. JSON is YAML.
+/// Extension of the files. JSON is valid YAML.
 const ENDING: &str = "yaml";
 
 /// See the module.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    stored: BTreeMap<PolicyName, Stored>,
+    stored: BTreeMap<PolicyName, StoredPolicy>,
     problems: Vec<Problem>,
 }
 
 /// One stored policy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
-    /// As it was sent.
+pub struct StoredPolicy {
+    /// The text as it was sent.
     pub text: Arc<[u8]>,
     /// Entity tag of the text, without quotes.
-    pub tag: Version,
-    /// As it was read.
-    pub policy: Arc<Policy>,
+    pub tag: ResourceVersion,
+    /// The policy in the text.
+    pub policy: Arc<CheckedPolicy>,
 }
 
-/// What must hold of the stored text for a change to be made.
+/// A condition on the stored text for a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precondition {
-    /// Nothing was said: right only where there is nothing to lose.
+    /// No condition was given; enough only if no stored text would be lost.
     None,
     /// There is no policy with the name.
     Absent,
-    /// There is one.
+    /// There is a policy with the name.
     Present,
     /// The text has one of these tags.
     Tagged(Vec<String>),
@@ -61,10 +61,10 @@ pub enum StoreError {
     #[error("no policy has this name")]
     Unknown,
     /// The precondition does not hold.
-    #[error("the stored policy is not the one that was to be replaced")]
+    #[error("the stored policy has changed: it is not the one that the request names")]
     Changed,
     /// A precondition is needed.
-    #[error("there is a policy with this name: say which one is to be replaced by If-Match")]
+    #[error("a policy with this name exists: name the text to replace in If-Match")]
     Unconditional,
     /// It could not be written.
     #[error("cannot write to the state directory: {0}")]
@@ -72,10 +72,10 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// What the directory holds, which is made if it is missing.
+    /// Opens the directory; creates it if it is missing.
     ///
     /// # Errors
-    /// When it can be neither made nor read.
+    /// When the directory cannot be created or read.
     pub fn open(path: PathBuf) -> io::Result<Self> {
         fs::create_dir_all(&path)?;
         let mut store = Self {
@@ -93,17 +93,17 @@ impl Store {
     }
 
     /// Everything stored, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&PolicyName, &Stored)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&PolicyName, &StoredPolicy)> {
         self.stored.iter()
     }
 
     /// The policy with this name.
     #[must_use]
-    pub fn stored(&self, name: &PolicyName) -> Option<&Stored> {
+    pub fn stored(&self, name: &PolicyName) -> Option<&StoredPolicy> {
         self.stored.get(name)
     }
 
-    /// The policies, and what was wrong with files when they were read.
+    /// The policies, and the errors found when the files were read.
     #[must_use]
     pub fn gathered(&self) -> Gathered {
         let mut policies = Policies::default();
@@ -119,20 +119,20 @@ impl Store {
     /// Stores a text under a name; returns its tag and whether the name is new. Blocks while it writes.
     ///
     /// # Errors
-    /// When the text is no policy of that name, the precondition does not hold, or it cannot be written.
+    /// When the text is not a valid policy of that name, the precondition does not hold, or it cannot be written.
     pub fn put(
         &mut self,
         name: &PolicyName,
         text: &[u8],
         precondition: &Precondition,
-    ) -> Result<(Version, bool), StoreError> {
+    ) -> Result<(ResourceVersion, bool), StoreError> {
         self.check(name, precondition)?;
         let policy = sole(name, text).map_err(StoreError::Invalid)?;
-        let tag = Version::of(text);
+        let tag = ResourceVersion::of(text);
         if self.stored.get(name).is_none_or(|stored| stored.tag != tag) {
             replace(&self.path, &self.file(name), text)?;
         }
-        let stored = Stored {
+        let stored = StoredPolicy {
             text: text.into(),
             tag: tag.clone(),
             policy,
@@ -183,15 +183,15 @@ impl Store {
         }
     }
 
-    /// Reads a file that an earlier run of the service has left.
+    /// Reads a file that an earlier run of the service stored.
     fn take(&mut self, path: &Path) -> io::Result<()> {
         let text = fs::read(path)?;
         let source = path.display().to_string();
         let Gathered { policies, problems } = gather([(source.as_str(), text.as_slice())]);
         self.problems.extend(problems);
         for policy in policies.iter() {
-            let stored = Stored {
-                tag: Version::of(&text),
+            let stored = StoredPolicy {
+                tag: ResourceVersion::of(&text),
                 text: text.as_slice().into(),
                 policy: Arc::clone(policy),
             };
@@ -201,18 +201,18 @@ impl Store {
     }
 
     fn file(&self, name: &PolicyName) -> PathBuf {
-        // A checked name holds no separator and is no `..`.
+        // A valid name contains no path separator and is not `..`.
         self.path.join(format!("{}.{ENDING}", name.name()))
     }
 }
 
-/// The one policy in a text, if it has this name and no errors.
-fn sole(name: &PolicyName, text: &[u8]) -> Result<Arc<Policy>, Vec<Problem>> {
+/// The only policy in a text, if it is valid and has this name.
+fn sole(name: &PolicyName, text: &[u8]) -> Result<Arc<CheckedPolicy>, Vec<Problem>> {
     let Gathered { policies, problems } = gather([("body", text)]);
     if !problems.is_empty() {
         return Err(problems);
     }
-    let found: Vec<&Arc<Policy>> = policies.iter().collect();
+    let found: Vec<&Arc<CheckedPolicy>> = policies.iter().collect();
     match found.as_slice() {
         [policy] if policy.name() == name => Ok(Arc::clone(policy)),
         [policy] => Err(vec![wrong(
@@ -231,7 +231,7 @@ fn sole(name: &PolicyName, text: &[u8]) -> Result<Arc<Policy>, Vec<Problem>> {
 fn wrong(path: &str, found: String, expected: String) -> Problem {
     Problem {
         source: "body".to_owned(),
-        place: crate::document::Place { line: 1, column: 1 },
+        place: crate::document::TextPosition { line: 1, column: 1 },
         policy: None,
         path: path.to_owned(),
         found,

@@ -17,12 +17,12 @@ spec:
     .into_bytes()
 }
 
-fn tagged(tag: &Version) -> Precondition {
+fn tagged(tag: &ResourceVersion) -> Precondition {
     Precondition::Tagged(vec![tag.to_string()])
 }
 
 #[test]
-fn what_was_put_is_there_after_a_restart() {
+fn stored_policies_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(folder.path().join("new")).unwrap();
     let (tag, is_new) = store
@@ -38,7 +38,7 @@ fn what_was_put_is_there_after_a_restart() {
 }
 
 #[test]
-fn a_text_is_replaced_only_by_who_knows_it() {
+fn a_text_is_replaced_only_with_its_current_tag() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(folder.path().to_owned()).unwrap();
     let (first, _) = store
@@ -94,7 +94,7 @@ fn a_text_with_errors_or_another_name_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_the_old_text_in_force() {
+fn a_failed_write_leaves_the_old_text_in_force() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     let mut store = Store::open(path.clone()).unwrap();
@@ -111,7 +111,7 @@ fn what_cannot_be_written_leaves_the_old_text_in_force() {
 }
 
 #[test]
-fn a_file_that_was_spoilt_is_named_and_the_others_are_read() {
+fn a_damaged_file_is_reported_and_the_others_are_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.yaml"), policy("a", 100)).unwrap();
     fs::write(folder.path().join("b.yaml"), b"kind: [").unwrap();

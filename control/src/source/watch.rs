@@ -1,7 +1,8 @@
-//! Looks at the directory when something tells of a change, and every few seconds anyway.
+//! Scans the directory when it is notified of a change, and every few seconds.
 //!
-//! Notifications make a change quick; the regular look makes it certain: they get lost on overload, network
-//! file systems have none, and a directory that was removed and made again has left its watcher behind.
+//! Notifications make changes effective quickly; regular scans make sure that none is missed: notifications get lost
+//! under load, network file systems have none, and a directory that was removed and created again is no longer
+//! watched.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -13,19 +14,14 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Catalogue;
+use super::Catalog;
 
-/// A volume that is updated tells of several changes in a row: one look is enough for them.
+/// An update of a volume causes several notifications in a row: one scan is enough for all of them.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// Follows the directory at `path` until told to stop.
-pub async fn watch(
-    catalogue: Catalogue,
-    path: PathBuf,
-    every: Duration,
-    closing: CancellationToken,
-) {
-    let (tell, mut told) = mpsc::channel(1);
+pub async fn watch(catalog: Catalog, path: PathBuf, every: Duration, closing: CancellationToken) {
+    let (notify, mut notified) = mpsc::channel(1);
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut watched = None;
@@ -34,22 +30,22 @@ pub async fn watch(
         let is_due = tokio::select! {
             () = closing.cancelled() => return,
             _ = ticks.tick() => true,
-            _ = told.recv() => false,
+            _ = notified.recv() => false,
         };
         if is_due {
-            // It may be a new directory under the old name, which a watcher does not notice.
+            // A new directory under the old name is not noticed by the watcher.
             let found = identity(&path);
             if found != watched || watcher.is_none() {
-                watcher = watcher_of(&path, tell.clone());
+                watcher = watcher_of(&path, notify.clone());
                 watched = found;
             }
         } else {
             tokio::time::sleep(GATHER).await;
-            while told.try_recv().is_ok() {}
+            while notified.try_recv().is_ok() {}
         }
-        let catalogue = catalogue.clone();
-        // Reading blocks. A panic there is none of ours to pass on: the next look comes.
-        let _ = tokio::task::spawn_blocking(move || catalogue.rescan()).await;
+        let catalog = catalog.clone();
+        // Reading blocks. A panic there is ignored: the next scan comes.
+        let _ = tokio::task::spawn_blocking(move || catalog.rescan()).await;
     }
 }
 
@@ -59,17 +55,17 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
-fn watcher_of(path: &Path, tell: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
+fn watcher_of(path: &Path, notify: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
-            // Full: a look is due already.
-            let _ = tell.try_send(());
+            // If the channel is full, a scan is already due.
+            let _ = notify.try_send(());
         }
     });
     let mut watcher = watcher
-        .inspect_err(|error| warn!(%error, "no notifications of changes to policies"))
+        .inspect_err(|error| warn!(%error, "cannot watch the directory of policies; it is scanned regularly"))
         .ok()?;
-    // Fails while the directory is gone, which the look itself reports.
+    // Fails while the directory is missing, which the scan itself reports.
     watcher.watch(path, RecursiveMode::NonRecursive).ok()?;
     Some(watcher)
 }

@@ -1,4 +1,4 @@
-//! Says in the log when the collector ceases to take spans and when it takes them again, once each.
+//! Logs when the collector stops accepting spans and when it accepts them again, once each.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -32,9 +32,9 @@ impl SpanExporter for Reporting {
         let had_failed = self.has_failed.swap(exported.is_err(), Ordering::Relaxed);
         match &exported {
             Err(error) if !had_failed => {
-                warn!(%error, spans, "the collector of traces takes nothing; spans are lost until it does");
+                warn!(%error, spans, "the trace collector does not accept spans; they are lost until it does");
             }
-            Ok(()) if had_failed => info!("the collector of traces takes spans again"),
+            Ok(()) if had_failed => info!("the trace collector accepts spans again"),
             _ => {}
         }
         exported

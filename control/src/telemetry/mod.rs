@@ -1,16 +1,17 @@
 //! Traces to an OpenTelemetry collector (OTLP over gRPC), if one is configured.
 //!
-//! A trace begins with what changes something: a request by REST, a look at the directory, a proxy's arrival.
-//! Below it stand the rendering of the policies and, for each proxy that this touches, the push, which lasts
-//! until the proxy has answered.
+//! A trace begins with what causes a change: a REST request, a scan of the directory, a new proxy. Its children are
+//! the rendering of the policies and, for each affected proxy, the push, which lasts until the proxy has answered.
 //!
-//! Spans go to a queue of bounded length and from there in batches, on a thread of their own: a collector that
-//! is slow or gone costs the spans that find no room, and nothing else. Without a collector no span is made.
+//! Spans go to a queue of bounded length and from there in batches, on a thread of their own. If the collector is
+//! slow or unreachable, the spans that exceed the queue are lost, and nothing else happens. Without a collector no
+//! spans are created.
 //!
-//! Configured as OpenTelemetry specifies, by `OTEL_*`: endpoint, headers, sampler, resource, queue.
+//! The `OTEL_*` environment variables of the OpenTelemetry specification configure endpoint, headers, sampler,
+//! resource and queue.
 
-mod cause;
 mod exporter;
+mod parent;
 mod wanted;
 
 use std::time::Duration;
@@ -25,42 +26,42 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-pub use cause::Cause;
-pub(crate) use cause::{Headers, follow};
+pub use parent::TraceParent;
+pub(crate) use parent::{TraceHeaders, follow};
 pub use wanted::Unusable;
 
-/// Target of the spans that are meant for traces and for nothing else.
+/// Target of the spans that are meant for traces only.
 pub const TARGET: &str = "tidegate_trace";
 
-/// What the service is called where nothing else is said.
+/// The default service name.
 const SERVICE: &str = "tidegate";
 
-/// How long the last spans may take to be sent off.
+/// Longest time for sending the last spans.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Why there can be no traces.
+/// Why traces cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The environment asks for what there is not.
+    /// The environment asks for something that is not supported.
     #[error(transparent)]
     Unusable(#[from] Unusable),
     /// The endpoint cannot be used.
-    #[error("the collector of traces: {0}")]
+    #[error("the trace collector: {0}")]
     Exporter(#[from] ExporterBuildError),
 }
 
-/// The way to a collector.
+/// The connection to a trace collector.
 #[derive(Debug)]
 pub struct Traces {
     provider: SdkTracerProvider,
 }
 
 impl Traces {
-    /// The way to `endpoint` (`http://127.0.0.1:4317`), or to the one that the environment names; `None` if
-    /// neither does. To be called within the runtime.
+    /// Sends traces to `endpoint` (`http://127.0.0.1:4317`), or to the endpoint in the environment; `None` if
+    /// neither is given. Call it within the runtime.
     ///
     /// # Errors
-    /// When what is asked for cannot be had; that the collector does not answer is none.
+    /// When the configuration is invalid. An unreachable collector is not an error.
     pub fn start(endpoint: Option<&str>) -> Result<Option<Self>, TraceError> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         if !wanted::is_wanted(endpoint, variable)? {
@@ -85,7 +86,7 @@ impl Traces {
         Ok(Some(Self { provider }))
     }
 
-    /// What takes the spans in.
+    /// The layer that collects the spans.
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -100,14 +101,14 @@ impl Traces {
             .with_filter(filter_fn(is_trace))
     }
 
-    /// Sends off what is left. Blocks for as long as that takes, or two seconds.
+    /// Sends the remaining spans. Blocks for at most two seconds.
     pub fn stop(&self) {
-        // What could not be sent has been said by the exporter.
+        // The exporter has already logged a failure.
         let _ = self.provider.shutdown_with_timeout(FAREWELL);
     }
 }
 
-/// Whether a span is meant for traces, and not for the log.
+/// Whether a span is meant for traces and not for the log.
 #[must_use]
 pub fn is_trace(metadata: &Metadata<'_>) -> bool {
     metadata.target() == TARGET

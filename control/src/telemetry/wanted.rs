@@ -1,6 +1,6 @@
-//! Whether traces are wanted, by the environment variables that OpenTelemetry specifies.
+//! Whether the environment variables of OpenTelemetry ask for traces.
 
-/// The environment asks for something that there is not.
+/// The environment asks for something that is not supported.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: found {found:?}, expected {expected}")]
 pub struct Unusable {
@@ -9,7 +9,7 @@ pub struct Unusable {
     expected: &'static str,
 }
 
-/// `variable` gives what is set and not empty.
+/// `variable` returns the value of a variable that is set and not empty.
 pub(super) fn is_wanted(
     endpoint: Option<&str>,
     variable: impl Fn(&str) -> Option<String>,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_wanted_where_a_collector_is_named() {
+    fn traces_are_wanted_if_a_collector_is_named() {
         let url = "http://collector:4317";
         let (disabled, exporter) = ("OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER");
         for (endpoint, set, expected) in [
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_refused_in_words() {
+    fn an_unsupported_value_is_rejected_with_what_is_supported() {
         for (set, said) in [
             (
                 ("OTEL_TRACES_EXPORTER", "zipkin"),

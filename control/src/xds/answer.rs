@@ -1,21 +1,21 @@
-//! What a proxy says about what it was pushed.
+//! A proxy's answer to a push.
 
-use super::{Name, Version};
+use super::resource::{Name, ResourceVersion};
 
-/// Why a proxy refused, in its own words.
+/// Why a proxy rejected a push, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The gRPC status code it gave.
+pub struct Rejection {
+    /// The gRPC status code.
     pub code: i32,
-    /// Its message, at most [`Refusal::MAX_BYTES`] of it.
+    /// The message, at most [`Rejection::MAX_BYTES`] of it.
     pub message: String,
 }
 
-impl Refusal {
-    /// Bytes of a message that are kept: a proxy names field and reason in its first lines.
+impl Rejection {
+    /// Longest message that is kept, in bytes: a proxy names the field and the reason in the first lines.
     pub const MAX_BYTES: usize = 2_048;
 
-    /// A refusal with a message of bounded length.
+    /// A rejection with a message of bounded length.
     #[must_use]
     pub fn new(code: i32, message: &str) -> Self {
         let end = message.floor_char_boundary(Self::MAX_BYTES);
@@ -26,16 +26,16 @@ impl Refusal {
     }
 }
 
-/// What a request said about an earlier push.
+/// What a request says about an earlier push.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
-    /// Nothing: it asks only.
-    Question,
-    /// These are now in force there; `None` as version: known not to exist.
-    Accepted(Vec<(Name, Option<Version>)>),
-    /// These were refused; what ran before goes on.
-    Refused(Vec<(Name, Option<Version>)>, Refusal),
-    /// It speaks of a push that has been answered or was never made.
+pub enum PushReply {
+    /// Nothing: it only asks for resources.
+    None,
+    /// The proxy now runs these; `None` as version: it knows that the resource does not exist.
+    Accepted(Vec<(Name, Option<ResourceVersion>)>),
+    /// The proxy rejected these and continues to run what it had.
+    Rejected(Vec<(Name, Option<ResourceVersion>)>, Rejection),
+    /// The push was already answered, or was never made.
     Stale,
 }
 
@@ -44,11 +44,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_refusal_is_cut_between_characters() {
-        let refusal = Refusal::new(3, &"ä".repeat(2_000));
-        assert_eq!(refusal.message.len(), Refusal::MAX_BYTES);
+    fn a_long_message_is_cut_between_characters() {
+        let rejection = Rejection::new(3, &"ä".repeat(2_000));
+        assert_eq!(rejection.message.len(), Rejection::MAX_BYTES);
 
-        let odd = Refusal::new(3, &format!("x{}", "ä".repeat(2_000)));
-        assert_eq!(odd.message.len(), Refusal::MAX_BYTES - 1);
+        let odd = Rejection::new(3, &format!("x{}", "ä".repeat(2_000)));
+        assert_eq!(odd.message.len(), Rejection::MAX_BYTES - 1);
     }
 }

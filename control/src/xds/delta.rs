@@ -1,64 +1,65 @@
-//! One type of resource on one stream, incremental: requests and responses say what changes.
+//! One resource type on one stream, incremental: requests and responses name only what changes.
 //!
-//! Sans-I/O like [`super::Subscription`], and with the same [`Ledger`]. What differs:
+//! Sans-I/O like [`super::SotwSubscription`], and with the same [`PushLedger`]. The differences:
 //!
 //! - The first request of a stream may list the versions that the proxy already has.
-//! - What a later request subscribes to is sent whatever the proxy has, because it may have dropped it and
-//!   thought better of it before it could say so.
-//! - A stale nonce makes the answer void, but not the rest of the request: it is not repeated.
-//! - A resource that does not exist is told to the proxy once, as removed.
+//! - Resources that a later request subscribes to are always sent, even if the proxy has them: it may have dropped
+//!   them and asked again before it could say so.
+//! - A stale nonce invalidates the answer, but not the rest of the request, because the rest is not repeated.
+//! - The proxy is told once, as a removal, that a resource does not exist.
 
 use std::collections::BTreeMap;
 use std::mem;
 
+use super::answer::{PushReply, Rejection};
 use super::interest::{Excess, Interest, MAX_NAME_BYTES, MAX_NAMES};
-use super::ledger::{Ledger, Verdict, Versions};
-use super::{Desired, Heard, Name, Refusal, Resource, Version};
+use super::ledger::{PushLedger, PushVerdict, Versions};
+use super::resource::{Desired, Name, Resource, ResourceVersion};
 
-/// Longest version that may be one of ours, in bytes, generously.
+/// Longest version that this service could have sent, in bytes, with a margin.
 const MAX_VERSION_BYTES: usize = 128;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct DeltaSubscription {
     interest: Interest,
-    ledger: Ledger,
+    ledger: PushLedger,
     has_begun: bool,
 }
 
-/// What an incremental request says.
+/// An incremental request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeltaRequest {
-    /// Nonce of the push that it answers; empty when it answers none.
+    /// Nonce of the push that it answers; empty if it answers none.
     pub nonce: String,
-    /// Why it refuses that push, if it does.
-    pub refusal: Option<Refusal>,
-    /// What it wants besides.
+    /// Why it rejects that push, if it does.
+    pub rejection: Option<Rejection>,
+    /// Resources that it wants from now on.
     pub subscribe: Vec<String>,
-    /// What it wants no longer.
+    /// Resources that it no longer wants.
     pub unsubscribe: Vec<String>,
-    /// What it already has; counts in the first request of a stream.
+    /// Resources that it already has; used only in the first request of a stream.
     pub initial_versions: BTreeMap<String, String>,
 }
 
-/// An incremental response to be sent.
+/// An incremental response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeltaPush {
-    /// Names the push in the proxy's answer.
+    /// Identifies the push in the proxy's answer.
     pub nonce: String,
-    /// What differs from what the proxy has.
+    /// Resources that differ from what the proxy has.
     pub resources: Vec<Resource>,
-    /// What does not exist (any longer).
+    /// Resources that do not exist, or no longer exist.
     pub removed: Vec<Name>,
 }
 
 impl DeltaSubscription {
-    /// Takes a request. Call [`DeltaSubscription::push`] afterwards.
+    /// Processes a request. Call [`DeltaSubscription::push`] afterwards.
     ///
     /// # Errors
-    /// When more is asked for than one stream may; the stream should be closed.
-    pub fn hear(&mut self, request: &DeltaRequest) -> Result<Heard, Excess> {
-        let heard = self.settle(request);
+    /// When the request exceeds the bounds of one stream; the stream should be closed.
+    pub fn receive(&mut self, request: &DeltaRequest) -> Result<PushReply, Excess> {
+        let reply = self.settle(request);
         let is_first = !mem::replace(&mut self.has_begun, true);
         self.interest.remove(&request.unsubscribe);
         let interest = &self.interest;
@@ -72,10 +73,10 @@ impl DeltaSubscription {
                 self.ledger.forget(name);
             }
         }
-        Ok(heard)
+        Ok(reply)
     }
 
-    /// What is to be sent now: after a request, and whenever `desired` has changed.
+    /// The response to send now; call it after each request, and whenever `desired` has changed.
     pub fn push(&mut self, desired: &Desired) -> Option<DeltaPush> {
         if !self.has_begun {
             return None;
@@ -96,9 +97,9 @@ impl DeltaSubscription {
         Some(push)
     }
 
-    /// The version of a resource that the proxy runs, as far as it has said so.
+    /// The version of a resource that the proxy runs, if it has reported one.
     #[must_use]
-    pub fn running(&self, name: &str) -> Option<&Version> {
+    pub fn running(&self, name: &str) -> Option<&ResourceVersion> {
         self.ledger.held().get(name)?.as_ref()
     }
 
@@ -108,28 +109,28 @@ impl DeltaSubscription {
         self.has_begun && self.interest.covers(name)
     }
 
-    fn settle(&mut self, request: &DeltaRequest) -> Heard {
+    fn settle(&mut self, request: &DeltaRequest) -> PushReply {
         if request.nonce.is_empty() {
-            return Heard::Question;
+            return PushReply::None;
         }
-        let verdict = match request.refusal {
-            Some(_) => Verdict::Refuse,
-            None => Verdict::Accept,
+        let verdict = match request.rejection {
+            Some(_) => PushVerdict::Reject,
+            None => PushVerdict::Accept,
         };
         let Some(versions) = self.ledger.settle(&request.nonce, verdict) else {
-            return Heard::Stale;
+            return PushReply::Stale;
         };
         let versions = versions.into_iter().collect();
-        match &request.refusal {
-            Some(refusal) => Heard::Refused(versions, refusal.clone()),
-            None => Heard::Accepted(versions),
+        match &request.rejection {
+            Some(rejection) => PushReply::Rejected(versions, rejection.clone()),
+            None => PushReply::Accepted(versions),
         }
     }
 
-    /// What exists of the wanted, and `None` for what was asked for, or held, and does not.
+    /// The versions of the wanted resources; `None` for those that were requested, or held, and do not exist.
     fn wanted(&self, desired: &Desired) -> Versions {
         let absent = self.ledger.held().iter().filter_map(|(name, version)| {
-            // Under `*` a proxy need not be told of what it never had.
+            // Under `*` a proxy need not know about resources that it never had.
             (self.interest.is_everything() && version.is_some()).then_some(name)
         });
         let mut wanted: Versions = self
@@ -151,11 +152,11 @@ impl DeltaSubscription {
             return Err(Excess::Names);
         }
         for (name, version) in versions {
-            // Longer ones are none of ours, and would be kept.
+            // Longer values cannot come from this service, and would occupy memory.
             let may_be_ours = name.len() <= MAX_NAME_BYTES && version.len() <= MAX_VERSION_BYTES;
             if may_be_ours && self.interest.covers(name) {
                 self.ledger
-                    .assume(Name::from(&**name), Version::new(version));
+                    .assume(Name::from(&**name), ResourceVersion::new(version));
             }
         }
         Ok(())

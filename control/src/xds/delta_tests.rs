@@ -5,7 +5,7 @@ fn desired(resources: &[(&str, &str)]) -> Desired {
         .iter()
         .map(|(name, version)| Resource {
             name: Name::from(*name),
-            version: Version::new(version),
+            version: ResourceVersion::new(version),
             body: format!("{name}={version}").into(),
         })
         .collect()
@@ -29,9 +29,9 @@ fn accepts(push: &DeltaPush) -> DeltaRequest {
     }
 }
 
-fn refuses(push: &DeltaPush) -> DeltaRequest {
+fn rejects(push: &DeltaPush) -> DeltaRequest {
     DeltaRequest {
-        refusal: Some(Refusal::new(13, "no")),
+        rejection: Some(Rejection::new(13, "no")),
         ..accepts(push)
     }
 }
@@ -39,21 +39,21 @@ fn refuses(push: &DeltaPush) -> DeltaRequest {
 /// A subscription that runs `version` of `a`.
 fn running(version: &str) -> DeltaSubscription {
     let (mut subscription, world) = (DeltaSubscription::default(), desired(&[("a", version)]));
-    subscription.hear(&subscribes(&["a"])).unwrap();
+    subscription.receive(&subscribes(&["a"])).unwrap();
     let push = subscription.push(&world).unwrap();
-    subscription.hear(&accepts(&push)).unwrap();
+    subscription.receive(&accepts(&push)).unwrap();
     subscription
 }
 
 #[test]
 fn only_what_changed_is_pushed() {
     let mut subscription = DeltaSubscription::default();
-    subscription.hear(&subscribes(&["a", "b"])).unwrap();
+    subscription.receive(&subscribes(&["a", "b"])).unwrap();
     let push = subscription
         .push(&desired(&[("a", "1"), ("b", "1")]))
         .unwrap();
     assert_eq!(push.resources.len(), 2);
-    subscription.hear(&accepts(&push)).unwrap();
+    subscription.receive(&accepts(&push)).unwrap();
 
     let world = desired(&[("a", "1"), ("b", "2")]);
     let push = subscription.push(&world).unwrap();
@@ -72,49 +72,49 @@ fn after_a_reconnect_only_what_differs_is_pushed() {
         ..subscribes(&["a", "b"])
     };
 
-    subscription.hear(&request).unwrap();
+    subscription.receive(&request).unwrap();
 
     let push = subscription.push(&world).unwrap();
     assert_eq!(push.resources, [world.resource("b").unwrap().clone()]);
-    assert_eq!(subscription.running("b"), Some(&Version::new("1")));
+    assert_eq!(subscription.running("b"), Some(&ResourceVersion::new("1")));
 }
 
 #[test]
-fn a_later_subscription_to_what_is_held_is_answered() {
+fn a_later_subscription_to_a_held_resource_is_answered() {
     let mut subscription = running("1");
     let world = desired(&[("a", "1")]);
     assert_eq!(subscription.push(&world), None);
 
-    subscription.hear(&subscribes(&["a"])).unwrap();
+    subscription.receive(&subscribes(&["a"])).unwrap();
 
     assert!(subscription.push(&world).is_some());
 }
 
 #[test]
-fn what_does_not_exist_is_said_once_to_be_removed() {
+fn a_missing_resource_is_reported_as_removed_once() {
     let mut subscription = DeltaSubscription::default();
-    subscription.hear(&subscribes(&["ghost"])).unwrap();
+    subscription.receive(&subscribes(&["ghost"])).unwrap();
 
     let push = subscription.push(&Desired::default()).unwrap();
     assert_eq!(push.removed, [Name::from("ghost")]);
-    subscription.hear(&accepts(&push)).unwrap();
+    subscription.receive(&accepts(&push)).unwrap();
 
     assert_eq!(subscription.push(&Desired::default()), None);
     assert!(subscription.push(&desired(&[("ghost", "1")])).is_some());
 }
 
 #[test]
-fn what_ceases_to_exist_is_removed() {
+fn a_deleted_resource_is_removed() {
     for all in [false, true] {
         let mut subscription = DeltaSubscription::default();
         let names: &[&str] = if all { &["*"] } else { &["a"] };
-        subscription.hear(&subscribes(names)).unwrap();
+        subscription.receive(&subscribes(names)).unwrap();
         let push = subscription.push(&desired(&[("a", "1")])).unwrap();
-        subscription.hear(&accepts(&push)).unwrap();
+        subscription.receive(&accepts(&push)).unwrap();
 
         let push = subscription.push(&Desired::default()).unwrap();
         assert_eq!(push.removed, [Name::from("a")]);
-        subscription.hear(&accepts(&push)).unwrap();
+        subscription.receive(&accepts(&push)).unwrap();
 
         assert_eq!(subscription.push(&Desired::default()), None);
     }
@@ -128,42 +128,45 @@ fn a_stale_nonce_voids_the_answer_but_not_the_subscription() {
 
     let request = DeltaRequest {
         nonce: "1".to_owned(),
-        refusal: Some(Refusal::new(13, "late")),
+        rejection: Some(Rejection::new(13, "late")),
         ..subscribes(&["b"])
     };
-    assert_eq!(subscription.hear(&request), Ok(Heard::Stale));
+    assert_eq!(subscription.receive(&request), Ok(PushReply::Stale));
 
     assert!(subscription.is_wanted("b"));
     let answer = DeltaRequest {
         nonce: "2".to_owned(),
         ..DeltaRequest::default()
     };
-    assert!(matches!(subscription.hear(&answer), Ok(Heard::Accepted(_))));
+    assert!(matches!(
+        subscription.receive(&answer),
+        Ok(PushReply::Accepted(_))
+    ));
     assert_eq!(subscription.push(&world).unwrap().resources.len(), 1);
 }
 
 #[test]
-fn a_refused_version_waits_for_another() {
+fn a_rejected_version_is_followed_only_by_another() {
     let mut subscription = running("1");
     let push = subscription.push(&desired(&[("a", "2")])).unwrap();
 
-    let heard = subscription.hear(&refuses(&push)).unwrap();
+    let reply = subscription.receive(&rejects(&push)).unwrap();
 
-    assert!(matches!(heard, Heard::Refused(_, refusal) if refusal.message == "no"));
+    assert!(matches!(reply, PushReply::Rejected(_, rejection) if rejection.message == "no"));
     assert_eq!(subscription.push(&desired(&[("a", "2")])), None);
-    assert_eq!(subscription.running("a"), Some(&Version::new("1")));
+    assert_eq!(subscription.running("a"), Some(&ResourceVersion::new("1")));
     assert!(subscription.push(&desired(&[("a", "3")])).is_some());
 }
 
 #[test]
-fn what_is_given_up_is_no_longer_pushed() {
+fn an_unsubscribed_resource_is_no_longer_pushed() {
     let mut subscription = running("1");
     let request = DeltaRequest {
         unsubscribe: strings(&["a"]),
         ..DeltaRequest::default()
     };
 
-    subscription.hear(&request).unwrap();
+    subscription.receive(&request).unwrap();
 
     assert_eq!(subscription.push(&desired(&[("a", "2")])), None);
 }
@@ -175,6 +178,6 @@ fn too_many_initial_versions_are_an_error() {
         initial_versions: versions.collect(),
         ..DeltaRequest::default()
     };
-    let heard = DeltaSubscription::default().hear(&request);
-    assert_eq!(heard, Err(Excess::Names));
+    let reply = DeltaSubscription::default().receive(&request);
+    assert_eq!(reply, Err(Excess::Names));
 }

@@ -1,42 +1,42 @@
-//! Which resources a proxy has asked for.
+//! Which resources a proxy has requested.
 //!
-//! Three ways to ask: by name; `*`, for all there are; and the old way of asking for all, which is a first
-//! request without any name. The old way ends with the first name that is given: from then on, no name
-//! means nothing (the xDS protocol's rules for wildcard subscriptions).
+//! There are three ways to request: by name; `*` for all resources; and the legacy way to request all, a first
+//! request without names. The legacy way ends with the first name that is given: from then on, an empty list means
+//! no resources (the rules of the xDS protocol for wildcard subscriptions).
 //!
-//! A proxy may ask for names that do not exist. They are remembered, because they may exist later; therefore
-//! their number and length are bounded.
+//! A proxy may request names that do not exist. They are remembered, because they may exist later; therefore their
+//! number and length are bounded.
 
 use std::collections::BTreeSet;
 
-use super::Name;
+use super::resource::Name;
 
 /// The name that stands for all resources.
 const ALL: &str = "*";
 
-/// Names that one proxy may ask for: a proxy has a handful of filters.
+/// Most names that one proxy may request: a proxy has a handful of filters.
 pub const MAX_NAMES: usize = 128;
 
-/// Bytes in a name.
+/// Longest name, in bytes.
 pub const MAX_NAME_BYTES: usize = 256;
 
-/// What a proxy may not ask for; its stream is closed.
+/// A request beyond the bounds; the stream is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
     /// Too many names.
-    #[error("more than {MAX_NAMES} resources asked for on one stream")]
+    #[error("more than {MAX_NAMES} resources requested on one stream")]
     Names,
     /// A name that is too long.
     #[error("a resource name of {0} bytes, expected at most {MAX_NAME_BYTES}")]
     NameLength(usize),
 }
 
-/// What is asked for; see the module.
+/// The requested resources; see the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Interest {
     names: BTreeSet<Name>,
     everything: bool,
-    // Whether a name was ever given: after that, no name means nothing.
+    // Whether a name was ever given: after that, an empty list means no resources.
     has_named: bool,
 }
 
@@ -54,7 +54,7 @@ impl Interest {
         self.names.iter()
     }
 
-    /// What a request that lists all names asks for.
+    /// The interest after a request that lists all names.
     pub(super) fn listed(&self, names: &[String]) -> Result<Self, Excess> {
         let has_named = self.has_named || !names.is_empty();
         let mut next = Self {
@@ -66,7 +66,7 @@ impl Interest {
         Ok(next)
     }
 
-    /// Asks for more.
+    /// Adds names.
     pub(super) fn add(&mut self, names: &[String]) -> Result<(), Excess> {
         for name in names {
             if name.len() > MAX_NAME_BYTES {
@@ -83,7 +83,7 @@ impl Interest {
         Ok(())
     }
 
-    /// Asks no longer.
+    /// Removes names.
     pub(super) fn remove(&mut self, names: &[String]) {
         for name in names {
             if name == ALL {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_means_all_until_a_name_was_given() {
+    fn an_empty_list_means_all_until_a_name_was_given() {
         let first = Interest::default().listed(&[]).unwrap();
         assert!(first.covers("a"));
 
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_asks_for_all_beside_names() {
+    fn a_star_requests_all_resources_next_to_names() {
         let interest = Interest::default().listed(&names(&["*", "b"])).unwrap();
         assert!(interest.covers("a") && interest.covers("b"));
 
@@ -125,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn names_without_bound_are_refused() {
+    fn too_many_or_too_long_names_are_rejected() {
         let many: Vec<String> = (0..=MAX_NAMES).map(|i| i.to_string()).collect();
         assert_eq!(Interest::default().listed(&many), Err(Excess::Names));
         assert!(Interest::default().listed(&many[1..]).is_ok());
 
         let long = [String::from("x").repeat(MAX_NAME_BYTES + 1)];
-        let refused = Interest::default().listed(&long);
-        assert_eq!(refused, Err(Excess::NameLength(MAX_NAME_BYTES + 1)));
+        let rejected = Interest::default().listed(&long);
+        assert_eq!(rejected, Err(Excess::NameLength(MAX_NAME_BYTES + 1)));
     }
 }

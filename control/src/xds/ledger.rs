@@ -1,37 +1,36 @@
-//! What one proxy holds of one type of resource, what is under way to it, and what it refused.
+//! What one proxy holds of one resource type, which push is pending, and what the proxy rejected.
 //!
-//! Problem: policies change at any time, a proxy answers at any time or never, and neither may be pushed what
-//! it has, nor what it has just refused, nor two things at once.
+//! Problem: policies change at any time, and a proxy answers at any time or never. It must not be pushed what it
+//! has, nor what it has just rejected, nor two pushes at once.
 //!
-//! Mechanism: at most one push is under way. What changes meanwhile waits; after the answer one push carries
-//! the newest of everything that differs, so that versions in between are skipped.
+//! Mechanism: at most one push is pending. Changes meanwhile wait; after the answer, one push carries the newest
+//! version of everything that differs, so versions in between are skipped.
 //!
 //! ```text
 //!            next(): something differs
 //!     Idle ------------------------------> Waiting { nonce, versions }
 //!       ^                                      |
 //!       +---- settle(): ACK: now held ---------+
-//!       +---- settle(): NACK, one resource: refused until its version changes
+//!       +---- settle(): NACK, one resource: rejected until its version changes
 //!       +---- settle(): NACK, several: each becomes a suspect and is tried alone
 //! ```
 //!
-//! Edges: a refusal speaks of the push as a whole; without the trial one by one, a bad resource would
-//! keep the good ones that happened to travel with it away from the proxy. An answer with another nonce than
-//! the one under way is late and says nothing. What a proxy forgets, even while a push of it is under way,
-//! counts as not held.
+//! Edges: a rejection refers to the push as a whole; without the trial one by one, a bad resource would keep the
+//! good ones of the same push from the proxy. An answer with a nonce other than the pending one is late and is
+//! ignored. A resource that the proxy forgets, even while a push of it is pending, counts as not held.
 
 use std::collections::BTreeMap;
 
-use super::{Name, Version};
+use super::resource::{Name, ResourceVersion};
 
-/// Versions by name; `None`: the proxy is to know that the resource does not exist.
-pub(super) type Versions = BTreeMap<Name, Option<Version>>;
+/// Versions by name; `None`: the proxy should know that the resource does not exist.
+pub(super) type Versions = BTreeMap<Name, Option<ResourceVersion>>;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct PushLedger {
     held: Versions,
-    refused: Versions,
+    rejected: Versions,
     suspects: Versions,
     state: State,
     nonces: u64,
@@ -44,27 +43,27 @@ enum State {
     Waiting {
         nonce: u64,
         versions: Versions,
-        // Whether it carried one resource only, so that a refusal means that one.
+        // Whether it carried a single resource, so that a rejection refers to that one.
         is_alone: bool,
     },
 }
 
-/// What the proxy made of a push.
+/// The proxy's decision about a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PushVerdict {
     Accept,
-    Refuse,
+    Reject,
 }
 
-/// A push to be sent.
+/// A push to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Batch {
     pub(super) nonce: String,
     pub(super) versions: Versions,
 }
 
-impl Ledger {
-    /// What is sent next so that the proxy comes to have `wanted`, if anything is and nothing is under way.
+impl PushLedger {
+    /// The next push toward `wanted`; `None` if nothing differs or a push is pending.
     pub(super) fn next(&mut self, wanted: &Versions) -> Option<Batch> {
         if matches!(self.state, State::Waiting { .. }) {
             return None;
@@ -72,7 +71,7 @@ impl Ledger {
         let (suspects, clear): (Vec<_>, Vec<_>) = wanted
             .iter()
             .filter(|(name, version)| self.held.get(*name) != Some(version))
-            .filter(|(name, version)| self.refused.get(*name) != Some(version))
+            .filter(|(name, version)| self.rejected.get(*name) != Some(version))
             .partition(|(name, version)| self.suspects.get(*name) == Some(version));
         let alone = suspects.into_iter().take(usize::from(clear.is_empty()));
         let versions: Versions = clear
@@ -95,9 +94,9 @@ impl Ledger {
         })
     }
 
-    /// Takes the proxy's answer; what it was about, or `None` when nothing with this nonce is under way.
-    pub(super) fn settle(&mut self, nonce: &str, verdict: Verdict) -> Option<Versions> {
-        if !self.is_under_way(nonce) {
+    /// Processes the proxy's answer. Returns the contents of the push, or `None` if no push with this nonce is pending.
+    pub(super) fn settle(&mut self, nonce: &str, verdict: PushVerdict) -> Option<Versions> {
+        if !self.is_pending(nonce) {
             return None;
         }
         let State::Waiting {
@@ -110,23 +109,23 @@ impl Ledger {
             let (name, version) = (name.clone(), version.clone());
             self.suspects.remove(&name);
             match verdict {
-                Verdict::Accept => {
-                    self.refused.remove(&name);
+                PushVerdict::Accept => {
+                    self.rejected.remove(&name);
                     self.held.insert(name, version);
                 }
-                Verdict::Refuse if is_alone => _ = self.refused.insert(name, version),
-                Verdict::Refuse => _ = self.suspects.insert(name, version),
+                PushVerdict::Reject if is_alone => _ = self.rejected.insert(name, version),
+                PushVerdict::Reject => _ = self.suspects.insert(name, version),
             }
         }
         Some(versions)
     }
 
-    /// Whether an answer to the push with this nonce is awaited.
-    pub(super) fn is_under_way(&self, nonce: &str) -> bool {
+    /// Whether the push with this nonce is pending.
+    pub(super) fn is_pending(&self, nonce: &str) -> bool {
         matches!(&self.state, State::Waiting { nonce: own, .. } if *own.to_string() == *nonce)
     }
 
-    /// Whether this is the nonce of the last push, answered or not; the empty one before any push.
+    /// Whether this is the nonce of the last push, answered or not; before any push, the empty nonce.
     pub(super) fn is_latest(&self, nonce: &str) -> bool {
         match self.nonces {
             0 => nonce.is_empty(),
@@ -134,14 +133,14 @@ impl Ledger {
         }
     }
 
-    /// The proxy says that it has this (after a reconnect).
-    pub(super) fn assume(&mut self, name: Name, version: Version) {
+    /// The proxy reports after a reconnect that it has this.
+    pub(super) fn assume(&mut self, name: Name, version: ResourceVersion) {
         self.held.insert(name, Some(version));
     }
 
-    /// The proxy has dropped this, or wants it again whatever it has.
+    /// The proxy has dropped this, or wants it again even if it has it.
     pub(super) fn forget(&mut self, name: &str) {
-        for versions in [&mut self.held, &mut self.refused, &mut self.suspects] {
+        for versions in [&mut self.held, &mut self.rejected, &mut self.suspects] {
             versions.remove(name);
         }
         if let State::Waiting { versions, .. } = &mut self.state {
@@ -149,9 +148,9 @@ impl Ledger {
         }
     }
 
-    /// Forgets all but what `keep` says.
+    /// Forgets all resources except those that `keep` selects.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        for versions in [&mut self.held, &mut self.refused, &mut self.suspects] {
+        for versions in [&mut self.held, &mut self.rejected, &mut self.suspects] {
             versions.retain(|name, _| keep(name));
         }
         if let State::Waiting { versions, .. } = &mut self.state {
@@ -159,7 +158,7 @@ impl Ledger {
         }
     }
 
-    /// What the proxy holds, or was told that it does not exist.
+    /// What the proxy holds, or knows not to exist.
     pub(super) const fn held(&self) -> &Versions {
         &self.held
     }
@@ -172,91 +171,94 @@ mod tests {
     fn versions(versions: &[(&str, &str)]) -> Versions {
         versions
             .iter()
-            .map(|(name, version)| (Name::from(*name), Some(Version::new(version))))
+            .map(|(name, version)| (Name::from(*name), Some(ResourceVersion::new(version))))
             .collect()
     }
 
-    fn pushed(ledger: &mut Ledger, wanted: &Versions) -> (String, Versions) {
+    fn pushed(ledger: &mut PushLedger, wanted: &Versions) -> (String, Versions) {
         let batch = ledger.next(wanted).unwrap();
         (batch.nonce, batch.versions)
     }
 
     #[test]
-    fn what_is_held_is_not_pushed_again() {
-        let mut ledger = Ledger::default();
+    fn a_held_version_is_not_pushed_again() {
+        let mut ledger = PushLedger::default();
         let wanted = versions(&[("a", "1")]);
 
         let (nonce, batch) = pushed(&mut ledger, &wanted);
         assert_eq!(batch, wanted);
-        assert_eq!(ledger.settle(&nonce, Verdict::Accept), Some(wanted.clone()));
+        assert_eq!(
+            ledger.settle(&nonce, PushVerdict::Accept),
+            Some(wanted.clone())
+        );
 
         assert_eq!(ledger.next(&wanted), None);
     }
 
     #[test]
-    fn while_a_push_is_under_way_nothing_follows_and_then_only_the_newest() {
-        let mut ledger = Ledger::default();
+    fn a_pending_push_delays_changes_and_only_the_newest_follows() {
+        let mut ledger = PushLedger::default();
         let (nonce, _) = pushed(&mut ledger, &versions(&[("a", "1")]));
 
         assert_eq!(ledger.next(&versions(&[("a", "2")])), None);
         assert_eq!(ledger.next(&versions(&[("a", "3")])), None);
-        ledger.settle(&nonce, Verdict::Accept);
+        ledger.settle(&nonce, PushVerdict::Accept);
 
         let newest = versions(&[("a", "3")]);
         assert_eq!(pushed(&mut ledger, &newest).1, newest);
     }
 
     #[test]
-    fn what_was_refused_waits_for_another_version() {
-        let mut ledger = Ledger::default();
+    fn a_rejected_version_is_not_pushed_again() {
+        let mut ledger = PushLedger::default();
         let bad = versions(&[("a", "bad")]);
         let (nonce, _) = pushed(&mut ledger, &bad);
 
-        ledger.settle(&nonce, Verdict::Refuse);
+        ledger.settle(&nonce, PushVerdict::Reject);
 
         assert_eq!(ledger.next(&bad), None);
         assert!(ledger.next(&versions(&[("a", "good")])).is_some());
     }
 
     #[test]
-    fn after_a_refused_group_each_is_tried_alone() {
-        let mut ledger = Ledger::default();
+    fn after_a_rejected_group_each_resource_is_tried_alone() {
+        let mut ledger = PushLedger::default();
         let wanted = versions(&[("a", "bad"), ("b", "good")]);
         let (nonce, _) = pushed(&mut ledger, &wanted);
-        ledger.settle(&nonce, Verdict::Refuse);
+        ledger.settle(&nonce, PushVerdict::Reject);
 
         let (nonce, first) = pushed(&mut ledger, &wanted);
         assert_eq!(first, versions(&[("a", "bad")]));
-        ledger.settle(&nonce, Verdict::Refuse);
+        ledger.settle(&nonce, PushVerdict::Reject);
         let (nonce, second) = pushed(&mut ledger, &wanted);
         assert_eq!(second, versions(&[("b", "good")]));
-        ledger.settle(&nonce, Verdict::Accept);
+        ledger.settle(&nonce, PushVerdict::Accept);
 
         assert_eq!(ledger.next(&wanted), None);
         assert_eq!(*ledger.held(), versions(&[("b", "good")]));
     }
 
     #[test]
-    fn a_late_answer_says_nothing() {
-        let mut ledger = Ledger::default();
+    fn a_late_answer_is_ignored() {
+        let mut ledger = PushLedger::default();
         let (old, _) = pushed(&mut ledger, &versions(&[("a", "1")]));
-        ledger.settle(&old, Verdict::Accept);
+        ledger.settle(&old, PushVerdict::Accept);
         pushed(&mut ledger, &versions(&[("a", "2")]));
 
-        assert_eq!(ledger.settle(&old, Verdict::Refuse), None);
-        assert_eq!(ledger.settle("", Verdict::Accept), None);
+        assert_eq!(ledger.settle(&old, PushVerdict::Reject), None);
+        assert_eq!(ledger.settle("", PushVerdict::Accept), None);
 
         assert_eq!(*ledger.held(), versions(&[("a", "1")]));
     }
 
     #[test]
-    fn what_was_forgotten_under_way_is_pushed_again() {
-        let mut ledger = Ledger::default();
+    fn a_resource_forgotten_while_pending_is_pushed_again() {
+        let mut ledger = PushLedger::default();
         let wanted = versions(&[("a", "1")]);
         let (nonce, _) = pushed(&mut ledger, &wanted);
 
         ledger.forget("a");
-        ledger.settle(&nonce, Verdict::Accept);
+        ledger.settle(&nonce, PushVerdict::Accept);
 
         assert_eq!(pushed(&mut ledger, &wanted).1, wanted);
     }

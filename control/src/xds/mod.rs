@@ -1,26 +1,19 @@
-//! Discovery: proxies subscribe to their plugin configuration and are told when it changes.
+//! The xDS protocol without I/O: what to send to a proxy, given its requests and what it should have.
 //!
-//! The protocol is a conversation per proxy and type of resource, in two dialects. [`Subscription`] (state of
-//! the world) and [`DeltaSubscription`] (incremental) hold it without any I/O. [`routes`] puts it on the wire.
+//! The protocol is a conversation per proxy and resource type, in two dialects: [`SotwSubscription`] (state of the
+//! world) and [`DeltaSubscription`] (incremental). [`crate::discovery`] puts them on the wire.
 
 mod answer;
 mod delta;
-#[cfg(test)]
-pub(crate) mod fuzz;
 mod interest;
 mod ledger;
-mod node;
 mod plugin;
 mod resource;
-mod service;
-mod stream;
 mod subscription;
-mod wire;
 
-pub use answer::{Heard, Refusal};
+pub use answer::{PushReply, Rejection};
 pub use delta::{DeltaPush, DeltaRequest, DeltaSubscription};
 pub use interest::{Excess, MAX_NAME_BYTES, MAX_NAMES};
-pub use plugin::{Module, OnCrash, Plugin};
-pub use resource::{Desired, Name, Resource, Version};
-pub use service::{Context, routes};
-pub use subscription::{Push, Request, Subscription};
+pub use plugin::{Module, OnCrash, PluginTemplate};
+pub use resource::{Desired, Name, Resource, ResourceVersion};
+pub use subscription::{SotwPush, SotwRequest, SotwSubscription};

@@ -1,7 +1,7 @@
-//! The resource a proxy gets: the plugin's configuration inside Envoy's own messages.
+//! The resource that a proxy gets: the plugin's configuration inside Envoy's own messages.
 //!
-//! What surrounds the configuration (where the module is, how its VM is called, what happens when it
-//! crashes) comes from the settings of the service and is the same for all proxies.
+//! Everything around the configuration (where the module is, the id of its VM, what happens when it crashes)
+//! comes from the settings of the service and is the same for all proxies.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use envoy_types::pb::envoy::extensions::wasm::v3::{
 use envoy_types::pb::google::protobuf::{Any, Duration as WireDuration, StringValue};
 use prost::Message;
 
-use super::{Desired, Name, Resource, Version};
+use super::resource::{Desired, Name, Resource, ResourceVersion};
 use crate::render;
 
 const WASM_TYPE: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
 const STRING_TYPE: &str = "type.googleapis.com/google.protobuf.StringValue";
 const RUNTIME: &str = "envoy.wasm.runtime.v8";
 
-/// The filter's root context; there is one.
+/// The filter's only root context.
 const ROOT_ID: &str = "tidegate";
 
-/// Longest wait before a crashed VM is replaced, as a multiple of the first.
+/// Longest wait before a crashed VM is replaced, as a multiple of the first wait.
 const MAX_BACKOFF_FACTOR: u32 = 10;
 
-/// Hex digits of the hash over the whole resource that end its version.
+/// A version ends with this many hex digits of the hash over the whole resource.
 const SURROUNDINGS_DIGITS: usize = 8;
 
 /// Where proxies find the module.
@@ -41,7 +41,7 @@ pub enum Module {
     Remote {
         /// The URL.
         url: String,
-        /// SHA-256 of the module in hexadecimal, which Envoy insists on.
+        /// SHA-256 of the module in hexadecimal, which Envoy requires.
         sha256: String,
         /// The proxy's own cluster that leads to the URL's host.
         cluster: String,
@@ -51,7 +51,7 @@ pub enum Module {
 /// What happens to requests when the module's VM has crashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnCrash {
-    /// A fresh VM after a back-off; requests fail until then.
+    /// The VM is replaced after a backoff; requests fail until then.
     Reload,
     /// Requests pass without the filter.
     Open,
@@ -59,10 +59,10 @@ pub enum OnCrash {
     Closed,
 }
 
-/// What surrounds the configuration.
+/// Everything around the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plugin {
-    /// Names under which proxies ask for their configuration (that of the filter in their bootstrap).
+pub struct PluginTemplate {
+    /// Names under which proxies request their configuration (the filter's name in their bootstrap).
     pub names: Vec<String>,
     /// Where the module is.
     pub module: Module,
@@ -74,10 +74,10 @@ pub struct Plugin {
     pub reload_backoff: Duration,
 }
 
-impl Plugin {
-    /// What a proxy is to have that runs this configuration.
+impl PluginTemplate {
+    /// The resources of a proxy that should run this configuration.
     ///
-    /// A version begins with that of the configuration, so that people find it again, and ends with a
+    /// A version begins with the version of the configuration, so that people recognize it, and ends with a
     /// hash of the whole resource, so that another module is another version.
     #[must_use]
     pub fn desired(&self, config: &render::PluginConfig) -> Desired {
@@ -91,12 +91,12 @@ impl Plugin {
                 typed_config: Some(typed_config.clone()),
             }
             .encode_to_vec();
-            let whole = Version::of(&body);
+            let whole = ResourceVersion::of(&body);
             let surroundings = whole.as_str().get(..SURROUNDINGS_DIGITS);
             let version = format!("{}-{}", config.version, surroundings.unwrap_or_default());
             Resource {
                 name: Name::from(name.as_str()),
-                version: Version::new(&version),
+                version: ResourceVersion::new(&version),
                 body: body.into(),
             }
         };
@@ -183,8 +183,8 @@ mod tests {
     use super::*;
     use crate::render::PluginConfig as Rendered;
 
-    fn plugin(module: &str) -> Plugin {
-        Plugin {
+    fn plugin(module: &str) -> PluginTemplate {
+        PluginTemplate {
             names: vec!["tidegate".to_owned(), "inbound".to_owned()],
             module: Module::File(module.to_owned()),
             vm_id: "tidegate".to_owned(),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_stands_in_the_resource_as_it_was_rendered() {
+    fn the_resource_contains_the_rendered_configuration() {
         let rendered = Rendered::unmatched();
 
         let desired = plugin("/m.wasm").desired(&rendered);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_tells_names_and_modules_apart_and_begins_with_the_configuration_s() {
+    fn a_version_depends_on_name_and_module_and_begins_with_that_of_the_configuration() {
         let rendered = Rendered::unmatched();
         let version = |module: &str, name: &str| {
             let desired = plugin(module).desired(&rendered);

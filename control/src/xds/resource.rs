@@ -1,7 +1,7 @@
-//! What a proxy is to have: named resources, each with a version that is made from its content.
+//! What a proxy should have: named resources, each with a version that is a hash of its content.
 //!
-//! A version that is a hash says by itself whether anything changed: after a restart of the service, on
-//! another replica, or when a policy is edited back to what it was.
+//! A hash shows whether anything changed, even after a restart of the service, on another replica, or when an
+//! edit of a policy is reverted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// Name of a resource, as the proxy asks for it.
+/// Name of a resource, as the proxy requests it.
 pub type Name = Arc<str>;
 
-/// Version of a resource or of a set of resources: equal versions, equal content.
+/// Version of a resource or of a set of resources: equal versions mean equal content.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version(Arc<str>);
+pub struct ResourceVersion(Arc<str>);
 
-/// Hex digits of a hash that go into a version: 64 bits, and a proxy compares only a handful of versions.
+/// Hex digits of the hash in a version: 64 bits are enough, because a proxy compares only a handful of versions.
 const DIGITS: usize = 16;
 
-impl Version {
-    /// A version as it came over the wire.
+impl ResourceVersion {
+    /// A version as received from a proxy.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.into())
@@ -33,9 +33,9 @@ impl Version {
         Self(hex(&Sha256::digest(content)).into())
     }
 
-    /// The version of a set: that of its only member, or a hash over names and versions.
+    /// The version of a set: the version of its only member, or a hash over names and versions.
     ///
-    /// `None` for the empty set, which has no version that a proxy could name.
+    /// `None` for the empty set.
     #[must_use]
     pub fn of_set<'a>(members: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Option<Self> {
         let mut members = members.into_iter();
@@ -47,7 +47,7 @@ impl Version {
         for (name, version) in [first, second].into_iter().chain(members) {
             for part in [name, version.as_str()] {
                 hash.update(part);
-                // Cannot occur in either, so that no two sets feed the hash the same bytes.
+                // A separator that occurs in neither, so that different sets give different bytes.
                 hash.update([0]);
             }
         }
@@ -61,7 +61,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -83,12 +83,12 @@ pub struct Resource {
     /// Its name.
     pub name: Name,
     /// Its version.
-    pub version: Version,
+    pub version: ResourceVersion,
     /// The encoded message, without the `Any` around it.
     pub body: Bytes,
 }
 
-/// Everything that one proxy is to have at this moment.
+/// Everything that one proxy should have at this moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desired(BTreeMap<Name, Resource>);
 
@@ -121,27 +121,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_the_start_of_the_content_s_hash() {
-        assert_eq!(Version::of(b"").as_str(), "e3b0c44298fc1c14");
-        assert_eq!(Version::of(b"a"), Version::of(b"a"));
-        assert_ne!(Version::of(b"a"), Version::of(b"b"));
+    fn a_version_is_a_prefix_of_the_content_s_hash() {
+        assert_eq!(ResourceVersion::of(b"").as_str(), "e3b0c44298fc1c14");
+        assert_eq!(ResourceVersion::of(b"a"), ResourceVersion::of(b"a"));
+        assert_ne!(ResourceVersion::of(b"a"), ResourceVersion::of(b"b"));
     }
 
     #[test]
     fn a_set_of_one_has_its_member_s_version() {
-        let version = Version::new("v");
-        assert_eq!(Version::of_set([("a", &version)]), Some(version));
-        assert_eq!(Version::of_set([]), None);
+        let version = ResourceVersion::new("v");
+        assert_eq!(ResourceVersion::of_set([("a", &version)]), Some(version));
+        assert_eq!(ResourceVersion::of_set([]), None);
     }
 
     #[test]
     fn a_set_s_version_changes_with_names_and_versions() {
-        let (v, w) = (Version::new("v"), Version::new("w"));
-        let both = Version::of_set([("a", &v), ("b", &w)]);
+        let (v, w) = (ResourceVersion::new("v"), ResourceVersion::new("w"));
+        let both = ResourceVersion::of_set([("a", &v), ("b", &w)]);
 
-        assert_ne!(both, Version::of_set([("a", &w), ("b", &v)]));
-        assert_ne!(both, Version::of_set([("a", &v), ("c", &w)]));
-        assert_ne!(both, Version::of_set([("a", &v), ("b", &w), ("c", &v)]));
-        assert_eq!(both, Version::of_set([("a", &v), ("b", &w)]));
+        assert_ne!(both, ResourceVersion::of_set([("a", &w), ("b", &v)]));
+        assert_ne!(both, ResourceVersion::of_set([("a", &v), ("c", &w)]));
+        assert_ne!(
+            both,
+            ResourceVersion::of_set([("a", &v), ("b", &w), ("c", &v)])
+        );
+        assert_eq!(both, ResourceVersion::of_set([("a", &v), ("b", &w)]));
     }
 }

@@ -1,76 +1,82 @@
-//! One type of resource on one stream, state of the world: each request lists all that the proxy wants.
+//! One resource type on one stream, state of the world: each request lists everything that the proxy wants.
 //!
-//! Sans-I/O: requests come in and pushes go out as values, so that any order of them can be tested. What to
-//! push and when is the [`Ledger`]'s; here is what the protocol means by a request:
+//! Sans-I/O: requests and pushes are values, so that tests can try any order of them. The [`PushLedger`] decides
+//! what to push and when; this module interprets the requests:
 //!
-//! - The first request of a stream may name the version that the proxy already has: after a reconnect
-//!   nothing is pushed when that is still the wanted one.
-//! - A request that carries the nonce of the push under way is its answer: with `error_detail` a refusal,
-//!   without an acceptance. It also says what is wanted from now on.
-//! - Any other request only says what is wanted. One with an old nonce, too: a proxy that gave a resource up
-//!   and took it back while a push was under way has dropped it, and its answer alone would not tell.
+//! - The first request of a stream may name the version that the proxy already has: after a reconnect nothing is
+//!   pushed if that version is still wanted.
+//! - A request with the nonce of the pending push is its answer: with `error_detail` it rejects the push, otherwise
+//!   it accepts it. It also lists what the proxy wants from now on.
+//! - Any other request only lists what the proxy wants. This includes requests with an old nonce: a proxy that
+//!   dropped a resource and requested it again while a push was pending has lost it, and its answer alone would not
+//!   show that.
 //!
-//! Edge: a proxy that does so between two streams but goes on to name the version it had is taken by its word.
+//! Edge: if a proxy does this between two streams and still names the version it had, the service believes it.
 //!
-//! A version must depend on the resource's name as well as on its content, or a proxy that swaps one resource
-//! for another between two streams would be taken to have the other.
+//! A version must depend on the resource's name as well as on its content. Otherwise a proxy that swaps one resource
+//! for another between two streams would appear to have the other.
 
 use std::mem;
 
-use super::interest::Interest;
-use super::ledger::{Ledger, Verdict, Versions};
-use super::{Desired, Excess, Heard, Refusal, Resource, Version};
+use super::answer::{PushReply, Rejection};
+use super::interest::{Excess, Interest};
+use super::ledger::{PushLedger, PushVerdict, Versions};
+use super::resource::{Desired, Resource, ResourceVersion};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Subscription {
+pub struct SotwSubscription {
     interest: Interest,
-    ledger: Ledger,
+    ledger: PushLedger,
     has_begun: bool,
 }
 
-/// What a request says.
+/// A request that lists all wanted resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Request {
-    /// Version that the proxy runs; empty when it has none.
+pub struct SotwRequest {
+    /// Version that the proxy runs; empty if it has none.
     pub version: String,
-    /// Nonce of the push that it answers; empty before the first.
+    /// Nonce of the push that it answers; empty before the first push.
     pub nonce: String,
-    /// Everything it wants.
+    /// Every resource that it wants.
     pub names: Vec<String>,
-    /// Why it refuses the push, if it does.
-    pub refusal: Option<Refusal>,
+    /// Why it rejects the push, if it does.
+    pub rejection: Option<Rejection>,
 }
 
-/// A response to be sent.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Push {
-    /// Names the push in the proxy's answer.
+pub struct SotwPush {
+    /// Identifies the push in the proxy's answer.
     pub nonce: String,
-    /// Version of all that the proxy has once it accepts this.
-    pub version: Version,
-    /// What differs from what it has.
+    /// Version of everything that the proxy has once it accepts this.
+    pub version: ResourceVersion,
+    /// Resources that differ from what it has.
     pub resources: Vec<Resource>,
 }
 
-impl Subscription {
-    /// Takes a request. Call [`Subscription::push`] afterwards.
+impl SotwSubscription {
+    /// Processes a request. Call [`SotwSubscription::push`] afterwards.
     ///
     /// # Errors
-    /// When more is asked for than one stream may; the stream should be closed.
-    pub fn hear(&mut self, request: &Request, desired: &Desired) -> Result<Heard, Excess> {
-        let heard = self.settle(request);
+    /// When the request exceeds the bounds of one stream; the stream should be closed.
+    pub fn receive(
+        &mut self,
+        request: &SotwRequest,
+        desired: &Desired,
+    ) -> Result<PushReply, Excess> {
+        let reply = self.settle(request);
         self.interest = self.interest.listed(&request.names)?;
         let interest = &self.interest;
         self.ledger.retain(|name| interest.covers(name));
         if !mem::replace(&mut self.has_begun, true) {
             self.resume(&request.version, desired);
         }
-        Ok(heard)
+        Ok(reply)
     }
 
-    /// What is to be sent now: after a request, and whenever `desired` has changed.
-    pub fn push(&mut self, desired: &Desired) -> Option<Push> {
+    /// The response to send now; call it after each request, and whenever `desired` has changed.
+    pub fn push(&mut self, desired: &Desired) -> Option<SotwPush> {
         if !self.has_begun {
             return None;
         }
@@ -86,16 +92,16 @@ impl Subscription {
         let members = after
             .iter()
             .filter_map(|(name, version)| Some((&**name, version.as_ref()?)));
-        Some(Push {
+        Some(SotwPush {
             nonce: batch.nonce,
-            version: Version::of_set(members)?,
+            version: ResourceVersion::of_set(members)?,
             resources,
         })
     }
 
-    /// The version of a resource that the proxy runs, as far as it has said so.
+    /// The version of a resource that the proxy runs, if it has reported one.
     #[must_use]
-    pub fn running(&self, name: &str) -> Option<&Version> {
+    pub fn running(&self, name: &str) -> Option<&ResourceVersion> {
         self.ledger.held().get(name)?.as_ref()
     }
 
@@ -105,26 +111,26 @@ impl Subscription {
         self.has_begun && self.interest.covers(name)
     }
 
-    fn settle(&mut self, request: &Request) -> Heard {
-        let verdict = match request.refusal {
-            Some(_) => Verdict::Refuse,
-            None => Verdict::Accept,
+    fn settle(&mut self, request: &SotwRequest) -> PushReply {
+        let verdict = match request.rejection {
+            Some(_) => PushVerdict::Reject,
+            None => PushVerdict::Accept,
         };
         let Some(versions) = self.ledger.settle(&request.nonce, verdict) else {
             return if self.ledger.is_latest(&request.nonce) {
-                Heard::Question
+                PushReply::None
             } else {
-                Heard::Stale
+                PushReply::Stale
             };
         };
         let versions = versions.into_iter().collect();
-        match &request.refusal {
-            Some(refusal) => Heard::Refused(versions, refusal.clone()),
-            None => Heard::Accepted(versions),
+        match &request.rejection {
+            Some(rejection) => PushReply::Rejected(versions, rejection.clone()),
+            None => PushReply::Accepted(versions),
         }
     }
 
-    /// The wanted resources that exist: here there is no way to say that one does not.
+    /// The wanted resources that exist; this dialect cannot express that one does not.
     fn wanted(&self, desired: &Desired) -> Versions {
         desired
             .iter()
@@ -137,15 +143,15 @@ impl Subscription {
         if version.is_empty() {
             return;
         }
-        let version = Version::new(version);
+        let version = ResourceVersion::new(version);
         let wanted = self.wanted(desired);
         let members = wanted
             .iter()
             .filter_map(|(name, version)| Some((&**name, version.as_ref()?)));
-        let is_current = Version::of_set(members).as_ref() == Some(&version);
+        let is_current = ResourceVersion::of_set(members).as_ref() == Some(&version);
         let is_one = wanted.len() == 1;
         for (name, wanted) in wanted {
-            // The version of a set says nothing of its members, unless it is the wanted one.
+            // The version of a set says nothing about its members, unless it is the wanted one.
             match wanted {
                 Some(wanted) if is_current => self.ledger.assume(name, wanted),
                 _ if is_one => self.ledger.assume(name, version.clone()),

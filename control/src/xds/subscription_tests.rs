@@ -6,97 +6,101 @@ fn desired(resources: &[(&str, &str)]) -> Desired {
         .iter()
         .map(|(name, version)| Resource {
             name: Name::from(*name),
-            version: Version::new(version),
+            version: ResourceVersion::new(version),
             body: format!("{name}={version}").into(),
         })
         .collect()
 }
 
-fn asks(names: &[&str]) -> Request {
-    Request {
+fn asks(names: &[&str]) -> SotwRequest {
+    SotwRequest {
         names: names.iter().map(ToString::to_string).collect(),
-        ..Request::default()
+        ..SotwRequest::default()
     }
 }
 
-fn accepts(push: &Push, names: &[&str]) -> Request {
-    Request {
+fn accepts(push: &SotwPush, names: &[&str]) -> SotwRequest {
+    SotwRequest {
         version: push.version.to_string(),
         nonce: push.nonce.clone(),
         ..asks(names)
     }
 }
 
-fn refuses(push: &Push, names: &[&str]) -> Request {
-    Request {
+fn rejects(push: &SotwPush, names: &[&str]) -> SotwRequest {
+    SotwRequest {
         version: String::new(),
-        refusal: Some(Refusal::new(13, "no")),
+        rejection: Some(Rejection::new(13, "no")),
         ..accepts(push, names)
     }
 }
 
 /// A subscription that runs `version` of `a`.
-fn running(version: &str) -> (Subscription, Push) {
-    let (mut subscription, world) = (Subscription::default(), desired(&[("a", version)]));
-    subscription.hear(&asks(&["a"]), &world).unwrap();
+fn running(version: &str) -> (SotwSubscription, SotwPush) {
+    let (mut subscription, world) = (SotwSubscription::default(), desired(&[("a", version)]));
+    subscription.receive(&asks(&["a"]), &world).unwrap();
     let push = subscription.push(&world).unwrap();
-    subscription.hear(&accepts(&push, &["a"]), &world).unwrap();
+    subscription
+        .receive(&accepts(&push, &["a"]), &world)
+        .unwrap();
     (subscription, push)
 }
 
 #[test]
-fn nothing_is_pushed_before_it_is_asked_for() {
-    let mut subscription = Subscription::default();
+fn nothing_is_pushed_before_a_request() {
+    let mut subscription = SotwSubscription::default();
     assert_eq!(subscription.push(&desired(&[("a", "1")])), None);
     assert!(!subscription.is_wanted("a"));
 }
 
 #[test]
-fn the_wanted_resource_is_pushed_and_its_acceptance_noted() {
+fn the_wanted_resource_is_pushed_and_its_acceptance_recorded() {
     let world = desired(&[("a", "1"), ("b", "2")]);
-    let mut subscription = Subscription::default();
+    let mut subscription = SotwSubscription::default();
 
-    let heard = subscription.hear(&asks(&["b"]), &world).unwrap();
-    assert_eq!(heard, Heard::Question);
+    let reply = subscription.receive(&asks(&["b"]), &world).unwrap();
+    assert_eq!(reply, PushReply::None);
     let push = subscription.push(&world).unwrap();
     assert_eq!(push.resources, [world.resource("b").unwrap().clone()]);
-    assert_eq!(push.version, Version::new("2"));
+    assert_eq!(push.version, ResourceVersion::new("2"));
     assert_eq!(subscription.running("b"), None, "not before it says so");
 
-    let heard = subscription.hear(&accepts(&push, &["b"]), &world).unwrap();
-    let version = Some(Version::new("2"));
-    assert_eq!(heard, Heard::Accepted(vec![("b".into(), version)]));
-    assert_eq!(subscription.running("b"), Some(&Version::new("2")));
+    let reply = subscription
+        .receive(&accepts(&push, &["b"]), &world)
+        .unwrap();
+    let version = Some(ResourceVersion::new("2"));
+    assert_eq!(reply, PushReply::Accepted(vec![("b".into(), version)]));
+    assert_eq!(subscription.running("b"), Some(&ResourceVersion::new("2")));
     assert_eq!(subscription.push(&world), None);
 }
 
 #[test]
-fn a_refused_version_is_not_pushed_again_and_what_ran_goes_on() {
+fn a_rejected_version_is_not_pushed_again_and_the_previous_one_keeps_running() {
     let (mut subscription, _) = running("1");
     let bad = desired(&[("a", "2")]);
     let push = subscription.push(&bad).unwrap();
 
-    let heard = subscription.hear(&refuses(&push, &["a"]), &bad).unwrap();
+    let reply = subscription.receive(&rejects(&push, &["a"]), &bad).unwrap();
 
-    let refusal = Refusal::new(13, "no");
-    let versions = vec![("a".into(), Some(Version::new("2")))];
-    assert_eq!(heard, Heard::Refused(versions, refusal));
-    assert_eq!(subscription.running("a"), Some(&Version::new("1")));
+    let rejection = Rejection::new(13, "no");
+    let versions = vec![("a".into(), Some(ResourceVersion::new("2")))];
+    assert_eq!(reply, PushReply::Rejected(versions, rejection));
+    assert_eq!(subscription.running("a"), Some(&ResourceVersion::new("1")));
     assert_eq!(subscription.push(&bad), None);
     assert_eq!(subscription.push(&desired(&[("a", "1")])), None, "runs it");
     assert!(subscription.push(&desired(&[("a", "3")])).is_some());
 }
 
 #[test]
-fn a_storm_of_refusals_is_heard_once_and_pushes_nothing() {
+fn repeated_rejections_count_once_and_cause_no_push() {
     let (mut subscription, _) = running("1");
     let bad = desired(&[("a", "2")]);
     let push = subscription.push(&bad).unwrap();
-    let refusal = refuses(&push, &["a"]);
-    subscription.hear(&refusal, &bad).unwrap();
+    let rejection = rejects(&push, &["a"]);
+    subscription.receive(&rejection, &bad).unwrap();
 
     for _ in 0..1_000 {
-        assert_eq!(subscription.hear(&refusal, &bad), Ok(Heard::Question));
+        assert_eq!(subscription.receive(&rejection, &bad), Ok(PushReply::None));
         assert_eq!(subscription.push(&bad), None);
     }
 }
@@ -104,81 +108,83 @@ fn a_storm_of_refusals_is_heard_once_and_pushes_nothing() {
 #[test]
 fn after_a_reconnect_the_wanted_version_is_not_pushed_again() {
     let world = desired(&[("a", "1")]);
-    let mut subscription = Subscription::default();
-    let request = Request {
+    let mut subscription = SotwSubscription::default();
+    let request = SotwRequest {
         version: "1".to_owned(),
         ..asks(&["a"])
     };
 
-    subscription.hear(&request, &world).unwrap();
+    subscription.receive(&request, &world).unwrap();
 
     assert_eq!(subscription.push(&world), None);
-    assert_eq!(subscription.running("a"), Some(&Version::new("1")));
+    assert_eq!(subscription.running("a"), Some(&ResourceVersion::new("1")));
     assert!(subscription.push(&desired(&[("a", "2")])).is_some());
 }
 
 #[test]
 fn after_a_reconnect_another_version_is_replaced() {
     let world = desired(&[("a", "2")]);
-    let mut subscription = Subscription::default();
-    let request = Request {
+    let mut subscription = SotwSubscription::default();
+    let request = SotwRequest {
         version: "1".to_owned(),
         ..asks(&["a"])
     };
 
-    subscription.hear(&request, &world).unwrap();
+    subscription.receive(&request, &world).unwrap();
 
-    assert_eq!(subscription.running("a"), Some(&Version::new("1")));
+    assert_eq!(subscription.running("a"), Some(&ResourceVersion::new("1")));
     assert!(subscription.push(&world).is_some());
 }
 
 #[test]
 fn after_a_reconnect_a_set_counts_as_held_only_as_a_whole() {
     let world = desired(&[("a", "1"), ("b", "2")]);
-    let mut before = Subscription::default();
-    before.hear(&asks(&["a", "b"]), &world).unwrap();
+    let mut before = SotwSubscription::default();
+    before.receive(&asks(&["a", "b"]), &world).unwrap();
     let both = before.push(&world).unwrap().version;
 
     for (version, is_pushed) in [(both.as_str(), false), ("1", true)] {
-        let mut subscription = Subscription::default();
-        let request = Request {
+        let mut subscription = SotwSubscription::default();
+        let request = SotwRequest {
             version: version.to_owned(),
             ..asks(&["a", "b"])
         };
-        subscription.hear(&request, &world).unwrap();
+        subscription.receive(&request, &world).unwrap();
         assert_eq!(subscription.push(&world).is_some(), is_pushed, "{version}");
     }
 }
 
 #[test]
-fn an_answer_with_a_stale_nonce_is_void() {
+fn an_answer_with_a_stale_nonce_is_ignored() {
     let (mut subscription, first) = running("1");
     let newer = desired(&[("a", "2")]);
     let second = subscription.push(&newer).unwrap();
 
-    for stale in [asks(&["a"]), refuses(&first, &["a"])] {
-        assert_eq!(subscription.hear(&stale, &newer), Ok(Heard::Stale));
+    for stale in [asks(&["a"]), rejects(&first, &["a"])] {
+        assert_eq!(subscription.receive(&stale, &newer), Ok(PushReply::Stale));
         assert_eq!(subscription.push(&newer), None, "one is under way");
     }
 
-    assert_eq!(subscription.running("a"), Some(&Version::new("1")));
-    let heard = subscription.hear(&accepts(&second, &["a"]), &newer);
-    assert!(matches!(heard, Ok(Heard::Accepted(_))));
+    assert_eq!(subscription.running("a"), Some(&ResourceVersion::new("1")));
+    let reply = subscription.receive(&accepts(&second, &["a"]), &newer);
+    assert!(matches!(reply, Ok(PushReply::Accepted(_))));
 }
 
 #[test]
-fn what_was_dropped_while_a_push_is_under_way_is_pushed_again() {
+fn a_resource_dropped_while_a_push_is_pending_is_pushed_again() {
     let (mut subscription, first) = running("1");
     let world = desired(&[("a", "1"), ("b", "1")]);
     let wants = accepts(&first, &["a", "b"]);
-    subscription.hear(&wants, &world).unwrap();
+    subscription.receive(&wants, &world).unwrap();
     let second = subscription.push(&world).unwrap();
 
     for names in [&["b"][..], &["a", "b"]] {
-        subscription.hear(&accepts(&first, names), &world).unwrap();
+        subscription
+            .receive(&accepts(&first, names), &world)
+            .unwrap();
     }
     let answer = accepts(&second, &["a", "b"]);
-    subscription.hear(&answer, &world).unwrap();
+    subscription.receive(&answer, &world).unwrap();
 
     let third = subscription.push(&world).unwrap();
     assert_eq!(third.resources, [world.resource("a").unwrap().clone()]);
@@ -190,53 +196,59 @@ fn another_name_gets_only_what_is_new() {
     let world = desired(&[("a", "1"), ("b", "2")]);
 
     subscription
-        .hear(&accepts(&push, &["a", "b"]), &world)
+        .receive(&accepts(&push, &["a", "b"]), &world)
         .unwrap();
 
     let push = subscription.push(&world).unwrap();
     assert_eq!(push.resources, [world.resource("b").unwrap().clone()]);
-    assert_ne!(push.version, Version::new("2"), "it names the whole set");
+    assert_ne!(
+        push.version,
+        ResourceVersion::new("2"),
+        "it names the whole set"
+    );
 }
 
 #[test]
-fn what_was_given_up_and_is_wanted_again_is_pushed_again() {
+fn a_resource_wanted_again_after_it_was_dropped_is_pushed_again() {
     let (mut subscription, push) = running("1");
     let world = desired(&[("a", "1")]);
 
-    subscription.hear(&accepts(&push, &[]), &world).unwrap();
+    subscription.receive(&accepts(&push, &[]), &world).unwrap();
     assert_eq!(subscription.push(&world), None);
-    subscription.hear(&accepts(&push, &["a"]), &world).unwrap();
+    subscription
+        .receive(&accepts(&push, &["a"]), &world)
+        .unwrap();
 
     assert!(subscription.push(&world).is_some());
 }
 
 #[test]
 fn an_unknown_name_is_answered_once_it_exists() {
-    let mut subscription = Subscription::default();
+    let mut subscription = SotwSubscription::default();
     subscription
-        .hear(&asks(&["later"]), &Desired::default())
+        .receive(&asks(&["later"]), &Desired::default())
         .unwrap();
     assert_eq!(subscription.push(&Desired::default()), None);
 
     let push = subscription.push(&desired(&[("later", "1")])).unwrap();
-    assert_eq!(push.version, Version::new("1"));
+    assert_eq!(push.version, ResourceVersion::new("1"));
 }
 
 #[test]
-fn no_name_at_first_asks_for_all() {
+fn an_empty_first_request_asks_for_all() {
     let world = desired(&[("a", "1"), ("b", "2")]);
-    let mut subscription = Subscription::default();
-    subscription.hear(&asks(&[]), &world).unwrap();
+    let mut subscription = SotwSubscription::default();
+    subscription.receive(&asks(&[]), &world).unwrap();
     assert_eq!(subscription.push(&world).unwrap().resources.len(), 2);
 }
 
 #[test]
 fn too_many_names_are_an_error() {
     let names: Vec<String> = (0..1_000).map(|i| i.to_string()).collect();
-    let request = Request {
+    let request = SotwRequest {
         names,
-        ..Request::default()
+        ..SotwRequest::default()
     };
-    let heard = Subscription::default().hear(&request, &Desired::default());
-    assert_eq!(heard, Err(Excess::Names));
+    let reply = SotwSubscription::default().receive(&request, &Desired::default());
+    assert_eq!(reply, Err(Excess::Names));
 }

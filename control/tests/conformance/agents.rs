@@ -9,7 +9,7 @@ use tidegate_meshbed::agent::{Agent, InjectedSidecar, Workload};
 use tidegate_meshbed::{Image, Node, Role, ports, until};
 use tidegate_testbed::upstream::Upstream;
 
-use crate::mesh::{Mesh, account};
+use crate::mesh::{ConformanceMesh, account};
 
 /// What an agent puts in the place of a module that it cannot have, for `FAIL_CLOSE`.
 pub(crate) const DENIES: &str = "wasm-default-deny";
@@ -27,19 +27,19 @@ pub(crate) struct Guarded {
     pub(crate) address: SocketAddr,
 }
 
-/// Who a sidecar is for: an app in a namespace, which is its service account too, at an address of its own.
+/// The workload of a sidecar: an app in a namespace, with a service account of the same name and an address of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct App<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    /// The last number of its address, which nobody connects to.
+    /// The last number of its address, to which no client connects.
     pub(crate) number: u8,
 }
 
 impl Guarded {
-    /// Waits until this stands in the module's place.
+    /// Waits until this replaces the module.
     pub(crate) async fn stands_in(&self, name: &str) {
-        until(&format!("{name} stands in for the module"), async || {
+        until(&format!("{name} replaces the module"), async || {
             let filters = "/config_dump?resource=ecds_filters";
             let found = self.agent.admin().text(filters).await;
             found.is_ok_and(|text| text.contains(name))
@@ -52,7 +52,7 @@ impl App<'_> {
     /// Starts its sidecar, with these listeners of a `Sidecar`.
     pub(crate) async fn start(
         &self,
-        mesh: &Mesh,
+        mesh: &ConformanceMesh,
         registry: SocketAddr,
         listeners: &Value,
     ) -> Agent {
@@ -85,7 +85,7 @@ impl App<'_> {
     /// Starts its sidecar in front of `workload`.
     pub(crate) async fn guard(
         &self,
-        mesh: &Mesh,
+        mesh: &ConformanceMesh,
         registry: SocketAddr,
         workload: &Upstream,
     ) -> Guarded {
@@ -109,7 +109,13 @@ impl App<'_> {
     }
 
     /// Applies the plugin that runs an image's module in it.
-    pub(crate) async fn plug_in(&self, mesh: &Mesh, image: &Image, strategy: &str, config: &Value) {
+    pub(crate) async fn plug_in(
+        &self,
+        mesh: &ConformanceMesh,
+        image: &Image,
+        strategy: &str,
+        config: &Value,
+    ) {
         let plugin = self.plugin(image, strategy, config);
         mesh.apply(self.namespace, &plugin).await;
     }

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Pod, Service as KubeService};
+use k8s_openapi::api::core::v1::{AmbientService as KubeService, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tidegate_meshbed::agent::{Agent, Workload, identity};
@@ -14,8 +14,8 @@ use tidegate_meshbed::{Node, Role};
 use tidegate_testbed::client::{Caller, Hbone};
 use tidegate_testbed::upstream::{Script, Upstream};
 
-use crate::door::{Door, HELD};
-use crate::mesh::{Mesh, account, runs_the_filter};
+use crate::door::{HELD, MeshDoor};
+use crate::mesh::{ConformanceMesh, account, runs_the_filter};
 use crate::policies::spec;
 
 /// The Gateway that is the waypoint, and its service account.
@@ -34,14 +34,14 @@ const SERVICE: Duration = Duration::from_millis(20);
 
 /// The namespace, with a waypoint that runs.
 pub(crate) struct Ambient {
-    pub(crate) mesh: Mesh,
-    pub(crate) services: Vec<Service>,
+    pub(crate) mesh: ConformanceMesh,
+    pub(crate) services: Vec<AmbientService>,
     pub(crate) waypoint: Agent,
     namespace: String,
 }
 
 /// A service behind the waypoint.
-pub(crate) struct Service {
+pub(crate) struct AmbientService {
     /// Envoy's name for it in the waypoint.
     pub(crate) cluster: String,
     pub(crate) upstream: Upstream,
@@ -51,12 +51,12 @@ pub(crate) struct Service {
 impl Ambient {
     /// Starts a mesh with `count` services in a namespace: `svc-0`, `svc-1` and so on.
     pub(crate) async fn start(namespace: &str, count: usize) -> Self {
-        let mesh = Mesh::ambient().await.unwrap();
+        let mesh = ConformanceMesh::ambient().await.unwrap();
         let namespace = mesh.world.namespace(namespace).await;
         let node = waypoint_objects(&mesh, &namespace).await;
         let mut services = Vec::new();
         for number in 0..count {
-            services.push(Service::start(&mesh, &namespace, &format!("svc-{number}")).await);
+            services.push(AmbientService::start(&mesh, &namespace, &format!("svc-{number}")).await);
         }
         let workload = Workload {
             account: WAYPOINT,
@@ -103,7 +103,7 @@ impl Ambient {
     /// The way to the waypoint for a service account, which is made.
     pub(crate) async fn way(&self, name: &str) -> Hbone {
         account(&self.mesh, &self.namespace, name).await;
-        let Mesh { world, istiod, .. } = &self.mesh;
+        let ConformanceMesh { world, istiod, .. } = &self.mesh;
         let identity = identity(&world.cluster, istiod, &self.namespace, name);
         let expected = format!("spiffe://cluster.local/ns/{}/sa/{WAYPOINT}", self.namespace);
         let waypoint = SocketAddr::from(([127, 0, 0, 1], HBONE_PORT));
@@ -111,8 +111,8 @@ impl Ambient {
     }
 }
 
-impl Service {
-    async fn start(mesh: &Mesh, namespace: &str, name: &str) -> Self {
+impl AmbientService {
+    async fn start(mesh: &ConformanceMesh, namespace: &str, name: &str) -> Self {
         let upstream = Upstream::builder(name)
             .constant(SLOTS, SERVICE)
             .script(|request| (request.path == HELD).then_some(Script::Hang));
@@ -151,14 +151,14 @@ impl Service {
         }
     }
 
-    /// Who calls it by `way`.
+    /// The callers that use `way`.
     pub(crate) fn caller(&self, way: &Hbone) -> Caller {
         Caller::through(way, self.address)
     }
 
-    /// Its door for who comes by `way`.
-    pub(crate) fn door(&self, way: &Hbone) -> Door {
-        Door::by(self.caller(way))
+    /// The entry for callers that use `way`.
+    pub(crate) fn door(&self, way: &Hbone) -> MeshDoor {
+        MeshDoor::by(self.caller(way))
     }
 }
 
@@ -167,7 +167,7 @@ fn gateway() -> Value {
 }
 
 /// What Istio's controller and Kubernetes' make for a waypoint.
-async fn waypoint_objects(mesh: &Mesh, namespace: &str) -> Node {
+async fn waypoint_objects(mesh: &ConformanceMesh, namespace: &str) -> Node {
     account(mesh, namespace, WAYPOINT).await;
     let mut node = Node::new(Role::Waypoint, namespace, WAYPOINT);
     node.labels.extend(
@@ -220,7 +220,7 @@ async fn waypoint_objects(mesh: &Mesh, namespace: &str) -> Node {
     node
 }
 
-/// Takes out of the waypoint's listeners what only Istio's Envoy has: filters that learn who the peers are.
+/// Removes from the waypoint's listeners what only Istio's Envoy has: the filters that identify peers.
 fn without_istios_filters() -> Value {
     let remove = |name: &str| {
         json!({

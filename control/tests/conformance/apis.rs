@@ -6,31 +6,31 @@
 
 use std::sync::Arc;
 
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::until;
 
 use crate::door::one_at_a_time;
 use crate::load::SHED;
-use crate::mesh::Mesh;
-use crate::place::Place;
+use crate::mesh::ConformanceMesh;
+use crate::place::TestNamespace;
 
 const NEW_KIND: &str = "trafficextensions.extensions.istio.io";
 
 pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_an_upgrade_is_followed(
-    _: Arc<Mesh>,
+    _: Arc<ConformanceMesh>,
 ) {
     // Its API server lacks a kind, so that it has a mesh of its own.
-    let mesh = Mesh::with_istio_kinds(|name| name != NEW_KIND)
+    let mesh = ConformanceMesh::with_istio_kinds(|name| name != NEW_KIND)
         .await
         .unwrap();
-    let place = Place::start(&mesh, "old").await;
+    let place = TestNamespace::start(&mesh, "old").await;
     let (namespace, door) = ("old", &place.door);
 
     mesh.apply_policy(namespace, "old", &one_at_a_time(SHED))
         .await;
     let held = place.guarded(SHED).await;
-    let old = mesh.plugins(namespace, Flavour::WasmPlugin).await;
+    let old = mesh.plugins(namespace, IstioApi::WasmPlugin).await;
     assert_eq!(old, ["tidegate-old"]);
 
     let admin = &mesh.world.admin;
@@ -39,8 +39,8 @@ pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_a
         .unwrap();
     until("the new object has taken the old one's place", async || {
         // In this order: what moves between the two looks is seen twice, not missed.
-        let old = mesh.plugins(namespace, Flavour::WasmPlugin).await;
-        let new = mesh.plugins(namespace, Flavour::TrafficExtension).await;
+        let old = mesh.plugins(namespace, IstioApi::WasmPlugin).await;
+        let new = mesh.plugins(namespace, IstioApi::TrafficExtension).await;
         assert!(!old.is_empty() || !new.is_empty(), "neither is there");
         old.is_empty() && new == ["tidegate-old"]
     })

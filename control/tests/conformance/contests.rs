@@ -1,27 +1,27 @@
-//! Case 10: who else wants it.
+//! Case 10: competing owners.
 //!
-//! Two policies for one target, a plugin of somebody else that has the name, a field that somebody else took: what is in
-//! traffic is as documented, and conditions and Events say who is in whose way.
+//! Two policies for one target, a plugin of another owner with the same name, a field that another owner took: traffic
+//! behaves as documented, and conditions and Events name the conflict.
 
 use std::sync::Arc;
 
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::until;
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::release_module;
 
 use crate::door::one_at_a_time;
 use crate::load::SHED;
-use crate::mesh::Mesh;
-use crate::place::Place;
+use crate::mesh::ConformanceMesh;
+use crate::place::TestNamespace;
 use crate::policies::spec;
 
-const NEW: Flavour = Flavour::TrafficExtension;
+const NEW: IstioApi = IstioApi::TrafficExtension;
 
-/// Somebody else applies an object of Istio's, by force.
-async fn somebody_applies(mesh: &Mesh, namespace: &str, name: &str, spec: &Value) {
+/// Another client applies an object of Istio by force.
+async fn somebody_applies(mesh: &ConformanceMesh, namespace: &str, name: &str, spec: &Value) {
     let document = json!({
         "apiVersion": "extensions.istio.io/v1alpha1", "kind": NEW.kind(),
         "metadata": {"name": name}, "spec": spec,
@@ -35,7 +35,7 @@ async fn somebody_applies(mesh: &Mesh, namespace: &str, name: &str, spec: &Value
 }
 
 /// Waits until an Event about a policy gives this reason.
-async fn event(mesh: &Mesh, namespace: &str, policy: &str, reason: &str) {
+async fn event(mesh: &ConformanceMesh, namespace: &str, policy: &str, reason: &str) {
     until(
         &format!("an Event about {policy} says {reason}"),
         async || {
@@ -57,8 +57,10 @@ async fn event(mesh: &Mesh, namespace: &str, policy: &str, reason: &str) {
     .await;
 }
 
-pub(crate) async fn of_two_policies_for_one_target_the_elder_is_in_traffic(mesh: Arc<Mesh>) {
-    let place = Place::start(&mesh, "contest").await;
+pub(crate) async fn of_two_policies_for_one_target_the_elder_is_in_traffic(
+    mesh: Arc<ConformanceMesh>,
+) {
+    let place = TestNamespace::start(&mesh, "contest").await;
     let (namespace, door) = ("contest", &place.door);
     let policy = |status: u16| {
         let mut spec = spec(&one_at_a_time(status));
@@ -96,8 +98,8 @@ pub(crate) async fn of_two_policies_for_one_target_the_elder_is_in_traffic(mesh:
         .await;
 }
 
-pub(crate) async fn a_plugin_of_the_same_name_stays_whose_it_is(mesh: Arc<Mesh>) {
-    let place = Place::start(&mesh, "foreign").await;
+pub(crate) async fn a_plugin_of_the_same_name_stays_whose_it_is(mesh: Arc<ConformanceMesh>) {
+    let place = TestNamespace::start(&mesh, "foreign").await;
     let namespace = "foreign";
     let code = "function envoy_on_response(h) h:headers():add('x-theirs', 'yes') end";
     let theirs = json!({
@@ -125,8 +127,10 @@ pub(crate) async fn a_plugin_of_the_same_name_stays_whose_it_is(mesh: Arc<Mesh>)
     let _held = place.guarded(SHED).await;
 }
 
-pub(crate) async fn a_field_that_somebody_takes_is_theirs_until_they_let_go(mesh: Arc<Mesh>) {
-    let place = Place::start(&mesh, "taken").await;
+pub(crate) async fn a_field_that_somebody_takes_is_theirs_until_they_let_go(
+    mesh: Arc<ConformanceMesh>,
+) {
+    let place = TestNamespace::start(&mesh, "taken").await;
     let (namespace, door) = ("taken", &place.door);
     mesh.apply_policy(namespace, "taken", &one_at_a_time(SHED))
         .await;
@@ -145,7 +149,7 @@ pub(crate) async fn a_field_that_somebody_takes_is_theirs_until_they_let_go(mesh
         "{message}"
     );
     event(&mesh, namespace, "taken", "FieldsTaken").await;
-    // Who takes a field by force means it.
+    // A field that was taken by force is not taken back.
     door.answers(SHED + 1).await;
 
     somebody_applies(&mesh, namespace, "tidegate-taken", &with_status(SHED)).await;

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use kube::api::DeleteParams;
 use serde_json::json;
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::{Controllers, Proxy, until};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::load::{SHED, Steady};
-use crate::mesh::{Mesh, is_guarded};
+use crate::mesh::{ConformanceMesh, is_guarded};
 
-const NEW: Flavour = Flavour::TrafficExtension;
+const NEW: IstioApi = IstioApi::TrafficExtension;
 
 /// Waits until nothing of the filter is left in a proxy's listeners.
 async fn is_unguarded(envoy: &Proxy) {
@@ -31,7 +31,9 @@ async fn is_unguarded(envoy: &Proxy) {
     .await;
 }
 
-pub(crate) async fn deleting_a_policy_takes_the_filter_out_and_nothing_else(mesh: Arc<Mesh>) {
+pub(crate) async fn deleting_a_policy_takes_the_filter_out_and_nothing_else(
+    mesh: Arc<ConformanceMesh>,
+) {
     let namespace = mesh.world.namespace("deleted").await;
     let upstream = Upstream::constant("shop", 64, Duration::from_millis(2))
         .await
@@ -65,9 +67,11 @@ pub(crate) async fn deleting_a_policy_takes_the_filter_out_and_nothing_else(mesh
     is_guarded(&other).await;
 }
 
-pub(crate) async fn without_the_service_kubernetes_removes_what_a_policy_owned(_: Arc<Mesh>) {
+pub(crate) async fn without_the_service_kubernetes_removes_what_a_policy_owned(
+    _: Arc<ConformanceMesh>,
+) {
     // It ends the service, so that it has a mesh of its own.
-    let mut mesh = Mesh::start().await.unwrap();
+    let mut mesh = ConformanceMesh::start().await.unwrap();
     let _controllers = Controllers::start(&mesh.world.cluster).await.unwrap();
     let namespace = mesh.world.namespace("owned").await;
     let upstream = Upstream::constant("shop", 64, Duration::from_millis(2))

@@ -34,15 +34,15 @@ pub(crate) async fn upstream(name: &str) -> Upstream {
 /// Where requests for a host are sent, each on a connection of its own: one that was there before a change of the
 /// listener would still be served as before it.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct MeshDoor {
     caller: Caller,
     host: Option<String>,
 }
 
 /// A request that is under way, until it is dropped.
-pub(crate) struct Held(JoinHandle<()>);
+pub(crate) struct HeldRequests(JoinHandle<()>);
 
-impl Door {
+impl MeshDoor {
     /// The door of a proxy with one service behind it.
     pub(crate) fn at(address: SocketAddr) -> Self {
         Self::by(Caller::http1(address))
@@ -87,8 +87,8 @@ impl Door {
 
     /// Takes the only place, and sees that the next request is answered with `status`. Until it is, the request that
     /// holds the place may have come before the policy did, which does not count it: then another has to take it.
-    pub(crate) async fn is_taken(&self, upstream: &Upstream, status: u16) -> Held {
-        let mut held = Held::none();
+    pub(crate) async fn is_taken(&self, upstream: &Upstream, status: u16) -> HeldRequests {
+        let mut held = HeldRequests::none();
         until(
             &format!("the place is taken, and others are answered {status}"),
             async || {
@@ -101,10 +101,10 @@ impl Door {
     }
 
     /// Sends a request that holds the place, and waits until `upstream` has it.
-    pub(crate) async fn hold(&self, upstream: &Upstream) -> Held {
+    pub(crate) async fn hold(&self, upstream: &Upstream) -> HeldRequests {
         let before = upstream.received_for(HELD);
         let door = self.clone();
-        let held = Held(tokio::spawn(async move {
+        let held = HeldRequests(tokio::spawn(async move {
             let _ = door.call(HELD).await;
         }));
         until("the place is taken", async || {
@@ -115,14 +115,14 @@ impl Door {
     }
 }
 
-impl Held {
+impl HeldRequests {
     /// No request: the place is free.
     pub(crate) fn none() -> Self {
         Self(tokio::spawn(async {}))
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldRequests {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -10,14 +10,16 @@ use serde_json::json;
 use tidegate_meshbed::{Node, Role, ports, until};
 use tidegate_testbed::client::{Call, Caller};
 
-use crate::door::{self, Door};
+use crate::door::{self, MeshDoor};
 use crate::load::SHED;
-use crate::mesh::{Mesh, is_guarded};
+use crate::mesh::{ConformanceMesh, is_guarded};
 
 /// So many failures open any breaker.
 const ENOUGH: usize = 100;
 
-pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(mesh: Arc<Mesh>) {
+pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(
+    mesh: Arc<ConformanceMesh>,
+) {
     let namespace = mesh.world.namespace("egress").await;
     let stock = door::upstream("stock").await;
     let stock_host = "stock.egress.svc.cluster.local";
@@ -71,7 +73,7 @@ pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(mes
             assert_eq!(status, 503, "{host}");
         }
     }
-    Door::to(address, stock_host).answers(200).await;
+    MeshDoor::to(address, stock_host).answers(200).await;
     until("the service beside them is counted", async || {
         let metrics = envoy.admin().tidegate().await.unwrap();
         metrics.sum(

@@ -11,15 +11,17 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::door::one_at_a_time;
 use crate::load::{SHED, pour};
-use crate::mesh::{Mesh, is_guarded};
-use crate::place::Place;
+use crate::mesh::{ConformanceMesh, is_guarded};
+use crate::place::TestNamespace;
 
 /// An upstream with 4 slots of 20 ms answers 200 requests a second.
 const SLOTS: u32 = 4;
 const SERVICE: Duration = Duration::from_millis(20);
 const TWICE_ITS_CAPACITY: u32 = 400;
 
-pub(crate) async fn a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway(mesh: Arc<Mesh>) {
+pub(crate) async fn a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway(
+    mesh: Arc<ConformanceMesh>,
+) {
     let namespace = mesh.world.namespace("edge").await;
     let upstream = Upstream::constant("shop", SLOTS, SERVICE).await.unwrap();
     mesh.register(&namespace, "shop.example", &upstream).await;
@@ -43,8 +45,8 @@ pub(crate) async fn a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway(
     .await;
 }
 
-pub(crate) async fn a_changed_policy_is_soon_in_traffic(mesh: Arc<Mesh>) {
-    let place = Place::start(&mesh, "timed").await;
+pub(crate) async fn a_changed_policy_is_soon_in_traffic(mesh: Arc<ConformanceMesh>) {
+    let place = TestNamespace::start(&mesh, "timed").await;
     let (namespace, door) = ("timed", &place.door);
     let _held = door.hold(&place.upstream).await;
 

@@ -17,9 +17,9 @@ use tidegate_meshbed::{Registry, until};
 use tidegate_testbed::envoy::repository;
 
 use crate::agents::App;
-use crate::door::{self, Door, one_at_a_time};
+use crate::door::{self, MeshDoor, one_at_a_time};
 use crate::load::SHED;
-use crate::mesh::{Mesh, runs_the_filter};
+use crate::mesh::{ConformanceMesh, runs_the_filter};
 
 /// The documents of a file of this repository.
 fn documents(path: &str) -> Vec<Value> {
@@ -49,17 +49,17 @@ fn pod_of(deployment: &Deployment) -> Pod {
     }
 }
 
-/// The labels that a mesh is told of.
+/// The labels that the mesh receives.
 fn labels() -> Value {
     let values = documents("dashboards/stats-tags/istio-mesh.yaml");
     values[0]["meshConfig"]["defaultConfig"]["extraStatTags"].clone()
 }
 
 pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_labels(
-    _: Arc<Mesh>,
+    _: Arc<ConformanceMesh>,
 ) {
     // Its istiod injects, so that it has a mesh of its own.
-    let mesh = Mesh::injecting().await.unwrap();
+    let mesh = ConformanceMesh::injecting().await.unwrap();
     let namespaces: Api<Namespace> = Api::all(mesh.world.admin.clone());
     let params = PostParams::default();
     let example: Namespace =
@@ -70,7 +70,7 @@ pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_l
     let pods =
         |namespace: &str| -> Api<Pod> { Api::namespaced(mesh.world.admin.clone(), namespace) };
 
-    // Whoever does not ask for it gets none.
+    // A pod that does not ask for a sidecar gets none.
     let workloads: Vec<Deployment> = of_kind("examples/workloads/workloads.yaml", "Deployment");
     assert_eq!(workloads.len(), 2);
     for workload in &workloads {
@@ -107,7 +107,7 @@ pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_l
     mesh.apply_policy(&namespace, "api", &one_at_a_time(SHED))
         .await;
     runs_the_filter(api.agent.admin()).await;
-    let door = Door::at(api.address);
+    let door = MeshDoor::at(api.address);
     let _held = door.is_taken(&workload, SHED).await;
     let label = format!("tidegate_upstream=\"inbound|{}||\"", api.address.port());
     until("its metrics have labels", async || {

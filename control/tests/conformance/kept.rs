@@ -13,7 +13,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::agents::App;
 use crate::load::{SHED, Steady};
-use crate::mesh::{Mesh, runs_the_filter};
+use crate::mesh::{ConformanceMesh, runs_the_filter};
 
 /// How long the workload takes at first.
 const QUICK: Duration = Duration::from_millis(10);
@@ -21,7 +21,9 @@ const QUICK: Duration = Duration::from_millis(10);
 /// And how long from a moment on: who knew it before sees a queue, who did not takes it for how it is.
 const SLOW: Duration = Duration::from_millis(120);
 
-pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(mesh: Arc<Mesh>) {
+pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(
+    mesh: Arc<ConformanceMesh>,
+) {
     let namespace = mesh.world.namespace("kept").await;
     let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
     let image = registry.push().unwrap();

@@ -10,15 +10,15 @@ use tidegate_testbed::client::Caller;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// The status of shed requests in these tests: nobody else answers so.
+/// The status of shed requests in these tests: nothing else answers with it.
 pub(crate) const SHED: u16 = 529;
 
-/// Who has no answer by then gives up.
+/// A caller without an answer by then gives up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What became of many requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct LoadTally {
     /// Answered 200.
     pub(crate) ok: u64,
     /// Shed by the filter.
@@ -27,7 +27,7 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
 }
 
-impl Tally {
+impl LoadTally {
     /// All of them.
     pub(crate) const fn sum(&self) -> u64 {
         self.ok + self.shed + self.lost
@@ -55,16 +55,16 @@ impl Tally {
 }
 
 /// Sends `rate` requests a second for `duration`, whatever becomes of them.
-pub(crate) async fn pour(target: SocketAddr, rate: u32, duration: Duration) -> Tally {
+pub(crate) async fn pour(target: SocketAddr, rate: u32, duration: Duration) -> LoadTally {
     pour_from(&Caller::http1(target), rate, duration).await
 }
 
 /// The same from a caller of one's own.
-pub(crate) async fn pour_from(caller: &Caller, rate: u32, duration: Duration) -> Tally {
+pub(crate) async fn pour_from(caller: &Caller, rate: u32, duration: Duration) -> LoadTally {
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut calls = JoinSet::new();
-    let mut tally = Tally::default();
+    let mut tally = LoadTally::default();
     for _ in 0..u64::from(rate) * duration.as_secs() {
         ticks.tick().await;
         let caller = caller.clone();
@@ -83,7 +83,7 @@ pub(crate) async fn pour_from(caller: &Caller, rate: u32, duration: Duration) ->
 pub(crate) struct Steady {
     stop: Arc<AtomicBool>,
     ok: Arc<AtomicU64>,
-    callers: Vec<JoinHandle<Tally>>,
+    callers: Vec<JoinHandle<LoadTally>>,
 }
 
 impl Steady {
@@ -93,7 +93,7 @@ impl Steady {
         let caller = || {
             let (stop, ok, caller) = (Arc::clone(&stop), Arc::clone(&ok), Caller::http1(target));
             tokio::spawn(async move {
-                let mut tally = Tally::default();
+                let mut tally = LoadTally::default();
                 while !stop.load(Ordering::Relaxed) {
                     let reply = timeout(PATIENCE, caller.get("/")).await;
                     let status = reply.ok().and_then(Result::ok).map(|reply| reply.status);
@@ -120,9 +120,9 @@ impl Steady {
     }
 
     /// Ends it, and says what became of all requests.
-    pub(crate) async fn end(self) -> Tally {
+    pub(crate) async fn end(self) -> LoadTally {
         self.stop.store(true, Ordering::Relaxed);
-        let mut sum = Tally::default();
+        let mut sum = LoadTally::default();
         for caller in self.callers {
             let tally = caller.await.unwrap();
             sum.ok += tally.ok;

@@ -43,7 +43,7 @@ mod mtls;
 mod outages;
 mod pull_secret;
 mod push;
-mod refusal;
+mod rejection;
 mod sidecar;
 mod waypoint;
 
@@ -51,11 +51,11 @@ use std::process::ExitCode;
 
 use tidegate_meshbed::{cases, suite};
 
-use mesh::Mesh;
+use mesh::ConformanceMesh;
 
 fn main() -> ExitCode {
     suite::play(
-        Mesh::start,
+        ConformanceMesh::start,
         cases![
             gateway::a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway,
             gateway::a_changed_policy_is_soon_in_traffic,

@@ -3,7 +3,7 @@
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::{
     Istiod, MeshMode, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until,
@@ -20,7 +20,7 @@ use crate::world::World;
 const HOME: &str = "tidegate-system";
 
 /// All of it, on loopback. In the order in which it ends.
-pub(crate) struct Mesh {
+pub(crate) struct ConformanceMesh {
     pub(crate) replica: Replica,
     /// Whom the API server takes the replica for.
     pub(crate) user: User,
@@ -28,7 +28,7 @@ pub(crate) struct Mesh {
     pub(crate) world: World,
 }
 
-impl Mesh {
+impl ConformanceMesh {
     /// Starts the servers one after the other.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         Self::with_istio_kinds(|_| true).await
@@ -179,10 +179,10 @@ impl Mesh {
     }
 
     /// The names of the objects that carry policies to istiod.
-    pub(crate) async fn plugins(&self, namespace: &str, flavour: Flavour) -> Vec<String> {
+    pub(crate) async fn plugins(&self, namespace: &str, api: IstioApi) -> Vec<String> {
         let objects = self
             .world
-            .plugins(namespace, flavour)
+            .plugins(namespace, api)
             .list(&Default::default())
             .await
             .unwrap();
@@ -212,7 +212,7 @@ async fn apply(admin: &Client, namespace: &str, document: &Value) {
 }
 
 /// Makes a service account, which is an identity in the mesh.
-pub(crate) async fn account(mesh: &Mesh, namespace: &str, name: &str) {
+pub(crate) async fn account(mesh: &ConformanceMesh, namespace: &str, name: &str) {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
     mesh.apply(namespace, &account).await;
 }

@@ -10,11 +10,13 @@ use serde_json::json;
 use tidegate_meshbed::{Image, Registry, until};
 
 use crate::agents::{ALLOWS, App, DENIES, REFUSED};
-use crate::door::{self, Door, one_at_a_time};
+use crate::door::{self, MeshDoor, one_at_a_time};
 use crate::load::SHED;
-use crate::mesh::{Mesh, runs_the_filter};
+use crate::mesh::{ConformanceMesh, runs_the_filter};
 
-pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(mesh: Arc<Mesh>) {
+pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
+    mesh: Arc<ConformanceMesh>,
+) {
     let namespace = mesh.world.namespace("missing").await;
     let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
     let image = registry.push().unwrap();
@@ -25,7 +27,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(me
         number: 31,
     };
     let api = app.guard(&mesh, registry.address(), &workload).await;
-    let door = Door::at(api.address);
+    let door = MeshDoor::at(api.address);
     door.answers(200).await;
     let config = one_at_a_time(SHED);
     let wrong = Image {
@@ -87,7 +89,7 @@ fn later(image: &Image) -> &str {
     image.url.rsplit(':').next().unwrap()
 }
 
-pub(crate) async fn both_layouts_of_the_image_are_fetched(mesh: Arc<Mesh>) {
+pub(crate) async fn both_layouts_of_the_image_are_fetched(mesh: Arc<ConformanceMesh>) {
     let namespace = mesh.world.namespace("layouts").await;
     let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
     let image = registry.push().unwrap();
@@ -106,6 +108,6 @@ pub(crate) async fn both_layouts_of_the_image_are_fetched(mesh: Arc<Mesh>) {
         let config = one_at_a_time(SHED);
         app.plug_in(&mesh, image, "FAIL_CLOSE", &config).await;
         runs_the_filter(guarded.agent.admin()).await;
-        Door::at(guarded.address).answers(200).await;
+        MeshDoor::at(guarded.address).answers(200).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Case 4, first half: two sidecars that speak mTLS, and the module from a registry.
 //!
 //! Agents get both certificates from istiod. The module comes as an image whose digest the plugin names; it runs
-//! where requests arrive, and knows by certificate who sends them.
+//! where requests arrive, and identifies the callers by their certificates.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use tidegate_meshbed::{Registry, ports, until};
 use tidegate_testbed::upstream::{RequestHead, Script, Upstream};
 
 use crate::agents::App;
-use crate::door::{Door, HELD, one_at_a_time};
+use crate::door::{HELD, MeshDoor, one_at_a_time};
 use crate::load::SHED;
-use crate::mesh::{Mesh, runs_the_filter};
+use crate::mesh::{ConformanceMesh, runs_the_filter};
 
 const HOST: &str = "api.mtls.svc.cluster.local";
 const WEB: &str = "spiffe://cluster.local/ns/mtls/sa/web";
@@ -30,7 +30,9 @@ fn vouched_for(request: &RequestHead) -> Script {
     }
 }
 
-pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(mesh: Arc<Mesh>) {
+pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(
+    mesh: Arc<ConformanceMesh>,
+) {
     let namespace = mesh.world.namespace("mtls").await;
     let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
     let image = registry.push().unwrap();
@@ -53,10 +55,10 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(mesh: 
     let _web = app("web", 22)
         .start(&mesh, registry.address(), &listeners)
         .await;
-    let door = Door::to(([127, 0, 0, 1], port).into(), HOST);
+    let door = MeshDoor::to(([127, 0, 0, 1], port).into(), HOST);
     door.answers(200).await;
     until("nobody is let in without a certificate", async || {
-        Door::at(api.address).status().await == 0
+        MeshDoor::at(api.address).status().await == 0
     })
     .await;
 
@@ -84,7 +86,7 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(mesh: 
 
 /// Makes `api` a service of its namespace that is spoken to with certificates, and with nothing else. The proxies of
 /// other cases have none, and would wait for them.
-async fn require_mtls(mesh: &Mesh, namespace: &str, address: SocketAddr) {
+async fn require_mtls(mesh: &ConformanceMesh, namespace: &str, address: SocketAddr) {
     for document in [
         json!({
             "apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication",

@@ -1,4 +1,4 @@
-//! Case 7: those who configure the proxies are away.
+//! Case 7: the servers that configure the proxies are unavailable.
 //!
 //! A proxy decides by itself. Replicas of the service, istiod and the API server are needed to change what it runs, not to
 //! run it; when they are back, what was asked for meanwhile arrives.
@@ -8,35 +8,35 @@ use std::time::{Duration, Instant};
 
 use tidegate_meshbed::{Cluster, Replica, User, until};
 
-use crate::door::{Held, one_at_a_time};
+use crate::door::{HeldRequests, one_at_a_time};
 use crate::load::SHED;
-use crate::mesh::Mesh;
-use crate::place::Place;
+use crate::mesh::ConformanceMesh;
+use crate::place::TestNamespace;
 
-/// A guarded place, which is taken.
+/// A guarded place that is occupied.
 struct Guarded {
-    place: Place,
-    held: Held,
+    place: TestNamespace,
+    held: HeldRequests,
 }
 
 impl Guarded {
-    async fn start(mesh: &Mesh, name: &str) -> Self {
-        let place = Place::start(mesh, name).await;
+    async fn start(mesh: &ConformanceMesh, name: &str) -> Self {
+        let place = TestNamespace::start(mesh, name).await;
         mesh.apply_policy(name, name, &one_at_a_time(SHED)).await;
         let held = place.guarded(SHED).await;
         Self { place, held }
     }
 
-    /// Traffic goes on as soon as the place is free, and protection as soon as it is taken again.
+    /// Traffic continues as soon as the place is free, and is protected as soon as it is occupied again.
     async fn works(&mut self, status: u16) {
-        let Place {
+        let TestNamespace {
             envoy,
             door,
             upstream,
         } = &mut self.place;
         let before = upstream.counts().served;
         assert_eq!(door.status().await, status);
-        self.held = Held::none();
+        self.held = HeldRequests::none();
         door.answers(200).await;
         assert!(upstream.counts().served > before);
         assert!(envoy.is_running());
@@ -44,9 +44,9 @@ impl Guarded {
     }
 }
 
-pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Mesh>) {
+pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<ConformanceMesh>) {
     // It kills servers, so that it has a mesh of its own.
-    let mut mesh = Mesh::start().await.unwrap();
+    let mut mesh = ConformanceMesh::start().await.unwrap();
     until("the first replica leads", async || {
         mesh.replica.leads().await
     })
@@ -130,10 +130,10 @@ fn extensions(writes: &[String]) -> usize {
 }
 
 pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_not_hammer_it(
-    _: Arc<Mesh>,
+    _: Arc<ConformanceMesh>,
 ) {
     // It stops its API server, so that it has a mesh of its own.
-    let mesh = Mesh::start().await.unwrap();
+    let mesh = ConformanceMesh::start().await.unwrap();
     let mut guarded = Guarded::start(&mesh, "away").await;
     mesh.world.in_force("away", "away").await;
     let before = extensions(&writes(&mesh.world.cluster, &mesh.user));
@@ -183,7 +183,7 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
     reads_well(&mesh.replica, said);
 }
 
-/// What the service has said since its log had `before` lines: nobody has to search it for what happened.
+/// The lines of the service's log after the first `before`, for error messages.
 fn reads_well(replica: &Replica, before: usize) {
     let log = replica.process.log();
     let lines: Vec<&str> = log.lines().skip(before).collect();

@@ -3,25 +3,25 @@
 use tidegate_meshbed::Proxy;
 use tidegate_testbed::upstream::Upstream;
 
-use crate::door::{self, Door, Held};
-use crate::mesh::{Mesh, is_guarded};
+use crate::door::{self, HeldRequests, MeshDoor};
+use crate::mesh::{ConformanceMesh, is_guarded};
 
 /// What is there before any policy is.
-pub(crate) struct Place {
+pub(crate) struct TestNamespace {
     pub(crate) envoy: Proxy,
-    pub(crate) door: Door,
+    pub(crate) door: MeshDoor,
     pub(crate) upstream: Upstream,
 }
 
-impl Place {
+impl TestNamespace {
     /// Starts it: the label of the gateway's Pod, by which policies find it, is `app: <name>`.
-    pub(crate) async fn start(mesh: &Mesh, name: &str) -> Self {
+    pub(crate) async fn start(mesh: &ConformanceMesh, name: &str) -> Self {
         let host = format!("{name}.example");
         mesh.world.namespace(name).await;
         let upstream = door::upstream(name).await;
         mesh.register(name, &host, &upstream).await;
         let envoy = mesh.gateway(name, name, &host).await;
-        let door = Door::at(envoy.addr());
+        let door = MeshDoor::at(envoy.addr());
         Self {
             envoy,
             door,
@@ -30,13 +30,13 @@ impl Place {
     }
 
     /// Waits until the filter runs, takes the place, and sees that others are shed with `status`.
-    pub(crate) async fn guarded(&self, status: u16) -> Held {
+    pub(crate) async fn guarded(&self, status: u16) -> HeldRequests {
         is_guarded(&self.envoy).await;
         self.taken(status).await
     }
 
     /// Takes the place, and sees that others are shed with `status`.
-    pub(crate) async fn taken(&self, status: u16) -> Held {
+    pub(crate) async fn taken(&self, status: u16) -> HeldRequests {
         self.door.is_taken(&self.upstream, status).await
     }
 }

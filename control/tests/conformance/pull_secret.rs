@@ -13,9 +13,9 @@ use tidegate_meshbed::{Login, LoginGate, Registry};
 use tidegate_testbed::client::Caller;
 
 use crate::agents::{ALLOWS, App, DENIES, REFUSED};
-use crate::door::{self, Door, one_at_a_time};
+use crate::door::{self, MeshDoor, one_at_a_time};
 use crate::load::SHED;
-use crate::mesh::{Mesh, runs_the_filter};
+use crate::mesh::{ConformanceMesh, runs_the_filter};
 
 const RIGHT: Login<'_> = Login {
     name: "puller",
@@ -36,7 +36,13 @@ const PLAIN_REALM: &str = "Registry";
 const LOCAL_REALM: &str = "http://127.0.0.1/v2/";
 
 /// Makes the Secret that `kubectl create secret docker-registry` makes, or changes it.
-async fn keep(mesh: &Mesh, namespace: &str, name: &str, login: Login<'_>, gate: &LoginGate) {
+async fn keep(
+    mesh: &ConformanceMesh,
+    namespace: &str,
+    name: &str,
+    login: Login<'_>,
+    gate: &LoginGate,
+) {
     let secrets: Api<Secret> = Api::namespaced(mesh.world.admin.clone(), namespace);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
@@ -56,7 +62,9 @@ fn shown(secret: &str, mut plugin: Value) -> Value {
     plugin
 }
 
-pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret(mesh: Arc<Mesh>) {
+pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret(
+    mesh: Arc<ConformanceMesh>,
+) {
     let namespace = mesh.world.namespace("secret").await;
     let folder = mesh.world.cluster.folder();
     let registry = Registry::start(folder).await.unwrap();
@@ -73,7 +81,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
         number: 51,
     };
     let api = app.guard(&mesh, gate.address(), &workload).await;
-    let door = Door::at(api.address);
+    let door = MeshDoor::at(api.address);
     door.answers(200).await;
 
     // Without the Secret, and with one that is wrong.
@@ -92,7 +100,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
         }
     }
 
-    // The right one is enough: nobody touches the plugin.
+    // The right secret is enough; the plugin does not change.
     keep(&mesh, &namespace, "pull", RIGHT, &gate).await;
     runs_the_filter(api.agent.admin()).await;
     door.answers(200).await;

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tidegate_meshbed::{Proxy, until};
 use tidegate_testbed::upstream::{Script, Upstream};
 
-use crate::door::Door;
+use crate::door::MeshDoor;
 use crate::load::{SHED, Steady};
-use crate::mesh::{Mesh, is_guarded};
+use crate::mesh::{ConformanceMesh, is_guarded};
 
 const DEAD: &str = "dead.example";
 
@@ -30,7 +30,9 @@ async fn vms(envoy: &Proxy, ending: &str) -> u64 {
     stats.values().sum()
 }
 
-pub(crate) async fn a_push_under_load_loses_no_request_and_keeps_what_was_learned(mesh: Arc<Mesh>) {
+pub(crate) async fn a_push_under_load_loses_no_request_and_keeps_what_was_learned(
+    mesh: Arc<ConformanceMesh>,
+) {
     let namespace = mesh.world.namespace("push").await;
     let shop = Upstream::constant("shop", 4, Duration::from_millis(10))
         .await
@@ -46,7 +48,7 @@ pub(crate) async fn a_push_under_load_loses_no_request_and_keeps_what_was_learne
 
     // The filter learns that one upstream is dead, while the other serves.
     let load = Steady::start(envoy.addr(), 2);
-    let door = Door::to(envoy.addr(), DEAD);
+    let door = MeshDoor::to(envoy.addr(), DEAD);
     door.answers(SHED).await;
     let dead_cluster = format!("outbound|80||{DEAD}");
     until("the whole proxy knows", async || {

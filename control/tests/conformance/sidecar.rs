@@ -8,15 +8,15 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate_meshbed::{Node, Role, ports, until};
 
-use crate::door::{self, Door, one_at_a_time};
+use crate::door::{self, MeshDoor, one_at_a_time};
 use crate::load::SHED;
-use crate::mesh::{Mesh, is_guarded};
+use crate::mesh::{ConformanceMesh, is_guarded};
 
 /// What the rule for one service says instead.
 const SHED_BY_RULE: u16 = SHED + 1;
 
 pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_service(
-    mesh: Arc<Mesh>,
+    mesh: Arc<ConformanceMesh>,
 ) {
     let namespace = mesh.world.namespace("both").await;
     let (web, stock, prices) = (
@@ -57,10 +57,10 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
     )
     .await;
     let envoy = mesh.proxy(&node).await;
-    let to_web = Door::at(([127, 0, 0, 1], inbound).into());
+    let to_web = MeshDoor::at(([127, 0, 0, 1], inbound).into());
     let from_web = ([127, 0, 0, 1], outbound).into();
-    let to_stock = Door::to(from_web, stock_host);
-    let to_prices = Door::to(from_web, prices_host);
+    let to_stock = MeshDoor::to(from_web, stock_host);
+    let to_prices = MeshDoor::to(from_web, prices_host);
 
     let mut settings = one_at_a_time(SHED);
     settings["upstreams"] = json!([

@@ -1,7 +1,7 @@
 //! Case 3: a waypoint in ambient mode, with eight services behind it.
 //!
 //! One proxy carries all of them, and one policy holds for it. Each service has a limit of its own, so that the
-//! trouble of one is not that of the others, and who calls is known by the certificate around the tunnel.
+//! trouble of one is not that of the others, and the certificate around the tunnel identifies the caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tidegate_testbed::client::Hbone;
 use crate::ambient::{Ambient, CAPACITY};
 use crate::door::one_at_a_time;
 use crate::load::{SHED, pour_from};
-use crate::mesh::Mesh;
+use crate::mesh::ConformanceMesh;
 
 const SERVICES: usize = 8;
 
 /// What the rule for one service says instead.
 const SHED_BY_RULE: u16 = SHED + 1;
 
-pub(crate) async fn services_behind_a_waypoint_are_shed_each_for_itself(_: Arc<Mesh>) {
+pub(crate) async fn services_behind_a_waypoint_are_shed_each_for_itself(_: Arc<ConformanceMesh>) {
     // Ambient mode is a setting of istiod's, so that it has a mesh of its own.
     let ambient = Ambient::start("ambient", SERVICES).await;
     let web = ambient.way("web").await;
@@ -28,13 +28,13 @@ pub(crate) async fn services_behind_a_waypoint_are_shed_each_for_itself(_: Arc<M
         service.door(&web).answers(200).await;
     }
 
-    overload_of_one_is_shed_there_alone(&ambient, &web).await;
-    a_full_one_leaves_the_others_open(&ambient, &web).await;
+    overload_of_one_service_is_shed_only_there(&ambient, &web).await;
+    a_full_service_leaves_the_others_open(&ambient, &web).await;
     callers_are_known_by_certificate(&ambient, &web).await;
-    a_policy_of_one_service_is_for_it_alone(&ambient, &web).await;
+    a_policy_of_one_service_applies_only_to_it(&ambient, &web).await;
 }
 
-async fn overload_of_one_is_shed_there_alone(ambient: &Ambient, web: &Hbone) {
+async fn overload_of_one_service_is_shed_only_there(ambient: &Ambient, web: &Hbone) {
     let settings = json!({"shed": {"status": SHED}});
     ambient.apply_policy(&settings).await;
     let (busy, others) = ambient.services.split_first().unwrap();
@@ -65,7 +65,7 @@ async fn overload_of_one_is_shed_there_alone(ambient: &Ambient, web: &Hbone) {
     }
 }
 
-async fn a_full_one_leaves_the_others_open(ambient: &Ambient, web: &Hbone) {
+async fn a_full_service_leaves_the_others_open(ambient: &Ambient, web: &Hbone) {
     let mut settings = one_at_a_time(SHED);
     settings["upstreams"] = json!([
         {"match": {"service": "svc-7.ambient"}, "shed": {"status": SHED_BY_RULE}},
@@ -123,7 +123,7 @@ async fn callers_are_known_by_certificate(ambient: &Ambient, web: &Hbone) {
     .await;
 }
 
-async fn a_policy_of_one_service_is_for_it_alone(ambient: &Ambient, web: &Hbone) {
+async fn a_policy_of_one_service_applies_only_to_it(ambient: &Ambient, web: &Hbone) {
     let (one, others) = ambient.services.split_last().unwrap();
     ambient.delete_policy().await;
     let _held_before = one.door(web).hold(&one.upstream).await;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use kube::Error;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::{User, until};
 
 use crate::policies::spec;
 use crate::service::{Rights, account, run};
-use crate::world::World;
+use crate::world::TestCluster;
 
 /// The objects of the base, and where they say that the service is.
 const BASE: &str = "../manifests/kustomize/base/control.yaml";
@@ -24,20 +24,20 @@ const ACCOUNT: &str = "tidegate";
 const URL: &str = "oci://registry.example.com/tidegate/filter:0.1.0";
 const SHA256: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// A module that nobody installed.
+/// A module that was not installed.
 fn theirs() -> Value {
     json!({"url": "https://evil.example/x.wasm", "sha256": "e".repeat(64)})
 }
 
 /// An API server with the admission policy, in force for the service's account.
-async fn guarded() -> (World, User) {
-    let world = World::start().await.unwrap();
+async fn guarded() -> (TestCluster, User) {
+    let world = TestCluster::start().await.unwrap();
     world.namespace(NAMESPACE).await;
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(BASE);
     let text = std::fs::read_to_string(path).unwrap();
     for document in text.split("\n---\n") {
         let object: Value = serde_saphyr::from_str(document).unwrap();
-        // What stands before the first object is a comment.
+        // The text before the first object is a comment.
         let kind = object["kind"].as_str().unwrap_or_default();
         if !kind.starts_with("ValidatingAdmissionPolicy") {
             continue;
@@ -54,10 +54,10 @@ async fn guarded() -> (World, User) {
     let client = world.cluster.client(&user).await.unwrap();
     // The API server takes a moment to put a new admission policy in force. Nothing is written here.
     let how = PatchParams::apply("nobody").force().dry_run();
-    for flavour in Flavour::ALL {
-        let spec = module(flavour, theirs());
-        until(&format!("{} is guarded", flavour.kind()), async || {
-            is_denied(&write(&client, flavour, "probe", &spec, &how).await)
+    for api in IstioApi::ALL {
+        let spec = module(api, theirs());
+        until(&format!("{} is guarded", api.kind()), async || {
+            is_denied(&write(&client, api, "probe", &spec, &how).await)
         })
         .await;
     }
@@ -67,14 +67,13 @@ async fn guarded() -> (World, User) {
 /// Applies an object of Istio's with this in its spec.
 async fn write(
     client: &kube::Client,
-    flavour: Flavour,
+    api: IstioApi,
     name: &str,
     spec: &Value,
     how: &PatchParams,
 ) -> Result<DynamicObject, Error> {
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), NAMESPACE, &flavour.resource());
-    let object = object(flavour, name, spec);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &api.resource());
+    let object = object(api, name, spec);
     api.patch(name, how, &Patch::Apply(&object)).await
 }
 
@@ -87,51 +86,53 @@ fn is_denied(written: &Result<DynamicObject, Error>) -> bool {
 }
 
 /// An object of Istio's with this in its spec.
-fn object(flavour: Flavour, name: &str, spec: &Value) -> Value {
+fn object(api: IstioApi, name: &str, spec: &Value) -> Value {
     json!({
-        "apiVersion": "extensions.istio.io/v1alpha1", "kind": flavour.kind(),
+        "apiVersion": "extensions.istio.io/v1alpha1", "kind": api.kind(),
         "metadata": {"name": name}, "spec": spec,
     })
 }
 
 /// A module as such an object names it.
-fn module(flavour: Flavour, module: Value) -> Value {
-    match flavour {
-        Flavour::WasmPlugin => module,
-        Flavour::TrafficExtension => json!({"wasm": module}),
+fn module(api: IstioApi, module: Value) -> Value {
+    match api {
+        IstioApi::WasmPlugin => module,
+        IstioApi::TrafficExtension => json!({"wasm": module}),
     }
 }
 
-pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<World>) {
+pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<TestCluster>) {
     let (world, user) = guarded().await;
     let thief = world.cluster.client(&user).await.unwrap();
     let how = PatchParams::apply("thief").force();
-    for flavour in Flavour::ALL {
-        let ours = module(flavour, json!({"url": URL, "sha256": SHA256}));
-        write(&thief, flavour, "second", &ours, &how).await.unwrap();
+    for api in IstioApi::ALL {
+        let ours = module(api, json!({"url": URL, "sha256": SHA256}));
+        write(&thief, api, "second", &ours, &how).await.unwrap();
         for wrong in [
             json!({"url": URL, "sha256": "e".repeat(64)}),
             json!({"url": URL}),
             json!({"url": "oci://evil.example/x:1", "sha256": SHA256}),
         ] {
-            let spec = module(flavour, wrong.clone());
+            let spec = module(api, wrong.clone());
             for name in ["first", "second"] {
-                let written = write(&thief, flavour, name, &spec, &how).await;
-                assert!(is_denied(&written), "{} {name}: {wrong}", flavour.kind());
+                let written = write(&thief, api, name, &spec, &how).await;
+                assert!(is_denied(&written), "{} {name}: {wrong}", api.kind());
             }
         }
-        // It is about the service's account and nobody else's.
-        let spec = module(flavour, theirs());
-        write(&world.admin, flavour, "third", &spec, &how)
+        // It applies only to the service's account.
+        let spec = module(api, theirs());
+        write(&world.admin, api, "third", &spec, &how)
             .await
             .unwrap();
     }
     let lua = json!({"lua": {"inlineCode": "function envoy_on_request() end"}});
-    let written = write(&thief, Flavour::TrafficExtension, "fourth", &lua, &how).await;
+    let written = write(&thief, IstioApi::TrafficExtension, "fourth", &lua, &how).await;
     assert!(is_denied(&written), "Lua is code as well");
 }
 
-pub(crate) async fn the_service_writes_the_module_that_is_installed_and_no_other(_: Arc<World>) {
+pub(crate) async fn the_service_writes_the_module_that_is_installed_and_no_other(
+    _: Arc<TestCluster>,
+) {
     let (world, user) = guarded().await;
     let options = ["--extension-url", URL, "--extension-sha256", SHA256];
     let replica = run(&world, &user, NAMESPACE, &options).await;
@@ -157,7 +158,9 @@ pub(crate) async fn the_service_writes_the_module_that_is_installed_and_no_other
     );
 }
 
-pub(crate) async fn proxies_are_named_from_the_namespaces_of_the_service_only(world: Arc<World>) {
+pub(crate) async fn proxies_are_named_from_the_namespaces_of_the_service_only(
+    world: Arc<TestCluster>,
+) {
     let (own, tenant) = (
         world.namespace("edge").await,
         world.namespace("tenant").await,

@@ -16,7 +16,7 @@ use tidegate_core::config::Config;
 use tidegate_core::config::schema::{FIELDS, Field, Values};
 
 use crate::policies::{Cause, at, spec, try_create};
-use crate::world::World;
+use crate::world::TestCluster;
 
 /// Every rule in CEL of a schema, with the path of what it judges: `upstreams[].limit`.
 fn rules(schema: &Value, path: &str, found: &mut BTreeSet<(String, String)>) {
@@ -36,7 +36,7 @@ fn rules(schema: &Value, path: &str, found: &mut BTreeSet<(String, String)>) {
     }
 }
 
-/// Policies that break one rule each; what stands in `upstreams` breaks the same there.
+/// Policies that break one rule each, at the top level and in `upstreams`.
 fn broken() -> Vec<Value> {
     let refs = |refs: Value| json!({"selector": null, "targetRefs": refs});
     let gateway = |group: &str| json!({"kind": "Gateway", "name": "edge", "group": group});
@@ -95,7 +95,7 @@ fn general(field: &str) -> String {
     path
 }
 
-pub(crate) async fn every_rule_refuses_and_says_what_is_expected(world: Arc<World>) {
+pub(crate) async fn every_rule_refuses_and_says_what_is_expected(world: Arc<TestCluster>) {
     let definition = world.definition().await;
     let mut rules_there = BTreeSet::new();
     let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
@@ -123,7 +123,7 @@ pub(crate) async fn every_rule_refuses_and_says_what_is_expected(world: Arc<Worl
 
 /// One document with several errors: the server tells them all, as the filter and the command line do. With an unknown
 /// word it judges no order of values, and says so.
-pub(crate) async fn every_error_of_one_policy_is_told(world: Arc<World>) {
+pub(crate) async fn every_error_of_one_policy_is_told(world: Arc<TestCluster>) {
     const UNCHECKED: &str = "some validation rules were not checked";
     let in_rule = |rule: Value| json!([merged(&rule)]);
     // A policy, where the server finds something wrong, and how much the filter does.
@@ -225,7 +225,7 @@ fn beyond(min: u32, max: u32) -> Vec<Value> {
     ]
 }
 
-/// A value where a field stands, with what must stand beside it.
+/// A value for a field, together with the fields that it needs.
 fn placed(field: &Field, value: &Value) -> Value {
     let path = field.path;
     match path.rsplit_once('.') {
@@ -239,7 +239,7 @@ fn placed(field: &Field, value: &Value) -> Value {
     }
 }
 
-pub(crate) async fn a_value_outside_its_range_is_refused_at_its_path(world: Arc<World>) {
+pub(crate) async fn a_value_outside_its_range_is_refused_at_its_path(world: Arc<TestCluster>) {
     for field in FIELDS {
         for value in outside(&field.values) {
             let at_top = placed(field, &value);
@@ -275,7 +275,7 @@ fn merged(what: &Value) -> Value {
     rule
 }
 
-pub(crate) async fn what_is_missing_or_unknown_is_refused_by_name(world: Arc<World>) {
+pub(crate) async fn what_is_missing_or_unknown_is_refused_by_name(world: Arc<TestCluster>) {
     for (more, field, message) in [
         (json!({"slo": null}), "spec.slo", "Required value"),
         (
@@ -388,7 +388,7 @@ fn shown() -> Vec<(String, Value)> {
     shown
 }
 
-pub(crate) async fn what_the_documents_show_is_accepted(world: Arc<World>) {
+pub(crate) async fn what_the_documents_show_is_accepted(world: Arc<TestCluster>) {
     let mut shown = shown();
     for example in [STANDALONE_EXAMPLE, KUBERNETES_EXAMPLE] {
         let document = value_of(documents(example.as_bytes()).0[0].root());
@@ -400,7 +400,7 @@ pub(crate) async fn what_the_documents_show_is_accepted(world: Arc<World>) {
     }
 }
 
-pub(crate) async fn what_is_at_the_edge_is_accepted(world: Arc<World>) {
+pub(crate) async fn what_is_at_the_edge_is_accepted(world: Arc<TestCluster>) {
     for more in [
         json!({}),
         json!({"limit": {"min": 5, "initial": 5, "max": 5}}),

@@ -4,30 +4,30 @@ use std::sync::Arc;
 
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_control::resource::BreakerPolicy;
 use tidegate_meshbed::{Replica, User};
 
 use crate::service::{Rights, account, start};
-use crate::world::World;
+use crate::world::TestCluster;
 
 /// A replica, and the namespace that it follows.
 pub(crate) struct Follower {
     replica: Replica,
     user: User,
     namespace: String,
-    world: Arc<World>,
-    flavour: Flavour,
+    world: Arc<TestCluster>,
+    api: IstioApi,
 }
 
 impl Follower {
     /// Starts one in a namespace of its own.
-    pub(crate) async fn start(world: &Arc<World>, namespace: &str, flavour: Flavour) -> Self {
+    pub(crate) async fn start(world: &Arc<TestCluster>, namespace: &str, api: IstioApi) -> Self {
         let namespace = world.namespace(namespace).await;
         let user = account(world, &namespace, "tidegate", Rights::Namespace).await;
-        let api = match flavour {
-            Flavour::TrafficExtension => "traffic-extension",
-            Flavour::WasmPlugin => "wasm-plugin",
+        let api = match api {
+            IstioApi::TrafficExtension => "traffic-extension",
+            IstioApi::WasmPlugin => "wasm-plugin",
         };
         let options = [
             ["--watch-namespace", namespace.as_str()],
@@ -43,7 +43,7 @@ impl Follower {
             user,
             namespace,
             world: Arc::clone(world),
-            flavour,
+            api,
         }
     }
 
@@ -53,7 +53,7 @@ impl Follower {
 
     /// Istio's objects.
     pub(crate) fn objects(&self) -> Api<DynamicObject> {
-        self.world.plugins(&self.namespace, self.flavour)
+        self.world.plugins(&self.namespace, self.api)
     }
 
     pub(crate) fn policies(&self) -> Api<BreakerPolicy> {
@@ -70,10 +70,10 @@ impl Follower {
         self.policies().delete(name, &params).await.unwrap();
     }
 
-    /// Somebody else makes an object.
+    /// Another client creates an object.
     pub(crate) async fn make(&self, name: &str, spec: &Value) -> DynamicObject {
         let object: DynamicObject = serde_json::from_value(json!({
-            "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.flavour.kind(),
+            "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.api.kind(),
             "metadata": {"name": name}, "spec": spec,
         }))
         .unwrap();
@@ -81,10 +81,10 @@ impl Follower {
         self.objects().create(&params, &object).await.unwrap()
     }
 
-    /// Somebody else changes an object: server-side apply by force.
+    /// Another client changes an object: server-side apply by force.
     pub(crate) async fn seize(&self, name: &str, spec: &Value) {
         let document = json!({
-            "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.flavour.kind(),
+            "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.api.kind(),
             "metadata": {"name": name}, "spec": spec,
         });
         let params = PatchParams::apply("somebody").force();
@@ -118,9 +118,6 @@ impl Follower {
     pub(crate) fn writes(&self) -> (usize, usize) {
         let writes = self.world.cluster.writes_of(&self.user);
         let count = |what: &str| writes.iter().filter(|write| write.what() == what).count();
-        (
-            count(self.flavour.plural()),
-            count("breakerpolicies/status"),
-        )
+        (count(self.api.plural()), count("breakerpolicies/status"))
     }
 }

@@ -33,11 +33,11 @@ use std::process::ExitCode;
 
 use tidegate_meshbed::{cases, suite};
 
-use world::World;
+use world::TestCluster;
 
 fn main() -> ExitCode {
     suite::play(
-        World::start,
+        TestCluster::start,
         cases![
             definition::every_rule_refuses_and_says_what_is_expected,
             definition::every_error_of_one_policy_is_told,

@@ -12,7 +12,7 @@ pub(crate) struct Cause {
     pub(crate) message: String,
 }
 
-/// A sound `spec` with `more` in it; a key that stands in both is that of `more`.
+/// A valid `spec` with `more` in it; the keys of `more` take precedence.
 pub(crate) fn spec(more: &Value) -> Value {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": "web"}},
@@ -22,7 +22,7 @@ pub(crate) fn spec(more: &Value) -> Value {
     spec
 }
 
-/// A sound `spec` for other workloads than those of `spec(&json!({}))`.
+/// A valid `spec` for other workloads than those of `spec(&json!({}))`.
 pub(crate) fn for_others() -> Value {
     spec(&json!({"selector": {"matchLabels": {"app": "other"}}}))
 }
@@ -54,7 +54,7 @@ pub(crate) fn at(path: &str, value: &Value) -> Value {
         })
 }
 
-/// Asks whether a policy would be taken, as `kubectl create --dry-run=server` does: unknown fields are errors.
+/// Checks whether a policy would be accepted, like `kubectl create --dry-run=server` does: unknown fields are errors.
 ///
 /// # Errors
 /// Every reason for which the API server refuses it.

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use kube::api::DeleteParams;
 use serde_json::json;
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::until;
 
 use crate::follower::Follower;
 use crate::policies::spec;
 use crate::service::MODULE;
-use crate::world::World;
+use crate::world::TestCluster;
 
-const NEW: Flavour = Flavour::TrafficExtension;
-const OLD: Flavour = Flavour::WasmPlugin;
+const NEW: IstioApi = IstioApi::TrafficExtension;
+const OLD: IstioApi = IstioApi::WasmPlugin;
 
-async fn follows(world: Arc<World>, namespace: &str, flavour: Flavour) {
-    let service = Follower::start(&world, namespace, flavour).await;
+async fn follows(world: Arc<TestCluster>, namespace: &str, api: IstioApi) {
+    let service = Follower::start(&world, namespace, api).await;
     let gateway =
         json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "waypoint"}]);
 
@@ -28,9 +28,9 @@ async fn follows(world: Arc<World>, namespace: &str, flavour: Flavour) {
         .until("gateway", "Programmed", "True Programmed")
         .await;
 
-    let plugin = |spec: &serde_json::Value| match flavour {
-        Flavour::TrafficExtension => spec["wasm"].clone(),
-        Flavour::WasmPlugin => spec.clone(),
+    let plugin = |spec: &serde_json::Value| match api {
+        IstioApi::TrafficExtension => spec["wasm"].clone(),
+        IstioApi::WasmPlugin => spec.clone(),
     };
     let written = service.spec("tidegate-web").await;
     assert_eq!(written["selector"]["matchLabels"]["app"], "web");
@@ -66,15 +66,15 @@ async fn follows(world: Arc<World>, namespace: &str, flavour: Flavour) {
     service.stop();
 }
 
-pub(crate) async fn traffic_extensions_follow_policies(world: Arc<World>) {
+pub(crate) async fn traffic_extensions_follow_policies(world: Arc<TestCluster>) {
     follows(world, "follow-new", NEW).await;
 }
 
-pub(crate) async fn wasm_plugins_follow_policies(world: Arc<World>) {
+pub(crate) async fn wasm_plugins_follow_policies(world: Arc<TestCluster>) {
     follows(world, "follow-old", OLD).await;
 }
 
-pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<World>) {
+pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<TestCluster>) {
     let service = Follower::start(&world, "by-hand", NEW).await;
     service.put("web", &spec(&json!({}))).await;
     service.until("web", "Programmed", "True Programmed").await;
@@ -95,7 +95,7 @@ pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<World
     service.stop();
 }
 
-pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<World>) {
+pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<TestCluster>) {
     let service = Follower::start(&world, "seized", NEW).await;
     service.put("web", &spec(&json!({}))).await;
     service.until("web", "Programmed", "True Programmed").await;
@@ -131,7 +131,7 @@ pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<W
     service.stop();
 }
 
-pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<World>) {
+pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<TestCluster>) {
     let service = Follower::start(&world, "foreign", NEW).await;
     let theirs = json!({"lua": {"inlineCode": "function envoy_on_request(h) end"}});
     let before = service.make("tidegate-web", &theirs).await;
@@ -170,7 +170,7 @@ pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<World>) {
 }
 
 pub(crate) async fn of_two_policies_for_one_target_the_loser_is_told_and_follows(
-    world: Arc<World>,
+    world: Arc<TestCluster>,
 ) {
     let service = Follower::start(&world, "contest", NEW).await;
     service.put("elder", &spec(&json!({}))).await;
@@ -201,7 +201,7 @@ pub(crate) async fn of_two_policies_for_one_target_the_loser_is_told_and_follows
 }
 
 pub(crate) async fn a_policy_that_only_the_service_can_judge_keeps_what_was_sound(
-    world: Arc<World>,
+    world: Arc<TestCluster>,
 ) {
     let service = Follower::start(&world, "unsound", NEW).await;
     service

@@ -7,10 +7,10 @@ use tidegate_meshbed::until;
 
 use crate::policies::{for_others, spec};
 use crate::service::{Rights, account, start};
-use crate::world::World;
+use crate::world::TestCluster;
 use crate::written::visible_writes;
 
-pub(crate) async fn a_killed_leader_is_followed_by_the_other_replica(world: Arc<World>) {
+pub(crate) async fn a_killed_leader_is_followed_by_the_other_replica(world: Arc<TestCluster>) {
     let namespace = world.namespace("replicas").await;
     let users = [
         account(&world, &namespace, "first", Rights::Namespace).await,
@@ -39,7 +39,7 @@ pub(crate) async fn a_killed_leader_is_followed_by_the_other_replica(world: Arc<
     );
 }
 
-pub(crate) async fn a_leader_that_is_asked_to_end_gives_the_lease_back(world: Arc<World>) {
+pub(crate) async fn a_leader_that_is_asked_to_end_gives_the_lease_back(world: Arc<TestCluster>) {
     let namespace = world.namespace("handover").await;
     let user = account(&world, &namespace, "only", Rights::Namespace).await;
     let replica = start(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tidegate_control::resource::BreakerPolicy;
 
 use crate::policies::spec;
-use crate::world::World;
+use crate::world::TestCluster;
 
 fn policy(name: &str, spec: &Value) -> BreakerPolicy {
     serde_json::from_value(json!({
@@ -20,7 +20,7 @@ fn policy(name: &str, spec: &Value) -> BreakerPolicy {
 }
 
 /// So that a later version may have other defaults than the one that kept the policy.
-pub(crate) async fn nothing_is_filled_in_that_was_not_written(world: Arc<World>) {
+pub(crate) async fn nothing_is_filled_in_that_was_not_written(world: Arc<TestCluster>) {
     let policies = world.policies(&world.namespace("as-written").await);
     let written = policy("minimal", &spec(&json!({})));
 
@@ -33,13 +33,13 @@ pub(crate) async fn nothing_is_filled_in_that_was_not_written(world: Arc<World>)
     assert_eq!(kept.status, None);
 }
 
-pub(crate) async fn the_status_is_written_apart_from_the_rest(world: Arc<World>) {
+pub(crate) async fn the_status_is_written_apart_from_the_rest(world: Arc<TestCluster>) {
     let policies = world.policies(&world.namespace("status").await);
     let one = policy("one", &spec(&json!({})));
     policies.create(&PostParams::default(), &one).await.unwrap();
     let merge = PatchParams::default();
 
-    // Who writes the policy cannot write the status, and the other way round.
+    // A client that writes the policy cannot write the status, and vice versa.
     let both = json!({"spec": {"mode": "observe"}, "status": {"version": "abc"}});
     let by_author = policies
         .patch("one", &merge, &Patch::Merge(&both))
@@ -65,7 +65,7 @@ pub(crate) async fn the_status_is_written_apart_from_the_rest(world: Arc<World>)
     );
 }
 
-pub(crate) async fn the_columns_show_mode_objective_and_conditions(world: Arc<World>) {
+pub(crate) async fn the_columns_show_mode_objective_and_conditions(world: Arc<TestCluster>) {
     let namespace = world.namespace("columns").await;
     let policies = world.policies(&namespace);
     let observed = policy("one", &spec(&json!({"mode": "observe"})));
@@ -119,7 +119,7 @@ pub(crate) async fn the_columns_show_mode_objective_and_conditions(world: Arc<Wo
     );
 }
 
-pub(crate) async fn it_is_found_by_its_short_name_and_category(world: Arc<World>) {
+pub(crate) async fn it_is_found_by_its_short_name_and_category(world: Arc<TestCluster>) {
     let list: APIResourceList = world
         .admin
         .list_api_group_resources("tidegate.dev/v1alpha1")
@@ -144,7 +144,7 @@ pub(crate) async fn it_is_found_by_its_short_name_and_category(world: Arc<World>
     );
 }
 
-pub(crate) async fn who_was_given_no_right_reads_and_writes_nothing(world: Arc<World>) {
+pub(crate) async fn who_was_given_no_right_reads_and_writes_nothing(world: Arc<TestCluster>) {
     let client = world
         .cluster
         .client(world.cluster.stranger())

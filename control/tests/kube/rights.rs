@@ -10,11 +10,11 @@ use tidegate_meshbed::until;
 
 use crate::policies::spec;
 use crate::service::{Rights, account, start};
-use crate::world::{World, plugin_of};
+use crate::world::{TestCluster, plugin_of};
 
-pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<World>) {
+pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<TestCluster>) {
     // It looks into all namespaces, so that it has an API server of its own.
-    let world = World::start().await.unwrap();
+    let world = TestCluster::start().await.unwrap();
     let namespace = world.namespace("rights").await;
     let user = account(&world, &namespace, "tidegate", Rights::Cluster).await;
     let _replica = start(&world, &user, &namespace, &[]).await;
@@ -69,7 +69,7 @@ pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<World>
     assert_eq!(kinds, expected.map(str::to_owned).into());
 }
 
-pub(crate) async fn without_rights_it_says_which_and_lives(world: Arc<World>) {
+pub(crate) async fn without_rights_it_says_which_and_lives(world: Arc<TestCluster>) {
     let namespace = world.namespace("no-rights").await;
     let user = account(&world, &namespace, "tidegate", Rights::None).await;
     let replica = start(&world, &user, &namespace, &[]).await;

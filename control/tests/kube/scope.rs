@@ -6,9 +6,9 @@ use serde_json::json;
 
 use crate::policies::spec;
 use crate::service::{Rights, account, start};
-use crate::world::{World, plugin_of};
+use crate::world::{TestCluster, plugin_of};
 
-pub(crate) async fn it_writes_in_its_own_namespace_only(world: Arc<World>) {
+pub(crate) async fn it_writes_in_its_own_namespace_only(world: Arc<TestCluster>) {
     let (own, other) = (world.namespace("own").await, world.namespace("other").await);
     let user = account(&world, &own, "tidegate", Rights::Namespace).await;
     let replica = start(&world, &user, &own, &["--watch-namespace", &own]).await;

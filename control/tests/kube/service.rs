@@ -1,11 +1,11 @@
 //! The service as a process, with an account of its own and the rights that it needs.
 
 use serde_json::{Value, json};
-use tidegate_control::kube::rights::{Place, RIGHTS};
+use tidegate_control::kube::rights::{RIGHTS, RightScope};
 use tidegate_meshbed::accounts::{self, Grant};
 use tidegate_meshbed::{Replica, User};
 
-use crate::world::World;
+use crate::world::TestCluster;
 
 /// The filter's module is not looked at here.
 pub(crate) const MODULE: &str = "oci://registry.example.com/tidegate/filter:tested";
@@ -25,7 +25,7 @@ pub(crate) enum Rights {
 }
 
 /// The rules that hold in such a place.
-fn rules(place: Place) -> Value {
+fn rules(place: RightScope) -> Value {
     let rules = RIGHTS.iter().filter(|right| right.place == place);
     rules
         .map(|right| json!({"apiGroups": [right.group], "resources": right.resources, "verbs": right.verbs}))
@@ -33,15 +33,20 @@ fn rules(place: Place) -> Value {
 }
 
 /// An account in a namespace.
-pub(crate) async fn account(world: &World, namespace: &str, name: &str, rights: Rights) -> User {
+pub(crate) async fn account(
+    world: &TestCluster,
+    namespace: &str,
+    name: &str,
+    rights: Rights,
+) -> User {
     let grants = match rights {
         Rights::Cluster => vec![
-            Grant::Everywhere(rules(Place::Followed)),
-            Grant::Here(rules(Place::Lease)),
+            Grant::Everywhere(rules(RightScope::Followed)),
+            Grant::Here(rules(RightScope::Lease)),
         ],
         Rights::Namespace => vec![
-            Grant::Here(rules(Place::Followed)),
-            Grant::Here(rules(Place::Lease)),
+            Grant::Here(rules(RightScope::Followed)),
+            Grant::Here(rules(RightScope::Lease)),
         ],
         Rights::None => Vec::new(),
     };
@@ -51,7 +56,12 @@ pub(crate) async fn account(world: &World, namespace: &str, name: &str, rights: 
 }
 
 /// A replica with its lease in `namespace`; `more` are further options.
-pub(crate) async fn start(world: &World, user: &User, namespace: &str, more: &[&str]) -> Replica {
+pub(crate) async fn start(
+    world: &TestCluster,
+    user: &User,
+    namespace: &str,
+    more: &[&str],
+) -> Replica {
     let options = [
         &["--extension-url", MODULE, "--extension-sha256", SHA256],
         more,
@@ -61,7 +71,12 @@ pub(crate) async fn start(world: &World, user: &User, namespace: &str, more: &[&
 }
 
 /// The same with no options but these.
-pub(crate) async fn run(world: &World, user: &User, namespace: &str, options: &[&str]) -> Replica {
+pub(crate) async fn run(
+    world: &TestCluster,
+    user: &User,
+    namespace: &str,
+    options: &[&str],
+) -> Replica {
     let replica = Replica::of(env!("CARGO_BIN_EXE_tidegate")).options(options);
     replica
         .start(&world.cluster, user, namespace)

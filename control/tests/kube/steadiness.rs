@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::{Cluster, User, until};
 
 use crate::policies::{for_others, spec};
 use crate::service::{Rights, account, start};
-use crate::world::World;
+use crate::world::TestCluster;
 use crate::written::{of_plugins, renewals, writes};
 
 /// Policies in a namespace of this case.
@@ -28,7 +28,7 @@ async fn some_renewals(cluster: &Cluster, user: &User) {
 }
 
 /// Some policies, each with another target, and a wait until all are in force.
-async fn apply_some(world: &World, namespace: &str) {
+async fn apply_some(world: &TestCluster, namespace: &str) {
     for n in 0..POLICIES {
         let labels = json!({"selector": {"matchLabels": {"app": format!("app-{n}")}}});
         world
@@ -41,7 +41,7 @@ async fn apply_some(world: &World, namespace: &str) {
     }
 }
 
-pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<World>) {
+pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<TestCluster>) {
     let namespace = world.namespace("steady").await;
     let user = account(&world, &namespace, "tidegate", Rights::Namespace).await;
     let scope = ["--watch-namespace", namespace.as_str()];
@@ -55,7 +55,7 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<World>) {
         "one write for each: {before:?}"
     );
 
-    // Things happen that change nothing: a label on a policy, an annotation of somebody else on a plugin.
+    // Events without effect: a label on a policy, another client's annotation on a plugin.
     let label = json!({"metadata": {"labels": {"team": "shop"}}});
     world
         .policies(&namespace)
@@ -64,7 +64,7 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<World>) {
         .unwrap();
     let note = json!({"metadata": {"annotations": {"example.com/seen": "yes"}}});
     world
-        .plugins(&namespace, Flavour::TrafficExtension)
+        .plugins(&namespace, IstioApi::TrafficExtension)
         .patch(
             "tidegate-policy-1",
             &PatchParams::default(),
@@ -85,7 +85,7 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<World>) {
     );
 }
 
-pub(crate) async fn a_new_replica_finds_nothing_to_do(world: Arc<World>) {
+pub(crate) async fn a_new_replica_finds_nothing_to_do(world: Arc<TestCluster>) {
     let namespace = world.namespace("restarted").await;
     let scope = ["--watch-namespace", namespace.as_str()];
     let first = account(&world, &namespace, "first", Rights::Namespace).await;
@@ -102,9 +102,9 @@ pub(crate) async fn a_new_replica_finds_nothing_to_do(world: Arc<World>) {
     assert_eq!(writes(&world.cluster, &second), [""; 0]);
 }
 
-pub(crate) async fn it_converges_when_the_api_server_is_back(_: Arc<World>) {
+pub(crate) async fn it_converges_when_the_api_server_is_back(_: Arc<TestCluster>) {
     // It stops its API server, so that it has one of its own.
-    let world = World::start().await.unwrap();
+    let world = TestCluster::start().await.unwrap();
     let namespace = world.namespace("restart").await;
     let user = account(&world, &namespace, "tidegate", Rights::Cluster).await;
     let replica = start(&world, &user, &namespace, &[]).await;

@@ -6,7 +6,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Client, CustomResourceExt as _};
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::Flavour;
+use tidegate_control::kube::istio::IstioApi;
 use tidegate_control::resource::BreakerPolicy;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::{Cluster, until, until_equal};
@@ -18,12 +18,12 @@ const PLUGIN_KINDS: [&str; 2] = [
 ];
 
 /// An API server with the kinds, and a client that may do everything.
-pub(crate) struct World {
+pub(crate) struct TestCluster {
     pub(crate) cluster: Cluster,
     pub(crate) admin: Client,
 }
 
-impl World {
+impl TestCluster {
     /// Starts an API server and installs the kinds.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         Self::with_istio_kinds(|name| PLUGIN_KINDS.contains(&name)).await
@@ -86,7 +86,7 @@ impl World {
         .await;
     }
 
-    /// How a condition of a policy stands, such as `True Programmed`, and its message; empty while there is none.
+    /// A condition of a policy, such as `True Programmed`, and its message; empty while there is none.
     pub(crate) async fn condition(
         &self,
         namespace: &str,
@@ -101,7 +101,7 @@ impl World {
             .unwrap_or_default()
     }
 
-    /// Waits until a condition of a policy stands so.
+    /// Waits until a condition of a policy has this value.
     #[track_caller]
     pub(crate) fn until_condition(
         &self,
@@ -117,8 +117,8 @@ impl World {
     }
 
     /// Istio's objects of a namespace.
-    pub(crate) fn plugins(&self, namespace: &str, flavour: Flavour) -> Api<DynamicObject> {
-        Api::namespaced_with(self.admin.clone(), namespace, &flavour.resource())
+    pub(crate) fn plugins(&self, namespace: &str, api: IstioApi) -> Api<DynamicObject> {
+        Api::namespaced_with(self.admin.clone(), namespace, &api.resource())
     }
 
     /// The events of a namespace.
@@ -126,7 +126,7 @@ impl World {
         Api::namespaced(self.admin.clone(), namespace)
     }
 
-    /// Who holds the lease in a namespace.
+    /// The holder of the lease in a namespace.
     pub(crate) async fn lease_holder(&self, namespace: &str) -> Option<String> {
         let leases: Api<Lease> = Api::namespaced(self.admin.clone(), namespace);
         leases.get("tidegate").await.unwrap().spec?.holder_identity
@@ -143,12 +143,12 @@ impl World {
 
 /// The object of Istio that carries a policy with a selector or target references.
 pub(crate) async fn plugin_of(
-    world: &World,
+    world: &TestCluster,
     namespace: &str,
     policy: &str,
 ) -> Option<DynamicObject> {
     world
-        .plugins(namespace, Flavour::TrafficExtension)
+        .plugins(namespace, IstioApi::TrafficExtension)
         .get_opt(&format!("tidegate-{policy}"))
         .await
         .unwrap()

@@ -2,7 +2,7 @@
 
 use tidegate_meshbed::{Cluster, User};
 
-/// What somebody has written, the lease apart: `patch trafficextensions` and the like.
+/// The writes of a user except those of the lease, such as `patch trafficextensions`.
 pub(crate) fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
     let writes = cluster.writes_of(user);
     let all = writes
@@ -24,7 +24,7 @@ pub(crate) fn of_plugins(writes: &[String]) -> usize {
     writes.iter().filter(is_of_one).count()
 }
 
-/// How often somebody has written the lease.
+/// How often a user has written the lease.
 pub(crate) fn renewals(cluster: &Cluster, user: &User) -> usize {
     let writes = cluster.writes_of(user);
     writes

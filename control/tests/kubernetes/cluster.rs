@@ -6,36 +6,37 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use tidegate_control::kube::Settings;
-use tidegate_control::kube::election::Timing;
-use tidegate_control::kube::extension::{ObjectKey, Wanted};
-use tidegate_control::kube::flavour::{ApiChoice, Flavour, Served};
-use tidegate_control::kube::object::Seen;
-use tidegate_control::kube::plan::{Moment, Plan, Write, plan};
+use tidegate_control::kube::KubeSettings;
+use tidegate_control::kube::clock::ClockReading;
+use tidegate_control::kube::istio::{ApiChoice, IstioApi, ServedApis};
+use tidegate_control::kube::istio::{DesiredObject, ObjectKey};
+use tidegate_control::kube::lease::Timing;
+use tidegate_control::kube::plan::{ObjectWrite, WritePlan, plan};
 use tidegate_control::kube::settings::{
-    Access, Extension, FailStrategy, LeaseSettings, Phase, Scope,
+    ClusterAccess, Extension, FailStrategy, FilterPhase, LeaseSettings, Scope,
 };
-use tidegate_control::kube::world::World;
+use tidegate_control::kube::view::ClusterView;
+use tidegate_control::kube::view::ObservedObject;
 use tidegate_control::policy::PolicyName;
 use tidegate_control::resource::BreakerPolicyStatus;
 
-pub(crate) const BOTH: Served = Served {
+pub(crate) const BOTH: ServedApis = ServedApis {
     traffic_extension: true,
     wasm_plugin: true,
 };
-pub(crate) const OLD: Served = Served {
+pub(crate) const OLD: ServedApis = ServedApis {
     traffic_extension: false,
     wasm_plugin: true,
 };
-pub(crate) const NONE: Served = Served {
+pub(crate) const NONE: ServedApis = ServedApis {
     traffic_extension: false,
     wasm_plugin: false,
 };
 
 /// Settings with nothing unusual in them.
-pub(crate) fn settings() -> Settings {
-    Settings {
-        access: Access::Inferred,
+pub(crate) fn settings() -> KubeSettings {
+    KubeSettings {
+        access: ClusterAccess::Inferred,
         scope: Scope::Cluster,
         api: ApiChoice::Auto,
         extension: Extension {
@@ -43,7 +44,7 @@ pub(crate) fn settings() -> Settings {
             sha256: Some("0a".repeat(32)),
             pull_secret: None,
             fail_strategy: FailStrategy::Open,
-            phase: Phase::Unspecified,
+            phase: FilterPhase::Unspecified,
             priority: 0,
         },
         lease: LeaseSettings {
@@ -80,30 +81,30 @@ pub(crate) fn policy(name: &str, targets: &str) -> Value {
 
 /// The cluster, and this service's view of it.
 #[derive(Clone)]
-pub(crate) struct Cluster {
-    pub(crate) settings: Settings,
-    pub(crate) world: World,
-    pub(crate) now: Moment,
+pub(crate) struct PlannedCluster {
+    pub(crate) settings: KubeSettings,
+    pub(crate) view: ClusterView,
+    pub(crate) now: ClockReading,
     /// Istio's objects as they are.
     pub(crate) objects: BTreeMap<ObjectKey, Value>,
     policies: BTreeMap<String, Value>,
     version: u64,
 }
 
-impl Cluster {
-    pub(crate) fn new(served: Served) -> Self {
-        let mut world = World::default();
-        world.discover(served);
-        world.see_all_policies(&[]);
-        for flavour in Flavour::ALL {
-            if served.has(flavour) {
-                world.see_all_objects(&[], flavour);
+impl PlannedCluster {
+    pub(crate) fn new(served: ServedApis) -> Self {
+        let mut view = ClusterView::default();
+        view.discover(served);
+        view.see_all_policies(&[]);
+        for api in IstioApi::ALL {
+            if served.has(api) {
+                view.see_all_objects(&[], api);
             }
         }
         Self {
             settings: settings(),
-            world,
-            now: Moment {
+            view,
+            now: ClockReading {
                 instant: Instant::now(),
                 wall: Timestamp::UNIX_EPOCH,
             },
@@ -118,7 +119,7 @@ impl Cluster {
         self.version.to_string()
     }
 
-    /// Somebody applies a policy; the first of a name is made, later ones change it.
+    /// A user applies a policy; the first with a name is created, later ones change it.
     pub(crate) fn put(&mut self, mut policy: Value) {
         let name = policy["metadata"]["name"].as_str().unwrap().to_owned();
         let version = self.next();
@@ -144,14 +145,14 @@ impl Cluster {
         policy["metadata"]["creationTimestamp"] = meta.1;
         policy["metadata"]["generation"] = json!(meta.2);
         policy["metadata"]["resourceVersion"] = json!(version);
-        self.world.see_policy(&dynamic(&policy));
+        self.view.see_policy(&dynamic(&policy));
         self.policies.insert(name, policy);
     }
 
-    /// Somebody deletes a policy; nobody collects garbage here.
+    /// A user deletes a policy; there is no garbage collection here.
     pub(crate) fn remove(&mut self, name: &str) {
         let policy = self.policies.remove(name).unwrap();
-        self.world.forget_policy(&dynamic(&policy));
+        self.view.forget_policy(&dynamic(&policy));
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -159,35 +160,32 @@ impl Cluster {
     }
 
     /// The server has these of Istio's APIs from now on; objects of others are gone.
-    pub(crate) fn serve(&mut self, served: Served) {
-        self.objects.retain(|key, _| served.has(key.flavour));
-        self.world.discover(served);
+    pub(crate) fn serve(&mut self, served: ServedApis) {
+        self.objects.retain(|key, _| served.has(key.api));
+        self.view.discover(served);
         self.list(served);
     }
 
-    fn list(&mut self, served: Served) {
-        for flavour in Flavour::ALL.into_iter().filter(|f| served.has(*f)) {
-            let objects = self
-                .objects
-                .iter()
-                .filter(|(key, _)| key.flavour == flavour);
+    fn list(&mut self, served: ServedApis) {
+        for api in IstioApi::ALL.into_iter().filter(|f| served.has(*f)) {
+            let objects = self.objects.iter().filter(|(key, _)| key.api == api);
             let objects: Vec<DynamicObject> = objects.map(|(_, object)| dynamic(object)).collect();
-            self.world.see_all_objects(&objects, flavour);
+            self.view.see_all_objects(&objects, api);
         }
     }
 
     /// The service knows nothing but what the server has.
     pub(crate) fn restart(&mut self) {
-        let served = self.world.discovered.unwrap();
-        self.world = World::default();
-        self.world.discover(served);
+        let served = self.view.discovered.unwrap();
+        self.view = ClusterView::default();
+        self.view.discover(served);
         let policies: Vec<DynamicObject> = self.policies.values().map(dynamic).collect();
-        self.world.see_all_policies(&policies);
+        self.view.see_all_policies(&policies);
         self.list(served);
     }
 
-    pub(crate) fn plan(&self) -> Plan {
-        plan(&self.world, &self.settings, self.now)
+    pub(crate) fn plan(&self) -> WritePlan {
+        plan(&self.view, &self.settings, self.now)
     }
 
     /// Plans and carries out until there is nothing to do. Returns how many objects and statuses were written.
@@ -205,14 +203,14 @@ impl Cluster {
         panic!("it never comes to rest: {:?}", self.plan());
     }
 
-    pub(crate) fn carry_out(&mut self, plan: Plan) {
+    pub(crate) fn carry_out(&mut self, plan: WritePlan) {
         for write in plan.writes {
             match write {
-                Write::Apply(wanted) => self.apply(wanted),
-                Write::Delete { key, uid } => {
+                ObjectWrite::Apply(wanted) => self.apply(wanted),
+                ObjectWrite::Delete { key, uid } => {
                     let object = self.objects.remove(&key).unwrap();
                     assert_eq!(object["metadata"]["uid"], json!(uid));
-                    self.world.removed(&key);
+                    self.view.removed(&key);
                 }
             }
         }
@@ -223,26 +221,26 @@ impl Cluster {
             policy["metadata"]["resourceVersion"] = json!(version);
             policy["status"] = serde_json::to_value(&write.status).unwrap();
             let policy = dynamic(policy);
-            self.world.told(&write.name, &policy);
+            self.view.status_written(&write.name, &policy);
         }
     }
 
-    /// What a server does with a server-side apply that nobody contests: others' fields stay.
-    fn apply(&mut self, wanted: Wanted) {
+    /// The effect of a server-side apply without conflict: fields of other owners stay.
+    fn apply(&mut self, wanted: DesiredObject) {
         let version = self.next();
-        let Wanted { key, body, hash } = wanted;
+        let DesiredObject { key, body, hash } = wanted;
         let mut object = self
             .objects
             .remove(&key)
             .unwrap_or_else(|| json!({"metadata": {"uid": format!("uid-object-{version}")}}));
         merge(&mut object, &body);
         object["metadata"]["resourceVersion"] = json!(version);
-        let seen = Seen::of(&dynamic(&object));
+        let seen = ObservedObject::of(&dynamic(&object));
         self.objects.insert(key.clone(), object);
-        self.world.applied(key, hash, seen);
+        self.view.applied(key, hash, seen);
     }
 
-    /// Somebody else changes an object, or makes it.
+    /// Another client changes an object, or creates it.
     pub(crate) fn meddle(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
         let version = self.next();
         let mut object = self.objects.remove(key).unwrap_or_else(|| {
@@ -250,14 +248,14 @@ impl Cluster {
         });
         change(&mut object);
         object["metadata"]["resourceVersion"] = json!(version);
-        self.world.see_object(&dynamic(&object), key.flavour);
+        self.view.see_object(&dynamic(&object), key.api);
         self.objects.insert(key.clone(), object);
     }
 
-    /// Somebody deletes an object.
+    /// Another client deletes an object.
     pub(crate) fn lose(&mut self, key: &ObjectKey) {
         let object = self.objects.remove(key).unwrap();
-        self.world.forget_object(&dynamic(&object), key.flavour);
+        self.view.forget_object(&dynamic(&object), key.api);
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -266,7 +264,7 @@ impl Cluster {
 
     pub(crate) fn status(&self, name: &str) -> BreakerPolicyStatus {
         let name = PolicyName::new(Some("shop".to_owned()), name.to_owned());
-        self.world.policies[&name].status.clone()
+        self.view.policies[&name].status.clone()
     }
 
     /// `True Accepted`, `False Invalid` and the like.
@@ -283,11 +281,11 @@ impl Cluster {
     }
 }
 
-pub(crate) fn key(flavour: Flavour, name: &str) -> ObjectKey {
+pub(crate) fn key(api: IstioApi, name: &str) -> ObjectKey {
     ObjectKey {
         namespace: "shop".to_owned(),
         name: name.to_owned(),
-        flavour,
+        api,
     }
 }
 

@@ -1,12 +1,12 @@
 //! The page for operators says what the service does.
 
-use tidegate_control::kube::condition::Reason;
 use tidegate_control::kube::rights;
+use tidegate_control::kube::status::Reason;
 
 const PAGE: &str = include_str!("../../../docs/kubernetes.md");
 
 #[test]
-fn the_table_of_rights_is_that_of_the_service() {
+fn the_documented_rights_match_the_service() {
     assert!(PAGE.contains(&rights::markdown()), "{}", rights::markdown());
 }
 

@@ -1,9 +1,9 @@
-//! Who leads, on clocks that are moved by hand.
+//! Which replica leads, with a simulated clock.
 
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use tidegate_control::kube::election::{Claim, Election, Held, Timing};
+use tidegate_control::kube::lease::{Election, LeaseClaim, LeaseRecord, Timing};
 
 const TIMING: Timing = Timing {
     duration: Duration::from_secs(15),
@@ -11,14 +11,14 @@ const TIMING: Timing = Timing {
 
 /// The lease at the server.
 #[derive(Clone, Debug, Default)]
-struct Server {
-    lease: Option<Held>,
+struct ScriptedServer {
+    lease: Option<LeaseRecord>,
     version: u64,
 }
 
-impl Server {
+impl ScriptedServer {
     /// Takes a write if the lease is as it was when it was read.
-    fn write(&mut self, claim: &Claim, duration: Duration) -> Option<Held> {
+    fn write(&mut self, claim: &LeaseClaim, duration: Duration) -> Option<LeaseRecord> {
         let version = self
             .lease
             .as_ref()
@@ -27,7 +27,7 @@ impl Server {
             return None;
         }
         self.version += 1;
-        let held = Held {
+        let held = LeaseRecord {
             holder: claim.holder.clone(),
             duration,
             transitions: claim.transitions,
@@ -43,7 +43,7 @@ fn replica(name: &str) -> Election {
 }
 
 /// One look at the lease, and the write that follows from it.
-fn step(election: &mut Election, server: &mut Server, now: Instant) {
+fn step(election: &mut Election, server: &mut ScriptedServer, now: Instant) {
     if let Some(claim) = election.read(server.lease.clone(), now) {
         match server.write(&claim, TIMING.duration) {
             Some(held) => election.taken(held, now),
@@ -57,8 +57,9 @@ fn leads(election: &Election, now: Instant) -> bool {
 }
 
 #[test]
-fn the_first_takes_a_lease_that_is_not_there_and_keeps_it() {
-    let (mut server, mut one, mut two) = (Server::default(), replica("one"), replica("two"));
+fn the_first_replica_creates_the_lease_and_keeps_it() {
+    let (mut server, mut one, mut two) =
+        (ScriptedServer::default(), replica("one"), replica("two"));
     let mut now = Instant::now();
 
     for _ in 0..100 {
@@ -72,8 +73,9 @@ fn the_first_takes_a_lease_that_is_not_there_and_keeps_it() {
 }
 
 #[test]
-fn a_leader_that_is_silent_stops_before_another_begins() {
-    let (mut server, mut one, mut two) = (Server::default(), replica("one"), replica("two"));
+fn a_disconnected_leader_stops_before_another_begins() {
+    let (mut server, mut one, mut two) =
+        (ScriptedServer::default(), replica("one"), replica("two"));
     let start = Instant::now();
     step(&mut one, &mut server, start);
     step(&mut two, &mut server, start);
@@ -97,8 +99,9 @@ fn a_leader_that_is_silent_stops_before_another_begins() {
 }
 
 #[test]
-fn a_lease_that_is_given_back_is_taken_at_once() {
-    let (mut server, mut one, mut two) = (Server::default(), replica("one"), replica("two"));
+fn a_released_lease_is_taken_at_once() {
+    let (mut server, mut one, mut two) =
+        (ScriptedServer::default(), replica("one"), replica("two"));
     let now = Instant::now();
     step(&mut one, &mut server, now);
     step(&mut two, &mut server, now);
@@ -119,8 +122,9 @@ fn a_lease_that_is_given_back_is_taken_at_once() {
 }
 
 #[test]
-fn of_two_writes_at_once_the_server_takes_one() {
-    let (mut server, mut one, mut two) = (Server::default(), replica("one"), replica("two"));
+fn the_server_accepts_one_of_two_concurrent_writes() {
+    let (mut server, mut one, mut two) =
+        (ScriptedServer::default(), replica("one"), replica("two"));
     let now = Instant::now();
     let first = one.read(None, now).unwrap();
     let second = two.read(None, now).unwrap();
@@ -134,8 +138,8 @@ fn of_two_writes_at_once_the_server_takes_one() {
 }
 
 #[test]
-fn who_finds_another_s_name_in_the_lease_leads_no_more() {
-    let (mut server, mut one) = (Server::default(), replica("one"));
+fn a_leader_stops_when_another_holds_the_lease() {
+    let (mut server, mut one) = (ScriptedServer::default(), replica("one"));
     let now = Instant::now();
     step(&mut one, &mut server, now);
     let held = server.lease.as_mut().unwrap();
@@ -152,7 +156,7 @@ proptest! {
     /// it, or stops for good and comes back under its name.
     #[test]
     fn never_do_two_lead(acts in prop::collection::vec((0..6_000_u64, 0..3_usize, 0..8_u8), 1..300)) {
-        let mut server = Server::default();
+        let mut server = ScriptedServer::default();
         let names = ["one", "two", "three"];
         let mut replicas = names.map(replica);
         let mut now = Instant::now();

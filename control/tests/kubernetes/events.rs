@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cluster::{BOTH, WEB, policy};
-use crate::replica::{Replica, pass, until};
-use crate::server::{Server, status};
+use crate::replica::{TestReplica, pass, until};
+use crate::server::{ScriptedServer, status};
 
 /// Long enough for every wait before another attempt to be over several times.
 const A_WHILE: Duration = Duration::from_secs(600);
 
-/// How often each reason was told of the policy `web`; a repetition may be a count within one Event.
-fn told(server: &Server) -> BTreeMap<String, u64> {
+/// How often each reason was reported for the policy `web`; a repetition may be a count within one Event.
+fn told(server: &ScriptedServer) -> BTreeMap<String, u64> {
     let mut told = BTreeMap::new();
     for event in server.objects("events") {
         if event["regarding"]["name"] == "web" {
@@ -24,8 +24,8 @@ fn told(server: &Server) -> BTreeMap<String, u64> {
     told
 }
 
-/// Waits until everything is told that there is to tell: just these reasons, so often each.
-async fn just(server: &Server, expected: &[(&str, u64)]) {
+/// Waits until exactly these reasons have been reported, each so many times.
+async fn just(server: &ScriptedServer, expected: &[(&str, u64)]) {
     pass(A_WHILE).await;
     let expected = expected
         .iter()
@@ -41,9 +41,9 @@ fn limited(min: u32, max: u32) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_life_of_a_policy_is_one_event_for_each_transition() {
-    let server = Server::new(BOTH);
-    let replica = Replica::start(&server, "one");
+async fn each_transition_of_a_policy_is_one_event() {
+    let server = ScriptedServer::new(BOTH);
+    let replica = TestReplica::start(&server, "one");
     server.put("breakerpolicies", &policy("web", WEB));
     just(&server, &[("Accepted", 1), ("Programmed", 1)]).await;
 
@@ -60,7 +60,7 @@ async fn the_life_of_a_policy_is_one_event_for_each_transition() {
     )
     .await;
 
-    // Somebody holds a field; what is tried again and again is told once.
+    // Another owner holds a field; repeated attempts are reported once.
     let mut taken = status(409, "Conflict", "conflict with kubectl");
     taken["details"] = json!({"causes": [{"reason": "FieldManagerConflict"}]});
     server.refuse("trafficextensions", Some(taken));
@@ -78,7 +78,7 @@ async fn the_life_of_a_policy_is_one_event_for_each_transition() {
     just(&server, &known).await;
 
     replica.stop().await;
-    let replica = Replica::start(&server, "two");
+    let replica = TestReplica::start(&server, "two");
     until("the other leads", || replica.metric("leading") == 1).await;
     just(&server, &known).await;
 

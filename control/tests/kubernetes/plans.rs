@@ -1,23 +1,23 @@
 //! What is planned, case by case.
 
 use serde_json::json;
-use tidegate_control::kube::flavour::{ApiChoice, Flavour};
-use tidegate_control::kube::plan::Write;
-use tidegate_control::kube::refusal::{Cause, Subject};
+use tidegate_control::kube::istio::{ApiChoice, IstioApi};
+use tidegate_control::kube::plan::ObjectWrite;
 use tidegate_control::kube::settings::{ProxyNamespaces, Scope};
+use tidegate_control::kube::view::{WriteFailureCause, WriteSubject};
 use tidegate_control::policy::gather;
 use tidegate_control::render::PluginConfig;
 
 use crate::cluster::{
-    BOTH, Cluster, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, TWO, WEB, WEB_V2, key, policy,
+    BOTH, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, PlannedCluster, TWO, WEB, WEB_V2, key, policy,
 };
 
-const NEW_API: Flavour = Flavour::TrafficExtension;
-const OLD_API: Flavour = Flavour::WasmPlugin;
+const NEW_API: IstioApi = IstioApi::TrafficExtension;
+const OLD_API: IstioApi = IstioApi::WasmPlugin;
 
 #[test]
-fn a_policy_becomes_an_object_of_the_newer_api_with_what_render_gives() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_policy_becomes_an_object_of_the_newer_api_with_the_rendered_configuration() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.settings.extension.pull_secret = Some("pull".to_owned());
     cluster.settings.extension.priority = 10;
     let written = policy("web", WEB);
@@ -56,8 +56,8 @@ fn a_policy_becomes_an_object_of_the_newer_api_with_what_render_gives() {
 }
 
 #[test]
-fn standalone_proxies_are_named_from_the_service_s_own_namespaces_only() {
-    let mut cluster = Cluster::new(BOTH);
+fn only_the_service_s_own_namespaces_may_name_standalone_proxies() {
+    let mut cluster = PlannedCluster::new(BOTH);
     let own: ProxyNamespaces = ["edge".to_owned()].into_iter().collect();
     cluster.settings.proxies = own.with("tidegate-system", &Scope::Cluster);
     cluster.put(policy("seize", PROXIES));
@@ -78,7 +78,7 @@ fn standalone_proxies_are_named_from_the_service_s_own_namespaces_only() {
     );
     assert_eq!(cluster.status("seize").version, None);
     assert_eq!(cluster.condition("web", "Accepted"), "True Accepted");
-    let gathered = cluster.world.gathered(&cluster.settings.proxies);
+    let gathered = cluster.view.gathered(&cluster.settings.proxies);
     let names: Vec<String> = gathered
         .policies
         .iter()
@@ -87,7 +87,7 @@ fn standalone_proxies_are_named_from_the_service_s_own_namespaces_only() {
     assert_eq!(names, ["shop/web"], "it is given to no proxy");
     assert_eq!(gathered.problems.len(), 1, "and shown");
 
-    // A service that follows one namespace alone was told so by its operator.
+    // If the service follows a single namespace, its operator chose that namespace.
     let followed = Scope::Namespace("shop".to_owned());
     cluster.settings.proxies = ProxyNamespaces::default().with("tidegate-system", &followed);
     cluster.settle();
@@ -97,7 +97,7 @@ fn standalone_proxies_are_named_from_the_service_s_own_namespaces_only() {
 
 #[test]
 fn before_istio_1_30_it_is_a_wasm_plugin() {
-    let mut cluster = Cluster::new(OLD);
+    let mut cluster = PlannedCluster::new(OLD);
     cluster.put(policy("gateway", TWO));
 
     cluster.settle();
@@ -115,8 +115,8 @@ fn before_istio_1_30_it_is_a_wasm_plugin() {
 }
 
 #[test]
-fn where_nothing_has_changed_nothing_is_written() {
-    let mut cluster = Cluster::new(BOTH);
+fn without_a_change_nothing_is_written() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.put(policy("gateway", GATEWAY));
     cluster.settle();
@@ -127,8 +127,8 @@ fn where_nothing_has_changed_nothing_is_written() {
 }
 
 #[test]
-fn a_change_is_written_once_and_told_once() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_change_is_written_once_and_reported_once() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let mut changed = policy("web", WEB);
@@ -143,8 +143,8 @@ fn a_change_is_written_once_and_told_once() {
 }
 
 #[test]
-fn an_object_that_somebody_deletes_or_changes_comes_back_as_it_was() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_deleted_or_changed_object_is_restored() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let object = key(NEW_API, "tidegate-web");
@@ -161,7 +161,7 @@ fn an_object_that_somebody_deletes_or_changes_comes_back_as_it_was() {
 
 #[test]
 fn fields_of_others_stay() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let object = key(NEW_API, "tidegate-web");
@@ -183,8 +183,8 @@ fn fields_of_others_stay() {
 }
 
 #[test]
-fn what_others_add_to_the_configuration_is_a_conflict_and_no_fight() {
-    let mut cluster = Cluster::new(BOTH);
+fn additions_of_others_to_the_configuration_are_reported_as_a_conflict() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let object = key(NEW_API, "tidegate-web");
@@ -201,8 +201,8 @@ fn what_others_add_to_the_configuration_is_a_conflict_and_no_fight() {
 }
 
 #[test]
-fn an_object_of_somebody_else_is_left_alone_until_it_is_gone() {
-    let mut cluster = Cluster::new(BOTH);
+fn an_object_of_another_owner_is_not_modified() {
+    let mut cluster = PlannedCluster::new(BOTH);
     let object = key(NEW_API, "tidegate-web");
     cluster.meddle(&object, |object| {
         object["spec"] = json!({"lua": {"inlineCode": "x"}})
@@ -221,8 +221,8 @@ fn an_object_of_somebody_else_is_left_alone_until_it_is_gone() {
 }
 
 #[test]
-fn a_policy_that_is_gone_takes_its_objects_with_it_and_no_others() {
-    let mut cluster = Cluster::new(BOTH);
+fn deleting_a_policy_deletes_its_objects_and_no_others() {
+    let mut cluster = PlannedCluster::new(BOTH);
     let foreign = key(NEW_API, "somebody-elses");
     cluster.meddle(&foreign, |_| {});
     cluster.put(policy("web", WEB));
@@ -235,8 +235,8 @@ fn a_policy_that_is_gone_takes_its_objects_with_it_and_no_others() {
 }
 
 #[test]
-fn a_policy_that_is_deleted_and_made_again_gets_an_object_of_its_own() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_deleted_and_recreated_policy_gets_a_new_object() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let object = key(NEW_API, "tidegate-web");
@@ -260,7 +260,7 @@ fn a_policy_for_the_namespace_and_more_becomes_two_objects() {
     let gateway: serde_json::Value = serde_json::from_str(GATEWAY).unwrap();
     let refs = both["targetRefs"].as_array_mut().unwrap();
     refs.push(gateway["targetRefs"][0].clone());
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("p", &both.to_string()));
     cluster.settle();
     assert_eq!(
@@ -280,28 +280,28 @@ fn a_policy_for_the_namespace_and_more_becomes_two_objects() {
 }
 
 #[test]
-fn when_istio_gets_the_newer_api_the_old_object_goes_after_the_new_one_came() {
-    let mut cluster = Cluster::new(OLD);
+fn after_an_upgrade_of_istio_the_new_object_is_written_before_the_old_one_is_deleted() {
+    let mut cluster = PlannedCluster::new(OLD);
     cluster.put(policy("web", WEB));
     cluster.settle();
-    cluster.world.discover(BOTH);
+    cluster.view.discover(BOTH);
     assert_eq!(
         cluster.plan().writes,
         [],
         "nothing before its objects are known"
     );
-    cluster.world.see_all_objects(&[], NEW_API);
+    cluster.view.see_all_objects(&[], NEW_API);
 
     let first = cluster.plan();
     assert!(
-        matches!(first.writes.as_slice(), [Write::Apply(_)]),
+        matches!(first.writes.as_slice(), [ObjectWrite::Apply(_)]),
         "{first:?}"
     );
     cluster.carry_out(first);
     let second = cluster.plan();
 
     assert!(
-        matches!(second.writes.as_slice(), [Write::Delete { .. }]),
+        matches!(second.writes.as_slice(), [ObjectWrite::Delete { .. }]),
         "{second:?}"
     );
     cluster.carry_out(second);
@@ -311,7 +311,7 @@ fn when_istio_gets_the_newer_api_the_old_object_goes_after_the_new_one_came() {
 
 #[test]
 fn the_settings_may_name_the_api() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.settings.api = ApiChoice::Only(OLD_API);
     cluster.put(policy("web", WEB));
     cluster.settle();
@@ -319,8 +319,8 @@ fn the_settings_may_name_the_api() {
 }
 
 #[test]
-fn without_istio_nothing_is_in_force_and_that_is_told() {
-    let mut cluster = Cluster::new(NONE);
+fn without_istio_the_status_says_that_nothing_is_in_force() {
+    let mut cluster = PlannedCluster::new(NONE);
     cluster.put(policy("web", WEB));
     cluster.put(policy("edge", PROXIES));
 
@@ -335,8 +335,8 @@ fn without_istio_nothing_is_in_force_and_that_is_told() {
 }
 
 #[test]
-fn of_two_policies_for_one_target_the_elder_is_in_force_and_both_are_told() {
-    let mut cluster = Cluster::new(BOTH);
+fn the_older_of_two_policies_for_one_target_is_in_force_and_both_report_it() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("elder", GATEWAY));
     cluster.put(policy("younger", GATEWAY));
     cluster.settle();
@@ -363,7 +363,7 @@ fn of_two_policies_for_one_target_the_elder_is_in_force_and_both_are_told() {
 
 #[test]
 fn a_policy_may_lose_one_of_its_targets() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("elder", GATEWAY));
     cluster.put(policy("two", TWO));
     cluster.settle();
@@ -378,8 +378,8 @@ fn a_policy_may_lose_one_of_its_targets() {
 }
 
 #[test]
-fn of_two_policies_that_overlap_both_act_the_narrower_first() {
-    let mut cluster = Cluster::new(BOTH);
+fn overlapping_policies_both_act_the_narrower_first() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("all", NAMESPACE));
     cluster.put(policy("web", WEB));
     cluster.put(policy("v2", WEB_V2));
@@ -395,8 +395,8 @@ fn of_two_policies_that_overlap_both_act_the_narrower_first() {
 }
 
 #[test]
-fn a_mistake_takes_nothing_out_of_force() {
-    let mut cluster = Cluster::new(BOTH);
+fn an_invalid_change_leaves_the_last_valid_version_in_force() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let before = cluster.objects.clone();
@@ -414,16 +414,16 @@ fn a_mistake_takes_nothing_out_of_force() {
 }
 
 #[test]
-fn a_policy_that_is_unsound_from_the_start_keeps_what_another_replica_wrote() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_policy_that_is_invalid_from_the_start_keeps_the_objects_of_another_replica() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let mut wrong = policy("web", WEB);
     wrong["spec"]["mode"] = json!("maybe");
     cluster.put(wrong);
-    // A restart: what was sound before is not known.
-    for held in cluster.world.policies.values_mut() {
-        held.sound = None;
+    // After a restart the last valid version is unknown.
+    for held in cluster.view.policies.values_mut() {
+        held.valid = None;
     }
 
     cluster.settle();
@@ -433,21 +433,21 @@ fn a_policy_that_is_unsound_from_the_start_keeps_what_another_replica_wrote() {
 }
 
 #[test]
-fn a_refused_write_waits_longer_each_time_unless_something_changes() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_failed_write_waits_longer_each_time_unless_something_changes() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     let mut waits = Vec::new();
     for _ in 0..12 {
         let plan = cluster.plan();
-        let [Write::Apply(wanted)] = plan.writes.as_slice() else {
+        let [ObjectWrite::Apply(wanted)] = plan.writes.as_slice() else {
             panic!("{plan:?}");
         };
-        let subject = Subject::Object(wanted.key.clone());
-        let cause = Cause::Rejected("no".to_owned());
+        let subject = WriteSubject::Object(wanted.key.clone());
+        let cause = WriteFailureCause::Rejected("no".to_owned());
         let now = cluster.now.instant;
         cluster
-            .world
-            .refused(subject, wanted.hash.clone(), cause, now);
+            .view
+            .write_failed(subject, wanted.hash.clone(), cause, now);
         let plan = cluster.plan();
         assert_eq!(plan.writes, []);
         waits.push((plan.retry_at.unwrap() - now).as_secs());
@@ -463,51 +463,55 @@ fn a_refused_write_waits_longer_each_time_unless_something_changes() {
 }
 
 #[test]
-fn refusals_are_told_in_the_server_s_words() {
+fn failed_writes_are_reported_with_the_server_s_message() {
     for (cause, programmed, conflicted) in [
         (
-            Cause::Rejected("bad url".to_owned()),
+            WriteFailureCause::Rejected("bad url".to_owned()),
             "False Rejected",
             "False NoConflict",
         ),
         (
-            Cause::FieldsTaken("conflict with \"kubectl\"".to_owned()),
+            WriteFailureCause::FieldsTaken("conflict with \"kubectl\"".to_owned()),
             "False Conflicted",
             "True FieldsTaken",
         ),
-        (Cause::Failed, "False Failed", "False NoConflict"),
+        (
+            WriteFailureCause::Failed,
+            "False Failed",
+            "False NoConflict",
+        ),
     ] {
-        let mut cluster = Cluster::new(BOTH);
+        let mut cluster = PlannedCluster::new(BOTH);
         cluster.put(policy("web", WEB));
-        let Some(Write::Apply(wanted)) = cluster.plan().writes.pop() else {
+        let Some(ObjectWrite::Apply(wanted)) = cluster.plan().writes.pop() else {
             panic!("nothing to write");
         };
-        let subject = Subject::Object(wanted.key);
+        let subject = WriteSubject::Object(wanted.key);
         let now = cluster.now.instant;
         cluster
-            .world
-            .refused(subject, wanted.hash, cause.clone(), now);
+            .view
+            .write_failed(subject, wanted.hash, cause.clone(), now);
 
         cluster.settle();
 
         assert_eq!(cluster.condition("web", "Programmed"), programmed);
         assert_eq!(cluster.condition("web", "Conflicted"), conflicted);
-        if let Cause::Rejected(words) = cause {
+        if let WriteFailureCause::Rejected(words) = cause {
             assert!(cluster.message("web", "Programmed").contains(&words));
         }
     }
 }
 
 #[test]
-fn what_a_webhook_alters_is_told_and_not_fought() {
-    let mut cluster = Cluster::new(BOTH);
+fn a_webhook_s_change_is_reported_and_not_overwritten() {
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     let plan = cluster.plan();
     cluster.carry_out(plan);
     let object = key(NEW_API, "tidegate-web");
     // It came out of the write itself otherwise than it went in.
-    let written = cluster.world.written[&object].clone();
-    let seen = cluster.world.objects.get_mut(&object).unwrap();
+    let written = cluster.view.written[&object].clone();
+    let seen = cluster.view.objects.get_mut(&object).unwrap();
     seen.spec["wasm"]["failStrategy"] = json!("FAIL_CLOSE");
     assert_eq!(seen.resource_version, written.1);
 
@@ -518,7 +522,7 @@ fn what_a_webhook_alters_is_told_and_not_fought() {
 
 #[test]
 fn conditions_keep_their_time_while_their_status_stays() {
-    let mut cluster = Cluster::new(BOTH);
+    let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(policy("web", WEB));
     cluster.settle();
     let before = cluster.status("web");
@@ -527,7 +531,7 @@ fn conditions_keep_their_time_while_their_status_stays() {
     wrong["spec"]["mode"] = json!("maybe");
     cluster.put(wrong);
 
-    let transitions = cluster.plan().statuses[0].transitions.clone();
+    let changes = cluster.plan().statuses[0].changes.clone();
     cluster.settle();
 
     let after = cluster.status("web");
@@ -536,14 +540,11 @@ fn conditions_keep_their_time_while_their_status_stays() {
     };
     assert_eq!(at(&after, 0), cluster.now.wall, "Accepted has changed");
     assert_eq!(at(&after, 2), at(&before, 2), "Conflicted has not");
-    let reasons: Vec<&str> = transitions
-        .iter()
-        .map(|t| t.verdict.reason.name())
-        .collect();
+    let reasons: Vec<&str> = changes.iter().map(|t| t.state.reason.name()).collect();
     assert_eq!(reasons, ["Invalid", "Invalid"]);
     assert!(
-        transitions
+        changes
             .iter()
-            .all(tidegate_control::kube::condition::Transition::is_warning)
+            .all(tidegate_control::kube::status::ConditionChange::is_warning)
     );
 }

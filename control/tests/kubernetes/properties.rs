@@ -2,17 +2,17 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::{Flavour, Served};
-use tidegate_control::kube::object::Likeness;
+use tidegate_control::kube::istio::{IstioApi, ServedApis};
+use tidegate_control::kube::view::ObjectComparison;
 
 use crate::cluster::{
-    BOTH, Cluster, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, TWO, WEB, WEB_V2, policy,
+    BOTH, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, PlannedCluster, TWO, WEB, WEB_V2, policy,
 };
 
 /// Something that happens.
 #[derive(Clone, Debug)]
 enum Act {
-    /// A policy is applied, by its number, with these targets and this mode; some are unsound.
+    /// A policy is applied, by its number, with these targets and this mode; some are invalid.
     Put(u8, usize, usize),
     Remove(u8),
     /// Of Istio's objects the one with this number is deleted by hand.
@@ -21,7 +21,7 @@ enum Act {
     Change(usize),
     /// The same, but a field is added that is not ours.
     Add(usize),
-    /// Somebody makes an object with the name that a policy wants.
+    /// Another client creates an object with the name that a policy needs.
     Take(u8),
     /// Istio is upgraded, downgraded or removed.
     Serve(usize),
@@ -33,7 +33,7 @@ enum Act {
 
 const TARGETS: [&str; 7] = [WEB, WEB_V2, NAMESPACE, GATEWAY, TWO, PROXIES, "{}"];
 const MODES: [&str; 3] = ["enforce", "observe", "unsound"];
-const SERVED: [Served; 3] = [BOTH, OLD, NONE];
+const SERVED: [ServedApis; 3] = [BOTH, OLD, NONE];
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
@@ -50,8 +50,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 /// Applies `act`; returns whether it is possible.
-fn happen(cluster: &mut Cluster, act: &Act) {
-    let nth = |cluster: &Cluster, n: usize| {
+fn happen(cluster: &mut PlannedCluster, act: &Act) {
+    let nth = |cluster: &PlannedCluster, n: usize| {
         let ours = cluster.objects.iter();
         let mut ours = ours.filter(|(_, object)| object["metadata"]["ownerReferences"].is_array());
         ours.nth(n).map(|(key, _)| key.clone())
@@ -80,9 +80,9 @@ fn happen(cluster: &mut Cluster, act: &Act) {
             }
         }
         Act::Take(n) => {
-            let key = crate::cluster::key(Flavour::TrafficExtension, &format!("tidegate-p{n}"));
+            let key = crate::cluster::key(IstioApi::TrafficExtension, &format!("tidegate-p{n}"));
             let is_served = cluster
-                .world
+                .view
                 .discovered
                 .is_some_and(|served| served.traffic_extension);
             if is_served && !cluster.objects.contains_key(&key) {
@@ -101,8 +101,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn it_comes_to_rest_and_what_is_told_is_so(acts in prop::collection::vec(act(), 1..40)) {
-        let mut cluster = Cluster::new(BOTH);
+    fn plans_converge_and_the_status_is_true(acts in prop::collection::vec(act(), 1..40)) {
+        let mut cluster = PlannedCluster::new(BOTH);
         let mut foreign: Vec<Value> = Vec::new();
         for act in &acts {
             happen(&mut cluster, act);
@@ -117,55 +117,55 @@ proptest! {
         let after: Vec<Value> = cluster.objects.values()
             .filter(|object| object["spec"].get("lua").is_some()).cloned().collect();
         prop_assert_eq!(after, foreign, "objects of others are as they were");
-        let served = cluster.world.discovered.unwrap();
-        let flavour = served.chosen(cluster.settings.api);
-        for held in cluster.world.policies.values() {
+        let served = cluster.view.discovered.unwrap();
+        let api = served.chosen(cluster.settings.api);
+        for policy in cluster.view.policies.values() {
             let condition = |kind: &str| {
-                held.status.conditions.iter().find(|c| c.type_ == kind).unwrap().clone()
+                policy.status.conditions.iter().find(|c| c.type_ == kind).unwrap().clone()
             };
-            prop_assert_eq!(held.status.conditions.len(), 3);
-            for condition in &held.status.conditions {
-                prop_assert_eq!(condition.observed_generation, Some(held.generation));
+            prop_assert_eq!(policy.status.conditions.len(), 3);
+            for condition in &policy.status.conditions {
+                prop_assert_eq!(condition.observed_generation, Some(policy.generation));
             }
-            prop_assert_eq!(condition("Accepted").status == "True", held.errors.is_none());
-            let objects: Vec<_> = cluster.world.objects.iter()
-                .filter(|(_, seen)| seen.belongs_to(&held.uid)).collect();
+            prop_assert_eq!(condition("Accepted").status == "True", policy.errors.is_none());
+            let objects: Vec<_> = cluster.view.objects.iter()
+                .filter(|(_, seen)| seen.belongs_to(&policy.uid)).collect();
             if condition("Programmed").reason == "Programmed" {
-                let policy = held.sound.as_ref().unwrap();
+                let valid = policy.valid.as_ref().unwrap();
                 prop_assert!(!objects.is_empty());
-                let lost = held.status.overruled.iter().map(|o| o.target.clone()).collect();
-                let wanted = tidegate_control::kube::extension::wanted(
-                    policy, held.owner(), &lost, &cluster.settings.extension, flavour.unwrap(),
+                let lost = policy.status.overruled.iter().map(|o| o.target.clone()).collect();
+                let desired = tidegate_control::kube::istio::desired_objects(
+                    valid, policy.owner(), &lost, &cluster.settings.extension, api.unwrap(),
                 );
-                for wanted in wanted {
+                for desired in desired {
                     prop_assert_eq!(
-                        cluster.world.objects[&wanted.key].likeness(&wanted), Likeness::Same
+                        cluster.view.objects[&desired.key].compare(&desired), ObjectComparison::Same
                     );
                 }
             }
         }
-        // No object of ours is without its policy, and none is of an API that is not in use but to keep one
-        // in force that has no other.
-        for (key, seen) in cluster.world.objects.iter().filter(|(_, seen)| !seen.owners.is_empty()) {
-            let owner = cluster.world.policies.values().find(|held| seen.belongs_to(&held.uid));
+        // Every object of this service has its policy. An object of the unused API exists only if it keeps a policy
+        // in force that has no other object.
+        for (key, seen) in cluster.view.objects.iter().filter(|(_, seen)| !seen.owners.is_empty()) {
+            let owner = cluster.view.policies.values().find(|policy| seen.belongs_to(&policy.uid));
             prop_assert!(owner.is_some(), "{} has no owner", key);
-            let is_unsound = owner.is_some_and(|held| held.sound.is_none());
-            let is_blocked = owner.is_some_and(|held| {
-                held.status.conditions.iter().any(|c| c.reason == "NameTaken")
+            let is_invalid = owner.is_some_and(|policy| policy.valid.is_none());
+            let is_blocked = owner.is_some_and(|policy| {
+                policy.status.conditions.iter().any(|c| c.reason == "NameTaken")
             });
-            prop_assert!(Some(key.flavour) == flavour || is_unsound || is_blocked, "{} is left over", key);
+            prop_assert!(Some(key.api) == api || is_invalid || is_blocked, "{} is left over", key);
         }
     }
 
     #[test]
     fn two_replicas_plan_the_same(acts in prop::collection::vec(act(), 1..30)) {
-        let mut cluster = Cluster::new(BOTH);
+        let mut cluster = PlannedCluster::new(BOTH);
         for act in &acts {
             happen(&mut cluster, act);
         }
         cluster.settle();
-        // What only the first remembers: what was sound of policies that are not any more.
-        let all_sound = cluster.world.policies.values().all(|held| held.errors.is_none());
+        // Only the first replica remembers the last valid versions of invalid policies.
+        let all_sound = cluster.view.policies.values().all(|policy| policy.errors.is_none());
         let mut other = cluster.clone();
         other.restart();
 

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tidegate_control::fleet::Fleet;
-use tidegate_control::kube::{Health, Settings, Surroundings, start};
-use tidegate_control::metrics::Metrics;
-use tidegate_control::source::Catalogue;
-use tidegate_control::xds::{Module, OnCrash, Plugin};
+use tidegate_control::fleet::ProxyFleet;
+use tidegate_control::kube::{Health, KubeContext, KubeSettings, start};
+use tidegate_control::metrics::ControlMetrics;
+use tidegate_control::source::Catalog;
+use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::server::Server;
+use crate::server::ScriptedServer;
 
 /// Longest time, on that clock, that a test waits for anything.
 const BOUND: Duration = Duration::from_secs(120);
 
-pub(crate) struct Replica {
-    pub(crate) catalogue: Catalogue,
-    pub(crate) metrics: Arc<Metrics>,
+pub(crate) struct TestReplica {
+    pub(crate) catalog: Catalog,
+    pub(crate) metrics: Arc<ControlMetrics>,
     pub(crate) health: Health,
     /// Cuts it off from the server.
     pub(crate) cut: Arc<AtomicBool>,
@@ -29,40 +29,44 @@ pub(crate) struct Replica {
     tasks: TaskTracker,
 }
 
-impl Replica {
-    pub(crate) fn start(server: &Server, name: &str) -> Self {
+impl TestReplica {
+    pub(crate) fn start(server: &ScriptedServer, name: &str) -> Self {
         Self::with(server, name, |_| {})
     }
 
-    pub(crate) fn with(server: &Server, name: &str, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn with(
+        server: &ScriptedServer,
+        name: &str,
+        change: impl FnOnce(&mut KubeSettings),
+    ) -> Self {
         let mut settings = crate::cluster::settings();
         settings.lease.identity = name.to_owned();
         change(&mut settings);
-        let metrics = Arc::new(Metrics::default());
-        let plugin = Plugin {
+        let metrics = Arc::new(ControlMetrics::default());
+        let plugin = PluginTemplate {
             names: vec!["tidegate".to_owned()],
             module: Module::File("/tidegate.wasm".to_owned()),
             vm_id: "tidegate".to_owned(),
             on_crash: OnCrash::Reload,
             reload_backoff: Duration::from_secs(1),
         };
-        let fleet = Fleet::new(plugin, Arc::clone(&metrics));
-        let catalogue = Catalogue::new(None, None, fleet, Arc::clone(&metrics));
+        let fleet = ProxyFleet::new(plugin, metrics.fleet());
+        let catalog = Catalog::new(None, None, fleet, metrics.sources());
         let (client, cut) = server.client(name);
-        let around = Surroundings {
-            catalogue: catalogue.clone(),
-            counts: metrics.kube(),
+        let context = KubeContext {
+            catalog: catalog.clone(),
+            events: metrics.kube(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
-        let health = start(&client, settings, &around).unwrap();
+        let health = start(&client, settings, &context).unwrap();
         Self {
-            catalogue,
+            catalog,
             metrics,
             health,
             cut,
-            closing: around.closing,
-            tasks: around.tasks,
+            closing: context.closing,
+            tasks: context.tasks,
         }
     }
 
@@ -84,7 +88,7 @@ impl Replica {
     }
 
     pub(crate) fn policies(&self) -> usize {
-        self.catalogue.records().len()
+        self.catalog.records().len()
     }
 }
 

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cluster::{BOTH, GATEWAY, OLD, PROXIES, WEB, policy};
-use crate::replica::{Replica, pass, until};
-use crate::server::{Server, status};
+use crate::replica::{TestReplica, pass, until};
+use crate::server::{ScriptedServer, status};
 
 const POLICIES: &str = "breakerpolicies";
 const NEW: &str = "trafficextensions";
 const OLDER: &str = "wasmplugins";
 
 /// `True Programmed` and the like; empty while there is none.
-fn condition(server: &Server, name: &str, kind: &str) -> String {
+fn condition(server: &ScriptedServer, name: &str, kind: &str) -> String {
     let policy = server.object(POLICIES, name).unwrap_or_default();
     let conditions = policy["status"]["conditions"].as_array().cloned();
     let condition = conditions.into_iter().flatten().find(|c| c["type"] == kind);
@@ -24,7 +24,7 @@ fn condition(server: &Server, name: &str, kind: &str) -> String {
     format!("{} {}", text("status"), text("reason"))
 }
 
-async fn programmed(server: &Server, name: &str) {
+async fn programmed(server: &ScriptedServer, name: &str) {
     let is_so = || condition(server, name, "Programmed") == "True Programmed";
     until("it is programmed", is_so).await;
 }
@@ -37,10 +37,10 @@ fn observing(name: &str, targets: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_is_written_told_and_then_left_alone() {
-    let server = Server::new(BOTH);
+async fn a_policy_is_written_and_reported_once() {
+    let server = ScriptedServer::new(BOTH);
     server.put(POLICIES, &policy("web", WEB));
-    let replica = Replica::start(&server, "one");
+    let replica = TestReplica::start(&server, "one");
 
     programmed(&server, "web").await;
     until("its Events are there", || {
@@ -81,8 +81,8 @@ async fn a_policy_is_written_told_and_then_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn changes_and_removals_follow() {
-    let server = Server::new(BOTH);
-    let replica = Replica::start(&server, "one");
+    let server = ScriptedServer::new(BOTH);
+    let replica = TestReplica::start(&server, "one");
     server.put(POLICIES, &policy("web", WEB));
     programmed(&server, "web").await;
 
@@ -105,10 +105,10 @@ async fn changes_and_removals_follow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_older_api_is_written_where_the_newer_is_not_and_left_when_it_comes() {
-    let server = Server::new(OLD);
+async fn the_older_api_is_written_until_the_newer_one_is_available() {
+    let server = ScriptedServer::new(OLD);
     server.put(POLICIES, &policy("web", GATEWAY));
-    let replica = Replica::start(&server, "one");
+    let replica = TestReplica::start(&server, "one");
     programmed(&server, "web").await;
     assert!(server.object(OLDER, "tidegate-web").is_some());
 
@@ -124,8 +124,8 @@ async fn the_older_api_is_written_where_the_newer_is_not_and_left_when_it_comes(
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_that_others_hold_are_a_condition_and_few_attempts() {
-    let server = Server::new(BOTH);
+async fn fields_of_other_owners_are_reported_and_rarely_retried() {
+    let server = ScriptedServer::new(BOTH);
     let mut taken = status(
         409,
         "Conflict",
@@ -136,7 +136,7 @@ async fn fields_that_others_hold_are_a_condition_and_few_attempts() {
     ]});
     server.refuse(NEW, Some(taken));
     server.put(POLICIES, &policy("web", WEB));
-    let replica = Replica::start(&server, "one");
+    let replica = TestReplica::start(&server, "one");
 
     until("it is told", || {
         condition(&server, "web", "Conflicted") == "True FieldsTaken"
@@ -155,14 +155,14 @@ async fn fields_that_others_hold_are_a_condition_and_few_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_does_not_take_is_told_in_its_words() {
-    let server = Server::new(BOTH);
+async fn a_rejection_by_the_server_is_reported_with_its_message() {
+    let server = ScriptedServer::new(BOTH);
     server.refuse(
         NEW,
         Some(status(422, "Invalid", "spec.wasm.url: no such scheme")),
     );
     server.put(POLICIES, &policy("web", WEB));
-    let replica = Replica::start(&server, "one");
+    let replica = TestReplica::start(&server, "one");
 
     until("it is told", || {
         condition(&server, "web", "Programmed") == "False Rejected"
@@ -175,12 +175,12 @@ async fn what_the_server_does_not_take_is_told_in_its_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_cannot_be_written_is_no_busy_loop() {
-    let server = Server::new(BOTH);
+async fn a_failing_status_write_causes_no_busy_loop() {
+    let server = ScriptedServer::new(BOTH);
     let whole = format!("{POLICIES}/status");
     server.refuse(&whole, Some(status(403, "Forbidden", "may not patch")));
     server.put(POLICIES, &policy("web", WEB));
-    let replica = Replica::start(&server, "one");
+    let replica = TestReplica::start(&server, "one");
 
     until("the object is there", || {
         server.object(NEW, "tidegate-web").is_some()
@@ -194,10 +194,10 @@ async fn a_status_that_cannot_be_written_is_no_busy_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_server_what_is_known_stays_and_its_return_is_noticed_within_seconds() {
-    let server = Server::new(BOTH);
+async fn policies_stay_in_force_without_the_server_and_its_return_is_noticed_within_seconds() {
+    let server = ScriptedServer::new(BOTH);
     server.put(POLICIES, &policy("web", WEB));
-    let replica = Replica::start(&server, "one");
+    let replica = TestReplica::start(&server, "one");
     programmed(&server, "web").await;
 
     server.set_down(true);
@@ -231,9 +231,9 @@ async fn without_the_server_what_is_known_stays_and_its_return_is_noticed_within
 
 #[tokio::test(start_paused = true)]
 async fn it_is_not_ready_before_the_policies_are_known() {
-    let server = Server::new(BOTH);
+    let server = ScriptedServer::new(BOTH);
     server.set_down(true);
-    let replica = Replica::start(&server, "one");
+    let replica = TestReplica::start(&server, "one");
     pass(Duration::from_secs(60)).await;
     assert!(replica.health.is_alive() && !replica.health.has_policies());
 
@@ -245,11 +245,11 @@ async fn it_is_not_ready_before_the_policies_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_replica_writes_all_serve_and_another_takes_over_at_once() {
-    let server = Server::new(BOTH);
-    let one = Replica::start(&server, "one");
+async fn one_replica_writes_all_serve_and_another_takes_over_immediately() {
+    let server = ScriptedServer::new(BOTH);
+    let one = TestReplica::start(&server, "one");
     until("one leads", || one.metric("leading") == 1).await;
-    let two = Replica::start(&server, "two");
+    let two = TestReplica::start(&server, "two");
     server.put(POLICIES, &policy("web", WEB));
     server.put(POLICIES, &policy("edge", PROXIES));
     programmed(&server, "web").await;
@@ -279,11 +279,11 @@ async fn one_replica_writes_all_serve_and_another_takes_over_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_is_cut_off_is_followed_by_another_and_never_two_write() {
-    let server = Server::new(BOTH);
-    let one = Replica::start(&server, "one");
+async fn another_replica_replaces_a_disconnected_leader_and_never_two_write() {
+    let server = ScriptedServer::new(BOTH);
+    let one = TestReplica::start(&server, "one");
     until("one leads", || one.metric("leading") == 1).await;
-    let two = Replica::start(&server, "two");
+    let two = TestReplica::start(&server, "two");
     until("two has looked", || {
         server.count(|asked| asked.by == "two" && asked.resource == "leases") > 0
     })
@@ -307,13 +307,13 @@ async fn a_leader_that_is_cut_off_is_followed_by_another_and_never_two_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_one_namespace_nothing_else_is_asked_for() {
-    let server = Server::new(BOTH);
+async fn with_one_namespace_no_other_is_requested() {
+    let server = ScriptedServer::new(BOTH);
     server.put(POLICIES, &policy("web", WEB));
     let mut elsewhere = policy("far", WEB);
     elsewhere["metadata"]["namespace"] = json!("elsewhere");
     server.put(POLICIES, &elsewhere);
-    let replica = Replica::with(&server, "one", |settings| {
+    let replica = TestReplica::with(&server, "one", |settings| {
         settings.scope = tidegate_control::kube::settings::Scope::Namespace("shop".to_owned());
     });
 

@@ -14,7 +14,7 @@ use hyper::body::Frame;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tidegate_control::kube::flavour::{Flavour, Served};
+use tidegate_control::kube::istio::{IstioApi, ServedApis};
 use tokio::sync::watch;
 
 use crate::cluster::merge;
@@ -35,7 +35,7 @@ pub(crate) struct Asked {
 
 /// The server; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub(crate) struct ScriptedServer {
     state: Arc<Mutex<State>>,
     /// How many changes there were.
     changes: Arc<watch::Sender<usize>>,
@@ -43,7 +43,7 @@ pub(crate) struct Server {
 }
 
 struct State {
-    served: Served,
+    served: ServedApis,
     version: u64,
     objects: BTreeMap<(String, String, String), Value>,
     /// Version, resource, kind of event, object.
@@ -53,8 +53,8 @@ struct State {
     refusals: BTreeMap<String, Value>,
 }
 
-impl Server {
-    pub(crate) fn new(served: Served) -> Self {
+impl ScriptedServer {
+    pub(crate) fn new(served: ServedApis) -> Self {
         let state = State {
             served,
             version: 1,
@@ -90,7 +90,7 @@ impl Server {
         self.down.send_replace(is_down);
     }
 
-    pub(crate) fn serve(&self, served: Served) {
+    pub(crate) fn serve(&self, served: ServedApis) {
         self.state.lock().unwrap().served = served;
     }
 
@@ -131,7 +131,7 @@ impl Server {
         objects.find(|object| object["metadata"]["name"] == name)
     }
 
-    /// Somebody applies an object.
+    /// A client applies an object.
     pub(crate) fn put(&self, resource: &str, object: &Value) {
         let mut state = self.state.lock().unwrap();
         let key = key_of(resource, object);
@@ -140,7 +140,7 @@ impl Server {
         self.changes.send_modify(|n| *n += 1);
     }
 
-    /// Somebody deletes an object.
+    /// A client deletes an object.
     pub(crate) fn remove(&self, resource: &str, name: &str) {
         let mut state = self.state.lock().unwrap();
         let key = (resource.to_owned(), "shop".to_owned(), name.to_owned());
@@ -298,18 +298,18 @@ impl State {
     }
 
     fn is_served(&self, resource: &str) -> bool {
-        let mut flavours = Flavour::ALL.into_iter();
-        let flavour = flavours.find(|flavour| flavour.plural() == resource);
-        flavour.is_none_or(|flavour| self.served.has(flavour))
+        let mut flavours = IstioApi::ALL.into_iter();
+        let api = flavours.find(|api| api.plural() == resource);
+        api.is_none_or(|api| self.served.has(api))
     }
 
     fn discover(&self) -> Answer {
-        let served = Flavour::ALL
+        let served = IstioApi::ALL
             .into_iter()
-            .filter(|flavour| self.served.has(*flavour));
+            .filter(|api| self.served.has(*api));
         let resources: Vec<Value> = served
-            .map(|flavour| {
-                json!({"name": flavour.plural(), "kind": flavour.kind(), "namespaced": true,
+            .map(|api| {
+                json!({"name": api.plural(), "kind": api.kind(), "namespaced": true,
                     "singularName": "", "verbs": ["list"]})
             })
             .collect();
@@ -379,7 +379,7 @@ impl State {
         true
     }
 
-    /// The first event after a version that a watch of `path` is told.
+    /// The first event after a version for a watch of `path`.
     fn after(&self, from: u64, path: &Path) -> Option<(u64, Bytes)> {
         let mut events = self.history.iter();
         let (version, _, kind, object) = events.find(|(version, resource, _, object)| {

@@ -3,19 +3,19 @@
 use tidegate_testbed::client::Call;
 use tidegate_testbed::dashboards::Names;
 
-use crate::proxy::Proxy;
-use crate::stage::{Stage, until};
+use crate::proxy::TestProxy;
+use crate::stage::{ServingStage, until};
 
 /// Shown where there are certificates; `tls.rs` sees it there.
 const BY_TLS: &str = "tidegate_control_certificate_not_after_timestamp_seconds";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_query_asks_for_a_metric_that_the_service_does_not_show() {
+async fn every_queried_metric_is_served() {
     let names = Names::read().unwrap();
     assert!(names.control.len() > 3, "{:?}", names.control);
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     // What is said of proxies begins with the first.
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge-1", "").await;
     let push = proxy.pushed().await;
     proxy.accept(&push).await;
     until("the acceptance is shown", async || {

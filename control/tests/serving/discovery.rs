@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use serde_json::{Value, json};
 
-use crate::proxy::{DeltaProxy, Proxy, TYPE, config, limit, node};
-use crate::stage::{Stage, policy, until};
+use crate::proxy::{DeltaProxy, TYPE, TestProxy, config, limit, node};
+use crate::stage::{ServingStage, policy, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_that_no_policy_matches_observes() {
-    let stage = Stage::start().await;
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    let stage = ServingStage::start().await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge-1", "").await;
 
     let push = proxy.pushed().await;
 
@@ -20,11 +20,11 @@ async fn a_proxy_that_no_policy_matches_observes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_policy_is_pushed_to_whom_it_touches_and_shown() {
-    let stage = Stage::start().await;
+async fn a_changed_policy_is_pushed_to_affected_proxies_and_shown() {
+    let stage = ServingStage::start().await;
     stage.write("a.yaml", &policy("a", "edge-*", 100));
     stage.write("b.yaml", &policy("b", "other-*", 100));
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge-1", "").await;
     let mut first = proxy.pushed().await;
     if limit(&first).is_null() {
         // It was quicker than the look at the directory.
@@ -56,11 +56,11 @@ async fn a_changed_policy_is_pushed_to_whom_it_touches_and_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_reconnect_only_a_change_is_pushed() {
-    let mut stage = Stage::start().await;
+    let mut stage = ServingStage::start().await;
     stage.write("a.yaml", &policy("a", "*", 100));
     stage.stop().await;
     stage.resume().await;
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge-1", "").await;
     let first = proxy.pushed().await;
     assert_eq!(limit(&first), 100);
     proxy.accept(&first).await;
@@ -68,7 +68,7 @@ async fn after_a_reconnect_only_a_change_is_pushed() {
     assert_eq!(proxy.ended().await.code(), tonic::Code::Unavailable);
 
     stage.resume().await;
-    let mut again = Proxy::connect(stage.settings.xds, "edge-1", &first.version_info).await;
+    let mut again = TestProxy::connect(stage.settings.xds, "edge-1", &first.version_info).await;
     until("it is known to be current", async || {
         stage.resource().await["running"] == json!(first.version_info)
     })
@@ -80,30 +80,30 @@ async fn after_a_reconnect_only_a_change_is_pushed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_kept_and_shown_and_outlives_the_stream() {
-    let stage = Stage::start().await;
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+async fn a_rejection_is_shown_and_outlives_the_stream() {
+    let stage = ServingStage::start().await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge-1", "").await;
     let push = proxy.pushed().await;
 
-    let refusal = Proxy::refusal(&push, "no such module");
-    proxy.requests.send(refusal).await.unwrap();
-    until("the refusal is shown", async || {
-        stage.resource().await["lastRefused"]["message"] == "no such module"
+    let rejection = TestProxy::rejection(&push, "no such module");
+    proxy.requests.send(rejection).await.unwrap();
+    until("the rejection is shown", async || {
+        stage.resource().await["lastRejected"]["message"] == "no such module"
     })
     .await;
-    let shown = stage.resource().await["lastRefused"].clone();
+    let shown = stage.resource().await["lastRejected"].clone();
     assert_eq!(shown["version"], json!(push.version_info));
     drop(proxy);
     until("it is gone", async || stage.proxies().await == 0).await;
 
-    let mut again = Proxy::connect(stage.settings.xds, "edge-1", "").await;
+    let mut again = TestProxy::connect(stage.settings.xds, "edge-1", "").await;
     again.pushed().await;
-    assert_eq!(stage.resource().await["lastRefused"], shown);
+    assert_eq!(stage.resource().await["lastRejected"], shown);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn incremental_streams_get_changes_and_resume() {
-    let mut stage = Stage::start().await;
+    let mut stage = ServingStage::start().await;
     let first = DeltaDiscoveryRequest {
         node: node("edge-1"),
         type_url: TYPE.to_owned(),
@@ -141,9 +141,9 @@ async fn incremental_streams_get_changes_and_resume() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn aggregated_discovery_answers_for_its_type_and_no_other() {
-    let stage = Stage::start().await;
-    let mut proxy = Proxy::aggregated(stage.settings.xds, "edge-1").await;
+async fn aggregated_discovery_answers_only_for_its_type() {
+    let stage = ServingStage::start().await;
+    let mut proxy = TestProxy::aggregated(stage.settings.xds, "edge-1").await;
     let clusters = DiscoveryRequest {
         type_url: "type.googleapis.com/envoy.config.cluster.v3.Cluster".to_owned(),
         ..proxy.first("")

@@ -10,7 +10,7 @@ use tidegate_testbed::client::{Call, Caller};
 use tidegate_testbed::envoy::{Cluster, Discovery, Envoy, Plugin, binary, release_module};
 use tidegate_testbed::upstream::Upstream;
 
-use crate::stage::{Stage, policy, until};
+use crate::stage::{ServingStage, policy, until};
 
 /// Slots and service time of the upstream: far more than the callers need.
 const SLOTS: u32 = 64;
@@ -19,7 +19,7 @@ const SERVICE: Duration = Duration::from_millis(2);
 /// Callers that call all the time.
 const CALLERS: usize = 4;
 
-async fn envoy(stage: &Stage, upstream: &Upstream, by: Discovery) -> Envoy {
+async fn envoy(stage: &ServingStage, upstream: &Upstream, by: Discovery) -> Envoy {
     for part in [binary(), release_module()] {
         let path = part.display();
         assert!(part.is_file(), "{path} is not there: make tools module");
@@ -92,7 +92,7 @@ impl Load {
 }
 
 /// Waits until Envoy runs what the service wants.
-async fn current(stage: &Stage, policy: &str) {
+async fn current(stage: &ServingStage, policy: &str) {
     until(&format!("envoy runs policy {policy}"), async || {
         let proxies = stage.json("/v1/proxies").await;
         let proxy = &proxies["proxies"][0];
@@ -105,9 +105,9 @@ async fn current(stage: &Stage, policy: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_follow_under_load_without_a_lost_request_in_every_dialect() {
+async fn changes_lose_no_request_under_load_in_every_dialect() {
     for by in Discovery::ALL {
-        let stage = Stage::start().await;
+        let stage = ServingStage::start().await;
         stage.write("a.yaml", &policy("a", "tidegate-testbed", 100));
         let upstream = upstream().await;
         let envoy = envoy(&stage, &upstream, by).await;
@@ -137,7 +137,7 @@ async fn changes_follow_under_load_without_a_lost_request_in_every_dialect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shed_everything_policy_is_really_in_force() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let upstream = Upstream::constant("main", 1, Duration::from_secs(2))
         .await
         .unwrap();
@@ -161,8 +161,8 @@ async fn a_shed_everything_policy_is_really_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_service_traffic_goes_on_and_after_it_changes_follow() {
-    let mut stage = Stage::start().await;
+async fn traffic_continues_without_the_service_and_changes_follow_its_return() {
+    let mut stage = ServingStage::start().await;
     stage.write("a.yaml", &policy("a", "tidegate-testbed", 100));
     let upstream = upstream().await;
     let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
@@ -180,8 +180,8 @@ async fn without_the_service_traffic_goes_on_and_after_it_changes_follow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_envoy_refuses_is_kept_and_shown_and_traffic_goes_on() {
-    let mut stage = Stage::start().await;
+async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
+    let mut stage = ServingStage::start().await;
     let upstream = upstream().await;
     let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
     until("it runs the default", async || {
@@ -198,12 +198,12 @@ async fn what_envoy_refuses_is_kept_and_shown_and_traffic_goes_on() {
         Module::File("/nowhere/tidegate.wasm".to_owned()),
     );
     stage.resume().await;
-    until("the refusal is shown", async || {
-        stage.resource().await["lastRefused"].is_object()
+    until("the rejection is shown", async || {
+        stage.resource().await["lastRejected"].is_object()
     })
     .await;
     let resource = stage.resource().await;
-    assert_eq!(resource["lastRefused"]["version"], resource["wanted"]);
+    assert_eq!(resource["lastRejected"]["version"], resource["wanted"]);
     assert_eq!(resource["running"], running);
     load.goes_on().await;
 

@@ -11,7 +11,7 @@ use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Cluster, Envoy, release_module, repository};
 use tidegate_testbed::upstream::Upstream;
 
-use crate::stage::{Stage, until};
+use crate::stage::{ServingStage, until};
 
 /// Where the module is in the containers, and beside the configuration that is started from the repository.
 const MODULES: [&str; 2] = ["/etc/envoy/tidegate.wasm", "dist/tidegate.wasm"];
@@ -135,7 +135,7 @@ async fn the_standalone_envoy_starts_and_counts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_envoy_with_discovery_runs_the_policy_of_its_folder() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let policy = fs::read_to_string(example("standalone-ecds/policies/edge.yaml")).unwrap();
     stage.write("edge.yaml", &policy);
     let upstream = upstream().await;

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{interval, timeout};
 
-use crate::proxy::{DeltaProxy, Proxy, TYPE, limit};
-use crate::stage::{BOUND, Stage, TOKEN, policy, until};
+use crate::proxy::{DeltaProxy, TYPE, TestProxy, limit};
+use crate::stage::{BOUND, ServingStage, TOKEN, policy, until};
 
 /// How patient the service is where a test waits for the end of its patience.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -37,9 +37,9 @@ async fn ended(socket: &mut TcpStream) -> Vec<u8> {
 }
 
 /// That everything is as it should be for those who mean well.
-async fn is_well(stage: &Stage) {
+async fn is_well(stage: &ServingStage) {
     let served = timeout(BOUND, async {
-        let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
+        let mut sound = TestProxy::connect(stage.settings.xds, "sound", "").await;
         sound.pushed().await;
         assert_eq!(stage.call(Call::get("/v1/policies")).await.status, 200);
         assert_eq!(stage.health("/readyz").await, 200);
@@ -48,7 +48,7 @@ async fn is_well(stage: &Stage) {
 }
 
 /// The number of connections that a port has turned away for a reason.
-async fn turned_away(stage: &Stage, port: &str, reason: &str) -> usize {
+async fn turned_away(stage: &ServingStage, port: &str, reason: &str) -> usize {
     let text = stage.call(Call::get("/metrics")).await.body;
     let series = format!(
         "tidegate_control_connections_turned_away_total{{port=\"{port}\",reason=\"{reason}\"}} "
@@ -89,8 +89,8 @@ fn headers(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_sockets_keep_nobody_out_at_any_port() {
-    let stage = Stage::with(|settings| {
+async fn silent_sockets_block_no_client_at_any_port() {
+    let stage = ServingStage::with(|settings| {
         settings.max_proxies = 3;
         settings.patience = PATIENCE;
     })
@@ -123,15 +123,15 @@ async fn silent_sockets_keep_nobody_out_at_any_port() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_sockets_do_not_get_through_their_handshake_for_ever() {
+async fn silent_sockets_time_out_in_the_handshake() {
     let folder = tempfile::tempdir().unwrap();
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (folder.path().join("crt"), folder.path().join("key"));
     std::fs::write(&certificate, own.cert.pem()).unwrap();
     std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
-    let stage = Stage::with(|settings| {
+    let stage = ServingStage::with(|settings| {
         settings.patience = PATIENCE;
-        settings.files.tls = Some(tidegate_control::net::TlsFiles {
+        settings.files.tls = Some(tidegate_control::net::ServerTlsFiles {
             certificate,
             key,
             client_authorities: None,
@@ -149,8 +149,8 @@ async fn silent_sockets_do_not_get_through_their_handshake_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sends_by_the_byte_is_not_waited_for() {
-    let stage = Stage::with(|settings| settings.patience = PATIENCE).await;
+async fn a_client_that_sends_byte_by_byte_times_out() {
+    let stage = ServingStage::with(|settings| settings.patience = PATIENCE).await;
     let put = format!(
         "PUT /v1/policies/a HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 9999\r\n\r\n"
     );
@@ -210,23 +210,23 @@ async fn who_sends_by_the_byte_is_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_without_a_request_is_ended() {
-    let stage = Stage::with(|settings| settings.patience = PATIENCE).await;
-    let mut mute = Proxy::silent(stage.settings.xds, "mute").await;
+    let stage = ServingStage::with(|settings| settings.patience = PATIENCE).await;
+    let mut mute = TestProxy::silent(stage.settings.xds, "mute").await;
     assert_eq!(mute.ended().await.code(), tonic::Code::DeadlineExceeded);
 
     // One that has said what it wants may be silent for as long as it likes.
-    let mut quiet = Proxy::connect(stage.settings.xds, "quiet", "").await;
+    let mut quiet = TestProxy::connect(stage.settings.xds, "quiet", "").await;
     let first = quiet.pushed().await;
     quiet.accept(&first).await;
-    let mut later = Proxy::silent(stage.settings.xds, "later").await;
+    let mut later = TestProxy::silent(stage.settings.xds, "later").await;
     assert_eq!(later.ended().await.code(), tonic::Code::DeadlineExceeded);
     stage.write("a.yaml", &policy("a", "quiet", 100));
     assert_eq!(limit(&quiet.pushed().await), 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_address_has_its_share_of_connections_and_streams_and_no_more() {
-    let stage = Stage::with(|settings| settings.max_per_peer = 4).await;
+async fn one_address_gets_only_its_share_of_connections_and_streams() {
+    let stage = ServingStage::with(|settings| settings.max_per_peer = 4).await;
     let xds = stage.settings.xds;
     let mut held = Vec::new();
     for _ in 0..4 {
@@ -252,33 +252,33 @@ async fn one_address_has_its_share_of_connections_and_streams_and_no_more() {
     let channel = crate::proxy::channel(xds).await;
     let mut streams = Vec::new();
     for number in 0..4 {
-        let mut proxy = Proxy::on(channel.clone(), &number.to_string())
+        let mut proxy = TestProxy::on(channel.clone(), &number.to_string())
             .await
             .unwrap();
         proxy.ask("").await;
         proxy.pushed().await;
         streams.push(proxy);
     }
-    let refused = Proxy::on(channel.clone(), "4").await.err().unwrap();
+    let refused = TestProxy::on(channel.clone(), "4").await.err().unwrap();
     assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
     drop(streams.pop());
     until("a stream is given back", async || {
-        Proxy::on(channel.clone(), "5").await.is_ok()
+        TestProxy::on(channel.clone(), "5").await.is_ok()
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_connections_keep_no_proxy_from_its_policy() {
+async fn ten_thousand_connections_block_no_proxy() {
     /// At once, so that the descriptors of both sides suffice.
     const BATCH: u32 = 500;
-    let stage = Stage::with(|settings| {
+    let stage = ServingStage::with(|settings| {
         settings.max_proxies = 200;
         settings.max_per_peer = 50;
         settings.patience = PATIENCE;
     })
     .await;
-    let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
+    let mut sound = TestProxy::connect(stage.settings.xds, "sound", "").await;
     let first = sound.pushed().await;
     sound.accept(&first).await;
     for batch in 0..10_000 / BATCH {
@@ -316,7 +316,7 @@ async fn ten_thousand_connections_keep_no_proxy_from_its_policy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_resets_costs_only_its_connection() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let grpc = [("content-type", "application/grpc"), ("te", "trailers")];
     let stream =
         "/envoy.service.extension.v3.ExtensionConfigDiscoveryService/StreamExtensionConfigs";
@@ -356,7 +356,7 @@ async fn a_storm_of_resets_costs_only_its_connection() {
     // All shares were given back: as many streams as one address may have, one after the other.
     let mut streams = Vec::new();
     for number in 0..stage.settings.max_per_peer {
-        let mut proxy = Proxy::connect(stage.settings.xds, &number.to_string(), "").await;
+        let mut proxy = TestProxy::connect(stage.settings.xds, &number.to_string(), "").await;
         proxy.pushed().await;
         streams.push(proxy);
     }
@@ -375,8 +375,8 @@ fn nested(depth: usize) -> WireValue {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_says_too_much_is_refused_with_the_reason() {
-    let stage = Stage::start().await;
+async fn an_oversized_node_is_rejected_with_the_reason() {
+    let stage = ServingStage::start().await;
     let text = |length: usize| WireValue {
         kind: Some(Kind::StringValue("x".repeat(length))),
     };
@@ -400,7 +400,7 @@ async fn a_node_that_says_too_much_is_refused_with_the_reason() {
         (node(1, 1, metadata(large)), "node.metadata: found 66"),
         (node(1, 1, metadata(many)), "node.metadata: found 300 keys"),
     ] {
-        let mut proxy = Proxy::silent(stage.settings.xds, "").await;
+        let mut proxy = TestProxy::silent(stage.settings.xds, "").await;
         let request = DiscoveryRequest {
             node: Some(node.clone()),
             ..proxy.first("")
@@ -414,7 +414,7 @@ async fn a_node_that_says_too_much_is_refused_with_the_reason() {
         let end = fetched.unwrap_err();
         assert_eq!(end.code(), tonic::Code::InvalidArgument, "asked once");
     }
-    let mut deep = Proxy::silent(stage.settings.xds, "").await;
+    let mut deep = TestProxy::silent(stage.settings.xds, "").await;
     let request = DiscoveryRequest {
         node: Some(node(1, 1, metadata(vec![("a".to_owned(), nested(200))]))),
         ..deep.first("")
@@ -425,8 +425,8 @@ async fn a_node_that_says_too_much_is_refused_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_in_a_request_is_ignored_or_ends_the_stream() {
-    let stage = Stage::start().await;
+async fn invalid_parts_of_a_request_are_ignored_or_end_the_stream() {
+    let stage = ServingStage::start().await;
     stage.write("a.yaml", &policy("a", "*", 100));
     let xds = stage.settings.xds;
     until("the policy is there", async || {
@@ -436,7 +436,7 @@ async fn what_makes_no_sense_in_a_request_is_ignored_or_ends_the_stream() {
     .await;
 
     // A type that is none, versions that are none of ours, and nonces of pushes that there were not.
-    let mut proxy = Proxy::silent(xds, "edge").await;
+    let mut proxy = TestProxy::silent(xds, "edge").await;
     for type_url in [
         "",
         "type.googleapis.com/nonsense",
@@ -483,14 +483,14 @@ async fn what_makes_no_sense_in_a_request_is_ignored_or_ends_the_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_asks_for_metadata_that_was_left_out_gets_to_know_it() {
-    let stage = Stage::start().await;
+async fn a_policy_that_needs_dropped_metadata_gets_it() {
+    let stage = ServingStage::start().await;
     let xds = stage.settings.xds;
     let text = |text: &str| WireValue {
         kind: Some(Kind::StringValue(text.to_owned())),
     };
     let connect = async || {
-        let mut proxy = Proxy::silent(xds, "edge").await;
+        let mut proxy = TestProxy::silent(xds, "edge").await;
         let fields = [("zone", text("a")), ("huge", text(&"x".repeat(10_000)))];
         let fields = fields.map(|(key, value)| (key.to_owned(), value)).into();
         let mut request = proxy.first("");
@@ -520,8 +520,8 @@ async fn a_policy_that_asks_for_metadata_that_was_left_out_gets_to_know_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_that_look_on_are_bounded_and_leave_room_for_others() {
-    let stage = Stage::start().await;
+async fn open_pages_are_bounded_and_leave_room_for_others() {
+    let stage = ServingStage::start().await;
     let look = async |source: IpAddr| {
         let IpAddr::V4(source) = source else { panic!() };
         let mut socket = from(source.octets(), stage.settings.http).await;
@@ -549,11 +549,11 @@ async fn pages_that_look_on_are_bounded_and_leave_room_for_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_that_never_answers_holds_up_only_itself() {
-    let stage = Stage::start().await;
-    let mut mute = Proxy::connect(stage.settings.xds, "mute", "").await;
+async fn a_proxy_that_never_answers_delays_only_itself() {
+    let stage = ServingStage::start().await;
+    let mut mute = TestProxy::connect(stage.settings.xds, "mute", "").await;
     let first = mute.pushed().await;
-    let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
+    let mut sound = TestProxy::connect(stage.settings.xds, "sound", "").await;
     let push = sound.pushed().await;
     sound.accept(&push).await;
 
@@ -570,16 +570,16 @@ async fn a_proxy_that_never_answers_holds_up_only_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_refusals_brings_no_push_and_harms_nobody() {
-    let stage = Stage::start().await;
-    let mut stormy = Proxy::connect(stage.settings.xds, "stormy", "").await;
+async fn a_storm_of_rejections_causes_no_push_and_affects_no_other_proxy() {
+    let stage = ServingStage::start().await;
+    let mut stormy = TestProxy::connect(stage.settings.xds, "stormy", "").await;
     let push = stormy.pushed().await;
     for _ in 0..10_000 {
-        let refusal = Proxy::refusal(&push, "never");
-        stormy.requests.send(refusal).await.unwrap();
+        let rejection = TestProxy::rejection(&push, "never");
+        stormy.requests.send(rejection).await.unwrap();
     }
 
-    let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
+    let mut sound = TestProxy::connect(stage.settings.xds, "sound", "").await;
     let first = sound.pushed().await;
     sound.accept(&first).await;
     stage.write("a.yaml", &policy("a", "*", 100));
@@ -589,14 +589,14 @@ async fn a_storm_of_refusals_brings_no_push_and_harms_nobody() {
     assert_eq!(limit(&stormy.pushed().await), 100);
     let metrics = stage.call(Call::get("/metrics")).await.body;
     let metrics = String::from_utf8(metrics.to_vec()).unwrap();
-    let refused = "tidegate_control_answers_total{verdict=\"refused\"} 1\n";
-    assert!(metrics.contains(refused), "{metrics}");
+    let rejected = "tidegate_control_answers_total{verdict=\"rejected\"} 1\n";
+    assert!(metrics.contains(rejected), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_megabytes_end_the_stream_and_not_the_service() {
-    let stage = Stage::start().await;
-    let mut proxy = Proxy::silent(stage.settings.xds, "huge").await;
+async fn a_hundred_megabytes_end_only_the_stream() {
+    let stage = ServingStage::start().await;
+    let mut proxy = TestProxy::silent(stage.settings.xds, "huge").await;
     let huge = DiscoveryRequest {
         version_info: "x".repeat(100 << 20),
         ..proxy.first("")
@@ -605,18 +605,18 @@ async fn a_hundred_megabytes_end_the_stream_and_not_the_service() {
     proxy.requests.send(huge).await.unwrap();
 
     assert_eq!(proxy.ended().await.code(), tonic::Code::OutOfRange);
-    let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
+    let mut sound = TestProxy::connect(stage.settings.xds, "sound", "").await;
     sound.pushed().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_without_sense_end_the_stream_with_a_reason() {
-    let stage = Stage::start().await;
+async fn invalid_requests_end_the_stream_with_a_reason() {
+    let stage = ServingStage::start().await;
     for (id, names, code) in [
         ("", 1, tonic::Code::InvalidArgument),
         ("edge", 1_000, tonic::Code::ResourceExhausted),
     ] {
-        let mut proxy = Proxy::silent(stage.settings.xds, id).await;
+        let mut proxy = TestProxy::silent(stage.settings.xds, id).await;
         let request = DiscoveryRequest {
             resource_names: (0..names).map(|i| i.to_string()).collect(),
             ..proxy.first("")
@@ -628,8 +628,8 @@ async fn requests_without_sense_end_the_stream_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rubbish_on_the_wire_ends_the_connection_and_not_the_service() {
-    let stage = Stage::start().await;
+async fn garbage_on_the_wire_ends_only_the_connection() {
+    let stage = ServingStage::start().await;
     let rubbish = [
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         vec![0xff; 100_000],
@@ -655,17 +655,17 @@ async fn rubbish_on_the_wire_ends_the_connection_and_not_the_service() {
     let reply = timeout(BOUND, caller.call(&broken)).await.unwrap().unwrap();
     assert_ne!(reply.grpc_status(), Some(0));
 
-    let mut sound = Proxy::connect(stage.settings.xds, "sound", "").await;
+    let mut sound = TestProxy::connect(stage.settings.xds, "sound", "").await;
     sound.pushed().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beyond_the_bound_connections_wait_until_others_end() {
-    let stage = Stage::with(|settings| settings.max_proxies = 1).await;
-    let mut first = Proxy::connect(stage.settings.xds, "first", "").await;
+    let stage = ServingStage::with(|settings| settings.max_proxies = 1).await;
+    let mut first = TestProxy::connect(stage.settings.xds, "first", "").await;
     first.pushed().await;
 
-    let second = tokio::spawn(Proxy::connect(stage.settings.xds, "second", ""));
+    let second = tokio::spawn(TestProxy::connect(stage.settings.xds, "second", ""));
     assert_eq!(stage.proxies().await, 1);
     drop(first);
 
@@ -675,8 +675,8 @@ async fn beyond_the_bound_connections_wait_until_others_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_stops_ends_streams_in_time() {
-    let mut stage = Stage::with(|settings| settings.grace = Duration::from_secs(15)).await;
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge", "").await;
+    let mut stage = ServingStage::with(|settings| settings.grace = Duration::from_secs(15)).await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge", "").await;
     proxy.pushed().await;
 
     let stopped = timeout(Duration::from_secs(10), stage.stop()).await;

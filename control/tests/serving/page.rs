@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::json;
 
 use crate::browser::Browser;
-use crate::proxy::Proxy;
-use crate::stage::{Stage, policy, until};
+use crate::proxy::TestProxy;
+use crate::stage::{ServingStage, policy, until};
 
 /// What a proxy may say, and what must not become part of the page.
 const MARKUP: &str = "<img src=x onerror=\"document.title='broken in'\">";
@@ -22,7 +22,7 @@ fn has(part: &str, text: &str) -> String {
     format!("{}.includes({})", text_of(part), json!(text))
 }
 
-async fn opened(stage: &Stage) -> Browser {
+async fn opened(stage: &ServingStage) -> Browser {
     let mut browser = Browser::start().await;
     browser
         .open(&format!("http://{}/", stage.settings.http))
@@ -33,8 +33,8 @@ async fn opened(stage: &Stage) -> Browser {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: make test-page"]
-async fn the_page_follows_policies_and_refusals_without_a_reload() {
-    let stage = Stage::start().await;
+async fn the_page_follows_policies_and_rejections_without_a_reload() {
+    let stage = ServingStage::start().await;
     let mut browser = opened(&stage).await;
     browser.value("window.isTheSamePage = true").await;
     browser
@@ -43,7 +43,7 @@ async fn the_page_follows_policies_and_refusals_without_a_reload() {
 
     stage.write("checkout.yaml", &policy("checkout", "edge-*", 100));
     browser.shows(&has("#policies", "checkout")).await;
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge-7", "").await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge-7", "").await;
     proxy.pushed_and_accepted().await;
     browser.shows(&has("#proxies", "edge-7")).await;
     browser.shows(&has("#proxies .state", "current")).await;
@@ -56,12 +56,12 @@ async fn the_page_follows_policies_and_refusals_without_a_reload() {
     let message = format!("out of memory {MARKUP}");
     proxy
         .requests
-        .send(Proxy::refusal(&push, &message))
+        .send(TestProxy::rejection(&push, &message))
         .await
         .unwrap();
-    browser.shows(&has("#proxies .state", "refused")).await;
+    browser.shows(&has("#proxies .state", "rejected")).await;
     browser.shows(&has("#proxies", &message)).await;
-    browser.shows(&has("#count-refused", "1")).await;
+    browser.shows(&has("#count-rejected", "1")).await;
 
     stage.write("checkout.yaml", "apiVersion: [");
     browser.shows(&has("#problems", "malformed YAML")).await;
@@ -82,8 +82,8 @@ async fn the_page_follows_policies_and_refusals_without_a_reload() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: make test-page"]
-async fn the_page_says_that_the_service_is_gone_and_comes_back_by_itself() {
-    let mut stage = Stage::start().await;
+async fn the_page_shows_an_outage_and_recovers_by_itself() {
+    let mut stage = ServingStage::start().await;
     let mut browser = opened(&stage).await;
 
     stage.stop().await;
@@ -98,25 +98,25 @@ async fn the_page_says_that_the_service_is_gone_and_comes_back_by_itself() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: make test-page"]
 async fn the_page_fits_any_width_and_can_be_read_in_light_and_dark() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     stage.write(
         "a.yaml",
         &policy("a-policy-with-a-name-that-is-rather-long", "*", 100),
     );
     stage.write("b.yaml", "apiVersion: [");
-    // A refusal is of one version: the policy must be in force before.
+    // A rejection refers to one version: the policy must be in force before.
     until("both files were read", async || {
         let found = stage.json("/v1/policies").await;
         found["policies"][0]["name"].is_string() && found["problems"][0]["found"].is_string()
     })
     .await;
     let id = "sidecar~10.1.2.3~checkout-7f9c8d6b5-x2x4z.shop~shop.svc.cluster.local";
-    let mut proxy = Proxy::connect(stage.settings.xds, id, "").await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, id, "").await;
     let push = proxy.pushed().await;
-    let refusal = Proxy::refusal(&push, &"cannot_be_used_".repeat(20));
-    proxy.requests.send(refusal).await.unwrap();
+    let rejection = TestProxy::rejection(&push, &"cannot_be_used_".repeat(20));
+    proxy.requests.send(rejection).await.unwrap();
     let mut browser = opened(&stage).await;
-    browser.shows(&has("#proxies .state", "refused")).await;
+    browser.shows(&has("#proxies .state", "rejected")).await;
     browser.value(CONTRAST).await;
 
     let mut grounds = Vec::new();

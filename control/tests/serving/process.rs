@@ -7,7 +7,7 @@ use serde_json::Value;
 use tidegate_supervise::{Log, Process, Signal};
 use tidegate_testbed::client::{Call, Caller};
 
-use crate::proxy::Proxy;
+use crate::proxy::TestProxy;
 use crate::stage::{BOUND, TOKEN, policy};
 
 fn tidegate(arguments: &[&str]) -> Process {
@@ -33,7 +33,7 @@ pub(crate) async fn serving(process: &mut Process) -> impl Fn(&str) -> SocketAdd
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_without_room_refuses_and_leaves_the_old_in_force() {
+async fn a_full_disk_rejects_a_policy_and_the_old_one_remains_in_force() {
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
     std::fs::write(&token, TOKEN).unwrap();
@@ -86,7 +86,7 @@ async fn a_disk_without_room_refuses_and_leaves_the_old_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_logs_json_serves_and_ends_well_when_asked_to() {
+async fn it_logs_json_serves_and_stops_cleanly() {
     let folder = tempfile::tempdir().unwrap();
     let any = "127.0.0.1:0";
     let mut process = tidegate(&[
@@ -102,7 +102,7 @@ async fn it_logs_json_serves_and_ends_well_when_asked_to() {
     let port = serving(&mut process).await;
     let health = Caller::http1(port("health"));
     assert_eq!(health.get("/readyz").await.unwrap().status, 200);
-    let mut proxy = Proxy::connect(port("xds"), "edge", "").await;
+    let mut proxy = TestProxy::connect(port("xds"), "edge", "").await;
     proxy.pushed().await;
 
     process.signal(Signal::TERM).unwrap();
@@ -112,7 +112,7 @@ async fn it_logs_json_serves_and_ends_well_when_asked_to() {
 }
 
 #[test]
-fn it_says_what_it_cannot_do_without() {
+fn missing_requirements_are_reported_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let token = folder.path().join("token");

@@ -10,7 +10,7 @@ use envoy_types::pb::envoy::service::discovery::v3::{
 };
 use envoy_types::pb::envoy::service::extension::v3::extension_config_discovery_service_client::ExtensionConfigDiscoveryServiceClient;
 use envoy_types::pb::google::protobuf::StringValue;
-use envoy_types::pb::google::rpc::Status as Refusal;
+use envoy_types::pb::google::rpc::Status as ErrorDetail;
 use prost::Message;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -25,7 +25,7 @@ use crate::stage::BOUND;
 pub(crate) const TYPE: &str = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
 
 /// One stream, state of the world.
-pub(crate) struct Proxy {
+pub(crate) struct TestProxy {
     pub(crate) requests: mpsc::Sender<DiscoveryRequest>,
     pub(crate) responses: Streaming<DiscoveryResponse>,
     id: String,
@@ -54,7 +54,7 @@ pub(crate) async fn fetch(
     Ok(response.into_inner())
 }
 
-impl Proxy {
+impl TestProxy {
     /// Connects to extension configuration discovery and says nothing yet.
     pub(crate) async fn silent(addr: SocketAddr, id: &str) -> Self {
         Self::on(channel(addr).await, id).await.unwrap()
@@ -157,13 +157,13 @@ impl Proxy {
             .unwrap();
     }
 
-    pub(crate) fn refusal(response: &DiscoveryResponse, message: &str) -> DiscoveryRequest {
+    pub(crate) fn rejection(response: &DiscoveryResponse, message: &str) -> DiscoveryRequest {
         DiscoveryRequest {
             version_info: String::new(),
-            error_detail: Some(Refusal {
+            error_detail: Some(ErrorDetail {
                 code: 13,
                 message: message.to_owned(),
-                ..Refusal::default()
+                ..ErrorDetail::default()
             }),
             ..Self::acceptance(response)
         }

@@ -6,8 +6,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::proxy::{Proxy, limit};
-use crate::stage::{BOUND, Stage, TOKEN, policy, until};
+use crate::proxy::{TestProxy, limit};
+use crate::stage::{BOUND, ServingStage, TOKEN, policy, until};
 
 fn signed(call: Call) -> Call {
     call.header("authorization", &format!("Bearer {TOKEN}"))
@@ -23,9 +23,9 @@ fn body(reply: &Reply) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_was_put_reaches_proxies_and_outlives_a_restart() {
-    let mut stage = Stage::start().await;
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge", "").await;
+async fn a_stored_policy_reaches_proxies_and_survives_a_restart() {
+    let mut stage = ServingStage::start().await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge", "").await;
     let first = proxy.pushed().await;
     proxy.accept(&first).await;
 
@@ -49,8 +49,8 @@ async fn a_policy_that_was_put_reaches_proxies_and_outlives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_is_replaced_only_by_who_knows_it() {
-    let stage = Stage::start().await;
+async fn a_policy_is_replaced_only_with_its_current_tag() {
+    let stage = ServingStage::start().await;
     let first = stage.call(put("a", 100).header("if-none-match", "*")).await;
     assert_eq!(first.status, 201);
     let tag = first.header("etag").unwrap().to_owned();
@@ -79,7 +79,7 @@ async fn a_policy_is_replaced_only_by_who_knows_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_are_listed_with_path_found_and_expected() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let wrong = policy("a", "*", 100)
         .replace("0.99", "99")
         .replace("300ms", "soon");
@@ -100,7 +100,7 @@ async fn errors_are_listed_with_path_found_and_expected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn writing_needs_the_token_and_reading_does_not() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let text = policy("a", "*", 100);
     let wrong = "Bearer not the token for tests";
     for call in [
@@ -114,13 +114,13 @@ async fn writing_needs_the_token_and_reading_does_not() {
     }
     assert_eq!(stage.call(Call::get("/v1/policies")).await.status, 200);
 
-    let closed = Stage::with(|settings| settings.files.token = None).await;
+    let closed = ServingStage::with(|settings| settings.files.token = None).await;
     assert_eq!(closed.call(put("a", 100)).await.status, 403);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_too_large_is_refused() {
-    let stage = Stage::start().await;
+async fn a_body_that_is_too_large_is_rejected() {
+    let stage = ServingStage::start().await;
     let large = "#".repeat((1 << 20) + 1);
     let reply = stage.call(signed(Call::put("/v1/policies/a", large))).await;
     assert_eq!(reply.status, 413);
@@ -131,8 +131,8 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_state_directory_that_is_gone_refuses_and_leaves_the_old_in_force() {
-    let stage = Stage::start().await;
+async fn without_a_state_directory_a_policy_is_rejected_and_the_old_one_remains_in_force() {
+    let stage = ServingStage::start().await;
     let first = stage.call(put("a", 100)).await;
     let tag = first.header("etag").unwrap().to_owned();
     std::fs::rename(stage.folder().join("state"), stage.folder().join("gone")).unwrap();
@@ -148,7 +148,7 @@ async fn a_state_directory_that_is_gone_refuses_and_leaves_the_old_in_force() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_and_page_are_served() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     assert_eq!(stage.health("/healthz").await, 200);
     assert_eq!(stage.health("/readyz").await, 200);
     assert_eq!(
@@ -170,7 +170,7 @@ async fn health_and_page_are_served() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_count_proxies_by_version_and_errors_once() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let shows = async |line: String| {
         let text = stage.call(Call::get("/metrics")).await.body;
         let line = format!("tidegate_control_{line}\n");
@@ -179,7 +179,7 @@ async fn metrics_count_proxies_by_version_and_errors_once() {
     let mut versions = Vec::new();
     for max in [100, 200] {
         stage.write("a.yaml", &policy("a", "edge", max));
-        let mut proxy = Proxy::connect(stage.settings.xds, "edge", "").await;
+        let mut proxy = TestProxy::connect(stage.settings.xds, "edge", "").await;
         while limit(&proxy.pushed_and_accepted().await) != max {}
         let running = async || {
             stage.resource().await["running"]
@@ -223,7 +223,7 @@ async fn metrics_count_proxies_by_version_and_errors_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_s_events_follow_policies_and_proxies() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let mut socket = TcpStream::connect(stage.settings.http).await.unwrap();
     let request = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
     socket.write_all(request).await.unwrap();
@@ -244,7 +244,7 @@ async fn the_page_s_events_follow_policies_and_proxies() {
 
     stage.call(put("late", 100)).await;
     shown("\"name\":\"late\"").await;
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge-7", "").await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge-7", "").await;
     proxy.pushed().await;
     shown("\"id\":\"edge-7\"").await;
 }

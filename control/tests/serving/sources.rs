@@ -4,31 +4,31 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::proxy::{Proxy, limit};
-use crate::stage::{Stage, policy, until};
+use crate::proxy::{TestProxy, limit};
+use crate::stage::{ServingStage, policy, until};
 
 /// A proxy that runs the policy `a` of a file.
-async fn running(stage: &Stage) -> Proxy {
+async fn running(stage: &ServingStage) -> TestProxy {
     stage.write("a.yaml", &policy("a", "*", 100));
     until("the file is read", async || {
         stage.json("/v1/policies").await["policies"][0]["name"] == "a"
     })
     .await;
-    let mut proxy = Proxy::connect(stage.settings.xds, "edge", "").await;
+    let mut proxy = TestProxy::connect(stage.settings.xds, "edge", "").await;
     let push = proxy.pushed().await;
     assert_eq!(limit(&push), 100);
     proxy.accept(&push).await;
     proxy
 }
 
-async fn problems(stage: &Stage) -> Vec<Value> {
+async fn problems(stage: &ServingStage) -> Vec<Value> {
     let policies = stage.json("/v1/policies").await;
     policies["problems"].as_array().unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_file_is_shown_and_its_policies_stay() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let mut proxy = running(&stage).await;
 
     stage.write("a.yaml", "kind: [");
@@ -50,8 +50,8 @@ async fn a_broken_file_is_shown_and_its_policies_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_that_vanishes_and_returns_changes_nothing_but_its_news() {
-    let stage = Stage::start().await;
+async fn a_directory_that_disappears_and_returns_changes_only_the_reported_problems() {
+    let stage = ServingStage::start().await;
     let mut proxy = running(&stage).await;
     let (here, there) = (stage.folder().join("policies"), stage.folder().join("away"));
 
@@ -67,7 +67,7 @@ async fn a_directory_that_vanishes_and_returns_changes_nothing_but_its_news() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_file_takes_its_policies_with_it() {
-    let stage = Stage::start().await;
+    let stage = ServingStage::start().await;
     let mut proxy = running(&stage).await;
 
     fs::remove_file(stage.file("a.yaml")).unwrap();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use tidegate_control::net::PATIENCE;
-use tidegate_control::serve::{Files, Service, Settings};
-use tidegate_control::xds::{Module, OnCrash, Plugin};
+use tidegate_control::serve::{ControlService, Files, ServeSettings};
+use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 use tidegate_testbed::client::{Call, Caller, Reply};
 use tidegate_testbed::envoy::release_module;
 use tokio::time::{Instant, sleep};
@@ -22,20 +22,20 @@ const POLL: Duration = Duration::from_millis(10);
 /// Who knows it may write.
 pub(crate) const TOKEN: &str = "a token for tests only";
 
-pub(crate) struct Stage {
-    pub(crate) service: Option<Service>,
-    pub(crate) settings: Settings,
+pub(crate) struct ServingStage {
+    pub(crate) service: Option<ControlService>,
+    pub(crate) settings: ServeSettings,
     folder: TempDir,
 }
 
-impl Stage {
+impl ServingStage {
     /// A service with an empty folder of policies and a state directory.
     pub(crate) async fn start() -> Self {
         Self::with(|_| {}).await
     }
 
     /// The same with other settings.
-    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) async fn with(change: impl FnOnce(&mut ServeSettings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let policies = folder.path().join("policies");
         fs::create_dir(&policies).unwrap();
@@ -57,7 +57,7 @@ impl Stage {
     pub(crate) async fn resume(&mut self) {
         let started = Instant::now();
         let service = loop {
-            match Service::start(self.settings.clone()).await {
+            match ControlService::start(self.settings.clone()).await {
                 Ok(service) => break service,
                 Err(error) => assert!(started.elapsed() < BOUND, "{error}"),
             }
@@ -129,9 +129,9 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 /// Plaintext on ports that the kernel chooses.
-pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> Settings {
+pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> ServeSettings {
     let any = ([127, 0, 0, 1], 0).into();
-    Settings {
+    ServeSettings {
         policies,
         state,
         kubernetes: None,
@@ -145,7 +145,7 @@ pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> Set
         max_per_peer: 100,
         patience: PATIENCE,
         grace: Duration::from_secs(5),
-        plugin: Plugin {
+        plugin: PluginTemplate {
             names: vec!["tidegate".to_owned()],
             module: Module::File(release_module().display().to_string()),
             vm_id: "tidegate".to_owned(),

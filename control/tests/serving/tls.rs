@@ -12,7 +12,7 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tidegate_control::net::{Look, Protocol, Tls, TlsFiles};
+use tidegate_control::net::{PortProtocol, ReloadOutcome, ServerTlsFiles, Tls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -21,7 +21,7 @@ use tokio_rustls::client::TlsStream;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
 use crate::proxy::node;
-use crate::stage::{BOUND, Stage, TOKEN, policy, until};
+use crate::stage::{BOUND, ServingStage, TOKEN, policy, until};
 
 /// Who signs.
 type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -73,18 +73,18 @@ fn install(folder: &Path, identity: &Identity) {
 }
 
 /// A service that takes clients of `authority` with a name like `allowed`; those with `admin` in it may write.
-async fn stage(authority: &Authority, allowed: &str) -> (Stage, tempfile::TempDir) {
+async fn stage(authority: &Authority, allowed: &str) -> (ServingStage, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     install(folder.path(), &server(authority));
     fs::write(folder.path().join("ca.crt"), authority.pem()).unwrap();
-    let files = TlsFiles {
+    let files = ServerTlsFiles {
         certificate: folder.path().join("tls.crt"),
         key: folder.path().join("tls.key"),
         client_authorities: Some(folder.path().join("ca.crt")),
     };
     list(folder.path(), "clients", allowed);
     list(folder.path(), "writers", "spiffe://tests/good/admin");
-    let stage = Stage::with(|settings| {
+    let stage = ServingStage::with(|settings| {
         settings.files.tls = Some(files);
         settings.files.clients = Some(folder.path().join("clients"));
         settings.files.writers = Some(folder.path().join("writers"));
@@ -117,13 +117,21 @@ fn config(trusted: &Authority, identity: Option<&Identity>) -> ClientConfig {
 }
 
 /// The status of the answer to a request over HTTP/1.1, or why there is none.
-async fn answer(stage: &Stage, config: ClientConfig, request: &str) -> Result<String, String> {
+async fn answer(
+    stage: &ServingStage,
+    config: ClientConfig,
+    request: &str,
+) -> Result<String, String> {
     let text = exchange(stage, config, request).await?;
     Ok(text.split(' ').nth(1).unwrap_or_default().to_owned())
 }
 
 /// The answer to a request over HTTP/1.1, or why there is none.
-async fn exchange(stage: &Stage, config: ClientConfig, request: &str) -> Result<String, String> {
+async fn exchange(
+    stage: &ServingStage,
+    config: ClientConfig,
+    request: &str,
+) -> Result<String, String> {
     let exchange = async {
         let socket = TcpStream::connect(stage.settings.http).await?;
         let name = ServerName::try_from("localhost").unwrap();
@@ -140,7 +148,7 @@ async fn exchange(stage: &Stage, config: ClientConfig, request: &str) -> Result<
 }
 
 /// A page that looks on.
-async fn watch(stage: &Stage, config: ClientConfig) -> TlsStream<TcpStream> {
+async fn watch(stage: &ServingStage, config: ClientConfig) -> TlsStream<TcpStream> {
     let socket = TcpStream::connect(stage.settings.http).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let connector = TlsConnector::from(Arc::new(config));
@@ -168,7 +176,7 @@ fn put() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_on_the_list_may_read_and_no_others() {
+async fn only_clients_on_the_list_may_read() {
     let authority = authority();
     let (stage, _folder) = stage(&authority, "spiffe://tests/good/*").await;
     let good = client(&authority, "spiffe://tests/good/one", 4000);
@@ -186,7 +194,7 @@ async fn clients_on_the_list_may_read_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_is_good_for_proxies_changes_no_policy() {
+async fn a_proxy_s_certificate_cannot_change_a_policy() {
     let authority = authority();
     let (stage, folder) = stage(&authority, "spiffe://tests/good/*").await;
     let writes = async |name: &str, request: String| {
@@ -216,14 +224,14 @@ async fn a_certificate_that_is_good_for_proxies_changes_no_policy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_no_writers_are_listed_certificates_write_nothing() {
+async fn without_a_list_of_writers_certificates_allow_no_writes() {
     let authority = authority();
     let folder = tempfile::tempdir().unwrap();
     install(folder.path(), &server(&authority));
     fs::write(folder.path().join("ca.crt"), authority.pem()).unwrap();
-    let stage = Stage::with(|settings| {
+    let stage = ServingStage::with(|settings| {
         settings.files.token = None;
-        settings.files.tls = Some(TlsFiles {
+        settings.files.tls = Some(ServerTlsFiles {
             certificate: folder.path().join("tls.crt"),
             key: folder.path().join("tls.key"),
             client_authorities: Some(folder.path().join("ca.crt")),
@@ -238,7 +246,7 @@ async fn where_no_writers_are_listed_certificates_write_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_is_struck_off_the_list_is_disconnected() {
+async fn a_client_that_is_removed_from_the_list_is_disconnected() {
     let authority = authority();
     let (stage, folder) = stage(&authority, "spiffe://tests/good/one").await;
     let identity = client(&authority, "spiffe://tests/good/one", 4000);
@@ -275,8 +283,8 @@ async fn a_client_that_is_struck_off_the_list_is_disconnected() {
     .await;
     assert_eq!(refused.as_deref(), Ok("403"));
     for series in [
-        "reloads_total{file=\"clients\",result=\"refused\"} 1",
-        "reloads_total{file=\"clients\",result=\"taken\"} 1",
+        "reloads_total{file=\"clients\",result=\"rejected\"} 1",
+        "reloads_total{file=\"clients\",result=\"accepted\"} 1",
         "file_outdated{file=\"clients\"} 0",
     ] {
         until(series, async || metric(series).await).await;
@@ -284,8 +292,8 @@ async fn a_client_that_is_struck_off_the_list_is_disconnected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_token_is_taken_over_and_a_bad_one_is_not() {
-    let stage = Stage::start().await;
+async fn a_new_valid_token_is_used_and_an_invalid_one_is_not() {
+    let stage = ServingStage::start().await;
     let file = stage.settings.files.token.clone().unwrap();
     let may_write = async |token: &str| {
         let call = tidegate_testbed::client::Call::delete("/v1/policies/none");
@@ -318,7 +326,7 @@ async fn a_new_token_is_taken_over_and_a_bad_one_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn proxies_on_the_list_are_served_by_name_and_no_others() {
+async fn only_proxies_on_the_list_are_served() {
     let authority = authority();
     let (stage, _folder) = stage(&authority, "spiffe://tests/good/*").await;
     let call = async |identity: &Identity| {
@@ -348,7 +356,7 @@ async fn proxies_on_the_list_are_served_by_name_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_valid_certificate_nobody_comes_in() {
+async fn without_a_valid_certificate_no_client_connects() {
     let (ours, theirs) = (authority(), authority());
     let (stage, _folder) = stage(&ours, "*").await;
     let expired = client(&ours, "spiffe://tests/one", 2001);
@@ -375,7 +383,7 @@ async fn without_a_valid_certificate_nobody_comes_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changed_certificates_are_taken_over() {
+async fn changed_certificates_are_used() {
     let (first, second) = (authority(), authority());
     let (stage, folder) = stage(&first, "*").await;
     let good = client(&first, "spiffe://tests/one", 4000);
@@ -395,7 +403,7 @@ async fn changed_certificates_are_taken_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_say_when_certificates_expire() {
+async fn metrics_show_when_certificates_expire() {
     let authority = authority();
     let (stage, folder) = stage(&authority, "*").await;
     let good = client(&authority, "spiffe://tests/one", 4000);
@@ -419,18 +427,18 @@ async fn metrics_say_when_certificates_expire() {
 }
 
 #[test]
-fn certificates_that_cannot_be_used_are_not_taken_over() {
+fn invalid_certificates_are_not_used() {
     let authority = authority();
     let folder = tempfile::tempdir().unwrap();
     let good = server(&authority);
     install(folder.path(), &good);
-    let files = TlsFiles {
+    let files = ServerTlsFiles {
         certificate: folder.path().join("tls.crt"),
         key: folder.path().join("tls.key"),
         client_authorities: None,
     };
     let tls = Tls::load(files.clone()).unwrap();
-    let config = || tls.config(Protocol::Http);
+    let config = || tls.config(PortProtocol::Http);
     let before = config();
 
     let other = server(&authority);
@@ -443,23 +451,23 @@ fn certificates_that_cannot_be_used_are_not_taken_over() {
     ] {
         fs::write(&files.certificate, certificate).unwrap();
         fs::write(&files.key, key).unwrap();
-        assert_eq!(tls.reload(), Look::Refused);
-        assert_eq!(tls.reload(), Look::Same, "told again");
+        assert_eq!(tls.reload(), ReloadOutcome::Rejected);
+        assert_eq!(tls.reload(), ReloadOutcome::Unchanged, "reported again");
         assert!(Arc::ptr_eq(&before, &config()));
         assert!(Tls::load(files.clone()).is_err());
     }
     let error = Tls::load(files.clone()).unwrap_err().to_string();
     assert!(
-        error.contains("tls.crt: it, or one of its chain, expired at 2001-01-01"),
+        error.contains("tls.crt: the certificate or one of its chain expired at 2001-01-01"),
         "{error}"
     );
     fs::remove_file(&files.key).unwrap();
-    assert_eq!(tls.reload(), Look::Refused);
-    assert_eq!(tls.reload(), Look::Same, "told again");
+    assert_eq!(tls.reload(), ReloadOutcome::Rejected);
+    assert_eq!(tls.reload(), ReloadOutcome::Unchanged, "reported again");
     assert!(Arc::ptr_eq(&before, &config()));
 
     install(folder.path(), &other);
-    assert_eq!(tls.reload(), Look::Taken);
+    assert_eq!(tls.reload(), ReloadOutcome::Accepted);
     assert!(!Arc::ptr_eq(&before, &config()));
 }
 
@@ -469,7 +477,7 @@ async fn plaintext_is_for_loopback_unless_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = crate::stage::settings(Some(folder.path().to_owned()), None);
     settings.xds = everywhere;
-    let refused = tidegate_control::serve::Service::start(settings.clone()).await;
+    let refused = tidegate_control::serve::ControlService::start(settings.clone()).await;
     assert!(
         refused
             .unwrap_err()
@@ -478,7 +486,7 @@ async fn plaintext_is_for_loopback_unless_allowed() {
     );
 
     settings.allow_plaintext = true;
-    let service = tidegate_control::serve::Service::start(settings)
+    let service = tidegate_control::serve::ControlService::start(settings)
         .await
         .unwrap();
     service.stop().await;

@@ -20,7 +20,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
 use crate::process::{serving, tidegate_in};
-use crate::proxy::Proxy;
+use crate::proxy::TestProxy;
 use crate::stage::{BOUND, TOKEN, policy, until};
 
 /// A trace and a span that a caller names, as in the specification of W3C Trace Context.
@@ -120,7 +120,7 @@ async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
     let (collector, addr) = Collector::start().await;
     let folder = tempfile::tempdir().unwrap();
     let (_process, port) = service(folder.path(), addr).await;
-    let mut proxy = Proxy::connect(port("xds"), "edge-7", "").await;
+    let mut proxy = TestProxy::connect(port("xds"), "edge-7", "").await;
     proxy.pushed_and_accepted().await;
 
     let reply = Caller::http1(port("http")).call(&put(100)).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
     let push = proxy.pushed().await;
     proxy
         .requests
-        .send(Proxy::refusal(&push, "no room"))
+        .send(TestProxy::rejection(&push, "no room"))
         .await
         .unwrap();
 
@@ -151,12 +151,12 @@ async fn a_change_is_one_trace_from_the_request_to_the_proxys_answer() {
     );
     assert_eq!(text(&render.attributes, "touched"), "1");
     assert_eq!(text(&push.attributes, "proxy"), "edge-7");
-    assert_eq!(text(&push.attributes, "verdict"), "refused");
+    assert_eq!(text(&push.attributes, "verdict"), "rejected");
     assert_eq!(push.status.unwrap().message, "no room");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_is_down_disturbs_nothing_and_is_told_of_once() {
+async fn an_unreachable_collector_affects_nothing_and_is_logged_once() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = nobody.local_addr().unwrap();
     drop(nobody);
@@ -167,7 +167,7 @@ async fn a_collector_that_is_down_disturbs_nothing_and_is_told_of_once() {
         process.log().matches(message).count()
     };
     let http = Caller::http1(port("http"));
-    let mut proxy = Proxy::connect(port("xds"), "edge-7", "").await;
+    let mut proxy = TestProxy::connect(port("xds"), "edge-7", "").await;
     proxy.pushed_and_accepted().await;
     assert_eq!(http.call(&put(100)).await.unwrap().status, 201);
     proxy.pushed_and_accepted().await;

@@ -1,11 +1,11 @@
-//! The settings file: what stands there becomes the default of the options.
+//! The settings file: its values become the defaults of the options.
 //!
-//! Each option is a key, `--xds-listen` is `xdsListen`; those that may be given several times take a list.
-//! Every value goes through the option's own parser, so that file, environment and command line take the
-//! same; here it is checked once more beforehand, because only here the line is known on which it stands.
+//! Each option is a key, for example `--xds-listen` is `xdsListen`; repeatable options accept a list. Every value goes
+//! through the option's own parser, so that file, environment and command line accept the same values. It is checked
+//! here first, because only here the line number is known.
 //!
-//! Edges: the file cannot name another file. Paths in it are relative to the working directory, as on the
-//! command line. `null` is refused: a key that is not to count is left out.
+//! Edges: the file cannot name another settings file. Paths in it are relative to the working directory, as on the
+//! command line. `null` is rejected: omit the key instead.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::path::Path;
 use clap::builder::{OsStr, ValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
-use tidegate_control::document::{Document, documents};
+use tidegate_control::document::{YamlDocument, documents};
 use tidegate_control::policy::Problem;
 use tidegate_core::config::{ConfigErrors, Node, Section};
 
@@ -22,12 +22,12 @@ use crate::command::Failure;
 /// The id of the option that names the file.
 pub(super) const FLAG: &str = "settings";
 
-/// An option and what the file says of it.
+/// An option and its values in the file.
 pub(in crate::command) type Setting = (String, Vec<String>);
 
 /// The key of an option, if it can be set in the file.
 pub(super) fn key(arg: &Arg) -> Option<String> {
-    // What cannot be set by the environment either belongs to the command line: --help and the like.
+    // Options without an environment variable belong to the command line only, such as --help.
     let long = arg.get_long()?;
     if arg.get_id() == FLAG || arg.get_env().is_none() {
         return None;
@@ -42,10 +42,10 @@ pub(super) fn key(arg: &Arg) -> Option<String> {
     Some(key)
 }
 
-/// What the file at `path` says.
+/// The values in the file at `path`.
 ///
 /// # Errors
-/// Everything that is wrong with the file, a line each.
+/// All errors of the file, one per line.
 pub(super) fn defaults(command: &Command, path: &Path) -> Result<Vec<Setting>, Failure> {
     let source = path.display().to_string();
     let text = fs::read(path).map_err(|error| Failure(format!("{source}: {error}")))?;
@@ -91,7 +91,7 @@ fn read(command: &Command, source: &str, text: &[u8]) -> Result<Vec<Setting>, Ve
     }
 }
 
-fn values(command: &Command, document: &Document) -> Result<Vec<Setting>, ConfigErrors> {
+fn values(command: &Command, document: &YamlDocument) -> Result<Vec<Setting>, ConfigErrors> {
     let entries = match document.root() {
         Node::Object(entries) => entries.as_slice(),
         _ => &[],
@@ -100,7 +100,7 @@ fn values(command: &Command, document: &Document) -> Result<Vec<Setting>, Config
         let mut found = Vec::new();
         for arg in command.get_arguments() {
             let Some(key) = key(arg) else { continue };
-            // The reader keeps keys for as long as the program runs; these are read once in its life.
+            // The reader needs static keys; leaking them is fine, because the file is read once per process.
             let key: &'static str = key.leak();
             let node = entries.iter().find(|(entry, _)| entry == key);
             let read = node.map(|(_, node)| value(arg, node));
@@ -115,7 +115,7 @@ fn values(command: &Command, document: &Document) -> Result<Vec<Setting>, Config
     })
 }
 
-/// What the option would be given on the command line, or what was expected instead.
+/// The option's values as on the command line, or what was expected instead.
 fn value(arg: &Arg, node: &Node) -> Result<Vec<String>, String> {
     if !arg.get_action().takes_values() {
         return match node {

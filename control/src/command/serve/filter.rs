@@ -1,14 +1,14 @@
-//! The options that say what surrounds the configuration at the proxies.
+//! The options for everything around the configuration at the proxies.
 
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tidegate_control::xds::{Module, OnCrash, Plugin};
+use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 
 use super::needs;
 use crate::command::Failure;
 
-/// What surrounds the configuration at the proxies.
+/// Everything around the configuration at the proxies.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filter")]
 pub(super) struct Filter {
@@ -26,7 +26,7 @@ pub(super) struct Filter {
     /// SHA-256 of the module behind the URL
     #[arg(long, value_name = "HEX", env = "TIDEGATE_MODULE_SHA256")]
     module_sha256: Option<String>,
-    /// The proxies' cluster that leads to the URL's host
+    /// The proxies' cluster for the host of the URL
     #[arg(
         long,
         value_name = "NAME",
@@ -34,7 +34,7 @@ pub(super) struct Filter {
         default_value = "tidegate-module"
     )]
     module_cluster: String,
-    /// Name of the filter, under which proxies ask for its configuration
+    /// Name of the filter, under which proxies request its configuration
     #[arg(
         long = "name",
         value_name = "NAME",
@@ -58,7 +58,7 @@ pub(super) struct Filter {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Crash {
-    /// They fail until there is a fresh VM, a second later
+    /// They fail until the VM is replaced, a second later
     #[default]
     Reload,
     /// They pass without the filter
@@ -71,7 +71,7 @@ enum Crash {
 const RELOAD_BACKOFF: Duration = Duration::from_secs(1);
 
 impl Filter {
-    pub(super) fn plugin(self) -> Result<Plugin, Failure> {
+    pub(super) fn plugin(self) -> Result<PluginTemplate, Failure> {
         if self.module_url.is_some() {
             needs(&self.module_sha256, "module-sha256", "module-url")?;
         }
@@ -86,7 +86,7 @@ impl Filter {
             },
             _ => Module::File(self.module),
         };
-        Ok(Plugin {
+        Ok(PluginTemplate {
             names: self.names,
             module,
             vm_id: self.vm_id,

@@ -4,33 +4,33 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tidegate_control::kube::Settings;
-use tidegate_control::kube::election::Timing;
-use tidegate_control::kube::flavour::{ApiChoice, Flavour};
+use tidegate_control::kube::KubeSettings;
+use tidegate_control::kube::istio::{ApiChoice, IstioApi};
+use tidegate_control::kube::lease::Timing;
 use tidegate_control::kube::settings::{
-    Access, Extension, FailStrategy, LeaseSettings, Phase, Scope,
+    ClusterAccess, Extension, FailStrategy, FilterPhase, LeaseSettings, Scope,
 };
 
 use super::{needs, time};
 use crate::command::Failure;
 
-/// How often is looked which of Istio's APIs the server has.
+/// How often the service checks which of Istio's APIs the server has.
 const RECHECK: Duration = Duration::from_secs(30);
 
-/// Policies from a cluster, and what is written there.
+/// Policies from a cluster, and the objects written there.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Kubernetes")]
 pub(super) struct Kubernetes {
-    /// Take policies from Kubernetes, and put them in force by Istio's extensions
+    /// Take policies from Kubernetes, and put them in force with Istio's extensions
     #[arg(long, env = "TIDEGATE_KUBERNETES")]
     kubernetes: bool,
-    /// Way to the API server; otherwise as kubectl finds it, or from within the cluster
+    /// Configuration of the client; default: the same as kubectl's, or from within the cluster
     #[arg(long, value_name = "FILE", env = "TIDEGATE_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
     /// Follow the policies of this namespace only
     #[arg(long, value_name = "NAME", env = "TIDEGATE_WATCH_NAMESPACE")]
     watch_namespace: Option<String>,
-    /// Namespaces, beside the service's own, whose policies may name standalone proxies
+    /// Namespaces, in addition to the service's own, whose policies may name standalone proxies
     #[arg(
         long = "proxy-namespace",
         value_name = "NAME",
@@ -38,19 +38,19 @@ pub(super) struct Kubernetes {
         value_delimiter = ','
     )]
     proxy_namespaces: Vec<String>,
-    /// Istio's API that is written
+    /// Istio's API to write
     #[arg(long, value_enum, env = "TIDEGATE_EXTENSION_API", default_value_t)]
     extension_api: Api,
     /// Where Istio's proxies fetch the module: oci://, https://, http:// or file://
     #[arg(long, value_name = "URL", env = "TIDEGATE_EXTENSION_URL")]
     extension_url: Option<String>,
-    /// SHA-256 of that module, needed wherever it is fetched from elsewhere: of an image its digest
+    /// SHA-256 of that module, or the digest of the image; required unless the URL is a file or contains the digest
     #[arg(long, value_name = "HEX", env = "TIDEGATE_EXTENSION_SHA256")]
     extension_sha256: Option<String>,
     /// Secret, in the namespace of each policy, for pulling the image
     #[arg(long, value_name = "NAME", env = "TIDEGATE_EXTENSION_PULL_SECRET")]
     extension_pull_secret: Option<String>,
-    /// What proxies do that cannot get the module, or whose VM has crashed
+    /// What happens to requests when a proxy cannot get the module, or its VM has crashed
     #[arg(
         long,
         value_enum,
@@ -58,10 +58,10 @@ pub(super) struct Kubernetes {
         default_value_t
     )]
     extension_fail_strategy: OnFail,
-    /// Where the filter stands among Istio's own
+    /// Position of the filter among Istio's own
     #[arg(long, value_enum, env = "TIDEGATE_EXTENSION_PHASE", default_value_t)]
-    extension_phase: Place,
-    /// Order within the phase, greater first; that of a selector is greater by the number of its labels
+    extension_phase: ChainPlace,
+    /// Order within the phase, greater first; the number of labels is added for a selector
     #[arg(
         long,
         value_name = "N",
@@ -70,7 +70,7 @@ pub(super) struct Kubernetes {
         allow_negative_numbers = true
     )]
     extension_priority: i32,
-    /// Lease by which replicas agree who writes
+    /// Lease by which replicas agree which one writes
     #[arg(
         long,
         value_name = "NAME",
@@ -78,16 +78,16 @@ pub(super) struct Kubernetes {
         default_value = "tidegate"
     )]
     lease_name: String,
-    /// Namespace of the lease; otherwise that of the service itself
+    /// Namespace of the lease; default: the service's own
     #[arg(long, value_name = "NAME", env = "TIDEGATE_LEASE_NAMESPACE")]
     lease_namespace: Option<String>,
-    /// How long after the last sign of the leader another takes over
+    /// Time after the leader's last renewal until another replica takes over
     #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE_DURATION", default_value = "15s", value_parser = time)]
     lease_duration: Duration,
-    /// What this replica is called in the lease; otherwise the host's name and the process's number
+    /// Name of this replica in the lease; default: host name and process id
     #[arg(long, value_name = "NAME", env = "TIDEGATE_IDENTITY")]
     identity: Option<String>,
-    /// Owner of the fields that are written; one for each installation
+    /// Field manager of all writes; one per installation
     #[arg(
         long,
         value_name = "NAME",
@@ -99,12 +99,12 @@ pub(super) struct Kubernetes {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Api {
-    /// Whichever the API server has; of two the newer
+    /// The API that the server has; the newer one if it has both
     #[default]
     Auto,
     /// Istio 1.30 and later
     TrafficExtension,
-    /// Istio before
+    /// Earlier versions of Istio
     WasmPlugin,
 }
 
@@ -120,35 +120,37 @@ enum OnFail {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Place {
-    /// At the end, where Istio puts it
+enum ChainPlace {
+    /// At the end, Istio's default
     #[default]
     Unspecified,
     /// Before authentication
     Authn,
-    /// After authentication, before authorisation
+    /// After authentication, before authorization
     Authz,
-    /// After authorisation
+    /// After authorization
     Stats,
 }
 
 impl Kubernetes {
-    /// What it says; `None`: no cluster.
-    pub(super) fn settings(self) -> Result<Option<Settings>, Failure> {
+    /// The settings; `None`: no cluster.
+    pub(super) fn settings(self) -> Result<Option<KubeSettings>, Failure> {
         if !self.kubernetes {
             return Ok(None);
         }
         needs(&self.extension_url, "extension-url", "kubernetes")?;
         let url = self.extension_url.unwrap_or_default();
-        let settings = Settings {
-            access: self.kubeconfig.map_or(Access::Inferred, Access::Kubeconfig),
+        let settings = KubeSettings {
+            access: self
+                .kubeconfig
+                .map_or(ClusterAccess::Inferred, ClusterAccess::Kubeconfig),
             scope: self
                 .watch_namespace
                 .map_or(Scope::Cluster, Scope::Namespace),
             api: match self.extension_api {
                 Api::Auto => ApiChoice::Auto,
-                Api::TrafficExtension => ApiChoice::Only(Flavour::TrafficExtension),
-                Api::WasmPlugin => ApiChoice::Only(Flavour::WasmPlugin),
+                Api::TrafficExtension => ApiChoice::Only(IstioApi::TrafficExtension),
+                Api::WasmPlugin => ApiChoice::Only(IstioApi::WasmPlugin),
             },
             extension: Extension {
                 url,
@@ -160,10 +162,10 @@ impl Kubernetes {
                     OnFail::Reload => FailStrategy::Reload,
                 },
                 phase: match self.extension_phase {
-                    Place::Unspecified => Phase::Unspecified,
-                    Place::Authn => Phase::Authn,
-                    Place::Authz => Phase::Authz,
-                    Place::Stats => Phase::Stats,
+                    ChainPlace::Unspecified => FilterPhase::Unspecified,
+                    ChainPlace::Authn => FilterPhase::Authn,
+                    ChainPlace::Authz => FilterPhase::Authz,
+                    ChainPlace::Stats => FilterPhase::Stats,
                 },
                 priority: self.extension_priority,
             },
@@ -187,7 +189,7 @@ impl Kubernetes {
     }
 }
 
-/// In a pod the host's name is the pod's. Of two processes on one host only one may lead.
+/// In a pod, the host name is the pod's name. The process id distinguishes two processes on one host.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = match host.trim() {

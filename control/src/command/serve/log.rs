@@ -1,4 +1,4 @@
-//! The options that say what is logged, in which form, and where traces go.
+//! The options for the log and for traces.
 
 use clap::{Args, ValueEnum};
 use tidegate_control::telemetry::{Traces, is_trace};
@@ -9,7 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::command::Failure;
 
-/// Where kube tells of every request and every watch that fails. The service tells what that means itself, once.
+/// Targets of kube that log every failed request and watch. The service logs each outage itself, once.
 const KUBE_REQUESTS: [&str; 2] = ["kube_client::client", "kube_client::client::builder"];
 
 /// The log, on standard error, and traces.
@@ -18,7 +18,7 @@ pub(super) struct Log {
     /// Form of the log
     #[arg(long, value_enum, env = "TIDEGATE_LOG_FORMAT", default_value_t)]
     log_format: LogFormat,
-    /// What is logged: a level, or levels by target
+    /// Log level, or levels by target
     #[arg(
         long,
         value_name = "FILTER",
@@ -26,14 +26,14 @@ pub(super) struct Log {
         default_value = "info"
     )]
     log: String,
-    /// Collector of traces (OTLP over gRPC); without it what OTEL_EXPORTER_OTLP_ENDPOINT and the like say
+    /// Trace collector (OTLP over gRPC); default: OTEL_EXPORTER_OTLP_ENDPOINT and related variables
     #[arg(long, value_name = "URL", env = "TIDEGATE_OTLP_ENDPOINT")]
     otlp_endpoint: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum LogFormat {
-    /// A JSON object a line
+    /// One JSON object per line
     #[default]
     Json,
     /// For people
@@ -41,7 +41,7 @@ enum LogFormat {
 }
 
 impl Log {
-    /// Begins to log, and to trace if that is asked for. To be called within the runtime.
+    /// Starts the log, and traces if they are configured. Call it within the runtime.
     pub(super) fn begin(&self) -> Result<Option<Traces>, Failure> {
         let levels =
             EnvFilter::try_new(&self.log).map_err(|error| Failure(format!("--log: {error}")))?;

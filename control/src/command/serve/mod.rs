@@ -1,4 +1,4 @@
-//! `tidegate serve`: a file for each group of options.
+//! `tidegate serve`: one file per group of options.
 
 mod file;
 mod filter;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command};
 use tidegate_control::net::PATIENCE;
-use tidegate_control::serve::{Service, Settings};
+use tidegate_control::serve::{ControlService, ServeSettings};
 use tidegate_core::config::parse_duration;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -23,10 +23,10 @@ use kubernetes::Kubernetes;
 use log::Log;
 use security::Security;
 
-/// Serve configuration to proxies by xDS, and take policies from a directory and by REST
+/// Serve configuration to proxies by xDS, with policies from a directory, REST or Kubernetes
 ///
-/// Every option can be set by the environment and in a settings file as well: the command line wins over the
-/// environment, and that over the file. Standard error is the log, a JSON object a line.
+/// Every option can also be set by an environment variable or in a settings file: the command line takes precedence
+/// over the environment, and the environment over the file. The log goes to standard error, one JSON object per line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate serve --policies policies/ --module /etc/envoy/tidegate.wasm
@@ -34,7 +34,7 @@ use security::Security;
   tidegate serve --kubernetes --extension-url oci://registry.example/tidegate:1 --extension-sha256 0123...
   tidegate serve --print-settings > settings.yaml
 
-A proxy asks for its configuration under the name that --name says:
+A proxy requests its configuration under the name given by --name:
   http_filters:
   - name: tidegate
     config_discovery:
@@ -43,22 +43,22 @@ A proxy asks for its configuration under the name that --name says:
         resource_api_version: V3
       type_urls: [type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm]")]
 pub(super) struct Serve {
-    /// File of settings (YAML): the names of these options in camelCase, without the dashes
+    /// Settings file (YAML); its keys are the names of these options in camelCase, without dashes
     #[arg(long, value_name = "FILE", env = "TIDEGATE_SETTINGS")]
     settings: Option<PathBuf>,
-    /// Print the settings in force as such a file, and where each comes from, and do not serve
+    /// Print the settings in force as a settings file, with the origin of each, and exit
     #[arg(long)]
     print_settings: bool,
     /// Directory of policy files (.yaml, .yml, .json), watched
     #[arg(long, value_name = "DIR", env = "TIDEGATE_POLICIES")]
     policies: Option<PathBuf>,
-    /// Directory in which policies are stored that come by REST
+    /// Directory for policies that are sent by REST
     #[arg(long, value_name = "DIR", env = "TIDEGATE_STATE")]
     state: Option<PathBuf>,
-    /// Longest time until changed files (policies, certificates, lists, token) are seen that the system does not tell of
+    /// Interval at which files (policies, certificates, lists, token) are read again
     #[arg(long, value_name = "TIME", env = "TIDEGATE_RESCAN", default_value = "5s", value_parser = time)]
     rescan: Duration,
-    /// Where proxies connect
+    /// Address for proxies
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -66,7 +66,7 @@ pub(super) struct Serve {
         default_value = "127.0.0.1:18000"
     )]
     xds_listen: SocketAddr,
-    /// Where REST, metrics and the page are
+    /// Address for REST, metrics and the status page
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -74,7 +74,7 @@ pub(super) struct Serve {
         default_value = "127.0.0.1:18080"
     )]
     http_listen: SocketAddr,
-    /// Where health checks are (/healthz, /readyz), in plaintext
+    /// Address for health checks (/healthz, /readyz), in plaintext
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -82,7 +82,7 @@ pub(super) struct Serve {
         default_value = "127.0.0.1:18081"
     )]
     health_listen: SocketAddr,
-    /// Most connections of proxies at once
+    /// Most concurrent connections of proxies
     #[arg(
         long,
         value_name = "N",
@@ -90,7 +90,7 @@ pub(super) struct Serve {
         default_value_t = 10_000
     )]
     max_proxies: usize,
-    /// Most connections of one address at once, on each port, and most of its discovery streams
+    /// Most concurrent connections of one address, per port, and most of its discovery streams
     #[arg(
         long,
         value_name = "N",
@@ -117,21 +117,21 @@ impl Serve {
         matches.get_one(file::FLAG)
     }
 
-    /// What a settings file says, or what is wrong there.
+    /// The values in a settings file.
     pub(super) fn defaults(grammar: &Command, path: &Path) -> Result<Vec<file::Setting>, Failure> {
         file::defaults(grammar, path)
     }
 
-    /// The grammar of this command with such defaults.
+    /// The grammar of this command with these defaults.
     pub(super) fn with(grammar: Command, defaults: Vec<file::Setting>) -> Command {
         file::with(grammar, defaults)
     }
 
-    /// Serves until it is told to stop. `command` is its grammar, `matches` are what this was made of.
+    /// Serves until it is told to stop. `command` is its grammar, `matches` is the parsed command line.
     pub(super) fn run(self, command: &Command, matches: &ArgMatches) -> Result<Outcome, Failure> {
         if self.print_settings {
             output::print(&print::settings(command, matches))?;
-            return Ok(Outcome::Well);
+            return Ok(Outcome::Clean);
         }
         let runtime = tokio::runtime::Runtime::new()
             .map_err(|error| Failure(format!("cannot start threads: {error}")))?;
@@ -143,17 +143,17 @@ impl Serve {
         if let Some(traces) = traces {
             traces.stop();
         }
-        served.map(|()| Outcome::Well)
+        served.map(|()| Outcome::Clean)
     }
 
-    fn settings(self) -> Result<Settings, Failure> {
+    fn settings(self) -> Result<ServeSettings, Failure> {
         let kubernetes = self.kubernetes.settings()?;
         if self.policies.is_none() && self.state.is_none() && kubernetes.is_none() {
             let expected = "expected --policies DIR, --state DIR, --kubernetes, or several";
             return Err(Failure(format!("no source of policies: {expected}")));
         }
         let allow_plaintext = self.security.allow_plaintext;
-        Ok(Settings {
+        Ok(ServeSettings {
             policies: self.policies,
             state: self.state,
             kubernetes,
@@ -172,12 +172,12 @@ impl Serve {
     }
 }
 
-async fn serve(settings: Settings) -> Result<(), Failure> {
+async fn serve(settings: ServeSettings) -> Result<(), Failure> {
     let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
     let [Ok(mut terminate), Ok(mut interrupt)] = signals else {
         return Err(Failure("cannot listen for signals".to_owned()));
     };
-    let service = Service::start(settings)
+    let service = ControlService::start(settings)
         .await
         .map_err(|error| Failure(error.to_string()))?;
     tokio::select! {
@@ -188,7 +188,7 @@ async fn serve(settings: Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// That `option` is given where `given` is: clap's own check knows nothing of the settings file.
+/// Checks that `option` is set if `given` is; clap's own check does not know the settings file.
 fn needs<T>(option: &Option<T>, name: &str, given: &str) -> Result<(), Failure> {
     match option {
         Some(_) => Ok(()),
@@ -196,7 +196,7 @@ fn needs<T>(option: &Option<T>, name: &str, given: &str) -> Result<(), Failure> 
     }
 }
 
-/// A duration in the words of the configuration.
+/// Parses a duration like the configuration does.
 fn time(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| "expected a time such as 250ms, 5s or 1m".to_owned())
 }

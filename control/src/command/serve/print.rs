@@ -1,6 +1,6 @@
 //! The settings in force, as a settings file.
 //!
-//! What is not set stands there as a comment, so that the file names everything that there is.
+//! Settings without a value are comments, so that the file lists all settings.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::file::key;
 
-/// Every setting with its meaning, its value and where that comes from.
+/// Every setting with its meaning, its value and the origin of the value.
 pub(super) fn settings(command: &Command, matches: &ArgMatches) -> String {
     let mut text = String::from(
-        "# Settings of `tidegate serve`: `tidegate serve --settings FILE`. The command line wins over the\n# environment, the environment over this file.\n",
+        "# Settings of `tidegate serve`: `tidegate serve --settings FILE`. The command line takes precedence\n# over the environment, and the environment over this file.\n",
     );
     let mut heading = None;
     for arg in command.get_arguments() {
@@ -81,7 +81,7 @@ fn shown(arg: &Arg, values: &[String]) -> Option<String> {
     quoted.into_iter().next()
 }
 
-/// In quotes unless it is a whole number, so that no text is taken for something else.
+/// Quotes everything except whole numbers, so that no text is read as something else.
 fn quoted(value: &str) -> String {
     match value.parse::<u64>() {
         Ok(number) if number.to_string() == value => value.to_owned(),

@@ -1,38 +1,38 @@
-//! The options that say who may come in.
+//! The options that decide which clients may connect.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use tidegate_control::net::TlsFiles;
+use tidegate_control::net::ServerTlsFiles;
 use tidegate_control::serve::Files;
 
 use super::needs;
 use crate::command::Failure;
 
-/// Who may come in.
+/// Which clients may connect.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Security")]
 pub(super) struct Security {
-    /// Certificate of the service (PEM), read again when it changes
+    /// Certificate of the service (PEM), reloaded when it changes
     #[arg(long, value_name = "FILE", env = "TIDEGATE_TLS_CERT")]
     tls_cert: Option<PathBuf>,
-    /// Its private key (PEM)
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", env = "TIDEGATE_TLS_KEY")]
     tls_key: Option<PathBuf>,
-    /// Authorities (PEM) whose clients may come in; without it clients show no certificate
+    /// Certificate authorities (PEM) of clients; without it, clients need no certificate
     #[arg(long, value_name = "FILE", env = "TIDEGATE_TLS_CLIENT_CA")]
     tls_client_ca: Option<PathBuf>,
-    /// File with the names of clients that may come in (SPIFFE ids or DNS names, one a line, * for any text), read
-    /// again when it changes; without it all with a certificate may
+    /// File with the names of clients that may connect (SPIFFE ids or DNS names, one per line, * for any text), reloaded
+    /// when it changes; without it, all clients with a certificate may connect
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CLIENT_LIST")]
     client_list: Option<PathBuf>,
-    /// File with the names of clients that may change policies, read again when it changes; without it none may
+    /// File with the names of clients that may change policies, reloaded when it changes; without it, none may
     #[arg(long, value_name = "FILE", env = "TIDEGATE_WRITER_LIST")]
     writer_list: Option<PathBuf>,
-    /// Serve plaintext on addresses that others can reach
+    /// Allow plaintext on addresses that are not loopback
     #[arg(long, env = "TIDEGATE_ALLOW_PLAINTEXT")]
     pub(super) allow_plaintext: bool,
-    /// File with the bearer token for changing policies, read again when it changes
+    /// File with the bearer token for changing policies, reloaded when it changes
     #[arg(long, value_name = "FILE", env = "TIDEGATE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ impl Security {
         }
         let files = self.tls_cert.zip(self.tls_key);
         Ok(Files {
-            tls: files.map(|(certificate, key)| TlsFiles {
+            tls: files.map(|(certificate, key)| ServerTlsFiles {
                 certificate,
                 key,
                 client_authorities: self.tls_client_ca,

@@ -1,19 +1,19 @@
-//! What surrounds the configuration in Istio's objects: where the module is, and what becomes of requests without it.
+//! Everything around the configuration in Istio's objects: where the module is, and what happens without it.
 //!
-//! Istio refuses an object as a whole, so that what it would refuse is told before anything is written.
+//! Istio rejects an invalid object as a whole, so invalid settings are reported before anything is written.
 
-use super::{Complaints, SettingError};
+use super::error::{Complaints, SettingError};
 
 /// Digits of a SHA-256 in hexadecimal.
 const SHA256_DIGITS: usize = 64;
 
-/// Schemes under which Istio fetches a module; one without a scheme is an OCI image.
+/// URL schemes that Istio supports; a URL without a scheme is an OCI image.
 const SCHEMES: [&str; 4] = ["oci", "https", "http", "file"];
 
-/// What surrounds the configuration in Istio's objects.
+/// Everything around the configuration in Istio's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// Where proxies fetch the module.
+    /// Where proxies fetch the module from.
     pub url: String,
     /// SHA-256 of the module in hexadecimal.
     pub sha256: Option<String>,
@@ -21,10 +21,10 @@ pub struct Extension {
     pub pull_secret: Option<String>,
     /// What proxies do without a module, or when it crashes.
     pub fail_strategy: FailStrategy,
-    /// Where in the chain of filters.
-    pub phase: Phase,
-    /// Order within the phase, greater first. A selector's labels are added, so that the narrower of two policies
-    /// that reach one workload stands first.
+    /// Position in the filter chain.
+    pub phase: FilterPhase,
+    /// Order within the phase, greater first. The number of a selector's labels is added, so that the narrower of two
+    /// policies that apply to one workload comes first.
     pub priority: i32,
 }
 
@@ -40,22 +40,22 @@ pub enum FailStrategy {
     Reload,
 }
 
-/// Where in the chain of filters.
+/// Position in the filter chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Where Istio puts it: at the end.
+pub enum FilterPhase {
+    /// Istio's default: at the end.
     #[default]
     Unspecified,
     /// Before authentication.
     Authn,
-    /// After authentication, before authorisation.
+    /// After authentication, before authorization.
     Authz,
-    /// After authorisation.
+    /// After authorization.
     Stats,
 }
 
 impl FailStrategy {
-    /// As Istio calls it.
+    /// Istio's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,8 +66,8 @@ impl FailStrategy {
     }
 }
 
-impl Phase {
-    /// As Istio calls it; `None`: not said.
+impl FilterPhase {
+    /// Istio's name; `None`: not set.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {
@@ -80,7 +80,7 @@ impl Phase {
 }
 
 impl Extension {
-    /// Everything that Istio would refuse, by the names of the options.
+    /// Everything that Istio would reject, by the names of the options.
     #[must_use]
     pub fn errors(&self) -> Vec<SettingError> {
         let mut complaints = Complaints::default();
@@ -91,10 +91,10 @@ impl Extension {
             "oci://, https://, http:// or file:// and where the module is",
         );
         complaints.unless(
-            self.sha256.is_some() || is_settled(&self.url),
+            self.sha256.is_some() || is_pinned(&self.url),
             "extension-sha256",
             "",
-            "the checksum of the module: what is fetched from elsewhere may be anything",
+            "the checksum of the module: without it, the fetched content may be anything",
         );
         if let Some(sha256) = &self.sha256 {
             complaints.unless(
@@ -121,8 +121,8 @@ fn is_sha256(text: &str) -> bool {
     text.len() == SHA256_DIGITS && text.bytes().all(is_digit)
 }
 
-/// Whether the URL alone says what is fetched: a file of the proxy's own, or an image by its digest.
-fn is_settled(url: &str) -> bool {
+/// Whether the URL alone determines the content: a file of the proxy itself, or an image by its digest.
+fn is_pinned(url: &str) -> bool {
     let (scheme, rest) = url.split_once("://").unwrap_or(("oci", url));
     let by_digest = |rest: &str| {
         let digest = rest.rsplit_once("@sha256:");
@@ -150,13 +150,13 @@ mod tests {
             sha256: sha256.map(str::to_owned),
             pull_secret: None,
             fail_strategy: FailStrategy::default(),
-            phase: Phase::default(),
+            phase: FilterPhase::default(),
             priority: 0,
         }
     }
 
     #[test]
-    fn what_istio_takes_is_taken() {
+    fn urls_that_istio_accepts_are_valid() {
         for url in [
             "oci://registry.example/tidegate:1",
             "registry.example/tidegate:1",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fetched_from_elsewhere_needs_a_checksum() {
+    fn a_module_that_is_fetched_needs_a_checksum() {
         for url in [
             "oci://registry.example/tidegate:1",
             "registry.example/tidegate:1",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn all_errors_are_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         let mut wrong = extension("ftp://example.com/x", Some(&"0A".repeat(32)));
         wrong.pull_secret = Some("Not a name".to_owned());
 

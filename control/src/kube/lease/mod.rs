@@ -1,0 +1,7 @@
+//! Which of several replicas writes.
+
+mod candidate;
+mod election;
+
+pub(super) use candidate::Candidate;
+pub use election::{Election, LeaseClaim, LeaseRecord, Timing};

@@ -1,0 +1,244 @@
+//! The conditions in the status of a policy.
+//!
+//! There are three conditions, each with a reason from a closed list, a
+//! message, and the generation it refers to. A condition keeps the time of its
+//! last change of status. An unchanged condition is not written again; a change
+//! of status or reason becomes an Event.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::resource::{BreakerPolicyStatus, ConditionType, OverruledTarget};
+
+/// Longest message in bytes; Kubernetes accepts more, but people do not read more.
+const MAX_MESSAGE_BYTES: usize = 2_000;
+
+/// The reason of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The policy is valid.
+    Accepted,
+    /// The policy is invalid.
+    Invalid,
+    /// It names standalone proxies from a namespace where that is not allowed.
+    ProxiesNotAllowed,
+    /// Istio's objects match the policy.
+    Programmed,
+    /// It applies to standalone proxies, which this service configures.
+    Served,
+    /// Other policies take all its targets.
+    Overruled,
+    /// The API server has neither of Istio's APIs, or not the one in the settings.
+    NoExtensionApi,
+    /// An object or fields of someone else are in conflict with it.
+    Conflicted,
+    /// The API server rejects the object.
+    Rejected,
+    /// The API server could not be reached, or failed; the service retries.
+    Failed,
+    /// An object is being deleted and will be created again.
+    Pending,
+    /// There is no conflict.
+    NoConflict,
+    /// Another policy takes some of its targets.
+    PartlyOverruled,
+    /// Another policy applies to some of its workloads; both act there.
+    Overlapping,
+    /// An object with the same name belongs to someone else.
+    NameTaken,
+    /// Someone else owns fields of the object.
+    FieldsTaken,
+    /// Someone else added to the plugin's configuration or the selector in the object.
+    FieldsAdded,
+    /// The object was changed while it was written, for example by a webhook.
+    Altered,
+}
+
+impl Reason {
+    /// Every value.
+    pub const ALL: [Self; 18] = [
+        Self::Accepted,
+        Self::Invalid,
+        Self::ProxiesNotAllowed,
+        Self::Programmed,
+        Self::Served,
+        Self::Overruled,
+        Self::NoExtensionApi,
+        Self::Conflicted,
+        Self::Rejected,
+        Self::Failed,
+        Self::Pending,
+        Self::NoConflict,
+        Self::PartlyOverruled,
+        Self::Overlapping,
+        Self::NameTaken,
+        Self::FieldsTaken,
+        Self::FieldsAdded,
+        Self::Altered,
+    ];
+
+    /// The value of `reason`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "Accepted",
+            Self::Invalid => "Invalid",
+            Self::ProxiesNotAllowed => "ProxiesNotAllowed",
+            Self::Programmed => "Programmed",
+            Self::Served => "Served",
+            Self::Overruled => "Overruled",
+            Self::NoExtensionApi => "NoExtensionApi",
+            Self::Conflicted => "Conflicted",
+            Self::Rejected => "Rejected",
+            Self::Failed => "Failed",
+            Self::Pending => "Pending",
+            Self::NoConflict => "NoConflict",
+            Self::PartlyOverruled => "PartlyOverruled",
+            Self::Overlapping => "Overlapping",
+            Self::NameTaken => "NameTaken",
+            Self::FieldsTaken => "FieldsTaken",
+            Self::FieldsAdded => "FieldsAdded",
+            Self::Altered => "Altered",
+        }
+    }
+}
+
+/// What a condition says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionState {
+    /// `True` or `False`.
+    pub is_true: bool,
+    /// The reason for programs.
+    pub reason: Reason,
+    /// The reason for people.
+    pub message: String,
+}
+
+impl ConditionState {
+    /// `True`.
+    #[must_use]
+    pub fn yes(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            is_true: true,
+            reason,
+            message: shortened(message.into()),
+        }
+    }
+
+    /// `False`.
+    #[must_use]
+    pub fn no(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            is_true: false,
+            ..Self::yes(reason, message)
+        }
+    }
+}
+
+/// Everything that the status of a policy says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusReport {
+    /// Whether the policy is valid.
+    pub accepted: ConditionState,
+    /// Whether it is in force.
+    pub programmed: ConditionState,
+    /// Whether there is a conflict.
+    pub conflicted: ConditionState,
+    /// Version of the configuration in force.
+    pub version: Option<String>,
+    /// The targets that other policies take from it.
+    pub overruled: Vec<OverruledTarget>,
+}
+
+/// A condition whose status or reason changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionChange {
+    /// The condition.
+    pub condition: ConditionType,
+    /// What it says now.
+    pub state: ConditionState,
+}
+
+impl ConditionChange {
+    /// Whether the change is a warning.
+    #[must_use]
+    pub fn is_warning(&self) -> bool {
+        self.state.is_true == (self.condition == ConditionType::Conflicted)
+    }
+}
+
+impl StatusReport {
+    const fn condition(&self, condition: ConditionType) -> &ConditionState {
+        match condition {
+            ConditionType::Accepted => &self.accepted,
+            ConditionType::Programmed => &self.programmed,
+            ConditionType::Conflicted => &self.conflicted,
+        }
+    }
+
+    /// The new status and the changed conditions; `None` if `before` says the same already.
+    #[must_use]
+    pub fn status(
+        &self,
+        generation: i64,
+        before: &BreakerPolicyStatus,
+        now: Timestamp,
+    ) -> Option<(BreakerPolicyStatus, Vec<ConditionChange>)> {
+        let mut changes = Vec::new();
+        let conditions = ConditionType::ALL.map(|kind| {
+            let state = self.condition(kind);
+            let old = before.conditions.iter().find(|c| c.type_ == kind.name());
+            let status = if state.is_true { "True" } else { "False" };
+            let same = old.filter(|old| old.status == status);
+            if same.is_none_or(|old| old.reason != state.reason.name()) {
+                changes.push(ConditionChange {
+                    condition: kind,
+                    state: state.clone(),
+                });
+            }
+            Condition {
+                type_: kind.name().to_owned(),
+                status: status.to_owned(),
+                reason: state.reason.name().to_owned(),
+                message: state.message.clone(),
+                observed_generation: Some(generation),
+                last_transition_time: same
+                    .map_or(Time(now), |old| old.last_transition_time.clone()),
+            }
+        });
+        let is_new = |change: &ConditionChange| {
+            let kind = change.condition.name();
+            // The absence of a conflict is worth an Event only after a conflict.
+            kind != ConditionType::Conflicted.name()
+                || change.state.is_true
+                || before.conditions.iter().any(|c| c.type_ == kind)
+        };
+        changes.retain(is_new);
+        let status = BreakerPolicyStatus {
+            observed_generation: Some(generation),
+            version: self.version.clone(),
+            conditions: conditions.to_vec(),
+            overruled: self.overruled.clone(),
+        };
+        let is_unchanged = status.observed_generation == before.observed_generation
+            && status.version == before.version
+            && status.overruled == before.overruled
+            && status
+                .conditions
+                .iter()
+                .all(|condition| before.conditions.contains(condition));
+        (!is_unchanged).then_some((status, changes))
+    }
+}
+
+fn shortened(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE_BYTES {
+        let mut end = MAX_MESSAGE_BYTES;
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        message.truncate(end);
+        message.push_str(" ...");
+    }
+    message
+}

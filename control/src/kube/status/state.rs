@@ -1,0 +1,41 @@
+//! The reconcile state of a policy: its objects, and the targets that other policies take from it.
+
+use crate::kube::istio::{IstioApi, ObjectKey};
+use crate::kube::view::WriteFailureCause;
+use crate::policy::{Contest, Problem};
+
+/// The state of one object of a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::kube) enum ObjectState {
+    /// It matches its desired state.
+    Current,
+    /// It has to be written.
+    Due,
+    /// It is being deleted.
+    Leaving,
+    /// It belongs to someone else.
+    Foreign,
+    /// Someone else added a value at this path.
+    Added(String),
+    /// It was changed while it was written.
+    Altered,
+    /// Writing it failed.
+    WriteFailed(WriteFailureCause),
+}
+
+/// The reconcile state of a policy.
+#[derive(Clone, Debug, Default)]
+pub(in crate::kube) struct ReconcileState {
+    /// The API in use.
+    pub(in crate::kube) api: Option<IstioApi>,
+    /// The objects that it needs, with their states.
+    pub(in crate::kube) objects: Vec<(ObjectKey, ObjectState)>,
+    /// The problem that it names standalone proxies from a namespace where that is not allowed.
+    pub(in crate::kube) barred: Option<Problem>,
+    /// The targets that other policies take from it.
+    pub(in crate::kube) contests: Vec<Contest>,
+    /// Whether the API server has an object that it owns.
+    pub(in crate::kube) has_objects: bool,
+    /// Whether objects have to be written before its status can be reported.
+    pub(in crate::kube) is_due: bool,
+}

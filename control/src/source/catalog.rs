@@ -1,0 +1,296 @@
+//! All policies in force, from all sources.
+//!
+//! One lock orders changes, so that the fleet sees them in the order in which they were made. A name belongs to one
+//! source: if REST has stored a policy and a file with the same name appears, the stored policy stays and the file has
+//! an error; REST cannot store a policy whose name a file uses. Policies from Kubernetes have a namespace; if a file or
+//! REST uses the same namespace and name, that is an error as well.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use tracing::field::Empty;
+use tracing::{error, info, info_span};
+
+use super::directory::Directory;
+use super::event::SourceEvent;
+use super::store::{Precondition, Store, StoreError, StoredPolicy};
+use crate::document::TextPosition;
+use crate::event::EventSink;
+use crate::fleet::ProxyFleet;
+use crate::policy::{Gathered, Policies, PolicyName, Problem};
+use crate::render::ConfigVersion;
+use crate::telemetry::TARGET;
+use crate::xds::ResourceVersion;
+
+const FILES: &str = "files";
+const REST: &str = "rest";
+const KUBERNETES: &str = "kubernetes";
+
+/// Handle to the policies; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    inner: Arc<Mutex<Inner>>,
+    fleet: ProxyFleet,
+    events: EventSink<SourceEvent>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    directory: Option<Directory>,
+    store: Option<Store>,
+    /// The policies of the API server; `None`: no cluster is followed.
+    cluster: Option<Gathered>,
+    policies: Policies,
+    problems: Vec<Problem>,
+}
+
+/// What status pages show of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyRecord {
+    /// Its name.
+    pub name: String,
+    /// `files`, `rest` or `kubernetes`.
+    pub source: &'static str,
+    /// Version of its configuration.
+    pub version: String,
+    /// Number of streams that it matches, whether it wins or not.
+    pub proxies: usize,
+}
+
+/// Why REST cannot change a policy.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// A file holds a policy of this name.
+    #[error("a file holds a policy of this name: change the file")]
+    HeldByFile,
+    /// The service was started without a state directory.
+    #[error("REST cannot change policies: the service has no state directory")]
+    NoStore,
+    /// The store rejected the change.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Catalog {
+    /// Reads these sources and puts their policies in force in `fleet`. Blocks while it reads.
+    #[must_use]
+    pub fn new(
+        directory: Option<Directory>,
+        store: Option<Store>,
+        fleet: ProxyFleet,
+        events: EventSink<SourceEvent>,
+    ) -> Self {
+        let inner = Inner {
+            directory,
+            store,
+            cluster: None,
+            policies: Policies::default(),
+            problems: Vec::new(),
+        };
+        let catalog = Self {
+            inner: Arc::new(Mutex::new(inner)),
+            fleet,
+            events,
+        };
+        let mut inner = catalog.lock();
+        if let Some(directory) = &mut inner.directory {
+            directory.scan();
+        }
+        catalog.apply(&mut inner);
+        drop(inner);
+        catalog
+    }
+
+    /// Scans the directory again. Blocks while it reads.
+    pub fn rescan(&self) {
+        let mut inner = self.lock();
+        if inner.directory.as_mut().is_some_and(Directory::scan) {
+            self.apply(&mut inner);
+        }
+    }
+
+    /// Puts the policies of the API server in force.
+    pub fn set_cluster(&self, gathered: Gathered) {
+        let mut inner = self.lock();
+        inner.cluster = Some(gathered);
+        self.apply(&mut inner);
+    }
+
+    /// Stores a policy and puts it in force; see [`Store::put`].
+    ///
+    /// # Errors
+    /// When the policy is rejected; nothing has changed then.
+    pub fn put(
+        &self,
+        name: &PolicyName,
+        text: &[u8],
+        precondition: &Precondition,
+    ) -> Result<(ResourceVersion, bool), ChangeError> {
+        self.change(name, |store| store.put(name, text, precondition))
+    }
+
+    /// Removes a stored policy; see [`Store::remove`].
+    ///
+    /// # Errors
+    /// When it is not removed; nothing has changed then.
+    pub fn remove(
+        &self,
+        name: &PolicyName,
+        precondition: &Precondition,
+    ) -> Result<(), ChangeError> {
+        self.change(name, |store| store.remove(name, precondition))
+    }
+
+    /// The stored text of a policy.
+    #[must_use]
+    pub fn stored(&self, name: &PolicyName) -> Option<StoredPolicy> {
+        self.lock().store.as_ref()?.stored(name).cloned()
+    }
+
+    /// The policies in force.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        self.lock().policies.clone()
+    }
+
+    /// Every policy in force, for status pages.
+    #[must_use]
+    pub fn records(&self) -> Vec<PolicyRecord> {
+        // The versions come from what is rendered already, so that showing costs no rendering.
+        let claims = self.fleet.claims();
+        let inner = self.lock();
+        let record =
+            |(name, (version, proxies)): (PolicyName, (ConfigVersion, usize))| PolicyRecord {
+                source: inner.source(&name),
+                name: name.to_string(),
+                version: version.to_string(),
+                proxies,
+            };
+        claims.into_iter().map(record).collect()
+    }
+
+    /// All current errors.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        self.lock().problems.clone()
+    }
+
+    fn change<T>(
+        &self,
+        name: &PolicyName,
+        change: impl FnOnce(&mut Store) -> Result<T, StoreError>,
+    ) -> Result<T, ChangeError> {
+        let mut inner = self.lock();
+        if inner.policies.get(name).is_some() && inner.source(name) == FILES {
+            return Err(ChangeError::HeldByFile);
+        }
+        let store = inner.store.as_mut().ok_or(ChangeError::NoStore)?;
+        let changed = change(store)?;
+        self.apply(&mut inner);
+        Ok(changed)
+    }
+
+    fn apply(&self, inner: &mut Inner) {
+        let span = info_span!(target: TARGET, "apply", policies = Empty, problems = Empty);
+        let _entered = span.enter();
+        let (policies, problems) = inner.merged(&self.events);
+        let before: BTreeMap<String, ()> =
+            inner.problems.iter().map(|p| (p.to_string(), ())).collect();
+        for problem in &problems {
+            if !before.contains_key(&problem.to_string()) {
+                error!(%problem, "a policy has an error; the last valid version remains in force");
+                self.events.send(SourceEvent::RenderError);
+            }
+        }
+        span.record("policies", policies.len());
+        span.record("problems", problems.len());
+        info!(
+            policies = policies.len(),
+            problems = problems.len(),
+            "policies in force"
+        );
+        self.fleet.replace(&policies);
+        inner.policies = policies;
+        inner.problems = problems;
+        self.fleet.touch();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // The data stays consistent even if a holder of the lock panics.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn source(&self, name: &PolicyName) -> &'static str {
+        let is_stored = |store: &Store| store.stored(name).is_some();
+        let in_force = self.policies.get(name);
+        let is_of = |cluster: &Gathered| match (cluster.policies.get(name), in_force) {
+            (Some(held), Some(in_force)) => Arc::ptr_eq(held, in_force),
+            _ => false,
+        };
+        if self.store.as_ref().is_some_and(is_stored) {
+            REST
+        } else if self.cluster.as_ref().is_some_and(is_of) {
+            KUBERNETES
+        } else {
+            FILES
+        }
+    }
+
+    fn merged(&self, events: &EventSink<SourceEvent>) -> (Policies, Vec<Problem>) {
+        let stored = self.store.as_ref().map(Store::gathered).unwrap_or_default();
+        let files = self
+            .directory
+            .as_ref()
+            .map(Directory::gathered)
+            .unwrap_or_default();
+        let report = |source, policies, problems| {
+            events.send(SourceEvent::Counted {
+                source,
+                policies,
+                problems,
+            });
+        };
+        let (mut policies, mut problems) = (stored.policies, stored.problems);
+        report(REST, policies.len(), problems.len());
+        let path = self.directory.as_ref().map(Directory::path);
+        let path = path.map(|path| path.display().to_string());
+        let own = add(&mut policies, files, &path.unwrap_or_default());
+        report(FILES, own.0, own.1.len());
+        problems.extend(own.1);
+        if let Some(cluster) = self.cluster.clone() {
+            let own = add(&mut policies, cluster, KUBERNETES);
+            report(KUBERNETES, own.0, own.1.len());
+            problems.extend(own.1);
+        }
+        (policies, problems)
+    }
+}
+
+/// Adds the policies of a source, except those whose name another source uses. Returns their number, and all errors.
+fn add(policies: &mut Policies, from: Gathered, source: &str) -> (usize, Vec<Problem>) {
+    let (mut count, mut problems) = (0, from.problems);
+    for policy in from.policies.iter() {
+        if policies.get(policy.name()).is_some() {
+            problems.push(taken(policy.name(), source));
+        } else {
+            count += 1;
+            policies.insert_shared(Arc::clone(policy));
+        }
+    }
+    (count, problems)
+}
+
+fn taken(name: &PolicyName, source: &str) -> Problem {
+    Problem {
+        source: source.to_owned(),
+        place: TextPosition { line: 1, column: 1 },
+        policy: Some(name.to_string()),
+        path: "metadata.name".to_owned(),
+        found: "the name of a policy that another source holds".to_owned(),
+        expected: "each name once".to_owned(),
+    }
+}
