@@ -65,7 +65,7 @@ fn every_field_is_explained() {
             migration.notes,
             [
                 "rules.yaml:59:1: DestinationRule only-tls has neither connectionPool nor outlierDetection, skipped",
-                "rules.yaml:74:1: no DestinationRule of networking.istio.io, skipped",
+                "rules.yaml:74:1: not a DestinationRule of networking.istio.io, skipped",
             ]
         );
     }
