@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{AmbientService as KubeService, Pod};
+use k8s_openapi::api::core::v1::{Pod, Service as KubeService};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tidegate_meshbed::agent::{Agent, Workload, identity};

@@ -14,7 +14,7 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::policies::spec;
 use crate::service::{self, Rights};
-use crate::world::World;
+use crate::world::TestCluster;
 
 /// Where the service runs, and its lease is.
 const HOME: &str = "tidegate-system";
@@ -25,7 +25,7 @@ pub(crate) struct ConformanceMesh {
     /// Whom the API server takes the replica for.
     pub(crate) user: User,
     pub(crate) istiod: Istiod,
-    pub(crate) world: World,
+    pub(crate) world: TestCluster,
 }
 
 impl ConformanceMesh {
@@ -56,7 +56,7 @@ impl ConformanceMesh {
             "{} is not there: make module",
             module.display()
         );
-        let world = World::with_istio_kinds(wanted).await?;
+        let world = TestCluster::with_istio_kinds(wanted).await?;
         install(&world.admin, Kinds::GatewayApi, |_| true).await?;
         world.namespace(ROOT_NAMESPACE).await;
         world.namespace(HOME).await;
@@ -193,7 +193,7 @@ impl ConformanceMesh {
     }
 }
 
-async fn start_replica(world: &World, user: &User) -> Replica {
+async fn start_replica(world: &TestCluster, user: &User) -> Replica {
     let url = format!("file://{}", release_module().display());
     service::run(world, user, HOME, &["--extension-url", &url]).await
 }

@@ -72,9 +72,10 @@ async fn write(
     spec: &Value,
     how: &PatchParams,
 ) -> Result<DynamicObject, Error> {
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &api.resource());
+    let objects: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), NAMESPACE, &api.resource());
     let object = object(api, name, spec);
-    api.patch(name, how, &Patch::Apply(&object)).await
+    objects.patch(name, how, &Patch::Apply(&object)).await
 }
 
 /// Whether the admission policy refused it.

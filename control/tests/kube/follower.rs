@@ -25,13 +25,13 @@ impl Follower {
     pub(crate) async fn start(world: &Arc<TestCluster>, namespace: &str, api: IstioApi) -> Self {
         let namespace = world.namespace(namespace).await;
         let user = account(world, &namespace, "tidegate", Rights::Namespace).await;
-        let api = match api {
+        let option = match api {
             IstioApi::TrafficExtension => "traffic-extension",
             IstioApi::WasmPlugin => "wasm-plugin",
         };
         let options = [
             ["--watch-namespace", namespace.as_str()],
-            ["--extension-api", api],
+            ["--extension-api", option],
             ["--extension-pull-secret", "pull"],
             ["--extension-fail-strategy", "reload"],
             ["--extension-phase", "stats"],
