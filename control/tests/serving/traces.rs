@@ -163,7 +163,7 @@ async fn an_unreachable_collector_affects_nothing_and_is_logged_once() {
     let folder = tempfile::tempdir().unwrap();
     let (mut process, port) = service(folder.path(), addr).await;
     let warnings = |process: &Process| {
-        let message = "the collector of traces takes nothing";
+        let message = "the trace collector does not accept spans";
         process.log().matches(message).count()
     };
     let http = Caller::http1(port("http"));

@@ -60,8 +60,9 @@ async fn every_metric_is_documented() {
     assert!(documented.len() > 10, "{documented:?}");
     let stage = after_an_outage(|envoy| envoy).await;
     stage
-        .until("the trip is published", async || {
-            stage.opened(CLUSTER).await == 1
+        .until("the trip and a shed request are published", async || {
+            let shed = stage.metrics().await.sum("requests_shed_total", CLUSTER);
+            stage.opened(CLUSTER).await == 1 && shed > 0
         })
         .await;
     let metrics = stage.metrics().await;
