@@ -34,6 +34,11 @@ const FINE: f64 = 0.25;
 const FINE_STEPS: i32 = 3;
 
 fn search(scenario: &Scenario) -> Result<Run, ContenderError> {
+    search_with_limit(scenario).map(|(run, _)| run)
+}
+
+/// The best run, and its limit; none if the best is without one.
+pub(super) fn search_with_limit(scenario: &Scenario) -> Result<(Run, Option<u64>), ContenderError> {
     let play = |limit: Option<u64>| {
         let limit = limit.map_or(f64::INFINITY, number::float);
         world::play_with(scenario, &move |scenario, _seed| {
@@ -50,28 +55,28 @@ fn search(scenario: &Scenario) -> Result<Run, ContenderError> {
     )
 }
 
-/// The best of what `play` makes of limits below `most`, and of `free`, which is without one.
+/// The best of what `play` makes of limits below `most`, and of `free`, which is without one; and its limit.
 fn best<R, E>(
     free: R,
     score: impl Fn(&R) -> f64,
     most: u64,
     mut play: impl FnMut(u64) -> Result<R, E>,
-) -> Result<R, E> {
-    let (mut best, mut at) = (free, most);
+) -> Result<(R, Option<u64>), E> {
+    let (mut best, mut at) = (free, None);
     let coarse = doublings(most);
     for limit in &coarse {
         let run = play(*limit)?;
         if score(&run) > score(&best) {
-            (best, at) = (run, *limit);
+            (best, at) = (run, Some(*limit));
         }
     }
-    for limit in around(at, most).difference(&coarse) {
+    for limit in around(at.unwrap_or(most), most).difference(&coarse) {
         let run = play(*limit)?;
         if score(&run) > score(&best) {
-            best = run;
+            (best, at) = (run, Some(*limit));
         }
     }
-    Ok(best)
+    Ok((best, at))
 }
 
 /// 1, 2, 4 and so on, below `most`.
@@ -104,7 +109,8 @@ mod tests {
             tried.push(limit);
             Ok::<_, Infallible>(limit)
         };
-        let Ok(best) = best(most, |limit| score(*limit), most, play);
+        let Ok((best, limit)) = best(most, |limit| score(*limit), most, play);
+        assert_eq!(limit, Some(best).filter(|best| *best != most));
         (best, tried)
     }
 

@@ -10,6 +10,7 @@ mod admission_control;
 mod admission_control_upstream;
 mod aimd;
 mod bbr;
+mod best_moving;
 mod best_static;
 mod both;
 mod cinnamon;
@@ -55,4 +56,4 @@ pub const RIVALS: &[ContenderKind] = &[
 ];
 
 /// Bounds, which know the story.
-pub const BOUNDS: &[ContenderKind] = &[best_static::KIND];
+pub const BOUNDS: &[ContenderKind] = &[best_static::KIND, best_moving::KIND];
