@@ -64,7 +64,7 @@ impl<H: Host + Clone> Vm<H> {
                     // Nothing is left to do about a log that fails.
                     let _ = host.log(LogLevel::Error, &line);
                 }
-                count_refusal(host, &name);
+                count_rejection(host, &name);
                 return false;
             }
         };
@@ -178,11 +178,11 @@ fn read_config(host: &impl Host) -> Result<Config, Vec<String>> {
 }
 
 /// Counts a rejected configuration at once: Envoy tries a configuration out in a VM of its own, which may never tick.
-fn count_refusal(host: &impl Host, plugin: &str) {
+fn count_rejection(host: &impl Host, plugin: &str) {
     let kind = Some(Fault::Configuration.as_str());
     let name = Naming::of_plugin(plugin).name(&FAULTS_TOTAL, "", kind);
     if let Ok(id) = host.define_metric(MetricKind::Counter, &name) {
-        // The refusal is in the log and in Envoy's own counts too.
+        // The rejection is in the log and in Envoy's own counts too.
         let _ = host.increment_metric(id, 1);
     }
 }

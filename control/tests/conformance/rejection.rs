@@ -1,7 +1,7 @@
 //! Case 8: a policy that does not validate.
 //!
-//! Nearly everything is refused by the API server, when the policy is applied. What its rules cannot express the service
-//! refuses with the filter's own words, and proxies keep what they have.
+//! Nearly everything is rejected by the API server, when the policy is applied. What its rules cannot express the service
+//! rejects with the filter's own words, and proxies keep what they have.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::mesh::{ConformanceMesh, is_guarded};
 use crate::place::TestNamespace;
 use crate::policies::{spec, try_create};
 
-pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(
+pub(crate) async fn what_the_definition_can_judge_is_rejected_when_it_is_applied(
     mesh: Arc<ConformanceMesh>,
 ) {
     for (wrong, field, expected) in [
@@ -56,9 +56,9 @@ pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(
         ),
         (json!({"slo": null}), "spec.slo", "Required value"),
     ] {
-        let refused = try_create(&mesh.world.admin, &spec(&wrong)).await;
+        let rejected = try_create(&mesh.world.admin, &spec(&wrong)).await;
 
-        let causes = refused.err().unwrap_or_default();
+        let causes = rejected.err().unwrap_or_default();
         let is_told = causes
             .iter()
             .any(|cause| cause.field == field && cause.message.contains(expected));
@@ -82,7 +82,7 @@ async fn pushed(mesh: &ConformanceMesh, envoy: &Proxy) -> (Option<String>, Vec<u
     )
 }
 
-pub(crate) async fn what_only_the_filter_could_refuse_never_reaches_it(mesh: Arc<ConformanceMesh>) {
+pub(crate) async fn what_only_the_filter_could_reject_never_reaches_it(mesh: Arc<ConformanceMesh>) {
     let place = TestNamespace::start(&mesh, "unsound").await;
     let (namespace, door) = ("unsound", &place.door);
     mesh.apply_policy(namespace, "unsound", &one_at_a_time(SHED))

@@ -144,7 +144,7 @@ impl CriticalityRule {
         let client_identity = s.text("clientIdentity", &schema::NAME_EXPECTED, Pattern::parse);
         let has_condition = path.is_some() || method.is_some() || client_identity.is_some();
         if !has_condition && errors == s.error_count() {
-            s.refuse_whole(
+            s.reject_whole(
                 "no condition".to_owned(),
                 "at least one of path, method, clientIdentity".to_owned(),
             );

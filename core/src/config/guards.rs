@@ -56,17 +56,17 @@ impl LimitConfig {
         let (max_open, has_max_open) = sound(s, |s| s.bound(schema::LIMIT_MAX_OPEN, inherited));
         let has_bounds = has_min && has_max;
         if has_bounds && min > max {
-            refuse_order(s, "limit", ("min", &min), ("max", &max));
+            reject_order(s, "limit", ("min", &min), ("max", &max));
         } else if has_bounds && has_initial && s.has("initial") && !(min..=max).contains(&initial) {
             let expected = format!("a number from limit.min to limit.max ({min} to {max})");
-            s.refuse("initial", expected);
+            s.reject("initial", expected);
         }
         if let Some(max_open) = max_open
             && has_min
             && has_max_open
             && min > max_open
         {
-            refuse_order(s, "limit", ("min", &min), ("maxOpen", &max_open));
+            reject_order(s, "limit", ("min", &min), ("maxOpen", &max_open));
         }
         Self {
             min,
@@ -122,7 +122,7 @@ impl BreakerConfig {
         let (max_open, has_max) = sound(s, |s| s.span(schema::MAX_OPEN, inherited));
         if has_min && has_max && min_open > max_open {
             let (low, high) = (Readable(min_open), Readable(max_open));
-            refuse_order(s, "breaker", ("minOpen", &low), ("maxOpen", &high));
+            reject_order(s, "breaker", ("minOpen", &low), ("maxOpen", &high));
         }
         Self {
             enabled,
@@ -141,15 +141,15 @@ fn sound<T>(s: &mut Section<'_>, read: impl FnOnce(&mut Section<'_>) -> T) -> (T
 }
 
 /// Reports two values in the wrong order, at the end that was written here.
-fn refuse_order(
+fn reject_order(
     s: &mut Section<'_>,
     object: &str,
     (low_key, low): (&'static str, &dyn fmt::Display),
     (high_key, high): (&'static str, &dyn fmt::Display),
 ) {
     if s.has(high_key) {
-        s.refuse(high_key, format!("at least {object}.{low_key} ({low})"));
+        s.reject(high_key, format!("at least {object}.{low_key} ({low})"));
     } else if s.has(low_key) {
-        s.refuse(low_key, format!("at most {object}.{high_key} ({high})"));
+        s.reject(low_key, format!("at most {object}.{high_key} ({high})"));
     }
 }

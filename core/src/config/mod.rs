@@ -4,7 +4,7 @@
 //! only the objective has no default. Reading goes from bytes to a tree
 //! (`document`), from the tree to checked types (the other files), and
 //! collects every error on the way (`errors`): a configuration is either
-//! complete and consistent, or refused with the full list. Ranges and defaults
+//! complete and consistent, or rejected with the full list. Ranges and defaults
 //! stand in one table ([`schema`]), from which the reference is generated
 //! ([`mod@reference`]).
 //!

@@ -81,7 +81,7 @@ impl<'a> Section<'a> {
         };
         let value = read(&mut section);
         if !section.is_open {
-            section.refuse_unknown_keys();
+            section.reject_unknown_keys();
         }
         value
     }
@@ -229,14 +229,14 @@ impl<'a> Section<'a> {
     }
 
     /// Reports the value at `key` though it was readable: it contradicts another.
-    pub fn refuse(&mut self, key: &'static str, expected: String) {
+    pub fn reject(&mut self, key: &'static str, expected: String) {
         let node = self.entries.iter().find(|(entry, _)| entry == key);
         let found = node.map_or_else(|| "nothing".to_owned(), |(_, node)| node.shown());
         self.report(key, found, expected);
     }
 
     /// Reports this section as a whole.
-    pub fn refuse_whole(&mut self, found: String, expected: String) {
+    pub fn reject_whole(&mut self, found: String, expected: String) {
         if !self.is_lost {
             self.errors
                 .push(ConfigError::new(self.path.to_string(), found, expected));
@@ -273,7 +273,7 @@ impl<'a> Section<'a> {
         Some(first)
     }
 
-    fn refuse_unknown_keys(&mut self) {
+    fn reject_unknown_keys(&mut self) {
         for (key, _) in self.entries {
             if self.asked.iter().any(|known| known == key) {
                 continue;

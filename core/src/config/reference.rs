@@ -33,7 +33,7 @@ numbers from 0 to 1, never percent. Everything has a default but the objective, 
 ```
 
 A document with an unknown key, a key that stands twice, a value out of range or a contradiction is
-refused as a whole, with every error at once (`limit.max: found 10, expected at least limit.min (20)`),
+rejected as a whole, with every error at once (`limit.max: found 10, expected at least limit.min (20)`),
 and the configuration before it stays in force. So is one above {kib} KiB.
 
 ## Fields
@@ -55,7 +55,7 @@ choose which, with examples.
 `upstreams` is a list of rules. Each has a `match` with at least one of `service`, `cluster` and `route`
 (all that are set must match) and any of the fields marked *per upstream*. The first rule that matches an
 upstream wins, and only that one: what it does not set comes from the top level, field by field, not from
-a later rule. So put the special rules first. Two rules with the same `match` are refused.
+a later rule. So put the special rules first. Two rules with the same `match` are rejected.
 
 In a pattern `*` stands for any text, also none, dots and slashes included; every other character stands
 for itself, and there is no escape. A pattern without `*` must match the whole name. Case counts.

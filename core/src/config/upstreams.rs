@@ -116,7 +116,7 @@ impl UpstreamMatch {
             return None;
         }
         if is_empty {
-            s.refuse_whole(
+            s.reject_whole(
                 "no condition".to_owned(),
                 "at least one of service, cluster, route".to_owned(),
             );
@@ -126,7 +126,7 @@ impl UpstreamMatch {
             .iter()
             .position(|earlier| earlier.as_ref() == Some(&read));
         if let Some(index) = same {
-            s.refuse_whole(
+            s.reject_whole(
                 format!("the conditions of upstreams[{index}] again"),
                 "each match once: the first one wins".to_owned(),
             );

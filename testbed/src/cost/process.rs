@@ -52,7 +52,7 @@ impl Measured {
     /// Starts `subject` and waits until it is ready. `run` makes the command that runs a binary, with files in a folder.
     ///
     /// # Errors
-    /// When Envoy is missing or refuses its configuration.
+    /// When Envoy is missing or rejects its configuration.
     pub fn start(
         subject: &Subject,
         shape: Shape,

@@ -28,7 +28,7 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> Page {
     for (push, outcome) in story.pushes.iter().zip(&told.pushes) {
         let verdict = match outcome {
             Some(PushOutcome::Accepted) => "accepted",
-            Some(PushOutcome::Refused) => "refused",
+            Some(PushOutcome::Rejected) => "rejected",
             None => "not noticed",
         };
         page.note(&format!(

@@ -83,8 +83,8 @@ impl Discovery {
 pub enum PushOutcome {
     /// It is in force.
     Accepted,
-    /// It was refused; the old one stays in force.
-    Refused,
+    /// It was rejected; the old one stays in force.
+    Rejected,
 }
 
 const WASM_TYPE: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
@@ -259,11 +259,11 @@ pub fn test_module() -> PathBuf {
     repository().join("dist/tidegate-test.wasm")
 }
 
-/// How many configurations Envoy has accepted and refused.
+/// How many configurations Envoy has accepted and rejected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdicts {
     accepted: u64,
-    refused: u64,
+    rejected: u64,
 }
 
 impl Verdicts {
@@ -279,13 +279,13 @@ impl Verdicts {
         };
         Ok(Self {
             accepted: sum(&[".config_reload"]),
-            refused: sum(&[".config_fail", ".update_rejected"]),
+            rejected: sum(&[".config_fail", ".update_rejected"]),
         })
     }
 
     pub(super) const fn since(self, before: Self) -> Option<PushOutcome> {
-        if self.refused > before.refused {
-            Some(PushOutcome::Refused)
+        if self.rejected > before.rejected {
+            Some(PushOutcome::Rejected)
         } else if self.accepted > before.accepted {
             Some(PushOutcome::Accepted)
         } else {
