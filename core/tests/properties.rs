@@ -17,10 +17,10 @@ use proptest::prelude::*;
 use tidegate_core::config::Until;
 use tidegate_core::units::{Gain, PerSecond, Requests, Seconds, Share};
 use tidegate_core::{
-    BreakerCheckpoint, BreakerState, CeilingCheckpoint, Counter, Criticality, Decision, Directive,
-    Directives, Engine, Failure, FloorCheckpoint, GivenRequest, Instant, Learned, LimitCheckpoint,
-    Margin, Outcome, Permit, Phase, Quantiles, RatesCheckpoint, Request, ShedReason, Slice,
-    Unshared,
+    BreakerCheckpoint, BreakerPhase, BreakerState, CeilingCheckpoint, Counter, Criticality,
+    Decision, Directive, Directives, Engine, Failure, FloorCheckpoint, GivenRequest, Instant,
+    Learned, LimitCheckpoint, Margin, Outcome, Permit, Quantiles, RatesCheckpoint, Request,
+    ShedReason, Slice, Unshared,
 };
 
 use counters::Shared;
@@ -176,7 +176,7 @@ proptest! {
         proxy.recover(20);
         for snapshot in proxy.snapshots() {
             for upstream in snapshot.upstreams.iter().skip(1) {
-                prop_assert_eq!(upstream.breaker, Phase::Closed);
+                prop_assert_eq!(upstream.breaker, BreakerPhase::Closed);
             }
         }
     }
@@ -395,7 +395,7 @@ proptest! {
             alone.fail();
         }
         let (now, before) = (alone.now(), alone.snapshot());
-        prop_assert_eq!(before.breaker == Phase::Closed, !dead);
+        prop_assert_eq!(before.breaker == BreakerPhase::Closed, !dead);
 
         let learned = Directives::decode(alone.engine.learned(now).encode()).unwrap();
         let mut successor = Engine::of_many(config(STRICT), now, 2);
@@ -451,11 +451,11 @@ fn an_open_breaker_stays_open_over_another_configuration_and_waits_no_longer_tha
         r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"breaker":{"minOpen":"10m","maxOpen":"1h"}}"#,
     );
     alone.fail();
-    assert_eq!(alone.snapshot().breaker, Phase::Open);
+    assert_eq!(alone.snapshot().breaker, BreakerPhase::Open);
     let now = alone.now();
     alone.engine.reconfigure(config(STRICT), now);
     alone.tick();
-    assert_eq!(alone.snapshot().breaker, Phase::Open);
+    assert_eq!(alone.snapshot().breaker, BreakerPhase::Open);
     // maxOpen is 2 s now.
     let probes = alone.drive(Traffic {
         latency: 1,
@@ -463,7 +463,7 @@ fn an_open_breaker_stays_open_over_another_configuration_and_waits_no_longer_tha
         span: 4_000,
     });
     assert!((10..30).contains(&probes), "{probes} shed");
-    assert_eq!(alone.snapshot().breaker, Phase::Closed);
+    assert_eq!(alone.snapshot().breaker, BreakerPhase::Closed);
 }
 
 #[test]
@@ -496,14 +496,14 @@ fn outcomes_of_an_earlier_epoch_say_nothing_about_this_one() {
     assert!(old.len() >= 20);
     alone.fail();
     alone.drive(ordinary(4_000));
-    assert_eq!(alone.snapshot().breaker, Phase::Closed);
+    assert_eq!(alone.snapshot().breaker, BreakerPhase::Closed);
 
     for permit in old {
         alone.complete(permit, Outcome::Failure(Failure::Timeout));
     }
 
     let shed = alone.drive(ordinary(500));
-    assert_eq!((alone.snapshot().breaker, shed), (Phase::Closed, 0));
+    assert_eq!((alone.snapshot().breaker, shed), (BreakerPhase::Closed, 0));
 }
 
 #[test]

@@ -21,10 +21,10 @@ use crate::api::{Host, LogLevel, MetricKind, attribute};
 use crate::faults::Fault;
 use crate::metrics::name::Naming;
 use crate::metrics::table::FAULTS_TOTAL;
-use crate::plugin::{Plugin, TICK};
+use crate::plugin::{PluginObject, TICK};
 use crate::stream::Stream;
 
-type SharedPlugin<H> = Rc<RefCell<Plugin<H>>>;
+type SharedPlugin<H> = Rc<RefCell<PluginObject<H>>>;
 
 /// Everything in a VM; see the module.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Contexts<H: Host> {
     /// The plugin of each root context, by the context's number. Few, and never removed: Envoy makes one for each
     /// push.
     roots: Vec<(u32, SharedPlugin<H>)>,
-    streams: HashMap<u32, Stream<H>, BuildHasherDefault<Spread>>,
+    streams: HashMap<u32, Stream<H>, BuildHasherDefault<SpreadHash>>,
 }
 
 impl<H: Host> Default for Vm<H> {
@@ -73,7 +73,7 @@ impl<H: Host + Clone> Vm<H> {
             plugin.borrow_mut().reconfigure(config, root);
             plugin
         } else {
-            let plugin = Plugin::new(host.clone(), &name, config, root);
+            let plugin = PluginObject::new(host.clone(), &name, config, root);
             let plugin = Rc::new(RefCell::new(plugin));
             let named = (name, Rc::clone(&plugin));
             self.0.borrow_mut().plugins.push(named);
@@ -150,9 +150,9 @@ impl<H: Host> Contexts<H> {
 
 /// Context numbers are counted up: one multiplication spreads them (Fibonacci hashing, Knuth, TAOCP 3, 6.4).
 #[derive(Default)]
-struct Spread(u64);
+struct SpreadHash(u64);
 
-impl Hasher for Spread {
+impl Hasher for SpreadHash {
     fn finish(&self) -> u64 {
         self.0
     }

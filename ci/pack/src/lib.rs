@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 use walrus::{Module, ModuleConfig};
 
-pub use list::{Difference, List};
+pub use list::{List, ListDifference};
 
 /// What a packed module may contain.
 #[derive(Debug, Default, Clone)]
@@ -29,12 +29,12 @@ pub struct Rules {
     /// Largest size of the packed module in bytes.
     pub max_bytes: Option<usize>,
     /// Whether the names of functions stay, for readable traps and profiles.
-    pub names: Names,
+    pub names: FunctionNames,
 }
 
 /// What happens to the names of functions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum FunctionNames {
     /// They are dropped.
     #[default]
     Drop,
@@ -95,7 +95,7 @@ pub fn pack(bytes: &[u8], rules: &Rules) -> Result<Packed, PackError> {
     let mut config = ModuleConfig::new();
     config
         .generate_producers_section(false)
-        .generate_name_section(rules.names == Names::Keep);
+        .generate_name_section(rules.names == FunctionNames::Keep);
     let parsed = config.parse(bytes);
     let mut module = parsed.map_err(|error| PackError::Parse {
         reason: format!("{error:#}"),
@@ -150,7 +150,7 @@ fn drop_custom_sections(module: &mut Module) {
 }
 
 fn check_imports(found: &BTreeSet<String>, list: &List) -> Result<(), PackError> {
-    let Difference { missing, unlisted } = list.compare(found);
+    let ListDifference { missing, unlisted } = list.compare(found);
     if !unlisted.is_empty() {
         Err(PackError::UnlistedImports(unlisted))
     } else if !missing.is_empty() {

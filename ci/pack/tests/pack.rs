@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_pack::{List, Names, PackError, Packed, Rules, pack};
+use tidegate_pack::{FunctionNames, List, PackError, Packed, Rules, pack};
 
 /// A module like those of an SDK: it exports more than its filter uses.
 const MODULE: &str = r#"
@@ -101,7 +101,7 @@ fn data_stays_and_custom_sections_go() {
 fn names_of_functions_stay_when_asked_for() {
     assert!(contains(
         &packed(&Rules {
-            names: Names::Keep,
+            names: FunctionNames::Keep,
             ..Rules::default()
         })
         .bytes,

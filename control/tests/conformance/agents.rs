@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
 use serde_json::{Value, json};
 use tidegate_meshbed::agent::{Agent, InjectedSidecar, Workload};
-use tidegate_meshbed::{Image, Node, Role, ports, until};
+use tidegate_meshbed::{Image, MeshNode, ProxyRole, ports, until};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::mesh::{ConformanceMesh, account};
@@ -60,7 +60,7 @@ impl App<'_> {
             namespace, name, ..
         } = self;
         account(mesh, namespace, name).await;
-        let node = Node::new(Role::Sidecar, namespace, name);
+        let node = MeshNode::new(ProxyRole::Sidecar, namespace, name);
         let mut pod = node.pod();
         pod["spec"]["serviceAccountName"] = json!(name);
         mesh.apply(namespace, &pod).await;

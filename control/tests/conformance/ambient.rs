@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Pod, Service as KubeService};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tidegate_meshbed::agent::{Agent, Workload, identity};
-use tidegate_meshbed::{Node, Role};
+use tidegate_meshbed::{MeshNode, ProxyRole};
 use tidegate_testbed::client::{Caller, Hbone};
 use tidegate_testbed::upstream::{Script, Upstream};
 
@@ -167,9 +167,9 @@ fn gateway() -> Value {
 }
 
 /// What Istio's controller and Kubernetes' make for a waypoint.
-async fn waypoint_objects(mesh: &ConformanceMesh, namespace: &str) -> Node {
+async fn waypoint_objects(mesh: &ConformanceMesh, namespace: &str) -> MeshNode {
     account(mesh, namespace, WAYPOINT).await;
-    let mut node = Node::new(Role::Waypoint, namespace, WAYPOINT);
+    let mut node = MeshNode::new(ProxyRole::Waypoint, namespace, WAYPOINT);
     node.labels.extend(
         [
             ("gateway.networking.k8s.io/gateway-name", WAYPOINT),

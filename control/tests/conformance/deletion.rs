@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::api::DeleteParams;
 use serde_json::json;
 use tidegate_control::kube::istio::IstioApi;
-use tidegate_meshbed::{Controllers, Proxy, until};
+use tidegate_meshbed::{Controllers, MeshProxy, until};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::load::{SHED, Steady};
@@ -18,7 +18,7 @@ use crate::mesh::{ConformanceMesh, is_guarded};
 const NEW: IstioApi = IstioApi::TrafficExtension;
 
 /// Waits until nothing of the filter is left in a proxy's listeners.
-async fn is_unguarded(envoy: &Proxy) {
+async fn is_unguarded(envoy: &MeshProxy) {
     until("the filter is out of the listener", async || {
         let listeners = envoy
             .admin()

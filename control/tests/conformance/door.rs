@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use tidegate_meshbed::until;
-use tidegate_testbed::client::{Call, CallError, Caller, Reply};
+use tidegate_testbed::client::{Call, CallError, CallReply, Caller};
 use tidegate_testbed::upstream::{Script, Upstream};
 use tokio::task::JoinHandle;
 
@@ -61,7 +61,7 @@ impl MeshDoor {
         }
     }
 
-    async fn call(&self, path: &str) -> Result<Reply, CallError> {
+    async fn call(&self, path: &str) -> Result<CallReply, CallError> {
         let call = match &self.host {
             Some(host) => Call::get(path).authority(host),
             None => Call::get(path),

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{Node, Role, ports, until};
+use tidegate_meshbed::{MeshNode, ProxyRole, ports, until};
 use tidegate_testbed::client::{Call, Caller};
 
 use crate::door::{self, MeshDoor};
@@ -34,7 +34,7 @@ pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(
         },
     });
     mesh.apply(&namespace, &wildcard).await;
-    let node = Node::new(Role::Sidecar, &namespace, "web");
+    let node = MeshNode::new(ProxyRole::Sidecar, &namespace, "web");
     mesh.apply(&namespace, &node.pod()).await;
     let sidecar = json!({
         "apiVersion": "networking.istio.io/v1", "kind": "Sidecar", "metadata": {"name": "web"},

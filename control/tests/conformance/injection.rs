@@ -13,7 +13,7 @@ use kube::api::{Api, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidegate_meshbed::agent::InjectedSidecar;
-use tidegate_meshbed::{Registry, until};
+use tidegate_meshbed::{ImageRegistry, until};
 use tidegate_testbed::envoy::repository;
 
 use crate::agents::App;
@@ -96,7 +96,9 @@ pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_l
     }
 
     // And what was put in does what it is for.
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let workload = door::upstream("api").await;
     let app = App {
         namespace: &namespace,

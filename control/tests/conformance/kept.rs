@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_meshbed::{Registry, until};
+use tidegate_meshbed::{ImageRegistry, until};
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::agents::App;
@@ -25,7 +25,9 @@ pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(
     mesh: Arc<ConformanceMesh>,
 ) {
     let namespace = mesh.world.namespace("kept").await;
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let image = registry.push().unwrap();
     let is_slow = Arc::<AtomicBool>::default();
     let workload = Upstream::builder("shop").script({

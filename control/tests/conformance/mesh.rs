@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::{
-    Istiod, MeshMode, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until,
+    Istiod, MeshMode, MeshNode, MeshProxy, ProxyRole, ROOT_NAMESPACE, Replica, User, ports, until,
 };
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Admin, Envoy, release_module};
@@ -118,8 +118,8 @@ impl ConformanceMesh {
     }
 
     /// A gateway in front of `host`, configured by istiod, through which requests reach it.
-    pub(crate) async fn gateway(&self, namespace: &str, app: &str, host: &str) -> Proxy {
-        let node = Node::new(Role::Router, namespace, app);
+    pub(crate) async fn gateway(&self, namespace: &str, app: &str, host: &str) -> MeshProxy {
+        let node = MeshNode::new(ProxyRole::Router, namespace, app);
         self.apply(namespace, &node.pod()).await;
         self.apply(namespace, &json!({
             "apiVersion": "networking.istio.io/v1", "kind": "Gateway", "metadata": {"name": app},
@@ -163,7 +163,7 @@ impl ConformanceMesh {
     }
 
     /// An Envoy for a node whose Pod is there.
-    pub(crate) async fn proxy(&self, node: &Node) -> Proxy {
+    pub(crate) async fn proxy(&self, node: &MeshNode) -> MeshProxy {
         node.start(&self.world.cluster, &self.istiod).await.unwrap()
     }
 

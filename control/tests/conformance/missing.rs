@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{Image, Registry, until};
+use tidegate_meshbed::{Image, ImageRegistry, until};
 
 use crate::agents::{ALLOWS, App, DENIES, REFUSED};
 use crate::door::{self, MeshDoor, one_at_a_time};
@@ -18,7 +18,9 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
     mesh: Arc<ConformanceMesh>,
 ) {
     let namespace = mesh.world.namespace("missing").await;
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let image = registry.push().unwrap();
     let workload = door::upstream("api").await;
     let app = App {
@@ -91,7 +93,9 @@ fn later(image: &Image) -> &str {
 
 pub(crate) async fn both_layouts_of_the_image_are_fetched(mesh: Arc<ConformanceMesh>) {
     let namespace = mesh.world.namespace("layouts").await;
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let image = registry.push().unwrap();
     let workload = door::upstream("api").await;
     let artifact = Image {

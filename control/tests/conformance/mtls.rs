@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{Registry, ports, until};
+use tidegate_meshbed::{ImageRegistry, ports, until};
 use tidegate_testbed::upstream::{RequestHead, Script, Upstream};
 
 use crate::agents::App;
@@ -34,7 +34,9 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(
     mesh: Arc<ConformanceMesh>,
 ) {
     let namespace = mesh.world.namespace("mtls").await;
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let image = registry.push().unwrap();
     let workload = Upstream::builder("api").script(|request| Some(vouched_for(request)));
     let workload = workload.start().await.unwrap();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_meshbed::{Cluster, Replica, User, until};
+use tidegate_meshbed::{KubeCluster, Replica, User, until};
 
 use crate::door::{HeldRequests, one_at_a_time};
 use crate::load::SHED;
@@ -115,7 +115,7 @@ async fn watch_errors(replica: &Replica) -> u64 {
 }
 
 /// What the service has written, its lease apart.
-fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
+fn writes(cluster: &KubeCluster, user: &User) -> Vec<String> {
     let writes = cluster.writes_of(user);
     let others = writes.iter().filter(|write| write.what() != "leases");
     others

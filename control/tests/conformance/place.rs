@@ -1,6 +1,6 @@
 //! A gateway with a service of one place behind it, in a namespace of its own; all three go by one name.
 
-use tidegate_meshbed::Proxy;
+use tidegate_meshbed::MeshProxy;
 use tidegate_testbed::upstream::Upstream;
 
 use crate::door::{self, HeldRequests, MeshDoor};
@@ -8,7 +8,7 @@ use crate::mesh::{ConformanceMesh, is_guarded};
 
 /// What is there before any policy is.
 pub(crate) struct TestNamespace {
-    pub(crate) envoy: Proxy,
+    pub(crate) envoy: MeshProxy,
     pub(crate) door: MeshDoor,
     pub(crate) upstream: Upstream,
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_meshbed::{Login, LoginGate, Registry};
+use tidegate_meshbed::{ImageRegistry, Login, LoginGate};
 use tidegate_testbed::client::Caller;
 
 use crate::agents::{ALLOWS, App, DENIES, REFUSED};
@@ -67,7 +67,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
 ) {
     let namespace = mesh.world.namespace("secret").await;
     let folder = mesh.world.cluster.folder();
-    let registry = Registry::start(folder).await.unwrap();
+    let registry = ImageRegistry::start(folder).await.unwrap();
     let gate = LoginGate::start(&registry, RIGHT, REALM, folder)
         .await
         .unwrap();

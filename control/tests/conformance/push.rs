@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_meshbed::{Proxy, until};
+use tidegate_meshbed::{MeshProxy, until};
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::door::MeshDoor;
@@ -23,7 +23,7 @@ fn settings(status: u16) -> Value {
 }
 
 /// Sum of the counters and gauges of Envoy's VMs with this ending.
-async fn vms(envoy: &Proxy, ending: &str) -> u64 {
+async fn vms(envoy: &MeshProxy, ending: &str) -> u64 {
     let filter = format!("^wasm\\..*\\.{ending}$");
     let stats = envoy.admin().stats(&filter).await.unwrap();
     assert!(!stats.is_empty(), "{filter} is a dead name");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate_control::kube::istio::IstioApi;
-use tidegate_meshbed::Proxy;
+use tidegate_meshbed::MeshProxy;
 
 use crate::door::one_at_a_time;
 use crate::load::SHED;
@@ -67,7 +67,7 @@ pub(crate) async fn what_the_definition_can_judge_is_rejected_when_it_is_applied
 }
 
 /// What was pushed to a proxy so far: the version of the object, and what Envoy made of it.
-async fn pushed(mesh: &ConformanceMesh, envoy: &Proxy) -> (Option<String>, Vec<u64>) {
+async fn pushed(mesh: &ConformanceMesh, envoy: &MeshProxy) -> (Option<String>, Vec<u64>) {
     let plugins = mesh.world.plugins("unsound", IstioApi::TrafficExtension);
     let object = plugins.get("tidegate-unsound").await.unwrap();
     let stats = envoy

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{Node, Role, ports, until};
+use tidegate_meshbed::{MeshNode, ProxyRole, ports, until};
 
 use crate::door::{self, MeshDoor, one_at_a_time};
 use crate::load::SHED;
@@ -34,7 +34,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
         .await;
     mesh.register_at(&namespace, prices_host, outbound, &prices)
         .await;
-    let node = Node::new(Role::Sidecar, &namespace, "web");
+    let node = MeshNode::new(ProxyRole::Sidecar, &namespace, "web");
     let listener = |port: u16| {
         json!({
             "port": {"number": port, "name": format!("http-{port}"), "protocol": "HTTP"},

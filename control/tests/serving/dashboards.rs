@@ -1,7 +1,7 @@
 //! The dashboard and the alerts ask for nothing that the service does not show.
 
 use tidegate_testbed::client::Call;
-use tidegate_testbed::dashboards::Names;
+use tidegate_testbed::dashboards::DashboardNames;
 
 use crate::proxy::TestProxy;
 use crate::stage::{ServingStage, until};
@@ -11,7 +11,7 @@ const BY_TLS: &str = "tidegate_control_certificate_not_after_timestamp_seconds";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_queried_metric_is_served() {
-    let names = Names::read().unwrap();
+    let names = DashboardNames::read().unwrap();
     assert!(names.control.len() > 3, "{:?}", names.control);
     let stage = ServingStage::start().await;
     // What is said of proxies begins with the first.

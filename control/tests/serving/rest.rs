@@ -1,7 +1,7 @@
 //! Policies by REST, and what else is served over HTTP.
 
 use serde_json::{Value, json};
-use tidegate_testbed::client::{Call, Reply};
+use tidegate_testbed::client::{Call, CallReply};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ fn put(name: &str, max: u32) -> Call {
     signed(Call::put(&path, policy(name, "*", max)))
 }
 
-fn body(reply: &Reply) -> Value {
+fn body(reply: &CallReply) -> Value {
     serde_json::from_slice(&reply.body).unwrap()
 }
 

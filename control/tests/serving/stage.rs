@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tidegate_control::net::PATIENCE;
 use tidegate_control::serve::{ControlService, Files, ServeSettings};
 use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
-use tidegate_testbed::client::{Call, Caller, Reply};
+use tidegate_testbed::client::{Call, CallReply, Caller};
 use tidegate_testbed::envoy::release_module;
 use tokio::time::{Instant, sleep};
 
@@ -89,7 +89,7 @@ impl ServingStage {
         fs::rename(new, self.file(name)).unwrap();
     }
 
-    pub(crate) async fn call(&self, call: Call) -> Reply {
+    pub(crate) async fn call(&self, call: Call) -> CallReply {
         let caller = Caller::http1(self.settings.http);
         caller.call(&call).await.unwrap()
     }

@@ -35,7 +35,7 @@ pub enum Values {
     /// A fraction.
     Fraction(Fraction),
     /// A whole number.
-    Count(Count),
+    Count(WholeNumber),
     /// A whole number that is not set by default.
     Bound(Bound),
     /// A duration.
@@ -68,7 +68,7 @@ pub struct Flag {
 
 /// An integer and its range, both ends included.
 #[derive(Clone, Copy, Debug)]
-pub struct Count {
+pub struct WholeNumber {
     pub(super) key: &'static str,
     /// Least.
     pub min: u32,
@@ -145,7 +145,7 @@ impl Choice for Criticality {
     }
 }
 
-impl fmt::Display for Count {
+impl fmt::Display for WholeNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a whole number from {} to {}", self.min, self.max)
     }

@@ -48,7 +48,7 @@ pub use guards::{BreakerConfig, LimitConfig};
 pub use ignore::Ignore;
 pub use kinds::Choice;
 pub use overload::OverloadConfig;
-pub use path::{Path, Step};
+pub use path::{Path, PathStep};
 pub use pattern::Pattern;
 pub use policy::{Policy, Slo};
 pub use reader::Section;

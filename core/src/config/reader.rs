@@ -14,7 +14,7 @@ use std::fmt::{self, Write as _};
 
 use super::document::Node;
 use super::errors::{ConfigError, ConfigErrors};
-use super::path::{Path, Step};
+use super::path::{Path, PathStep};
 use super::typo::closest;
 
 /// One JSON object being read.
@@ -60,7 +60,7 @@ impl<'a> Section<'a> {
             Some(Node::Object(entries)) => (entries, false),
             Some(other) => {
                 let shown = match path.step {
-                    Step::Root => "document".to_owned(),
+                    PathStep::Root => "document".to_owned(),
                     _ => path.to_string(),
                 };
                 errors.push(ConfigError::new(
@@ -92,7 +92,7 @@ impl<'a> Section<'a> {
         let is_lost = self.is_lost;
         Self::read(
             node,
-            self.path.child(Step::Key(key)),
+            self.path.child(PathStep::Key(key)),
             &mut *self.errors,
             |section| {
                 section.is_lost |= is_lost;
@@ -109,10 +109,10 @@ impl<'a> Section<'a> {
         mut read: impl FnMut(&mut Section<'_>) -> T,
     ) -> Vec<T> {
         let items = self.list(key, max_items).unwrap_or_default();
-        let path = self.path.child(Step::Key(key));
+        let path = self.path.child(PathStep::Key(key));
         let mut values = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let path = path.child(Step::Index(index));
+            let path = path.child(PathStep::Index(index));
             values.push(Self::read(Some(item), path, &mut *self.errors, &mut read));
         }
         values
@@ -149,11 +149,11 @@ impl<'a> Section<'a> {
         let Some(items) = self.list(key, max_items) else {
             return false;
         };
-        let path = self.path.child(Step::Key(key));
+        let path = self.path.child(PathStep::Key(key));
         for (index, item) in items.iter().enumerate() {
             if !take(item) {
                 self.errors.push(ConfigError::new(
-                    path.child(Step::Index(index)).to_string(),
+                    path.child(PathStep::Index(index)).to_string(),
                     item.shown(),
                     expected.to_string(),
                 ));
@@ -252,7 +252,7 @@ impl<'a> Section<'a> {
 
     fn report(&mut self, key: &str, found: String, expected: String) {
         self.errors.push(ConfigError::new(
-            self.path.child(Step::Key(key)).to_string(),
+            self.path.child(PathStep::Key(key)).to_string(),
             found,
             expected,
         ));

@@ -16,7 +16,10 @@ use super::schema::{MAX_ENTRIES, MAX_RULES};
 /// The reference as Markdown.
 #[must_use]
 pub fn markdown() -> String {
-    let rows: String = FIELDS.iter().map(|field| Row(field).to_string()).collect();
+    let rows: String = FIELDS
+        .iter()
+        .map(|field| FieldRow(field).to_string())
+        .collect();
     format!(
         "\
 # Configuration
@@ -123,9 +126,9 @@ then the default. Only the inputs that are configured are read.
     )
 }
 
-struct Row<'a>(&'a Field);
+struct FieldRow<'a>(&'a Field);
 
-impl fmt::Display for Row<'_> {
+impl fmt::Display for FieldRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (takes, default) = takes_and_default(&self.0.values);
         writeln!(

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::document::Node;
 use super::duration::parse_duration;
-use super::kinds::{Bound, Choice, Count, Flag, Fraction, Numbers, OneOf, Span, names};
+use super::kinds::{Bound, Choice, Flag, Fraction, Numbers, OneOf, Span, WholeNumber, names};
 use super::number_set::NumberSet;
 use super::reader::Section;
 use super::schema::MAX_ENTRIES;
@@ -33,7 +33,7 @@ impl Section<'_> {
         .unwrap_or(flag.default)
     }
 
-    pub(super) fn count(&mut self, count: Count, inherited: Option<u32>) -> u32 {
+    pub(super) fn count(&mut self, count: WholeNumber, inherited: Option<u32>) -> u32 {
         self.value(count.key, &count, |node| {
             whole(node).filter(|value| (count.min..=count.max).contains(value))
         })

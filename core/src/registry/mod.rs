@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::keys::{OtherClusters, key_by, new_slot, rule};
-use self::place::{Origin, Place, Rest};
-use self::places::Places;
+use self::place::{Origin, Rest, UpstreamPlace};
+use self::places::UpstreamPlaces;
 use self::unseen::Unseen;
 use crate::config::{Config, KeyBy};
 use crate::exchange::{Directive, UNSTAMPED};
@@ -37,7 +37,7 @@ pub const OVERFLOW: &str = "_overflow";
 /// All slots of one worker.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    places: Places,
+    places: UpstreamPlaces,
     by_hash: BTreeMap<u64, UpstreamId>,
     unseen: Unseen,
     others: OtherClusters,
@@ -60,7 +60,7 @@ impl Registry {
         let overflow = new_slot(config, (OVERFLOW, None), hash, now);
         Self {
             by_hash: BTreeMap::from([(overflow.hash, UpstreamId::OVERFLOW)]),
-            places: Places::new(Place::new(overflow)),
+            places: UpstreamPlaces::new(UpstreamPlace::new(overflow)),
             unseen: Unseen::default(),
             others: OtherClusters::default(),
             overflowed: 0,
@@ -214,7 +214,7 @@ impl Registry {
             slot.adopt(&directive, config.policy(slot.rule), now);
         }
         self.by_hash.insert(hash, id);
-        self.places.put(id, Place::new(slot));
+        self.places.put(id, UpstreamPlace::new(slot));
         id
     }
 

@@ -11,7 +11,7 @@ const TICKS_TO_SLEEP: u8 = 10;
 
 /// One upstream: what every tick needs. The rest is boxed, because few upstreams are in use at a time.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct UpstreamPlace {
     pub(super) rest: Rest,
     /// The stamp of the directive that the upstream follows.
     pub(super) followed: u32,
@@ -43,7 +43,7 @@ pub(super) enum Origin {
     Led,
 }
 
-impl Place {
+impl UpstreamPlace {
     pub(super) fn new(slot: Slot) -> Self {
         Self {
             rest: Rest::AWAKE,

@@ -1,19 +1,19 @@
 //! The places of all upstreams, found by handle.
 
-use super::place::{Place, Rest};
+use super::place::{Rest, UpstreamPlace};
 use crate::slot::Slot;
 use crate::upstream::UpstreamId;
 
 /// All places of one worker.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct UpstreamPlaces {
     /// Shared by the upstreams beyond the cap.
-    overflow: Place,
-    own: Vec<Place>,
+    overflow: UpstreamPlace,
+    own: Vec<UpstreamPlace>,
 }
 
-impl Places {
-    pub(super) const fn new(overflow: Place) -> Self {
+impl UpstreamPlaces {
+    pub(super) const fn new(overflow: UpstreamPlace) -> Self {
         Self {
             overflow,
             own: Vec::new(),
@@ -21,27 +21,27 @@ impl Places {
     }
 
     /// The place of a handle; the shared one for a handle that is not in use.
-    pub(super) fn get(&self, id: UpstreamId) -> &Place {
+    pub(super) fn get(&self, id: UpstreamId) -> &UpstreamPlace {
         position(id)
             .and_then(|position| self.own.get(position))
             .unwrap_or(&self.overflow)
     }
 
     /// The same, to change it.
-    pub(super) fn get_mut(&mut self, id: UpstreamId) -> &mut Place {
+    pub(super) fn get_mut(&mut self, id: UpstreamId) -> &mut UpstreamPlace {
         position(id)
             .and_then(|position| self.own.get_mut(position))
             .unwrap_or(&mut self.overflow)
     }
 
     /// All places, the shared one first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (UpstreamId, &Place)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (UpstreamId, &UpstreamPlace)> {
         let places = core::iter::once(&self.overflow).chain(&self.own);
         places.zip(0..).map(|(place, id)| (UpstreamId(id), place))
     }
 
     /// The same, to change them.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut Place)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut UpstreamPlace)> {
         let places = core::iter::once(&mut self.overflow).chain(&mut self.own);
         places.zip(0..).map(|(place, id)| (UpstreamId(id), place))
     }
@@ -71,7 +71,7 @@ impl Places {
     }
 
     /// Gives a place to a new upstream.
-    pub(super) fn put(&mut self, id: UpstreamId, new: Place) {
+    pub(super) fn put(&mut self, id: UpstreamId, new: UpstreamPlace) {
         match position(id).and_then(|position| self.own.get_mut(position)) {
             Some(place) => *place = new,
             None => self.own.push(new),
