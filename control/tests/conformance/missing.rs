@@ -1,8 +1,8 @@
-//! Case 4, second half: the module cannot be had.
+//! Case 4, second half: the module cannot be fetched.
 //!
-//! The agent puts a filter of its own in the place of the module, which lets all requests pass or none, as the plugin's
-//! `failStrategy` says. It does so for a running proxy as well: the module that was there is gone. It tries again when
-//! the plugin changes, and not before.
+//! The agent puts a filter of its own in place of the module. It lets all requests pass or none, as the plugin's
+//! `failStrategy` says. The agent does so in a running proxy as well, which then loses the module that it had. It tries again
+//! only when the plugin changes.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
         sha256: String::new(),
     };
 
-    // From the start, and then for a proxy that has run the module.
+    // First for a proxy that starts, then for one that has run the module.
     for round in 0..2 {
         for (image, strategy, status, name) in [
             (&wrong, "FAIL_CLOSE", REFUSED, DENIES),
@@ -86,7 +86,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
     runs_the_filter(api.agent.admin()).await;
 }
 
-/// The tag of an image that is named by one.
+/// The tag in the name of an image.
 fn later(image: &Image) -> &str {
     image.url.rsplit(':').next().unwrap()
 }

@@ -1,7 +1,7 @@
 //! Case 8: a policy that does not validate.
 //!
-//! Nearly everything is rejected by the API server, when the policy is applied. What its rules cannot express the service
-//! rejects with the filter's own words, and proxies keep what they have.
+//! The API server rejects nearly every such policy when it is applied. The service rejects the rest, which the rules of the
+//! API server cannot express, with the filter's own words. Proxies then keep their configuration.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(crate) async fn what_the_definition_can_judge_is_rejected_when_it_is_applied
     }
 }
 
-/// What was pushed to a proxy so far: the version of the object, and what Envoy made of it.
+/// What was pushed to a proxy so far: the version of the object, and whether Envoy accepted it.
 async fn pushed(mesh: &ConformanceMesh, envoy: &MeshProxy) -> (Option<String>, Vec<u64>) {
     let plugins = mesh.world.plugins("unsound", IstioApi::TrafficExtension);
     let object = plugins.get("tidegate-unsound").await.unwrap();
@@ -90,7 +90,7 @@ pub(crate) async fn what_only_the_filter_could_reject_never_reaches_it(mesh: Arc
     let _held = place.guarded(SHED).await;
     let before = pushed(&mesh, &place.envoy).await;
 
-    // The rule contradicts what it inherits, which the API server's rules cannot see.
+    // The rule contradicts a value that it inherits. The API server's rules cannot see that.
     let mut wrong = one_at_a_time(SHED + 1);
     wrong["upstreams"] = json!([{"match": {"service": "a"}, "limit": {"min": 60}}]);
     mesh.apply_policy(namespace, "unsound", &wrong).await;
