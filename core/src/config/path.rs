@@ -1,6 +1,6 @@
-//! Where a value stands: `upstreams[2].limit.max`.
+//! The path of a value: `upstreams[2].limit.max`.
 //!
-//! Kept as a list on the stack while reading; only an error makes it a text.
+//! It is a list on the stack while reading. Only an error turns it into text.
 
 use std::fmt::{self, Write as _};
 
@@ -9,7 +9,7 @@ use super::errors::quoted;
 /// Longer keys are quoted and shortened in paths.
 const MAX_PLAIN_CHARS: usize = 40;
 
-/// Where a value stands, as a list towards the root.
+/// The path of a value, as a list from the value to the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     parent: Option<&'a Self>,
@@ -28,13 +28,13 @@ pub enum PathStep<'a> {
 }
 
 impl Path<'_> {
-    /// The whole document; shown as nothing.
+    /// The whole document; shown as an empty text.
     pub const ROOT: Path<'static> = Path {
         parent: None,
         step: PathStep::Root,
     };
 
-    /// What stands one step below.
+    /// The path of a value one step below.
     #[must_use]
     pub const fn child<'a>(&'a self, step: PathStep<'a>) -> Path<'a> {
         Path {

@@ -1,14 +1,14 @@
 //! Reads checked values out of the tree and collects what is wrong.
 //!
-//! A [`Section`] is one JSON object with its path. Each read names a key,
-//! takes its range from the schema and always returns a value: on an error the
-//! fallback, so that reading goes on and the next error is found too. Keys
-//! that were not read are errors when the section ends, and so is a key
-//! that stands twice. The values only count if no error was collected.
+//! A [`Section`] is one JSON object with its path. Each read names a key, takes
+//! the range from the schema, and always returns a value. On an error it returns
+//! the fallback, so that reading goes on and finds the next error too. When the
+//! section ends, keys that were not read are errors. So is a key that occurs
+//! twice. The values are valid only if no error was collected.
 //!
-//! Edges: an absent object is read like an empty one (its fields fall back);
-//! when a value is no object at all, that is the one error, and the required
-//! fields inside it are not complained about as well.
+//! Edges: an absent object is read like an empty one, and its fields fall back.
+//! If a value is not an object, that is the only error: missing required fields
+//! in it are not reported.
 
 use std::fmt::{self, Write as _};
 
@@ -24,7 +24,7 @@ pub struct Section<'a> {
     path: Path<'a>,
     errors: &'a mut ConfigErrors,
     asked: Vec<&'static str>,
-    /// The value was no object: already reported, nothing in it can be missing.
+    /// The value was not an object. This is reported already, so missing keys are not.
     is_lost: bool,
     /// Keys that were not read are ignored.
     is_open: bool,
@@ -137,8 +137,8 @@ impl<'a> Section<'a> {
         is_there.then_some(values)
     }
 
-    /// The list at `key`, each entry through `take`, which answers whether it is as `expected`. Answers whether there is
-    /// a list.
+    /// Reads the list at `key`. Each entry goes through `take`, which returns whether it is as `expected`. Returns whether
+    /// there is a list.
     pub(super) fn entries(
         &mut self,
         key: &'static str,
@@ -181,8 +181,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The value at `key` through `parse`; `None` when absent or wrong, and
-    /// then it has been reported with `expected`.
+    /// The value at `key` through `parse`; `None` if it is absent or wrong. A
+    /// wrong value is reported with `expected`.
     pub fn value<T>(
         &mut self,
         key: &'static str,
@@ -215,7 +215,7 @@ impl<'a> Section<'a> {
         self.is_open = true;
     }
 
-    /// Whether `key` stands in the document.
+    /// Whether the document has `key`.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|(entry, _)| entry == key)
@@ -228,7 +228,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Reports the value at `key` though it was readable: it contradicts another.
+    /// Reports the value at `key`, which is readable but contradicts another.
     pub fn reject(&mut self, key: &'static str, expected: String) {
         let node = self.entries.iter().find(|(entry, _)| entry == key);
         let found = node.map_or_else(|| "nothing".to_owned(), |(_, node)| node.shown());
@@ -243,8 +243,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// How many errors there are so far: equal before and after means that
-    /// what was read in between can be compared with each other.
+    /// How many errors there are so far. If the count is the same before and
+    /// after some reads, their values can be compared with each other.
     #[must_use]
     pub const fn error_count(&self) -> usize {
         self.errors.total()

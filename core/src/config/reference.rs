@@ -1,7 +1,7 @@
 //! The configuration reference, generated from the schema.
 //!
-//! Written by hand it would drift from the code with the first change of a
-//! default. `cargo run -p tidegate-core --example reference -- configuration`
+//! A page written by hand would differ from the code after the first change of
+//! a default. `cargo run -p tidegate-core --example reference -- configuration`
 //! prints it; a test compares that with `docs/configuration.md`.
 
 use std::fmt;
@@ -143,7 +143,7 @@ impl fmt::Display for FieldRow<'_> {
     }
 }
 
-/// The two middle columns. Expected values show as in error messages.
+/// The two middle columns. Expected values are shown as in error messages.
 fn takes_and_default(values: &Values) -> (String, String) {
     match values {
         Values::Flag(flag) => ("true or false".to_owned(), code(&flag.default)),

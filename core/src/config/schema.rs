@@ -1,9 +1,9 @@
 //! Every field once: key, range and default.
 //!
-//! The constants are what the reader checks against, and the rows of
-//! [`FIELDS`] are built from the same constants, so that the generated
-//! reference cannot differ from the code. The prose is in the rows alone,
-//! which the filter never uses: it is not in its module.
+//! The reader checks against these constants. The rows of [`FIELDS`] are built
+//! from them too, so the generated reference cannot differ from the code. The
+//! prose is only in the rows. The filter never uses them, so its module does not
+//! contain the prose.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A literal of this file; a test holds every row to `min <= default <= max`.
+/// A literal of this file. A test checks `min <= default <= max` in every row.
 const fn ratio(value: f64) -> Ratio {
     match Ratio::new(value) {
         Some(ratio) => ratio,
@@ -104,7 +104,7 @@ pub(super) const OVERLOAD_WITH_RETRY_AFTER: Numbers = statuses("statusesWithRetr
 pub(super) const OVERLOAD_GRPC: Numbers = Numbers {
     key: "grpcStatuses",
     min: 1,
-    // The last one that gRPC defines.
+    // The last status that gRPC defines.
     max: 16,
     default: &[GRPC_RESOURCE_EXHAUSTED],
 };
@@ -136,5 +136,5 @@ pub(super) const MAX_UPSTREAMS: WholeNumber = count("maxUpstreams", 1, 10_000, 1
 pub(super) const MAX_DESTINATIONS: WholeNumber = count("maxDestinations", 1, 10_000, 100);
 /// Most rules under `upstreams`.
 pub const MAX_RULES: usize = 1_000;
-/// Most entries in any other list: each may be looked at for every request.
+/// Most entries in any other list, because each may be compared with every request.
 pub const MAX_ENTRIES: usize = 100;

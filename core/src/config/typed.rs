@@ -1,7 +1,7 @@
 //! Reading by schema: one method for each kind of field.
 //!
-//! Where the key is absent, what a rule inherits wins over the default; a
-//! required field has neither, and is missed.
+//! If the key is absent, a rule takes the inherited value, and else the default.
+//! A required field has neither, and its absence is an error.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::reader::Section;
 use super::schema::MAX_ENTRIES;
 use crate::ratio::Ratio;
 
-/// An expected value that must not be left out.
+/// The expected value of a required field.
 struct Required<'a>(&'a dyn fmt::Display);
 
 impl fmt::Display for Required<'_> {
@@ -110,8 +110,8 @@ fn number(node: &Node) -> Option<f64> {
     }
 }
 
-/// An integer, also written `20.0` or `2e1`: a protobuf `Struct`, which control
-/// planes carry this document in, knows no other numbers than doubles.
+/// An integer, which may be written as `20.0` or `2e1`: control planes carry this
+/// document in a protobuf `Struct`, and all numbers in it are doubles.
 fn whole(node: &Node) -> Option<u32> {
     match node {
         Node::Whole(value) => u32::try_from(*value).ok(),
