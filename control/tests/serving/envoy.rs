@@ -16,7 +16,7 @@ use crate::stage::{ServingStage, policy, until};
 const SLOTS: u32 = 64;
 const SERVICE: Duration = Duration::from_millis(2);
 
-/// Callers that call all the time.
+/// Callers that send requests all the time.
 const CALLERS: usize = 4;
 
 async fn envoy(stage: &ServingStage, upstream: &Upstream, by: DiscoveryProtocol) -> Envoy {
@@ -37,7 +37,7 @@ async fn upstream() -> Upstream {
     Upstream::constant("main", SLOTS, SERVICE).await.unwrap()
 }
 
-/// Callers that count how they are answered until they are told to stop.
+/// Callers that count their answers until they are told to stop.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -80,7 +80,7 @@ impl Load {
         .await;
     }
 
-    /// Ends it; what was not answered with 200.
+    /// Ends it, and returns the answers other than 200.
     async fn end(self) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
         let mut lost = Vec::new();
@@ -191,7 +191,7 @@ async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
     let running = stage.resource().await["running"].clone();
     let load = Load::start(&envoy);
 
-    // A service that names a module which the proxy does not have.
+    // This service names a module that the proxy does not have.
     stage.stop().await;
     let module = std::mem::replace(
         &mut stage.settings.plugin.module,
@@ -207,7 +207,7 @@ async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
     assert_eq!(resource["running"], running);
     load.goes_on().await;
 
-    // And one that names the right one again.
+    // This one names the right module again.
     stage.stop().await;
     stage.settings.plugin.module = module;
     stage.resume().await;

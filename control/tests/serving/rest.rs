@@ -200,7 +200,10 @@ async fn metrics_count_proxies_by_version_and_errors_once() {
         until("it is gone", async || stage.proxies().await == 0).await;
     }
     let old = format!("running{{version=\"{}\"}} 1", versions[0]);
-    assert!(!shows(old).await, "a version that nobody runs has a series");
+    assert!(
+        !shows(old).await,
+        "a version that no proxy runs has a series"
+    );
     assert!(shows("render_errors_total 0".to_owned()).await);
 
     stage.write("b.yaml", "apiVersion: [");
