@@ -283,7 +283,7 @@ proptest! {
         }
     }
 
-    /// Names come and go beyond the cap; handles are used again, and nobody's requests are lost.
+    /// Names come and go beyond the cap; handles are used again, and no request is lost.
     #[test]
     fn a_handle_passes_on_only_when_nobody_holds_it(
         calls in prop::collection::vec((0_u8..12, 0_u64..90, any::<prop::sample::Index>()), 1..200),
@@ -513,7 +513,7 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
     let [upstream, _] = workers
         .each_mut()
         .map(|engine| engine.upstream("backend", None, at(0)));
-    // Nobody decides: each worker trips on its own evidence.
+    // There is no leader: each worker trips on its own evidence.
     let mut tripped_at = 0;
     for engine in &mut workers {
         for i in 0..200 {
@@ -610,7 +610,7 @@ fn requests_that_later_ones_overtook_take_nobodys_place() {
     );
 }
 
-/// Nobody is answered: whether there is a queue is not known.
+/// No request is answered, so it is unknown whether there is a queue.
 #[test]
 fn requests_that_nobody_overtook_keep_their_places() {
     let mut alone = Alone::new(

@@ -342,7 +342,10 @@ mod tests {
             web(&main).map(|directive| directive.breaker),
             Some(BreakerState::Open { .. })
         ));
-        assert!(is_open(&other, &host), "who saw no failure follows");
+        assert!(
+            is_open(&other, &host),
+            "a worker that saw no failure follows"
+        );
         assert_eq!(
             host.metric_value("tidegate_upstream=.=web;.;tidegate_breaker_state"),
             Some(2)

@@ -5,8 +5,8 @@
 //! an empty filter saves 5,400 of its 22,000 instructions a request, and the code behind them.
 //!
 //! Packing keeps the listed exports, removes what is no longer reachable, drops the custom sections
-//! (names, producers, target features), and refuses a module that imports a host function nobody
-//! reviewed, lacks an export it must have, or is too large. The same bytes in give the same bytes out.
+//! (names, producers, target features), and rejects a module that imports a host function that is
+//! not on the list of reviewed ones, lacks a required export, or is too large. The same bytes in give the same bytes out.
 
 #![forbid(unsafe_code)]
 
@@ -53,7 +53,7 @@ pub struct Packed {
     pub imports: BTreeSet<String>,
 }
 
-/// Why a module was refused.
+/// Why a module was rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
@@ -66,7 +66,7 @@ pub enum PackError {
     /// An export of the list is not there.
     #[error("the list of exports requires, but the module does not export{}", lines(.0))]
     MissingExports(Vec<String>),
-    /// The module calls host functions that nobody reviewed.
+    /// The module calls host functions that are not on the list of reviewed ones.
     #[error("the module imports what is not in the list of imports (add it if that is meant){}", lines(.0))]
     UnlistedImports(Vec<String>),
     /// The list allows host functions that the module does not call.

@@ -41,7 +41,7 @@ impl LoadTally {
         assert!(self.ok > self.sum() / 4, "{self:?}");
         assert!(
             self.lost < self.ok / 20,
-            "who is let in is answered: {self:?}"
+            "every admitted request is answered: {self:?}"
         );
     }
 

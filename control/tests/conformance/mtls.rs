@@ -59,7 +59,7 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(
         .await;
     let door = MeshDoor::to(([127, 0, 0, 1], port).into(), HOST);
     door.answers(200).await;
-    until("nobody is let in without a certificate", async || {
+    until("no client gets in without a certificate", async || {
         MeshDoor::at(api.address).status().await == 0
     })
     .await;

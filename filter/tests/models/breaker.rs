@@ -39,11 +39,11 @@ pub(crate) enum Tenth {
     Leave,
     /// They are not answered.
     Hangs,
-    /// Nobody comes.
+    /// No request comes.
     Quiet,
-    /// Nobody comes, and all that hung fail.
+    /// No request comes, and all that hung fail.
     HungFail,
-    /// Nobody comes, and the callers of all that hung leave.
+    /// No request comes, and the callers of all that hung leave.
     HungLeave,
 }
 

@@ -22,7 +22,7 @@ pub(super) fn section(page: &mut Page, run: &LoadtestRun) {
         page.paragraph(&format!("{study}: {count} planned cells were not run."));
     }
     for damage in &run.damaged {
-        // Where the folder stood is of no use to who reads the page elsewhere.
+        // Readers of the page elsewhere have no use for the path of the folder.
         let name = damage.path.file_name().map(PathBuf::from);
         let damage = Damage {
             path: name.unwrap_or_default(),
