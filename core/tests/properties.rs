@@ -72,7 +72,7 @@ impl Request for Sent {
     }
 }
 
-/// Any bits, often those of ordinary shares, so that not every record is refused.
+/// Any bits, often those of ordinary shares, so that some records are valid.
 fn any_float() -> impl Strategy<Value = f32> {
     prop_oneof![
         30 => 0.0_f32..=1.0,
@@ -265,9 +265,9 @@ proptest! {
         }
     }
 
-    /// What is cut off or longer than it was written, or differs in any byte, is refused whole.
+    /// What is cut off or longer than it was written, or differs in any byte, is rejected as a whole.
     #[test]
-    fn a_damaged_payload_is_refused_whole(steps in any_steps(), tail in any::<u8>(), flip in 1_u8..) {
+    fn a_damaged_payload_is_rejected_as_a_whole(steps in any_steps(), tail in any::<u8>(), flip in 1_u8..) {
         let mut proxy = Proxy::new(2, CONFIGS[0], SECOND);
         for step in &steps {
             proxy.take(step);

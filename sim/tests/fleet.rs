@@ -135,7 +135,7 @@ fn without_protection_overload_leaves_hardly_any_good_answer() {
 }
 
 #[test]
-fn what_a_fleet_cannot_play_is_refused() {
+fn what_a_fleet_cannot_play_is_rejected() {
     let mut fleet = FleetStory::Steady.fleet(&SMALL, FleetTopology::Sidecars);
     fleet.scenario.workers = 2;
     let refused = fleet::play(&fleet, 1, &|_| ()).unwrap_err().to_string();

@@ -14,8 +14,8 @@ usage: tidegate-pack IN.wasm OUT.wasm [options]
 
   --keep FILE           keep only the exports of this list (name: required, name?: kept if there)
   --keep-export NAME    keep this export as well; may be repeated
-  --imports FILE        refuse imports that are not in this list (lines as env.proxy_log)
-  --max-bytes N         refuse a packed module larger than N bytes
+  --imports FILE        reject imports that are not in this list (lines as env.proxy_log)
+  --max-bytes N         reject a packed module larger than N bytes
   --names               keep the names of functions
   --help                show this text";
 

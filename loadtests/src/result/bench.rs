@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_without_complete_metadata_is_refused() {
+    fn a_journal_without_complete_metadata_is_rejected() {
         let mut about = metadata("abc");
         about.remove("module");
         about.remove("commit");

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_complete_metadata_is_refused_with_all_that_is_missing() {
+    fn a_run_without_complete_metadata_is_rejected_with_all_that_is_missing() {
         let mut broken = info();
         broken.kernel.clear();
         broken.versions.clear();

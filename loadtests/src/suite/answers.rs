@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_short_is_refused() {
+    fn a_file_that_is_cut_short_is_rejected() {
         assert_eq!(parse(&POINTS[..70]).unwrap_err(), "no request");
         let cut = &POINTS[..POINTS.find("2600,500").unwrap() + 8];
         assert_eq!(parse(cut).unwrap_err(), "caller_latency,2600,500 in line 4");

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_refused() {
+    fn unknown_words_are_rejected() {
         for wrong in [
             "slo={until='headrs'}\n[[clients]]\nload=[]",
             "[[clients]]\nload=[]\nupload={duration={kind='constant', mean='1s'}, stals=1}",

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_refused_with_those_there_are() {
+    fn an_unknown_kind_is_rejected_with_those_there_are() {
         let error = parse("kind='over_quoted'\nx=1.0").unwrap_err();
         for expected in ["over_quoted", "line 10", "`over_quota`", "`lying_upstream`"] {
             assert!(error.contains(expected), "{expected} is missing in {error}");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_refused() {
+    fn unknown_words_are_rejected() {
         for wrong in [
             "kind='flood'\nx=1.0\nrate=2.0",
             "kind='short_deadline'\nx=1.0\ncut='headr'",
