@@ -22,7 +22,7 @@ use tidegate_control::net::PATIENCE;
 use tidegate_control::serve::{ControlService, Files, ServeSettings};
 use tidegate_control::xds::{Module, OnCrash, PluginTemplate as Surroundings};
 use tidegate_testbed::client::Caller;
-use tidegate_testbed::envoy::{Cluster, Discovery, Envoy, Plugin, release_module};
+use tidegate_testbed::envoy::{Cluster, DiscoveryProtocol, Envoy, Plugin, release_module};
 use tidegate_testbed::upstream::Upstream;
 
 /// Nothing is waited for longer than this.
@@ -42,7 +42,7 @@ const SERVICE: Duration = Duration::from_millis(20);
 const CALLERS: usize = 8;
 
 /// Answers by what they were.
-type Answers = Arc<Mutex<BTreeMap<String, u64>>>;
+type SharedAnswers = Arc<Mutex<BTreeMap<String, u64>>>;
 
 fn write(folder: &Path, name: &str, limit: u32) {
     let policy = format!(
@@ -52,7 +52,7 @@ fn write(folder: &Path, name: &str, limit: u32) {
     fs::rename(folder.join("new"), folder.join("policy.yaml")).unwrap();
 }
 
-async fn call(caller: Caller, answers: Answers, stop: Arc<AtomicBool>) {
+async fn call(caller: Caller, answers: SharedAnswers, stop: Arc<AtomicBool>) {
     while !stop.load(Ordering::Relaxed) {
         let what = match caller.get("/").await {
             Ok(reply) if reply.status == 200 => "answered".to_owned(),
@@ -124,7 +124,7 @@ async fn main() -> ExitCode {
     let envoy = Envoy::builder()
         .cluster(Cluster::new("main", upstream.addr()))
         .cluster(Cluster::new("control", service.xds()).http2())
-        .plugin(Plugin::tidegate(&Value::Null).served("control", Discovery::Ecds))
+        .plugin(Plugin::tidegate(&Value::Null).served("control", DiscoveryProtocol::Ecds))
         .start()
         .await
         .unwrap();
@@ -133,7 +133,7 @@ async fn main() -> ExitCode {
         service.http(),
         envoy.addr()
     );
-    let (answers, stop) = (Answers::default(), Arc::<AtomicBool>::default());
+    let (answers, stop) = (SharedAnswers::default(), Arc::<AtomicBool>::default());
     let callers: Vec<_> = (0..CALLERS)
         .map(|_| {
             let caller = Caller::http1(envoy.addr());

@@ -1,4 +1,4 @@
-//! What is refused, in which words and at which place.
+//! What is rejected, in which words and at which place.
 
 use tidegate_control::policy::{Policies, gather};
 

@@ -1,4 +1,4 @@
-//! What proxies get: who wins, and that a change costs what it touches.
+//! What proxies get: which policy wins, and that a change costs only what it touches.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 

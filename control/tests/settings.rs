@@ -1,4 +1,4 @@
-//! `tidegate serve --settings FILE`: what wins, and what is refused with its place.
+//! `tidegate serve --settings FILE`: what wins, and what is rejected, with its place.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! Counts that every worker of a proxy shares.
 //!
 //! Envoy runs one VM per worker, with no memory in common; a metric gauge is the one process-wide atomic they
-//! can all reach. Core only says what to count. Who implements the trait owns the atomics: the filter with
+//! can all reach. Core only says what to count. The implementation of the trait owns the atomics: the filter with
 //! gauges, the simulator with plain cells. A host may refuse a counter (a stats matcher that rejects the
 //! gauge): then the answer is `None`, and the engine falls back to the worker's share of the limit.
 

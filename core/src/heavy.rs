@@ -73,7 +73,7 @@ mod tests {
                 places.push(heavy.place(1));
             } else {
                 let other = request.wrapping_mul(STEP) | 2;
-                assert_eq!(heavy.place(other), other, "nobody else is moved");
+                assert_eq!(heavy.place(other), other, "no other one moves");
             }
         }
         let below = places.iter().filter(|place| **place <= u32::MAX / 2);

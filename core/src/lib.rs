@@ -43,7 +43,7 @@ pub mod units;
 mod upstream;
 
 pub use breaker::{
-    BreakerCheckpoint, BreakerState, LocalTrip, Outage, Phase, RatesCheckpoint, TripReason,
+    BreakerCheckpoint, BreakerPhase, BreakerState, LocalTrip, Outage, RatesCheckpoint, TripReason,
 };
 pub use counters::{Counter, Counters, Unshared};
 pub use criticality::Criticality;

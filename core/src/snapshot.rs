@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::breaker::Phase;
+use crate::breaker::BreakerPhase;
 use crate::learned::Learned;
 use crate::limit::LimitReason;
 use crate::tally::Counted;
@@ -29,7 +29,7 @@ pub struct UpstreamView<'a> {
     /// The concurrency limit of the proxy.
     pub limit: u32,
     /// The breaker.
-    pub breaker: Phase,
+    pub breaker: BreakerPhase,
     /// What was learned.
     pub learned: &'a Learned,
     /// What this worker counted.
@@ -54,7 +54,7 @@ pub struct UpstreamSnapshot {
     /// Why it is that; only the leader knows.
     pub limit_reason: Option<LimitReason>,
     /// The breaker.
-    pub breaker: Phase,
+    pub breaker: BreakerPhase,
     /// The open interval in force; zero when closed.
     pub open_interval: Duration,
     /// What was learned.

@@ -30,7 +30,7 @@ thread_local! {
 struct Counting;
 
 fn count() {
-    // Fails while a thread ends; nobody measures then.
+    // Fails while a thread ends; no measurement runs then.
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
 }
 

@@ -66,19 +66,19 @@ fn every_configuration_in_the_repository_is_taken() {
     for place in SHOWN_IN {
         collect(&repository().join(place), &mut files);
     }
-    let mut refused = Vec::new();
+    let mut rejected = Vec::new();
     let mut taken = 0;
     for file in &files {
         let text = fs::read_to_string(file).unwrap();
         for document in configurations(&text) {
             match Config::from_json(document.as_bytes()) {
                 Ok(_) => taken += 1,
-                Err(errors) => refused.push(format!("{}:\n{errors}\n{document}", file.display())),
+                Err(errors) => rejected.push(format!("{}:\n{errors}\n{document}", file.display())),
             }
         }
     }
 
-    assert!(refused.is_empty(), "{}", refused.join("\n\n"));
+    assert!(rejected.is_empty(), "{}", rejected.join("\n\n"));
     assert!(taken >= 2, "the reference alone shows two, found {taken}");
 }
 

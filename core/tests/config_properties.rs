@@ -159,7 +159,7 @@ proptest! {
 }
 
 #[test]
-fn the_minimal_example_cut_anywhere_is_refused() {
+fn the_minimal_example_cut_anywhere_is_rejected() {
     for end in 0..MINIMAL_EXAMPLE.len() {
         assert!(Config::from_json(&MINIMAL_EXAMPLE.as_bytes()[..end]).is_err());
     }

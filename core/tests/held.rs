@@ -114,7 +114,7 @@ proptest! {
         before in 0_usize..30, steps in prop::collection::vec(any_step(), 1..60),
     ) {
         let mut worker = Worker::new();
-        // Those that came first are answered while it is held: they overtake nobody.
+        // Earlier requests are answered while it is held: they overtake no request.
         let first: Vec<_> = (0..before).filter_map(|_| worker.admit("here")).collect();
         worker.millis += 1;
         let held = worker.admit("here").unwrap();

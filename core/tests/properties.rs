@@ -17,10 +17,10 @@ use proptest::prelude::*;
 use tidegate_core::config::Until;
 use tidegate_core::units::{Gain, PerSecond, Requests, Seconds, Share};
 use tidegate_core::{
-    BreakerCheckpoint, BreakerState, CeilingCheckpoint, Counter, Criticality, Decision, Directive,
-    Directives, Engine, Failure, FloorCheckpoint, GivenRequest, Instant, Learned, LimitCheckpoint,
-    Margin, Outcome, Permit, Phase, Quantiles, RatesCheckpoint, Request, ShedReason, Slice,
-    Unshared,
+    BreakerCheckpoint, BreakerPhase, BreakerState, CeilingCheckpoint, Counter, Criticality,
+    Decision, Directive, Directives, Engine, Failure, FloorCheckpoint, GivenRequest, Instant,
+    Learned, LimitCheckpoint, Margin, Outcome, Permit, Quantiles, RatesCheckpoint, Request,
+    ShedReason, Slice, Unshared,
 };
 
 use counters::Shared;
@@ -72,7 +72,7 @@ impl Request for Sent {
     }
 }
 
-/// Any bits, often those of ordinary shares, so that not every record is refused.
+/// Any bits, often those of ordinary shares, so that some records are valid.
 fn any_float() -> impl Strategy<Value = f32> {
     prop_oneof![
         30 => 0.0_f32..=1.0,
@@ -176,7 +176,7 @@ proptest! {
         proxy.recover(20);
         for snapshot in proxy.snapshots() {
             for upstream in snapshot.upstreams.iter().skip(1) {
-                prop_assert_eq!(upstream.breaker, Phase::Closed);
+                prop_assert_eq!(upstream.breaker, BreakerPhase::Closed);
             }
         }
     }
@@ -265,9 +265,9 @@ proptest! {
         }
     }
 
-    /// What is cut off or longer than it was written, or differs in any byte, is refused whole.
+    /// What is cut off or longer than it was written, or differs in any byte, is rejected as a whole.
     #[test]
-    fn a_damaged_payload_is_refused_whole(steps in any_steps(), tail in any::<u8>(), flip in 1_u8..) {
+    fn a_damaged_payload_is_rejected_as_a_whole(steps in any_steps(), tail in any::<u8>(), flip in 1_u8..) {
         let mut proxy = Proxy::new(2, CONFIGS[0], SECOND);
         for step in &steps {
             proxy.take(step);
@@ -283,7 +283,7 @@ proptest! {
         }
     }
 
-    /// Names come and go beyond the cap; handles are used again, and nobody's requests are lost.
+    /// Names come and go beyond the cap; handles are used again, and no request is lost.
     #[test]
     fn a_handle_passes_on_only_when_nobody_holds_it(
         calls in prop::collection::vec((0_u8..12, 0_u64..90, any::<prop::sample::Index>()), 1..200),
@@ -395,7 +395,7 @@ proptest! {
             alone.fail();
         }
         let (now, before) = (alone.now(), alone.snapshot());
-        prop_assert_eq!(before.breaker == Phase::Closed, !dead);
+        prop_assert_eq!(before.breaker == BreakerPhase::Closed, !dead);
 
         let learned = Directives::decode(alone.engine.learned(now).encode()).unwrap();
         let mut successor = Engine::of_many(config(STRICT), now, 2);
@@ -451,11 +451,11 @@ fn an_open_breaker_stays_open_over_another_configuration_and_waits_no_longer_tha
         r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"breaker":{"minOpen":"10m","maxOpen":"1h"}}"#,
     );
     alone.fail();
-    assert_eq!(alone.snapshot().breaker, Phase::Open);
+    assert_eq!(alone.snapshot().breaker, BreakerPhase::Open);
     let now = alone.now();
     alone.engine.reconfigure(config(STRICT), now);
     alone.tick();
-    assert_eq!(alone.snapshot().breaker, Phase::Open);
+    assert_eq!(alone.snapshot().breaker, BreakerPhase::Open);
     // maxOpen is 2 s now.
     let probes = alone.drive(Traffic {
         latency: 1,
@@ -463,7 +463,7 @@ fn an_open_breaker_stays_open_over_another_configuration_and_waits_no_longer_tha
         span: 4_000,
     });
     assert!((10..30).contains(&probes), "{probes} shed");
-    assert_eq!(alone.snapshot().breaker, Phase::Closed);
+    assert_eq!(alone.snapshot().breaker, BreakerPhase::Closed);
 }
 
 #[test]
@@ -496,14 +496,14 @@ fn outcomes_of_an_earlier_epoch_say_nothing_about_this_one() {
     assert!(old.len() >= 20);
     alone.fail();
     alone.drive(ordinary(4_000));
-    assert_eq!(alone.snapshot().breaker, Phase::Closed);
+    assert_eq!(alone.snapshot().breaker, BreakerPhase::Closed);
 
     for permit in old {
         alone.complete(permit, Outcome::Failure(Failure::Timeout));
     }
 
     let shed = alone.drive(ordinary(500));
-    assert_eq!((alone.snapshot().breaker, shed), (Phase::Closed, 0));
+    assert_eq!((alone.snapshot().breaker, shed), (BreakerPhase::Closed, 0));
 }
 
 #[test]
@@ -513,7 +513,7 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
     let [upstream, _] = workers
         .each_mut()
         .map(|engine| engine.upstream("backend", None, at(0)));
-    // Nobody decides: each worker trips on its own evidence.
+    // There is no leader: each worker trips on its own evidence.
     let mut tripped_at = 0;
     for engine in &mut workers {
         for i in 0..200 {
@@ -610,7 +610,7 @@ fn requests_that_later_ones_overtook_take_nobodys_place() {
     );
 }
 
-/// Nobody is answered: whether there is a queue is not known.
+/// No request is answered, so it is unknown whether there is a queue.
 #[test]
 fn requests_that_nobody_overtook_keep_their_places() {
     let mut alone = Alone::new(

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Decision, Directive, Directives, Engine, Failure, GivenRequest, Instant, Outcome, Permit,
-    Phase, Unshared,
+    BreakerPhase, Decision, Directive, Directives, Engine, Failure, GivenRequest, Instant, Outcome,
+    Permit, Unshared,
 };
 
 /// Milliseconds between two rounds, and to the change of leaders.
@@ -184,7 +184,7 @@ fn the_ceiling_outlives_the_leader_in_an_outage() {
             led.service.dead_from = CHANGE - 500;
             led.play(CHANGE, 2.0);
             let breaker = led.worker.snapshot(at(led.now)).upstreams[1].breaker;
-            assert_ne!(breaker, Phase::Closed, "it is dead");
+            assert_ne!(breaker, BreakerPhase::Closed, "it is dead");
         },
         || Led::new(OBJECTIVE, 12),
     );

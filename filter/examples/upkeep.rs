@@ -23,7 +23,7 @@ use tidegate_filter::api::{
     Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
     attribute,
 };
-use tidegate_filter::plugin::{Plugin, TICK};
+use tidegate_filter::plugin::{PluginObject, TICK};
 use tidegate_filter::stream::Stream;
 
 const WORKERS: usize = 4;
@@ -31,10 +31,10 @@ const CONFIG: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#
 
 /// One process; clones are its VMs' ways to it.
 #[derive(Clone, Debug, Default)]
-struct Proxy(Rc<Process>);
+struct UpkeepProxy(Rc<UpkeepProcess>);
 
 #[derive(Debug, Default)]
-struct Process {
+struct UpkeepProcess {
     nanos: Cell<u64>,
     cluster: RefCell<Vec<u8>>,
     shared: RefCell<HashMap<String, SharedValue>>,
@@ -44,7 +44,7 @@ struct Process {
     bytes: Cell<usize>,
 }
 
-impl Process {
+impl UpkeepProcess {
     fn called(&self, bytes: usize) {
         self.calls.set(self.calls.get() + 1);
         self.bytes.set(self.bytes.get() + bytes);
@@ -59,7 +59,7 @@ impl Process {
     }
 }
 
-impl Host for Proxy {
+impl Host for UpkeepProxy {
     fn now(&self) -> Result<Instant, HostError> {
         Ok(Instant::from_nanos(self.0.nanos.get()))
     }
@@ -160,10 +160,10 @@ impl Host for Proxy {
     }
 }
 
-type SharedPlugin = Rc<RefCell<Plugin<Proxy>>>;
+type UpkeepPlugin = Rc<RefCell<PluginObject<UpkeepProxy>>>;
 
 /// One request to each of these upstreams by each worker, answered after some milliseconds.
-fn serve(host: &Proxy, workers: &[SharedPlugin], upstreams: impl Iterator<Item = usize>) {
+fn serve(host: &UpkeepProxy, workers: &[UpkeepPlugin], upstreams: impl Iterator<Item = usize>) {
     for upstream in upstreams {
         *host.0.cluster.borrow_mut() = format!("outbound|80||service-{upstream}.svc").into_bytes();
         for worker in workers {
@@ -181,13 +181,13 @@ fn serve(host: &Proxy, workers: &[SharedPlugin], upstreams: impl Iterator<Item =
 
 /// One tick of all VMs. Its instructions are counted.
 #[inline(never)]
-fn measured(all: &[SharedPlugin]) {
+fn measured(all: &[UpkeepPlugin]) {
     for plugin in all {
         plugin.borrow_mut().tick(1);
     }
 }
 
-fn pass_tick(host: &Proxy) {
+fn pass_tick(host: &UpkeepProxy) {
     let passed = u64::try_from(TICK.as_nanos()).unwrap_or_default();
     host.0.nanos.set(host.0.nanos.get() + passed);
 }
@@ -202,13 +202,13 @@ fn main() {
         Some("mixed") => 10,
         _ => usize::MAX,
     };
-    let host = Proxy::default();
+    let host = UpkeepProxy::default();
     pass_tick(&host);
     let Ok(config) = Config::from_json(CONFIG.as_bytes()) else {
         return;
     };
-    let all: Vec<SharedPlugin> = (0..=WORKERS)
-        .map(|_| Plugin::new(host.clone(), "tidegate", config.clone(), 1))
+    let all: Vec<UpkeepPlugin> = (0..=WORKERS)
+        .map(|_| PluginObject::new(host.clone(), "tidegate", config.clone(), 1))
         .map(|plugin| Rc::new(RefCell::new(plugin)))
         .collect();
     let Some((_, workers)) = all.split_first() else {

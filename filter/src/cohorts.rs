@@ -23,7 +23,7 @@ const PERIOD: Duration = Duration::from_secs(600);
 
 /// The source of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum CohortSource {
     /// Callers are not told apart.
     None,
     /// The configuration: all proxies have the same.
@@ -38,7 +38,7 @@ pub struct Cohorts {
     /// The shared-data key under which the workers of the proxy share the first one's draw.
     place: String,
     own: u64,
-    source: Source,
+    source: CohortSource,
     key: u64,
 }
 
@@ -49,7 +49,7 @@ impl Cohorts {
         Self {
             place: keys.cohorts(),
             own,
-            source: Source::None,
+            source: CohortSource::None,
             key: 0,
         }
     }
@@ -58,12 +58,12 @@ impl Cohorts {
     pub fn follow<H: Host>(&mut self, config: &Config, proxy: &Proxy<H>) {
         let criticality = config.criticality();
         self.source = match (criticality.cohort_header(), criticality.cohort_key()) {
-            (None, _) => Source::None,
-            (Some(_), Some(key)) => Source::Configuration(UpstreamKey::hash(key, None)),
+            (None, _) => CohortSource::None,
+            (Some(_), Some(key)) => CohortSource::Configuration(UpstreamKey::hash(key, None)),
             (Some(_), None) => {
                 let shared = agree(&proxy.host, &self.place, self.own);
                 let shared = proxy.check(Fault::SharedData, shared);
-                Source::Proxy(shared.unwrap_or(self.own))
+                CohortSource::Proxy(shared.unwrap_or(self.own))
             }
         };
         self.rotate(proxy);
@@ -72,11 +72,11 @@ impl Cohorts {
     /// Updates the key to this moment. Reads a clock only if callers are told apart.
     pub fn rotate<H: Host>(&mut self, proxy: &Proxy<H>) {
         let (secret, now) = match self.source {
-            Source::None => return,
-            Source::Configuration(secret) => {
+            CohortSource::None => return,
+            CohortSource::Configuration(secret) => {
                 (secret, proxy.check(Fault::Clock, proxy.host.wall_clock()))
             }
-            Source::Proxy(secret) => (secret, proxy.now()),
+            CohortSource::Proxy(secret) => (secret, proxy.now()),
         };
         if let Some(now) = now {
             let period = now.saturating_since(Instant::ZERO).as_secs() / PERIOD.as_secs();

@@ -90,10 +90,10 @@ impl<H: Host> Counters for HostCounters<'_, H> {
 mod tests {
     use super::*;
     use crate::fake::FakeHost;
-    use crate::upstreams::tests::Vm;
+    use crate::upstreams::tests::SmallVm;
 
-    fn served(host: &FakeHost) -> (Vm, UpstreamId) {
-        let mut vm = Vm::new(host);
+    fn served(host: &FakeHost) -> (SmallVm, UpstreamId) {
+        let mut vm = SmallVm::new(host);
         let id = vm.upstream("web", 0);
         (vm, id)
     }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn an_upstream_without_names_has_no_shared_counts() {
         let host = FakeHost::default();
-        let mut first = Vm::new(&host);
+        let mut first = SmallVm::new(&host);
         for name in ["a", "b", "_overflow"] {
             first.upstream(name, 0);
         }

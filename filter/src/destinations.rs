@@ -75,7 +75,7 @@ mod tests {
 
     use crate::api::attribute;
     use crate::fake::FakeHost;
-    use crate::plugin::{Plugin, TICK};
+    use crate::plugin::{PluginObject, TICK};
     use crate::stream::{Next, Stream};
 
     const KEYED: &str = r#","upstreams":[{"match":{"cluster":"forward"},"keyBy":"authority"}]"#;
@@ -92,7 +92,7 @@ mod tests {
     /// A VM whose proxy gets requests for the cluster `forward`.
     struct Vm {
         host: FakeHost,
-        plugin: Rc<RefCell<Plugin<FakeHost>>>,
+        plugin: Rc<RefCell<PluginObject<FakeHost>>>,
     }
 
     impl Vm {
@@ -100,7 +100,7 @@ mod tests {
             let host = FakeHost::default();
             host.advance(TICK);
             host.set_attribute(attribute::CLUSTER, b"forward");
-            let plugin = Plugin::new(host.clone(), "tidegate", config(more), 1);
+            let plugin = PluginObject::new(host.clone(), "tidegate", config(more), 1);
             let plugin = Rc::new(RefCell::new(plugin));
             Self { host, plugin }
         }

@@ -16,7 +16,7 @@
 use tidegate_core::classify::Length;
 
 use crate::api::{Host, LogLevel};
-use crate::host::{self, Envoy};
+use crate::host::{self, EnvoyHost};
 use crate::stream::{Next, Stream};
 use crate::vm::Vm;
 
@@ -26,10 +26,10 @@ const CONTINUE: u32 = 0;
 const PAUSE: u32 = 1;
 
 thread_local! {
-    static VM: Vm<Envoy> = Vm::default();
+    static VM: Vm<EnvoyHost> = Vm::default();
 }
 
-fn on_stream<T>(id: u32, call: impl FnOnce(&mut Stream<Envoy>) -> T) -> Option<T> {
+fn on_stream<T>(id: u32, call: impl FnOnce(&mut Stream<EnvoyHost>) -> T) -> Option<T> {
     VM.with(|vm| vm.on_stream(id, call))
 }
 
@@ -43,7 +43,7 @@ extern "C" fn _initialize() {
     unsafe { __wasm_call_ctors() };
     std::panic::set_hook(Box::new(|panic| {
         // The VM is lost either way.
-        let _ = Envoy.log(LogLevel::Error, &format!("tidegate: {panic}"));
+        let _ = EnvoyHost.log(LogLevel::Error, &format!("tidegate: {panic}"));
     }));
 }
 
@@ -63,7 +63,7 @@ extern "C" fn proxy_on_context_create(id: u32, root: u32) {
 
 #[unsafe(no_mangle)]
 extern "C" fn proxy_on_configure(root: u32, _size: usize) -> bool {
-    VM.with(|vm| vm.configure(&Envoy, root))
+    VM.with(|vm| vm.configure(&EnvoyHost, root))
 }
 
 #[unsafe(no_mangle)]
@@ -134,7 +134,7 @@ extern "C" fn proxy_on_log(id: u32) {
 /// A test makes the VM trap with a header.
 #[cfg(feature = "test-hooks")]
 fn crash_if_asked() {
-    let asked = Envoy.header(crate::api::Headers::Request, "x-tidegate-test");
+    let asked = EnvoyHost.header(crate::api::Headers::Request, "x-tidegate-test");
     if asked.ok().flatten().as_deref() == Some(b"panic") {
         std::process::abort();
     }

@@ -15,13 +15,13 @@ use crate::api::{
 };
 use crate::pairs;
 
-/// How much the wall clock is ahead of the monotonic one.
+/// How far the wall clock is ahead of the monotonic clock.
 pub(crate) const WALL_CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000);
 
-/// The status of calls out of a VM that has trapped: none of them does anything.
+/// The status of calls from a VM that has trapped. Such calls do nothing.
 const TRAPPED: u32 = 10;
 
-/// One VM's way to its process, for each part of it a clone.
+/// One VM's access to its process. Each part of the VM has a clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FakeHost {
     process: Rc<Process>,
@@ -37,7 +37,7 @@ impl Deref for FakeHost {
 }
 
 impl FakeHost {
-    /// The way of another VM of the process.
+    /// The access of another VM to the same process.
     pub(crate) fn another_vm(&self) -> Self {
         Self {
             process: Rc::clone(&self.process),
@@ -45,7 +45,7 @@ impl FakeHost {
         }
     }
 
-    /// The VM traps: whatever still runs in it reaches nobody.
+    /// The VM traps: calls from it do nothing from now on.
     pub(crate) fn trap(&self) {
         self.has_trapped.set(true);
     }
@@ -67,7 +67,7 @@ impl FakeHost {
     }
 }
 
-/// What the filter may ask of the proxy, and the proxy refuse.
+/// The calls that the filter makes, and that can be made to fail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
     Clock,
@@ -107,7 +107,7 @@ impl Call {
     }
 }
 
-/// What the VMs of a process share, and what the next callback will find.
+/// What the VMs of a process share, and what the next callback reads.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     nanos: Cell<u64>,
@@ -116,7 +116,7 @@ pub(crate) struct Process {
     raw_map: RefCell<Option<Vec<u8>>>,
     configuration: RefCell<Vec<u8>>,
     calls: Cell<u64>,
-    /// A bit for each [`Call`] that fails, and the status that it fails with; 0: with something malformed.
+    /// A bit for each [`Call`] that fails. It fails with `status`, or returns malformed data if `status` is 0.
     failing: Cell<u16>,
     status: Cell<u32>,
     is_beaten: Cell<bool>,
@@ -148,7 +148,7 @@ impl Process {
             .insert((map as u8, name.to_owned()), value.as_ref().to_vec());
     }
 
-    /// What every header map is serialized as, instead of what is in it.
+    /// Sets the bytes that every header map is serialized to, instead of its entries.
     pub(crate) fn set_raw_map(&self, bytes: Option<Vec<u8>>) {
         *self.raw_map.borrow_mut() = bytes;
     }
@@ -157,13 +157,13 @@ impl Process {
         bytes.clone_into(&mut self.configuration.borrow_mut());
     }
 
-    /// From now on exactly these calls fail, a bit for each [`Call`], with this status.
+    /// From now on exactly these calls fail with this status. `calls` has a bit for each [`Call`].
     pub(crate) fn fail(&self, calls: u16, status: u32) {
         self.failing.set(calls);
         self.status.set(status);
     }
 
-    /// Whether every write by compare and swap comes too late from now on.
+    /// Sets whether every write by compare and swap comes too late from now on.
     pub(crate) fn beat(&self, is_beaten: bool) {
         self.is_beaten.set(is_beaten);
     }
@@ -173,12 +173,12 @@ impl Process {
         self.calls.get()
     }
 
-    /// The clock is set.
+    /// Sets the clock.
     pub(crate) fn set_clock(&self, nanos: u64) {
         self.nanos.set(nanos);
     }
 
-    /// A neighbor changes what stands at a key.
+    /// Changes the value at a key, as another plugin of the process could.
     pub(crate) fn overwrite(&self, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut shared = self.shared.borrow_mut();
         let value = shared.entry(key.to_owned()).or_insert(SharedValue {

@@ -22,7 +22,7 @@ pub enum Fault {
     SharedData,
     /// Shared data was malformed or of another version.
     Payload,
-    /// A configuration was refused.
+    /// A configuration was rejected.
     Configuration,
     /// More upstreams than may have metrics: the rest share some.
     Names,

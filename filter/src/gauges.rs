@@ -19,14 +19,14 @@ use crate::proxy::Proxy;
 /// The gauges of one upstream, as one VM knows them.
 #[derive(Clone, Copy, Debug)]
 pub struct Gauges {
-    in_flight: State,
-    probes: State,
+    in_flight: GaugeState,
+    probes: GaugeState,
     /// Whether its breaker has ever opened.
     has_tripped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum GaugeState {
     Undefined,
     Defined(MetricId),
     /// The host keeps no value for it.
@@ -37,8 +37,8 @@ impl Gauges {
     /// The gauges of an upstream with this permission for names.
     pub(crate) const fn of(names: Permission) -> Self {
         let state = match names {
-            Permission::Own => State::Undefined,
-            Permission::Shared | Permission::Undecided => State::Refused,
+            Permission::Own => GaugeState::Undefined,
+            Permission::Shared | Permission::Undecided => GaugeState::Refused,
         };
         Self {
             in_flight: state,
@@ -54,7 +54,7 @@ impl Gauges {
 
     /// Whether the gauge of probes can hold anything: its breaker has opened at some time.
     pub(crate) fn counts_probes(&self) -> bool {
-        self.has_tripped || self.probes != State::Undefined
+        self.has_tripped || self.probes != GaugeState::Undefined
     }
 
     /// The handle of one of them; defines it if need be. `None`: the count is not shared.
@@ -69,9 +69,9 @@ impl Gauges {
             Counter::Probes => (&PROBES_CLAIMED, &mut self.probes),
         };
         match *state {
-            State::Defined(id) => return Some(id),
-            State::Refused => return None,
-            State::Undefined => {}
+            GaugeState::Defined(id) => return Some(id),
+            GaugeState::Refused => return None,
+            GaugeState::Undefined => {}
         }
         let labels = upstream_labels(key);
         let Proxy {
@@ -88,23 +88,23 @@ impl Gauges {
                 Counter::Probes => Ok((id, true)),
             });
         *state = match defined {
-            Ok((id, true)) => State::Defined(id),
+            Ok((id, true)) => GaugeState::Defined(id),
             Ok((_, false)) => {
                 faults.note(
                     host,
                     Fault::Metric,
                     &"the host keeps no value for tidegate_in_flight: is it left out by a stats matcher?",
                 );
-                State::Refused
+                GaugeState::Refused
             }
             Err(error) => {
                 faults.note(host, Fault::Metric, &error);
-                State::Refused
+                GaugeState::Refused
             }
         };
         match *state {
-            State::Defined(id) => Some(id),
-            State::Undefined | State::Refused => None,
+            GaugeState::Defined(id) => Some(id),
+            GaugeState::Undefined | GaugeState::Refused => None,
         }
     }
 }

@@ -95,7 +95,7 @@ const PLUGIN_CONFIGURATION: u32 = 7;
 
 /// Envoy, from inside one of its VMs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Envoy;
+pub(crate) struct EnvoyHost;
 
 /// What a call returned through its out-pointers.
 struct Returned {
@@ -163,7 +163,7 @@ fn clock(id: u32) -> Result<Instant, HostError> {
 
 // SAFETY of the calls below: every pointer comes from a live Rust value of the length passed beside it, the host
 // reads or writes it during the call only, and out-pointers point to initialised locals.
-impl Host for Envoy {
+impl Host for EnvoyHost {
     fn now(&self) -> Result<Instant, HostError> {
         clock(MONOTONIC)
     }

@@ -213,7 +213,7 @@ fn bytes_that_the_host_hands_over_are_owned_and_freed() {
     for len in [1, 2, 8, 4_096] {
         let bytes = vec![b'x'; len];
         answer(OK, Some(&bytes), 0);
-        let read = Envoy.attribute(b"plugin_name").unwrap().unwrap();
+        let read = EnvoyHost.attribute(b"plugin_name").unwrap().unwrap();
         assert_eq!(read, bytes);
         // A vector of its own: it grows, moves and is freed.
         let mut read = read;
@@ -227,38 +227,42 @@ fn bytes_that_the_host_hands_over_are_owned_and_freed() {
 fn an_empty_or_missing_value_is_none() {
     for (status, bytes) in [(OK, None), (OK, Some(&b""[..])), (NOT_FOUND, None)] {
         answer(status, bytes, 0);
-        assert_eq!(Envoy.header(Headers::Request, ":path"), Ok(None));
+        assert_eq!(EnvoyHost.header(Headers::Request, ":path"), Ok(None));
     }
     answer(OK, None, 0);
-    assert_eq!(Envoy.header_map(Headers::Response), Ok(Vec::new()));
+    assert_eq!(EnvoyHost.header_map(Headers::Response), Ok(Vec::new()));
     answer(OK, None, 0);
-    assert_eq!(Envoy.configuration(), Ok(Vec::new()));
+    assert_eq!(EnvoyHost.configuration(), Ok(Vec::new()));
 }
 
 #[test]
 fn every_call_that_is_refused_is_an_error() {
     answer(REFUSED, None, 0);
-    assert!(Envoy.now().is_err() && Envoy.wall_clock().is_err());
-    assert!(Envoy.attribute(b"a").is_err() && Envoy.header(Headers::Request, "a").is_err());
-    assert!(Envoy.header_map(Headers::Request).is_err() && Envoy.configuration().is_err());
-    assert!(Envoy.define_metric(MetricKind::Gauge, "a").is_err());
-    assert!(Envoy.increment_metric(MetricId(1), 1).is_err());
-    assert!(Envoy.record_metric(MetricId(1), 1).is_err() && Envoy.metric(MetricId(1)).is_err());
-    assert!(Envoy.shared("a").is_err() && Envoy.set_shared("a", b"", Expect::Absent).is_err());
-    assert!(Envoy.set_tick_period(Duration::from_secs(1)).is_err());
-    assert!(Envoy.log(LogLevel::Info, "a").is_err());
+    assert!(EnvoyHost.now().is_err() && EnvoyHost.wall_clock().is_err());
+    assert!(EnvoyHost.attribute(b"a").is_err() && EnvoyHost.header(Headers::Request, "a").is_err());
+    assert!(EnvoyHost.header_map(Headers::Request).is_err() && EnvoyHost.configuration().is_err());
+    assert!(EnvoyHost.define_metric(MetricKind::Gauge, "a").is_err());
+    assert!(EnvoyHost.increment_metric(MetricId(1), 1).is_err());
+    assert!(
+        EnvoyHost.record_metric(MetricId(1), 1).is_err() && EnvoyHost.metric(MetricId(1)).is_err()
+    );
+    assert!(
+        EnvoyHost.shared("a").is_err() && EnvoyHost.set_shared("a", b"", Expect::Absent).is_err()
+    );
+    assert!(EnvoyHost.set_tick_period(Duration::from_secs(1)).is_err());
+    assert!(EnvoyHost.log(LogLevel::Info, "a").is_err());
 }
 
 #[test]
 fn a_shared_value_comes_with_its_version_and_goes_with_the_one_expected() {
     answer(OK, Some(b"value"), 0);
-    let value = Envoy.shared("key").unwrap().unwrap();
+    let value = EnvoyHost.shared("key").unwrap().unwrap();
     assert_eq!((value.bytes.as_slice(), value.version), (&b"value"[..], 7));
     answer(OK, None, 0);
-    let empty = Envoy.shared("key").unwrap().unwrap();
+    let empty = EnvoyHost.shared("key").unwrap().unwrap();
     assert!(empty.bytes.is_empty(), "there is one, of no bytes");
     answer(NOT_FOUND, None, 0);
-    assert_eq!(Envoy.shared("key"), Ok(None));
+    assert_eq!(EnvoyHost.shared("key"), Ok(None));
 
     for (expect, cas) in [
         (Expect::Anything, 0),
@@ -266,32 +270,38 @@ fn a_shared_value_comes_with_its_version_and_goes_with_the_one_expected() {
         (Expect::Version(7), 7),
     ] {
         answer(OK, None, 0);
-        assert_eq!(Envoy.set_shared("key", b"", expect), Ok(WriteResult::Done));
+        assert_eq!(
+            EnvoyHost.set_shared("key", b"", expect),
+            Ok(WriteResult::Done)
+        );
         let cas = u32::to_le_bytes(cas).to_vec();
         assert_eq!(told(), [b"key".to_vec(), Vec::new(), cas]);
     }
     answer(CAS_MISMATCH, None, 0);
-    let beaten = Envoy.set_shared("key", b"x", Expect::Absent);
+    let beaten = EnvoyHost.set_shared("key", b"x", Expect::Absent);
     assert_eq!(beaten, Ok(WriteResult::Beaten));
 }
 
 #[test]
 fn numbers_come_back_through_their_places() {
     answer(OK, None, u64::MAX);
-    assert_eq!(Envoy.metric(MetricId(3)), Ok(u64::MAX));
+    assert_eq!(EnvoyHost.metric(MetricId(3)), Ok(u64::MAX));
     assert_eq!(
-        Envoy.define_metric(MetricKind::Counter, "name"),
+        EnvoyHost.define_metric(MetricKind::Counter, "name"),
         Ok(MetricId(3))
     );
-    assert_eq!(Envoy.record_metric(MetricId(3), 9), Ok(()));
-    assert_eq!(Envoy.increment_metric(MetricId(3), -1), Ok(()));
+    assert_eq!(EnvoyHost.record_metric(MetricId(3), 9), Ok(()));
+    assert_eq!(EnvoyHost.increment_metric(MetricId(3), -1), Ok(()));
     assert_eq!(told().len(), 3);
     answer(OK, None, 5);
-    let clocks = (Envoy.wall_clock(), Envoy.now());
+    let clocks = (EnvoyHost.wall_clock(), EnvoyHost.now());
     let at = |nanos| Ok(Instant::from_nanos(nanos));
     assert_eq!(clocks, (at(5), at(6)));
-    assert_eq!(Envoy.set_tick_period(Duration::from_millis(100)), Ok(()));
-    assert_eq!(Envoy.log(LogLevel::Error, "line"), Ok(()));
+    assert_eq!(
+        EnvoyHost.set_tick_period(Duration::from_millis(100)),
+        Ok(())
+    );
+    assert_eq!(EnvoyHost.log(LogLevel::Error, "line"), Ok(()));
     assert_eq!(told(), [100_u32.to_le_bytes().to_vec(), b"line".to_vec()]);
 }
 
@@ -307,7 +317,7 @@ fn a_reply_is_told_with_all_its_headers() {
         pushback_ms: Some(1_500),
         is_final: true,
     };
-    assert_eq!(Envoy.send_local_reply(&reply), Ok(()));
+    assert_eq!(EnvoyHost.send_local_reply(&reply), Ok(()));
     let told = told();
     assert_eq!(told[..2], [b"tidegate_shed_limit".to_vec(), Vec::new()]);
     let header = |name| pairs::find(&told[2], name).map(<[u8]>::to_vec);

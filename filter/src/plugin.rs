@@ -31,7 +31,7 @@ pub const TICK: Duration = Duration::from_millis(100);
 
 /// One plugin in one VM; see the module.
 #[derive(Debug)]
-pub struct Plugin<H> {
+pub struct PluginObject<H> {
     pub(crate) proxy: Proxy<H>,
     pub(crate) engine: Engine,
     pub(crate) upstreams: Upstreams,
@@ -51,7 +51,7 @@ pub(crate) struct Parts<'a, H> {
     pub(crate) proxy: &'a Proxy<H>,
 }
 
-impl<H: Host> Plugin<H> {
+impl<H: Host> PluginObject<H> {
     /// The plugin that the proxy's configuration calls `name`, in a VM that does not know it yet. It starts from the learned
     /// state of other VMs.
     #[must_use]
@@ -258,7 +258,7 @@ mod tests {
     use tidegate_core::classify::Length;
     use tidegate_core::{BreakerState, Directives, UpstreamKey, WIRE_VERSION};
 
-    type SharedPlugin = Rc<RefCell<Plugin<FakeHost>>>;
+    type SharedPlugin = Rc<RefCell<PluginObject<FakeHost>>>;
 
     fn config(more: &str) -> Config {
         let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     fn vm(host: &FakeHost) -> SharedPlugin {
-        let plugin = Plugin::new(host.clone(), "tidegate", config(""), 1);
+        let plugin = PluginObject::new(host.clone(), "tidegate", config(""), 1);
         Rc::new(RefCell::new(plugin))
     }
 
@@ -342,7 +342,10 @@ mod tests {
             web(&main).map(|directive| directive.breaker),
             Some(BreakerState::Open { .. })
         ));
-        assert!(is_open(&other, &host), "who saw no failure follows");
+        assert!(
+            is_open(&other, &host),
+            "a worker that saw no failure follows"
+        );
         assert_eq!(
             host.metric_value("tidegate_upstream=.=web;.;tidegate_breaker_state"),
             Some(2)

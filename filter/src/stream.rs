@@ -23,7 +23,7 @@ use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
 use crate::api::{Headers, Host, attribute};
 use crate::counters::HostCounters;
 use crate::faults::Fault;
-use crate::plugin::{Parts, Plugin};
+use crate::plugin::{Parts, PluginObject};
 use crate::proxy::Proxy;
 use crate::request::HeaderFetch;
 use crate::upstreams::StateKind;
@@ -40,7 +40,7 @@ pub enum Next {
 /// One request. Dropping it completes the request, however it ended.
 #[derive(Debug)]
 pub struct Stream<H: Host> {
-    plugin: Rc<RefCell<Plugin<H>>>,
+    plugin: Rc<RefCell<PluginObject<H>>>,
     permit: Option<Permit>,
     /// Which engine gave the permit.
     kind: StateKind,
@@ -53,7 +53,7 @@ pub struct Stream<H: Host> {
 impl<H: Host> Stream<H> {
     /// A request that goes through `plugin`.
     #[must_use]
-    pub const fn new(plugin: Rc<RefCell<Plugin<H>>>) -> Self {
+    pub const fn new(plugin: Rc<RefCell<PluginObject<H>>>) -> Self {
         Self {
             plugin,
             permit: None,
@@ -253,7 +253,7 @@ impl<H: Host> Drop for Stream<H> {
 }
 
 /// The result of reading the response headers.
-struct Answer {
+struct ReadResponse {
     outcome: Outcome,
     by: By,
     /// Whether the connection is upgraded.
@@ -280,9 +280,9 @@ impl<'a, H: Host> Reader<'a, H> {
     }
 
     /// Classifies a response with as few reads as possible.
-    fn judge(&self, length: Length) -> Answer {
+    fn judge(&self, length: Length) -> ReadResponse {
         let is_over = length == Length::HeadersOnly;
-        let upstreams = |outcome| Answer {
+        let upstreams = |outcome| ReadResponse {
             outcome,
             by: By::Upstream,
             is_upgrade: false,
@@ -294,7 +294,7 @@ impl<'a, H: Host> Reader<'a, H> {
         };
         match classify::first_look(status, length, self.signals) {
             FirstLook::Settled(outcome) => upstreams(outcome),
-            FirstLook::Upgraded => Answer {
+            FirstLook::Upgraded => ReadResponse {
                 is_upgrade: true,
                 is_over: false,
                 ..upstreams(Outcome::Ignored)
@@ -311,7 +311,7 @@ impl<'a, H: Host> Reader<'a, H> {
     }
 
     /// An answer that may count against its author; `own` is the outcome if the upstream is the author.
-    fn blame(&self, own: impl FnOnce() -> Outcome, is_over: bool) -> Answer {
+    fn blame(&self, own: impl FnOnce() -> Outcome, is_over: bool) -> ReadResponse {
         let read = self.proxy.host.attribute(attribute::CODE_DETAILS);
         let details = self.proxy.check(Fault::Read, read).flatten();
         let details = details.unwrap_or_default();
@@ -319,7 +319,7 @@ impl<'a, H: Host> Reader<'a, H> {
             Author::Upstream => (own(), By::Upstream),
             Author::Proxy(outcome) => (outcome, By::Proxy),
         };
-        Answer {
+        ReadResponse {
             outcome,
             by,
             is_upgrade: false,
@@ -362,7 +362,7 @@ mod tests {
 
     struct Vm {
         host: FakeHost,
-        plugin: Rc<RefCell<Plugin<FakeHost>>>,
+        plugin: Rc<RefCell<PluginObject<FakeHost>>>,
     }
 
     impl Vm {
@@ -378,7 +378,7 @@ mod tests {
             let host = FakeHost::default();
             host.advance(Duration::from_secs(1));
             host.set_attribute(attribute::CLUSTER, WEB.as_bytes());
-            let plugin = Plugin::new(host.clone(), "tidegate", config, 1);
+            let plugin = PluginObject::new(host.clone(), "tidegate", config, 1);
             let vm = Self {
                 host,
                 plugin: Rc::new(RefCell::new(plugin)),

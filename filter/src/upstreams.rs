@@ -221,13 +221,13 @@ pub(crate) mod tests {
     use tidegate_core::{Counter, Counters as _};
 
     /// A VM with an engine for two upstreams at most.
-    pub(crate) struct Vm {
+    pub(crate) struct SmallVm {
         pub(crate) proxy: Proxy<FakeHost>,
         pub(crate) engine: Engine,
         pub(crate) upstreams: Upstreams,
     }
 
-    impl Vm {
+    impl SmallVm {
         pub(crate) fn new(host: &FakeHost) -> Self {
             let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},"maxUpstreams":2}"#;
             let config = Config::from_json(text.as_bytes()).unwrap();
@@ -253,7 +253,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_handle_that_passes_to_another_upstream_takes_nothing_along() {
-        let mut vm = Vm::new(&FakeHost::default());
+        let mut vm = SmallVm::new(&FakeHost::default());
         let web = vm.upstream("web", 0);
         vm.upstream("other", 500);
         assert_eq!(vm.counters().raise(web, Counter::InFlight), Some(1));
@@ -282,7 +282,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_handle_without_an_entry_has_nothing() {
-        let mut vm = Vm::new(&FakeHost::default());
+        let mut vm = SmallVm::new(&FakeHost::default());
         let id = vm.engine.upstream("web", None, Instant::ZERO);
         assert_eq!(vm.counters().raise(id, Counter::InFlight), None);
         vm.upstreams.expect_probes(id);

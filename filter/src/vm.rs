@@ -21,10 +21,10 @@ use crate::api::{Host, LogLevel, MetricKind, attribute};
 use crate::faults::Fault;
 use crate::metrics::name::Naming;
 use crate::metrics::table::FAULTS_TOTAL;
-use crate::plugin::{Plugin, TICK};
+use crate::plugin::{PluginObject, TICK};
 use crate::stream::Stream;
 
-type SharedPlugin<H> = Rc<RefCell<Plugin<H>>>;
+type SharedPlugin<H> = Rc<RefCell<PluginObject<H>>>;
 
 /// Everything in a VM; see the module.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Contexts<H: Host> {
     /// The plugin of each root context, by the context's number. Few, and never removed: Envoy makes one for each
     /// push.
     roots: Vec<(u32, SharedPlugin<H>)>,
-    streams: HashMap<u32, Stream<H>, BuildHasherDefault<Spread>>,
+    streams: HashMap<u32, Stream<H>, BuildHasherDefault<SpreadHash>>,
 }
 
 impl<H: Host> Default for Vm<H> {
@@ -64,7 +64,7 @@ impl<H: Host + Clone> Vm<H> {
                     // Nothing is left to do about a log that fails.
                     let _ = host.log(LogLevel::Error, &line);
                 }
-                count_refusal(host, &name);
+                count_rejection(host, &name);
                 return false;
             }
         };
@@ -73,7 +73,7 @@ impl<H: Host + Clone> Vm<H> {
             plugin.borrow_mut().reconfigure(config, root);
             plugin
         } else {
-            let plugin = Plugin::new(host.clone(), &name, config, root);
+            let plugin = PluginObject::new(host.clone(), &name, config, root);
             let plugin = Rc::new(RefCell::new(plugin));
             let named = (name, Rc::clone(&plugin));
             self.0.borrow_mut().plugins.push(named);
@@ -150,9 +150,9 @@ impl<H: Host> Contexts<H> {
 
 /// Context numbers are counted up: one multiplication spreads them (Fibonacci hashing, Knuth, TAOCP 3, 6.4).
 #[derive(Default)]
-struct Spread(u64);
+struct SpreadHash(u64);
 
-impl Hasher for Spread {
+impl Hasher for SpreadHash {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -178,11 +178,11 @@ fn read_config(host: &impl Host) -> Result<Config, Vec<String>> {
 }
 
 /// Counts a rejected configuration at once: Envoy tries a configuration out in a VM of its own, which may never tick.
-fn count_refusal(host: &impl Host, plugin: &str) {
+fn count_rejection(host: &impl Host, plugin: &str) {
     let kind = Some(Fault::Configuration.as_str());
     let name = Naming::of_plugin(plugin).name(&FAULTS_TOTAL, "", kind);
     if let Ok(id) = host.define_metric(MetricKind::Counter, &name) {
-        // The refusal is in the log and in Envoy's own counts too.
+        // The rejection is in the log and in Envoy's own counts too.
         let _ = host.increment_metric(id, 1);
     }
 }

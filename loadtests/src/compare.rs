@@ -13,8 +13,8 @@ pub(crate) mod welch;
 
 use std::collections::BTreeMap;
 
-use crate::report::{Group, groups};
-use crate::result::{Better, Figure, Run};
+use crate::report::{CellGroup, groups};
+use crate::result::{Better, Figure, LoadtestRun};
 
 pub use page::page;
 
@@ -60,7 +60,7 @@ pub enum Verdict {
 
 /// Two runs, compared.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct RunComparison {
     /// Every figure that both have.
     pub differences: Vec<Difference>,
     /// Cells with figures in one run only, each with the name of the run that lacks it.
@@ -80,7 +80,7 @@ struct Pair {
 
 /// Compares `after` with `before`.
 #[must_use]
-pub fn compare(before: &Run, after: &Run) -> Comparison {
+pub fn compare(before: &LoadtestRun, after: &LoadtestRun) -> RunComparison {
     let [first, second] = [before, after].map(|run| by_name(&run.cells));
     let mut gaps = Vec::new();
     let mut pairs = Vec::new();
@@ -101,7 +101,7 @@ pub fn compare(before: &Run, after: &Run) -> Comparison {
         .filter_map(|pair| pair.test.map(|test| test.chance))
         .collect();
     let bound = welch::bound(&chances, FALSE_SHARE);
-    Comparison {
+    RunComparison {
         differences: pairs.into_iter().map(|pair| judge(pair, bound)).collect(),
         gaps,
         circumstances: circumstances(before, after),
@@ -109,7 +109,7 @@ pub fn compare(before: &Run, after: &Run) -> Comparison {
 }
 
 /// Groups that have figures, by study, cell, topology and contender.
-fn by_name(cells: &[crate::result::CellResult]) -> BTreeMap<String, Group<'_>> {
+fn by_name(cells: &[crate::result::CellResult]) -> BTreeMap<String, CellGroup<'_>> {
     let with_figures = groups(cells)
         .into_iter()
         .filter(|group| !group.ended.is_empty());
@@ -127,7 +127,7 @@ fn by_name(cells: &[crate::result::CellResult]) -> BTreeMap<String, Group<'_>> {
         .collect()
 }
 
-fn pair(name: &str, figure: Figure, one: &Group<'_>, other: &Group<'_>) -> Option<Pair> {
+fn pair(name: &str, figure: Figure, one: &CellGroup<'_>, other: &CellGroup<'_>) -> Option<Pair> {
     let (before, after) = (one.values(figure), other.values(figure));
     if before.is_empty() || after.is_empty() {
         return None;
@@ -176,8 +176,8 @@ fn judge(pair: Pair, bound: f64) -> Difference {
 }
 
 /// What is not the same around the two runs, as far as it matters.
-fn circumstances(before: &Run, after: &Run) -> Vec<(&'static str, String, String)> {
-    let facts = |run: &Run| {
+fn circumstances(before: &LoadtestRun, after: &LoadtestRun) -> Vec<(&'static str, String, String)> {
+    let facts = |run: &LoadtestRun| {
         let info = &run.info;
         let version = |name: &str| info.versions.get(name).cloned().unwrap_or_default();
         [
@@ -205,12 +205,12 @@ fn circumstances(before: &Run, after: &Run) -> Vec<(&'static str, String, String
 mod tests {
     use super::*;
     use crate::result::tests::{cell, info};
-    use crate::result::{CellResult, Figures, Outcome};
+    use crate::result::{CellFigures, CellOutcome, CellResult};
 
-    fn run(name: &str, cells: Vec<CellResult>) -> Run {
+    fn run(name: &str, cells: Vec<CellResult>) -> LoadtestRun {
         let mut info = info();
         info.run = name.to_owned();
-        Run {
+        LoadtestRun {
             info,
             cells,
             damaged: Vec::new(),
@@ -219,9 +219,9 @@ mod tests {
 
     fn with(p99: &[f64]) -> Vec<CellResult> {
         let cell = |(repetition, p99_ms): (u32, &f64)| CellResult {
-            figures: Figures {
+            figures: CellFigures {
                 p99_ms: Some(*p99_ms),
-                ..Figures::default()
+                ..CellFigures::default()
             },
             ..cell("a", "tidegate", repetition)
         };
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn cells_that_one_run_lacks_or_that_failed_in_it_are_gaps() {
         let mut failed = cell("b", "tidegate", 0);
-        failed.outcome = Outcome::Failed {
+        failed.outcome = CellOutcome::Failed {
             error: "envoy ended".to_owned(),
         };
         let one = run(

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use tidegate_sim::scenario::Scenario;
-use tidegate_testbed::envoy::{Cluster, EnvoyBuilder, Outlier, Thresholds};
+use tidegate_testbed::envoy::{CircuitBreakerThresholds, Cluster, EnvoyBuilder, OutlierSettings};
 use tidegate_testbed::variant::Variant;
 
 /// Values of Istio's `connectionPool`.
@@ -23,16 +23,16 @@ pub struct Pool {
 
 /// What protects the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contender {
+pub enum Protection {
     /// One of the benchmark's.
     Known(Variant),
     /// Static breakers with these values.
     Static(Pool),
     /// Static breakers and outlier detection with these values.
-    StaticOutlier(Pool, Outlier),
+    StaticOutlier(Pool, OutlierSettings),
 }
 
-impl Contender {
+impl Protection {
     /// No protection.
     pub const NONE: Self = Self::Known(Variant::None);
     /// This project's filter.
@@ -46,7 +46,7 @@ impl Contender {
             pending: 50,
             requests_per_connection: 0,
         },
-        Outlier {
+        OutlierSettings {
             consecutive_5xx: 5,
             interval: Duration::from_secs(1),
             base_ejection_time: Duration::from_secs(10),
@@ -92,10 +92,10 @@ impl Contender {
 
 impl Pool {
     const fn cluster(self, cluster: Cluster) -> Cluster {
-        let thresholds = Thresholds {
+        let thresholds = CircuitBreakerThresholds {
             max_connections: self.connections,
             max_pending_requests: self.pending,
-            ..Thresholds::unlimited()
+            ..CircuitBreakerThresholds::unlimited()
         };
         cluster
             .thresholds(thresholds)

@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::result::{CellResult, RESULTS_FILE, RUN_FILE, ReadError, Run, RunInfo};
+use crate::result::{CellResult, LoadtestRun, RESULTS_FILE, RUN_FILE, ReadError, RunInfo};
 
 /// Why a run could not be begun or gone on with.
 #[derive(Debug, thiserror::Error)]
@@ -39,13 +39,13 @@ pub enum JournalError {
 
 /// The file that grows.
 #[derive(Debug)]
-pub struct Journal {
+pub struct ResultJournal {
     path: PathBuf,
     file: File,
     made: BTreeSet<String>,
 }
 
-impl Journal {
+impl ResultJournal {
     /// Begins a run in `folder`, which is made.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Journal {
     /// # Errors
     /// When there is none, or the conditions were other ones.
     pub fn resume(folder: &Path, info: &RunInfo) -> Result<Self, JournalError> {
-        let run = Run::read(folder)?;
+        let run = LoadtestRun::read(folder)?;
         let differences = differences(&run.info, info);
         if !differences.is_empty() {
             return Err(JournalError::OtherConditions {
@@ -169,7 +169,7 @@ fn differences(before: &RunInfo, now: &RunInfo) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::result::tests::info;
-    use crate::result::{Extent, Outcome};
+    use crate::result::{CellOutcome, Extent};
     use crate::study;
 
     fn results() -> Vec<CellResult> {
@@ -177,7 +177,7 @@ mod tests {
         cells
             .iter()
             .take(3)
-            .map(|cell| cell.result(Outcome::Ok))
+            .map(|cell| cell.result(CellOutcome::Ok))
             .collect()
     }
 
@@ -188,12 +188,12 @@ mod tests {
             unreachable!()
         };
         let failed = CellResult {
-            outcome: Outcome::Failed {
+            outcome: CellOutcome::Failed {
                 error: "port in use".to_owned(),
             },
             ..third.clone()
         };
-        let mut journal = Journal::begin(folder.path(), &info()).unwrap();
+        let mut journal = ResultJournal::begin(folder.path(), &info()).unwrap();
         for result in [first, &failed, second] {
             journal.note(result).unwrap();
         }
@@ -201,13 +201,13 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, &text[..text.len() - 9]).unwrap();
 
-        let mut journal = Journal::resume(folder.path(), &info()).unwrap();
+        let mut journal = ResultJournal::resume(folder.path(), &info()).unwrap();
         assert!(journal.has(first));
         assert!(!journal.has(second), "its line was cut short");
         assert!(!journal.has(third), "it failed");
         journal.note(second).unwrap();
         journal.note(third).unwrap();
-        let run = Run::read(folder.path()).unwrap();
+        let run = LoadtestRun::read(folder.path()).unwrap();
         assert_eq!(
             (run.ended().count(), run.failed().count(), run.damaged.len()),
             (3, 0, 1)
@@ -221,23 +221,23 @@ mod tests {
             planned: [("transition".to_owned(), count)].into(),
             ..info()
         };
-        let mut journal = Journal::begin(folder.path(), &planning(3)).unwrap();
+        let mut journal = ResultJournal::begin(folder.path(), &planning(3)).unwrap();
         journal.note(&results()[0]).unwrap();
-        Journal::resume(folder.path(), &planning(1)).unwrap();
-        let run = Run::read(folder.path()).unwrap();
+        ResultJournal::resume(folder.path(), &planning(1)).unwrap();
+        let run = LoadtestRun::read(folder.path()).unwrap();
         assert_eq!(run.not_run().collect::<Vec<_>>(), [("transition", 2)]);
     }
 
     #[test]
     fn figures_of_another_commit_are_not_mixed_in() {
         let folder = tempfile::tempdir().unwrap();
-        Journal::begin(folder.path(), &info()).unwrap();
+        ResultJournal::begin(folder.path(), &info()).unwrap();
         let now = RunInfo {
             commit: "fedcba987654".to_owned(),
             date: "2026-11-22T10:00:00Z".to_owned(),
             ..info()
         };
-        let said = Journal::resume(folder.path(), &now)
+        let said = ResultJournal::resume(folder.path(), &now)
             .unwrap_err()
             .to_string();
         assert!(

@@ -9,30 +9,30 @@ use clap::{Parser, Subcommand};
 /// Load tests with fortio, k6 and the testbed's client, and their reports.
 #[derive(Debug, Parser)]
 #[command(name = "tidegate-loadtests", version)]
-struct Options {
+struct LoadtestsOptions {
     #[command(subcommand)]
-    command: Command,
+    command: LoadtestsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    K6(command::k6::Options),
-    Stage(command::stage::Options),
-    Report(command::report::Options),
-    Compare(command::compare::Options),
-    Check(command::check::Options),
-    Run(command::run::Options),
+enum LoadtestsCommand {
+    K6(command::k6::K6Options),
+    Stage(command::stage::StageOptions),
+    Report(command::report::ReportOptions),
+    Compare(command::compare::RunCompareOptions),
+    Check(command::check::CheckOptions),
+    Run(command::run::StudyRunOptions),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Options::parse().command {
-        Command::K6(options) => command::k6::run(&options).await,
-        Command::Stage(options) => command::stage::run(&options).await,
-        Command::Report(options) => command::report::run(&options),
-        Command::Compare(options) => command::compare::run(&options),
-        Command::Check(options) => command::check::run(&options),
-        Command::Run(options) => command::run::run(&options).await,
+    let ended = match LoadtestsOptions::parse().command {
+        LoadtestsCommand::K6(options) => command::k6::run(&options).await,
+        LoadtestsCommand::Stage(options) => command::stage::run(&options).await,
+        LoadtestsCommand::Report(options) => command::report::run(&options),
+        LoadtestsCommand::Compare(options) => command::compare::run(&options),
+        LoadtestsCommand::Check(options) => command::check::run(&options),
+        LoadtestsCommand::Run(options) => command::run::run(&options).await,
     };
     ended.unwrap_or_else(|error| {
         eprintln!("tidegate-loadtests: {error:#}");

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tidegate_sim::profile::Behaviour;
 use tidegate_sim::scenario::{Scenario, ScenarioError};
 
-use crate::contender::Contender;
-use crate::result::{CellResult, Figures, Outcome, Parameter, Tool, Topology};
+use crate::contender::Protection;
+use crate::result::{CellFigures, CellOutcome, CellResult, Parameter, Tool, Topology};
 
 /// One cell.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct Cell {
     /// Where the Envoys stand.
     pub topology: Topology,
     /// What protects the upstream.
-    pub contender: Contender,
+    pub contender: Protection,
     /// The repetition, from 0.
     pub repetition: u32,
     /// Clients, each of which has an Envoy of its own in the topology of sidecars.
@@ -33,12 +33,12 @@ pub struct Cell {
     /// The upstream, the objective, and for a story also the clients and their load over time.
     pub scenario: Scenario,
     /// What makes the load, and how.
-    pub load: Load,
+    pub load: CellLoad,
 }
 
 /// What makes the load of a cell, and how.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Load {
+pub enum CellLoad {
     /// fortio, one process for each client, which share connections and requests evenly.
     Fortio(Fortio),
     /// k6: users that wait for their answers.
@@ -57,7 +57,7 @@ pub struct Fortio {
     /// Connections, with one request under way on each.
     pub connections: u32,
     /// When it ends.
-    pub until: Until,
+    pub until: MeasurementEnd,
     /// Load of the same kind before the measurement, which is not counted.
     pub warm_up: Duration,
     /// Whether each request has a connection of its own (`Connection: close`).
@@ -77,7 +77,7 @@ pub enum Pace {
 
 /// When a measurement ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub enum MeasurementEnd {
     /// After some time.
     Passed(Duration),
     /// After this number of requests.
@@ -105,15 +105,15 @@ impl Cell {
     #[must_use]
     pub fn length(&self) -> Duration {
         match self.load {
-            Load::Fortio(fortio) => {
+            CellLoad::Fortio(fortio) => {
                 let measured = match fortio.until {
-                    Until::Passed(length) => length,
-                    Until::Sent(count) => Duration::from_secs((count / LOOP_RPS).into()),
+                    MeasurementEnd::Passed(length) => length,
+                    MeasurementEnd::Sent(count) => Duration::from_secs((count / LOOP_RPS).into()),
                 };
                 fortio.warm_up + measured
             }
-            Load::Users(users) => users.length,
-            Load::Story | Load::Cascade => self.scenario.duration,
+            CellLoad::Users(users) => users.length,
+            CellLoad::Story | CellLoad::Cascade => self.scenario.duration,
         }
     }
 
@@ -121,15 +121,15 @@ impl Cell {
     #[must_use]
     pub const fn tool(&self) -> Tool {
         match self.load {
-            Load::Fortio(_) => Tool::Fortio,
-            Load::Users(_) => Tool::K6,
-            Load::Story | Load::Cascade => Tool::Testbed,
+            CellLoad::Fortio(_) => Tool::Fortio,
+            CellLoad::Users(_) => Tool::K6,
+            CellLoad::Story | CellLoad::Cascade => Tool::Testbed,
         }
     }
 
     /// Its result, still without figures.
     #[must_use]
-    pub fn result(&self, outcome: Outcome) -> CellResult {
+    pub fn result(&self, outcome: CellOutcome) -> CellResult {
         CellResult {
             study: self.study.to_owned(),
             cell: self.name.clone(),
@@ -139,7 +139,7 @@ impl Cell {
             repetition: self.repetition,
             tool: self.tool(),
             outcome,
-            figures: Figures::default(),
+            figures: CellFigures::default(),
             series: Vec::new(),
             raw: None,
         }

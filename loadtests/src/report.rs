@@ -18,16 +18,16 @@ mod storm;
 mod study;
 mod transition;
 
-pub(crate) use groups::{Group, groups};
+pub(crate) use groups::{CellGroup, groups};
 
 use tidegate_report::page::Page;
 
-use crate::result::Run;
-use crate::score::Targets;
+use crate::result::LoadtestRun;
+use crate::score::ScoreTargets;
 
 /// The report of some runs; with several, a study is shown as the last run that has it tells.
 #[must_use]
-pub fn report(runs: &[Run], targets: &Targets) -> Page {
+pub fn report(runs: &[LoadtestRun], targets: &ScoreTargets) -> Page {
     let mut page = Page::new("Load tests");
     page.paragraph(
         "Published experiments with fortio, k6 and the testbed's client, repeated on real Envoys on one machine over \
@@ -42,7 +42,7 @@ pub fn report(runs: &[Run], targets: &Targets) -> Page {
         gaps::section(&mut page, run);
     }
     for section in study::SECTIONS {
-        let of_study = |run: &&Run| run.cells.iter().any(|cell| cell.study == section.name);
+        let of_study = |run: &&LoadtestRun| run.cells.iter().any(|cell| cell.study == section.name);
         if let Some(run) = runs.iter().rev().find(of_study) {
             section.write(&mut page, run, targets);
         }
@@ -54,7 +54,7 @@ pub fn report(runs: &[Run], targets: &Targets) -> Page {
 }
 
 /// On what, when and with what a run was made, in one paragraph.
-pub(crate) fn circumstances(run: &Run) -> String {
+pub(crate) fn circumstances(run: &LoadtestRun) -> String {
     let info = &run.info;
     let versions = info
         .versions
@@ -99,8 +99,8 @@ mod tests {
             .collect();
         assert!(!folders.is_empty());
         for folder in folders {
-            let run = Run::read(&folder).unwrap();
-            let fresh = report(&[run], &Targets::ours().unwrap()).markdown();
+            let run = LoadtestRun::read(&folder).unwrap();
+            let fresh = report(&[run], &ScoreTargets::ours().unwrap()).markdown();
             let committed = fs::read_to_string(folder.join("report.md")).unwrap();
             assert!(
                 fresh == committed,

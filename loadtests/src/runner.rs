@@ -13,12 +13,12 @@ use tidegate_sim::number::{float, ratio};
 use tidegate_testbed::envoy::{AdminError, Envoy};
 use tidegate_testbed::upstream::Upstream;
 
-use crate::matrix::{Cell, Fortio, Load, Until, Users};
-use crate::result::{CellResult, Figures, Outcome, Point};
-use crate::tool::tally::Tally;
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Users};
+use crate::result::{CellFigures, CellOutcome, CellResult, Point};
+use crate::tool::tally::RequestTally;
 use crate::tool::{ToolError, fortio, k6, open_loop};
 use crate::topology::bookinfo::Bookinfo;
-use crate::topology::{Mesh, Plan, Ports, Seen, TopologyError, cpu, resident_bytes, seen};
+use crate::topology::{Mesh, MeshPlan, Ports, Seen, TopologyError, cpu, resident_bytes, seen};
 
 /// Why a cell gave no figures.
 #[derive(Debug, thiserror::Error)]
@@ -54,20 +54,20 @@ pub struct Runner {
 
 /// What came out of a cell.
 #[derive(Debug, Default)]
-struct Played {
-    figures: Figures,
+struct PlayedCell {
+    figures: CellFigures,
     series: Vec<Point>,
 }
 
 /// What is counted from outside of the tool, at one moment.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct CellMark {
     cpu: Duration,
     seen: Seen,
     received: u64,
 }
 
-impl Mark {
+impl CellMark {
     async fn now(proxies: &[Envoy], upstream: &Upstream) -> Result<Self, AdminError> {
         Ok(Self {
             cpu: cpu(proxies),
@@ -79,7 +79,7 @@ impl Mark {
     /// Adds to `figures` what has happened since.
     async fn complete(
         self,
-        figures: &mut Figures,
+        figures: &mut CellFigures,
         proxies: &[Envoy],
         upstream: &Upstream,
     ) -> Result<(), AdminError> {
@@ -115,15 +115,15 @@ impl Runner {
                 figures: played.figures,
                 series: played.series,
                 raw: cell.tool().program().map(|_| raw.display().to_string()),
-                ..cell.result(Outcome::Ok)
+                ..cell.result(CellOutcome::Ok)
             },
-            Err(error) => cell.result(Outcome::Failed {
+            Err(error) => cell.result(CellOutcome::Failed {
                 error: chain(&error),
             }),
         }
     }
 
-    async fn measure(&self, cell: &Cell, raw: &Path) -> Result<Played, CellError> {
+    async fn measure(&self, cell: &Cell, raw: &Path) -> Result<PlayedCell, CellError> {
         if cell.tool().program().is_some() {
             let folder = |source| CellError::Folder {
                 path: raw.to_owned(),
@@ -131,10 +131,10 @@ impl Runner {
             };
             fs::create_dir_all(raw).map_err(folder)?;
         }
-        if cell.load == Load::Cascade {
+        if cell.load == CellLoad::Cascade {
             return self.cascade(cell).await;
         }
-        let plan = Plan {
+        let plan = MeshPlan {
             topology: cell.topology,
             contender: &cell.contender,
             scenario: &cell.scenario,
@@ -143,9 +143,9 @@ impl Runner {
         };
         let mut mesh = Mesh::start(plan).await?;
         let played = match cell.load {
-            Load::Fortio(load) => by_fortio(cell, load, &mesh, raw).await?,
-            Load::Users(load) => by_users(cell, load, &mesh, raw).await?,
-            Load::Story | Load::Cascade => {
+            CellLoad::Fortio(load) => by_fortio(cell, load, &mesh, raw).await?,
+            CellLoad::Users(load) => by_users(cell, load, &mesh, raw).await?,
+            CellLoad::Story | CellLoad::Cascade => {
                 let front = mesh.proxies().first().ok_or(CellError::NoFront)?;
                 tell(cell, mesh.proxies(), front, mesh.upstream()).await?
             }
@@ -154,7 +154,7 @@ impl Runner {
         Ok(played)
     }
 
-    async fn cascade(&self, cell: &Cell) -> Result<Played, CellError> {
+    async fn cascade(&self, cell: &Cell) -> Result<PlayedCell, CellError> {
         let mut bookinfo = Bookinfo::start(&cell.contender, &cell.scenario, self.ports).await?;
         let front = bookinfo.proxies().last().ok_or(CellError::NoFront)?;
         let played = tell(cell, bookinfo.proxies(), front, bookinfo.ratings()).await?;
@@ -168,28 +168,33 @@ async fn by_fortio(
     load: Fortio,
     mesh: &Mesh,
     raw: &Path,
-) -> Result<Played, CellError> {
+) -> Result<PlayedCell, CellError> {
     let warm_up = Fortio {
-        until: Until::Passed(load.warm_up),
+        until: MeasurementEnd::Passed(load.warm_up),
         ..load
     };
     fortio::drive(warm_up, mesh.entries(), raw, "warm-up").await?;
-    let mark = Mark::now(mesh.proxies(), mesh.upstream()).await?;
+    let mark = CellMark::now(mesh.proxies(), mesh.upstream()).await?;
     let measured = fortio::drive(load, mesh.entries(), raw, "fortio").await?;
     let mut figures = measured.figures(load.qps, cell.scenario.slo.latency);
     mark.complete(&mut figures, mesh.proxies(), mesh.upstream())
         .await?;
-    Ok(Played {
+    Ok(PlayedCell {
         figures,
         series: Vec::new(),
     })
 }
 
-async fn by_users(cell: &Cell, load: Users, mesh: &Mesh, raw: &Path) -> Result<Played, CellError> {
+async fn by_users(
+    cell: &Cell,
+    load: Users,
+    mesh: &Mesh,
+    raw: &Path,
+) -> Result<PlayedCell, CellError> {
     let entry = mesh.entries().first().ok_or(CellError::NoFront)?;
-    let mark = Mark::now(mesh.proxies(), mesh.upstream()).await?;
+    let mark = CellMark::now(mesh.proxies(), mesh.upstream()).await?;
     let requests = k6::drive(load, *entry, raw, "k6").await?;
-    let tally = Tally {
+    let tally = RequestTally {
         requests: &requests,
         length: load.length,
         objective: cell.scenario.slo.latency,
@@ -197,7 +202,7 @@ async fn by_users(cell: &Cell, load: Users, mesh: &Mesh, raw: &Path) -> Result<P
     let (mut figures, series) = (tally.figures(), tally.points());
     mark.complete(&mut figures, mesh.proxies(), mesh.upstream())
         .await?;
-    Ok(Played { figures, series })
+    Ok(PlayedCell { figures, series })
 }
 
 async fn tell(
@@ -205,11 +210,11 @@ async fn tell(
     proxies: &[Envoy],
     front: &Envoy,
     upstream: &Upstream,
-) -> Result<Played, CellError> {
-    let mark = Mark::now(proxies, upstream).await?;
+) -> Result<PlayedCell, CellError> {
+    let mark = CellMark::now(proxies, upstream).await?;
     let told = open_loop::tell(&cell.scenario, front.addr(), upstream, front).await;
     let scenario = &cell.scenario;
-    let tally = Tally {
+    let tally = RequestTally {
         requests: &told.requests,
         length: scenario.duration,
         objective: scenario.slo.latency,
@@ -218,7 +223,7 @@ async fn tell(
     figures.offered_qps = figures.qps;
     told.count_attempts(&mut series);
     mark.complete(&mut figures, proxies, upstream).await?;
-    Ok(Played { figures, series })
+    Ok(PlayedCell { figures, series })
 }
 
 /// An error with its causes in one text.

@@ -2,7 +2,7 @@
 //!
 //! As in "Performance and security of sidecar proxies" (2026): a cost scores `clamp(1 - (x - target) / budget, 0, 1)`,
 //! a benefit `clamp((x - floor) / (ceiling - floor), 0, 1)`, and the composite is their weighted sum. Targets are data
-//! ([`Targets::parse`]); those of this repository are in `loadtests/score.toml`. With the publication's targets and
+//! ([`ScoreTargets::parse`]); those of this repository are in `loadtests/score.toml`. With the publication's targets and
 //! measurements its throughput, CPU and memory columns come out as printed, which a test checks. Its two latency
 //! columns do not follow its own formula, whatever target and budget are put in; here the formula counts.
 //!
@@ -17,12 +17,12 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::result::{Figure, Figures};
+use crate::result::{CellFigures, Figure};
 
 /// What is asked for each part, as in `loadtests/score.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Targets {
+pub struct ScoreTargets {
     /// The contender of whose figures all values below are multiples; none: they have units of their own.
     pub relative_to: Option<String>,
     /// 95th percentile of latency, in milliseconds.
@@ -68,7 +68,7 @@ pub enum Weights {
 
 /// A score, part by part; 0..=1 each, none where the figure is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Score {
+pub struct CellScore {
     /// Of the 95th percentile.
     pub p95: Option<f64>,
     /// Of the 99th percentile.
@@ -125,7 +125,7 @@ impl Benefit {
     }
 }
 
-impl Targets {
+impl ScoreTargets {
     /// Reads targets; `name` says in errors where the text is from.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Targets {
     /// The targets with units of their own: what is a multiple is multiplied by what `reference` has; none where it
     /// lacks a figure.
     #[must_use]
-    pub fn of(&self, reference: &Figures) -> Option<Self> {
+    pub fn of(&self, reference: &CellFigures) -> Option<Self> {
         let cost = |cost: Cost, figure: Figure| {
             let unit = figure.of(reference).filter(|unit| *unit > 0.0)?;
             Some(Cost {
@@ -216,9 +216,9 @@ impl Targets {
 
     /// The score of what was measured, by targets with units of their own.
     #[must_use]
-    pub fn score(&self, figures: &Figures) -> Score {
+    pub fn score(&self, figures: &CellFigures) -> CellScore {
         let of = |figure: Figure| figure.of(figures);
-        Score {
+        CellScore {
             p95: of(Figure::P95Ms).map(|value| self.p95_ms.score(value)),
             p99: of(Figure::P99Ms).map(|value| self.p99_ms.score(value)),
             throughput: of(Figure::Qps).map(|value| self.throughput_rps.score(value)),
@@ -228,7 +228,7 @@ impl Targets {
     }
 }
 
-impl Score {
+impl CellScore {
     /// The weighted sum, 0..=1; none where a part is missing.
     #[must_use]
     pub fn composite(&self, weights: Weights) -> Option<f64> {
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn relative_targets_are_multiples_of_what_the_reference_has() {
-        let alone = Figures {
+        let alone = CellFigures {
             seconds: Some(1.0),
             requests: Some(10_000.0),
             qps: Some(10_000.0),
@@ -316,11 +316,11 @@ mod tests {
             p95_ms: Some(3.0),
             p99_ms: Some(4.0),
             rss_mib: Some(60.0),
-            ..Figures::default()
+            ..CellFigures::default()
         };
-        let targets = Targets::ours().unwrap().of(&alone).unwrap();
+        let targets = ScoreTargets::ours().unwrap().of(&alone).unwrap();
         assert_eq!(targets.score(&alone).composite(Weights::Equal), Some(1.0));
-        let dearer = Figures {
+        let dearer = CellFigures {
             qps: Some(7_500.0),
             rss_mib: Some(90.0),
             p99_ms: Some(8.0),
@@ -331,16 +331,16 @@ mod tests {
             (score.p95, score.p99, score.throughput, score.memory),
             (Some(1.0), Some(0.0), Some(0.5), Some(0.5))
         );
-        let lacking = Figures {
+        let lacking = CellFigures {
             rss_mib: None,
             ..alone
         };
-        assert_eq!(Targets::ours().unwrap().of(&lacking), None);
+        assert_eq!(ScoreTargets::ours().unwrap().of(&lacking), None);
     }
 
     #[test]
     fn weights_change_the_composite_and_a_missing_part_leaves_none() {
-        let score = Score {
+        let score = CellScore {
             p95: Some(1.0),
             p99: Some(0.4),
             throughput: Some(1.0),
@@ -350,20 +350,23 @@ mod tests {
         let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-9;
         assert!(near(score.composite(Weights::Equal), 4.4 / 5.0));
         assert!(near(score.composite(Weights::DoubleP99), 4.8 / 6.0));
-        assert_eq!(Score { cpu: None, ..score }.composite(Weights::Equal), None);
+        assert_eq!(
+            CellScore { cpu: None, ..score }.composite(Weights::Equal),
+            None
+        );
     }
 
     #[test]
     fn our_targets_are_a_whole_document_and_wrong_ones_are_named() {
-        Targets::ours().unwrap();
+        ScoreTargets::ours().unwrap();
         let wrong = OURS.replacen("p95_ms = { target", "p95_ms = { goal", 1);
         assert!(matches!(
-            Targets::parse(&wrong, "x"),
+            ScoreTargets::parse(&wrong, "x"),
             Err(TargetsError::Format { .. })
         ));
         let none = "p95_ms={target=1,budget=0}\np99_ms={target=1,budget=1}\nthroughput_rps={floor=1,ceiling=2}\n\
             cpu_us={target=1,budget=1}\nmemory_mib={target=1,budget=1}";
-        let said = Targets::parse(none, "x.toml").unwrap_err().to_string();
+        let said = ScoreTargets::parse(none, "x.toml").unwrap_err().to_string();
         assert_eq!(
             said,
             "x.toml: p95_ms.budget: found 0, expected a number above 0"
@@ -371,7 +374,7 @@ mod tests {
         let upside_down = none
             .replace("budget=0", "budget=1")
             .replace("ceiling=2", "ceiling=1");
-        let said = Targets::parse(&upside_down, "x.toml")
+        let said = ScoreTargets::parse(&upside_down, "x.toml")
             .unwrap_err()
             .to_string();
         assert_eq!(

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_sim::profile::{Change, Delay, Errors, Mode};
+use tidegate_sim::profile::{Change, Delay, Errors, UpstreamMode};
 use tidegate_sim::scenario::{Scenario, ScenarioError};
 use tidegate_testbed::envoy::Cluster;
 use tidegate_testbed::envoy::{Envoy, EnvoyError};
@@ -151,7 +151,7 @@ fn change(fault: &str) -> Option<Change> {
         })
     };
     let well = Change {
-        mode: Some(Mode::Serve),
+        mode: Some(UpstreamMode::Serve),
         errors: errors(0.0),
         delay: delay(0.0),
         ..Change::default()
@@ -159,11 +159,11 @@ fn change(fault: &str) -> Option<Change> {
     match fault {
         "none" => Some(well),
         "outage" => Some(Change {
-            mode: Some(Mode::Fail),
+            mode: Some(UpstreamMode::Fail),
             ..well
         }),
         "hang" => Some(Change {
-            mode: Some(Mode::Hang),
+            mode: Some(UpstreamMode::Hang),
             ..well
         }),
         "brownout" => Some(Change {

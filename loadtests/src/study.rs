@@ -65,7 +65,7 @@ mod tests {
                 assert!(!cells.is_empty(), "{}", study.name);
                 let names: BTreeSet<String> = cells
                     .iter()
-                    .map(|cell| cell.result(crate::result::Outcome::Ok).name())
+                    .map(|cell| cell.result(crate::result::CellOutcome::Ok).name())
                     .collect();
                 assert_eq!(names.len(), cells.len(), "{} {extent}", study.name);
                 assert!(cells.iter().all(|cell| cell.study == study.name));

@@ -15,12 +15,12 @@ use std::path::Path;
 use tidegate_sim::number;
 use tidegate_testbed::variant::Variant;
 
-use crate::result::{CellResult, Figures, Outcome, Parameter, Tool, Topology};
+use crate::result::{CellFigures, CellOutcome, CellResult, Parameter, Tool, Topology};
 use crate::stage::Stage;
 
 use drive::drive;
 
-pub use drive::Played;
+pub use drive::PlayedTest;
 pub use error::{SuiteError, TESTS};
 
 /// Name of the study under which results are kept.
@@ -52,7 +52,7 @@ pub async fn on_stage(
     variant: Variant,
     repetition: u32,
     folder: &Path,
-) -> Result<Played, SuiteError> {
+) -> Result<PlayedTest, SuiteError> {
     let stage = Stage::start(variant).await?;
     let (quantile, latency) = stage.objective();
     let settings = [
@@ -108,7 +108,7 @@ pub async fn on_stage(
         figures,
         series: answers.points(latency),
         raw: Some(format!("{test}.json")),
-        ..blank(test, variant, repetition, Outcome::Ok)
+        ..blank(test, variant, repetition, CellOutcome::Ok)
     });
     // Only room is lost when it stays: the figures are taken, k6's own summary and page are kept.
     let _ = fs::remove_file(&path);
@@ -118,10 +118,10 @@ pub async fn on_stage(
 /// The result of a test that gave no verdict.
 #[must_use]
 pub fn failed(test: &str, variant: Variant, repetition: u32, error: String) -> CellResult {
-    blank(test, variant, repetition, Outcome::Failed { error })
+    blank(test, variant, repetition, CellOutcome::Failed { error })
 }
 
-fn blank(test: &str, variant: Variant, repetition: u32, outcome: Outcome) -> CellResult {
+fn blank(test: &str, variant: Variant, repetition: u32, outcome: CellOutcome) -> CellResult {
     CellResult {
         study: STUDY.to_owned(),
         cell: test.to_owned(),
@@ -131,7 +131,7 @@ fn blank(test: &str, variant: Variant, repetition: u32, outcome: Outcome) -> Cel
         repetition,
         tool: Tool::K6,
         outcome,
-        figures: Figures::default(),
+        figures: CellFigures::default(),
         series: Vec::new(),
         raw: None,
     }
@@ -142,7 +142,7 @@ fn blank(test: &str, variant: Variant, repetition: u32, outcome: Outcome) -> Cel
 ///
 /// # Errors
 /// When k6 gives no verdict.
-pub async fn outside(test: &str, folder: &Path) -> Result<Played, SuiteError> {
+pub async fn outside(test: &str, folder: &Path) -> Result<PlayedTest, SuiteError> {
     let played = drive(test, &[], folder).await;
     // Points over time are for our own report, which is not written here; k6's page has its own.
     let _ = fs::remove_file(folder.join(format!("{test}.csv")));

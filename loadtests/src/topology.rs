@@ -21,7 +21,7 @@ use tidegate_sim::scenario::Scenario;
 use tidegate_testbed::envoy::{AdminError, Envoy};
 use tidegate_testbed::upstream::{Counts, Upstream};
 
-use crate::contender::Contender;
+use crate::contender::Protection;
 use crate::result::Topology;
 
 pub use error::TopologyError;
@@ -64,11 +64,11 @@ pub struct Mesh {
 
 /// The description of a mesh.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan<'a> {
+pub struct MeshPlan<'a> {
     /// Where the Envoys stand.
     pub topology: Topology,
     /// What protects the upstream.
-    pub contender: &'a Contender,
+    pub contender: &'a Protection,
     /// The upstream and the objective.
     pub scenario: &'a Scenario,
     /// Clients.
@@ -82,7 +82,7 @@ impl Mesh {
     ///
     /// # Errors
     /// When one of them does not start; those that did are ended.
-    pub async fn start(plan: Plan<'_>) -> Result<Self, TopologyError> {
+    pub async fn start(plan: MeshPlan<'_>) -> Result<Self, TopologyError> {
         let profile = plan.scenario.upstreams.first();
         let behaviour = profile
             .map(|profile| profile.behaviour.clone())

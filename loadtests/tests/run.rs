@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
-use tidegate_loadtests::result::Run;
+use tidegate_loadtests::result::LoadtestRun;
 
 use process::{interrupted, said, script};
 
@@ -69,8 +69,8 @@ impl Stage {
         self.command(arguments).output().unwrap()
     }
 
-    fn results(&self) -> Run {
-        Run::read(&self.folder.path().join("test")).unwrap()
+    fn results(&self) -> LoadtestRun {
+        LoadtestRun::read(&self.folder.path().join("test")).unwrap()
     }
 
     /// Names of the cells that failed, with the reason.

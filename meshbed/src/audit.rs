@@ -16,7 +16,7 @@ pub struct Write {
     /// The object; requests without one have none.
     pub object_ref: Option<Object>,
     /// How it was answered.
-    pub response_status: Option<Answer>,
+    pub response_status: Option<AuditedAnswer>,
 }
 
 /// Who asked.
@@ -42,7 +42,7 @@ pub struct Object {
 
 /// How a request was answered.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Answer {
+pub struct AuditedAnswer {
     /// HTTP status.
     pub code: u16,
 }

@@ -3,7 +3,7 @@
 //! No kubelet, no scheduler, no controllers: objects are kept, checked, watched and guarded (RBAC is on), and
 //! nothing acts on them. That is all that a controller under test and istiod need, and it is ready in seconds.
 //!
-//! The API server must end before etcd, or it waits for it: [`Cluster`] sees to the order.
+//! The API server must end before etcd, or it waits for it: [`KubeCluster`] sees to the order.
 
 use std::fs;
 use std::io;
@@ -87,7 +87,7 @@ impl User {
 
 /// A running API server and its etcd; both end when it is dropped.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct KubeCluster {
     // In this order, in which they are dropped.
     api_server: Mutex<Option<Process>>,
     etcd: Process,
@@ -98,7 +98,7 @@ pub struct Cluster {
     folder: TempDir,
 }
 
-impl Cluster {
+impl KubeCluster {
     /// Starts both and waits until they are ready.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for KubeCluster {
     fn drop(&mut self) {
         if let Some(process) = self.lock().as_mut() {
             process.kill();

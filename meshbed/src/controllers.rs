@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate_supervise::{Log, Process};
 
-use crate::cluster::{Cluster, ClusterError, GRACE};
+use crate::cluster::{ClusterError, GRACE, KubeCluster};
 use crate::place;
 
 /// It lists all kinds before it works; seconds on an idle machine.
@@ -25,7 +25,7 @@ impl Controllers {
     ///
     /// # Errors
     /// When the binary is missing, or it does not become ready.
-    pub async fn start(cluster: &Cluster) -> Result<Self, ClusterError> {
+    pub async fn start(cluster: &KubeCluster) -> Result<Self, ClusterError> {
         let mut command = Command::new(place::binary("kube-controller-manager")?);
         command
             .arg("--kubeconfig")

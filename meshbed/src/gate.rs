@@ -14,7 +14,7 @@ use tidegate_testbed::envoy::{Envoy, EnvoyError};
 
 use crate::cluster::ClusterError;
 use crate::ports;
-use crate::registry::{self, Image, Registry};
+use crate::registry::{self, Image, ImageRegistry};
 
 /// A name and a password.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ impl LoginGate {
     /// # Errors
     /// When it does not become ready.
     pub async fn start(
-        registry: &Registry,
+        registry: &ImageRegistry,
         login: Login<'_>,
         realm: &str,
         folder: &Path,
@@ -71,7 +71,7 @@ impl LoginGate {
         self.address
     }
 
-    /// [`Registry::push`] through it, as somebody who has logged in there; `folder` keeps the login. Blocks until it is
+    /// [`ImageRegistry::push`] through it, as somebody who has logged in there; `folder` keeps the login. Blocks until it is
     /// there.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Istio's control plane, configured from a [`Cluster`] and serving discovery on loopback.
+//! Istio's control plane, configured from a [`KubeCluster`] and serving discovery on loopback.
 //!
 //! It is the unchanged istiod. What it is told keeps it on this machine: no mTLS and no injection unless asked for, and
 //! none of the filters that only Istio's own build of Envoy has, because the proxies here are plain Envoys.
@@ -14,7 +14,7 @@ use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::repository;
 
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{ClusterError, KubeCluster};
 use crate::injection;
 use crate::place;
 use crate::ports;
@@ -62,7 +62,7 @@ impl Istiod {
     ///
     /// # Errors
     /// When the binary is missing, or it does not become ready.
-    pub async fn start(cluster: &Cluster, mode: MeshMode) -> Result<Self, ClusterError> {
+    pub async fn start(cluster: &KubeCluster, mode: MeshMode) -> Result<Self, ClusterError> {
         let free = || SocketAddr::from(([127, 0, 0, 1], ports::free()));
         let addresses = Addresses {
             xds: free(),
@@ -84,13 +84,13 @@ impl Istiod {
     ///
     /// # Errors
     /// When it does not become ready.
-    pub async fn restart(&mut self, cluster: &Cluster) -> Result<(), ClusterError> {
+    pub async fn restart(&mut self, cluster: &KubeCluster) -> Result<(), ClusterError> {
         *self = Self::start_at(cluster, self.addresses, self.mode).await?;
         Ok(())
     }
 
     async fn start_at(
-        cluster: &Cluster,
+        cluster: &KubeCluster,
         addresses: Addresses,
         mode: MeshMode,
     ) -> Result<Self, ClusterError> {
@@ -149,7 +149,7 @@ impl Istiod {
 }
 
 fn command(
-    cluster: &Cluster,
+    cluster: &KubeCluster,
     addresses: Addresses,
     mesh_config: &Value,
 ) -> Result<Command, ClusterError> {

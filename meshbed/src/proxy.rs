@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tidegate_testbed::envoy::{Envoy, EnvoyError};
 
-use crate::cluster::Cluster;
+use crate::cluster::KubeCluster;
 use crate::istiod::Istiod;
 
 /// What a proxy is in the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ProxyRole {
     /// Beside a workload.
     Sidecar,
     /// A gateway at the edge.
@@ -26,7 +26,7 @@ pub enum Role {
     Waypoint,
 }
 
-impl Role {
+impl ProxyRole {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sidecar => "sidecar",
@@ -38,9 +38,9 @@ impl Role {
 
 /// A proxy as istiod is to see it.
 #[derive(Debug, Clone)]
-pub struct Node {
+pub struct MeshNode {
     /// What it is.
-    pub role: Role,
+    pub role: ProxyRole,
     /// Name of its Pod.
     pub name: String,
     /// Namespace of its Pod.
@@ -49,10 +49,10 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
 }
 
-impl Node {
+impl MeshNode {
     /// A proxy with one label `app`.
     #[must_use]
-    pub fn new(role: Role, namespace: &str, app: &str) -> Self {
+    pub fn new(role: ProxyRole, namespace: &str, app: &str) -> Self {
         Self {
             role,
             name: format!("{app}-0"),
@@ -87,11 +87,15 @@ impl Node {
     ///
     /// # Errors
     /// When it does not become ready, or is given no listener.
-    pub async fn start(&self, cluster: &Cluster, istiod: &Istiod) -> Result<Proxy, EnvoyError> {
+    pub async fn start(
+        &self,
+        cluster: &KubeCluster,
+        istiod: &Istiod,
+    ) -> Result<MeshProxy, EnvoyError> {
         let builder = Envoy::builder().folder_in(cluster.folder());
         let document = self.bootstrap(istiod.xds());
         let log = format!("envoy-{}.{}.log", self.name, self.namespace);
-        Ok(Proxy {
+        Ok(MeshProxy {
             envoy: builder.document(document).start().await?,
             log: cluster.folder().join(log),
         })
@@ -142,12 +146,12 @@ impl Node {
 
 /// A running Envoy of the mesh; killed when dropped.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct MeshProxy {
     envoy: Envoy,
     log: PathBuf,
 }
 
-impl Deref for Proxy {
+impl Deref for MeshProxy {
     type Target = Envoy;
 
     fn deref(&self) -> &Envoy {
@@ -155,13 +159,13 @@ impl Deref for Proxy {
     }
 }
 
-impl DerefMut for Proxy {
+impl DerefMut for MeshProxy {
     fn deref_mut(&mut self) -> &mut Envoy {
         &mut self.envoy
     }
 }
 
-impl Drop for Proxy {
+impl Drop for MeshProxy {
     fn drop(&mut self) {
         // For the case in which something fails; without the log, the failure still speaks for itself.
         let _ = fs::write(&self.log, self.envoy.log());

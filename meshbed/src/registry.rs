@@ -18,7 +18,7 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// A running registry; killed when dropped. Its images are in memory.
 #[derive(Debug)]
-pub struct Registry {
+pub struct ImageRegistry {
     #[expect(dead_code, reason = "it ends with us")]
     process: Process,
     address: SocketAddr,
@@ -33,7 +33,7 @@ pub struct Image {
     pub sha256: String,
 }
 
-impl Registry {
+impl ImageRegistry {
     /// Starts it; its log goes to `folder`.
     ///
     /// # Errors

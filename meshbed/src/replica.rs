@@ -8,7 +8,7 @@ use serde_json::Value;
 use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::{CallError, Caller};
 
-use crate::cluster::{Cluster, ClusterError, GRACE, User};
+use crate::cluster::{ClusterError, GRACE, KubeCluster, User};
 use crate::wait::BOUND;
 
 /// How long a lease holds: the shortest there is, so that a successor comes soon.
@@ -90,7 +90,7 @@ impl ReplicaBuilder {
     /// When it cannot be run or does not serve.
     pub async fn start(
         self,
-        cluster: &Cluster,
+        cluster: &KubeCluster,
         user: &User,
         namespace: &str,
     ) -> Result<Replica, ClusterError> {

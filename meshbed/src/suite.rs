@@ -15,17 +15,17 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::leavings;
 
-type Body<W> = fn(Arc<W>) -> Pin<Box<dyn Future<Output = ()>>>;
+type CaseBody<W> = fn(Arc<W>) -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// One case: a name that is a fact, and what shows it. [`cases!`](crate::cases) makes it.
 pub struct Case<W> {
     name: &'static str,
-    body: Body<W>,
+    body: CaseBody<W>,
 }
 
 impl<W> Case<W> {
     /// A case that fails when `body` panics.
-    pub const fn new(name: &'static str, body: Body<W>) -> Self {
+    pub const fn new(name: &'static str, body: CaseBody<W>) -> Self {
         Self { name, body }
     }
 }

@@ -30,7 +30,7 @@ pub struct Chart {
     /// Moments.
     pub marks: Vec<Mark>,
     /// Levels of the left axis.
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelLine>,
     /// Length of the time axis, in seconds.
     pub seconds: f64,
     /// The left axis ends here even when values are greater; none: a little above the greatest value.
@@ -118,7 +118,7 @@ pub struct Mark {
 
 /// A value of the left axis, drawn as a line across.
 #[derive(Debug, Clone, Serialize)]
-pub struct Level {
+pub struct LevelLine {
     /// Where.
     pub value: f64,
     /// Name written at its right end.

@@ -92,14 +92,15 @@ impl Table {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             let all = self.head.get(column).into_iter().chain(cells);
-            all.map(|cell| Cell::of(cell).text().chars().count()).max()
+            all.map(|cell| TableCell::of(cell).text().chars().count())
+                .max()
         };
         let columns = 0..self.head.len();
         let widths: Vec<usize> = columns.map(|column| width(column).unwrap_or(0)).collect();
         let line = |cells: &[String]| -> String {
             let cells = cells.iter().zip(&widths).enumerate();
             let cells = cells.map(|(column, (cell, width))| {
-                let cell = Cell::of(cell).text();
+                let cell = TableCell::of(cell).text();
                 if column < self.words {
                     format!("{cell:<width$}")
                 } else {
@@ -134,10 +135,10 @@ impl Table {
     #[must_use]
     pub fn markdown(&self) -> String {
         let cell = |text: &String| {
-            let shown = Cell::of(text).text().replace('|', "\\|");
-            match Cell::of(text) {
-                Cell::Plain(_) => shown,
-                Cell::Stressed(_) | Cell::Bad(_) => format!("**{shown}**"),
+            let shown = TableCell::of(text).text().replace('|', "\\|");
+            match TableCell::of(text) {
+                TableCell::Plain(_) => shown,
+                TableCell::Stressed(_) | TableCell::Bad(_) => format!("**{shown}**"),
             }
         };
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
@@ -154,13 +155,13 @@ impl Table {
 
 /// What a cell says, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cell<'a> {
+pub(crate) enum TableCell<'a> {
     Plain(&'a str),
     Stressed(&'a str),
     Bad(&'a str),
 }
 
-impl<'a> Cell<'a> {
+impl<'a> TableCell<'a> {
     pub(crate) fn of(cell: &'a str) -> Self {
         if let Some(stressed) = cell.strip_prefix('*') {
             Self::Stressed(stressed)

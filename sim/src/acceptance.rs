@@ -35,10 +35,10 @@ pub fn seed() -> Result<u64, ScenarioError> {
 }
 
 /// Files by their path in the folder, with their content.
-type Source = (String, Vec<u8>);
+type SourceFile = (String, Vec<u8>);
 
 /// Adds every file of a folder and of those in it; `prefix` is the folder's own path.
-fn collect(folder: &Path, prefix: &str, sources: &mut Vec<Source>) -> io::Result<()> {
+fn collect(folder: &Path, prefix: &str, sources: &mut Vec<SourceFile>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path: PathBuf = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -53,7 +53,7 @@ fn collect(folder: &Path, prefix: &str, sources: &mut Vec<Source>) -> io::Result
 }
 
 /// The seed of some files, in whatever order they come.
-fn seed_of(mut sources: Vec<Source>) -> u64 {
+fn seed_of(mut sources: Vec<SourceFile>) -> u64 {
     sources.sort();
     let mut digest = Digest::default();
     for (path, bytes) in &sources {
@@ -68,7 +68,7 @@ fn seed_of(mut sources: Vec<Source>) -> u64 {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
+    fn source(path: &str, text: &str) -> SourceFile {
         (path.to_owned(), text.as_bytes().to_vec())
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::number;
-use crate::rng::{self, Generator, Purpose};
+use crate::rng::{self, Generator, RngPurpose};
 use crate::scenario::{Arrivals, ClientProfile, Scenario, Upload};
 
 /// One request to be sent.
@@ -61,9 +61,9 @@ pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     for (index, client) in scenario.clients.iter().enumerate() {
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
-        let mut rng = rng::generator(scenario.seed, Purpose::Arrivals(stream));
+        let mut rng = rng::generator(scenario.seed, RngPurpose::Arrivals(stream));
         // A stream of its own: what callers do later does not change when they arrive.
-        let mut conduct = rng::generator(scenario.seed, Purpose::Conduct(stream));
+        let mut conduct = rng::generator(scenario.seed, RngPurpose::Conduct(stream));
         let capacity = scenario.capacity_for(client);
         for at in times(client, capacity, scenario.duration, &mut rng) {
             arrivals.push(Arrival {

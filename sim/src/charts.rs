@@ -1,12 +1,12 @@
 //! What charts of a scenario have in common, in the simulator and on real sockets.
 
-use tidegate_report::chart::{Band, Chart, Level, Line, Mark, RightAxis, Stroke};
+use tidegate_report::chart::{Band, Chart, LevelLine, Line, Mark, RightAxis, Stroke};
 use tidegate_report::color::Color;
 
 use crate::number;
 use crate::profile::Behaviour;
 use crate::scenario::{self, MarkKind, Scenario, UpstreamProfile};
-use crate::series::{Sample, Window};
+use crate::series::{RunWindow, SeriesSample};
 
 /// Highest latency shown, in milliseconds: callers give up after a second.
 const LATENCY_TOP_MS: f64 = 1_050.0;
@@ -23,7 +23,7 @@ pub struct Charts {
 /// An empty chart with what the scenario does to the upstreams, in `bands`; values are in `unit`.
 #[must_use]
 pub fn empty(scenario: &Scenario, bands: Vec<Band>, title: &str, unit: &str) -> Chart {
-    let mark = |mark: &scenario::Mark| Mark {
+    let mark = |mark: &scenario::ScenarioMark| Mark {
         at: mark.at.as_secs_f64(),
         label: match mark.kind {
             MarkKind::Step => "step".to_owned(),
@@ -61,7 +61,7 @@ pub fn bands(
 
 /// A chart of goodput without lines, with room for what the oracle gets in `windows`.
 #[must_use]
-pub fn goodput(scenario: &Scenario, bands: Vec<Band>, windows: &[Window]) -> Chart {
+pub fn goodput(scenario: &Scenario, bands: Vec<Band>, windows: &[RunWindow]) -> Chart {
     Chart {
         top: Some(goodput_top(windows)),
         ..empty(
@@ -76,7 +76,7 @@ pub fn goodput(scenario: &Scenario, bands: Vec<Band>, windows: &[Window]) -> Cha
 /// A chart of latency without lines, with the scenario's objective.
 #[must_use]
 pub fn latency(scenario: &Scenario, bands: Vec<Band>) -> Chart {
-    let objective = Level {
+    let objective = LevelLine {
         value: number::millis(scenario.slo.latency),
         label: "objective".to_owned(),
     };
@@ -88,8 +88,8 @@ pub fn latency(scenario: &Scenario, bands: Vec<Band>) -> Chart {
 }
 
 /// Adds limit and requests in flight of the filter to a chart, and shades the time in which its breaker is not closed.
-pub fn add_filter(chart: &mut Chart, samples: &[Sample]) {
-    let mut push = |name: &str, color, stroke, value: fn(&Sample) -> Option<u64>| {
+pub fn add_filter(chart: &mut Chart, samples: &[SeriesSample]) {
+    let mut push = |name: &str, color, stroke, value: fn(&SeriesSample) -> Option<u64>| {
         let points = samples
             .iter()
             .map(|s| (s.at_s, value(s).map(number::float)));
@@ -116,8 +116,8 @@ pub fn add_filter(chart: &mut Chart, samples: &[Sample]) {
 pub fn line(
     name: &str,
     color: Color,
-    windows: &[Window],
-    value: impl Fn(&Window) -> Option<f64>,
+    windows: &[RunWindow],
+    value: impl Fn(&RunWindow) -> Option<f64>,
 ) -> Line {
     Line::new(name, color, windows.iter().map(|w| (w.at_s, value(w))))
 }
@@ -133,18 +133,18 @@ pub fn latency_axis() -> RightAxis {
 
 /// What callers offer, as a dashed line.
 #[must_use]
-pub fn offered(windows: &[Window]) -> Line {
+pub fn offered(windows: &[RunWindow]) -> Line {
     line("offered", Color::Grey, windows, |w| Some(w.offered)).stroke(Stroke::Dashed)
 }
 
 /// The oracle's goodput.
 #[must_use]
-pub fn oracle(windows: &[Window]) -> Line {
+pub fn oracle(windows: &[RunWindow]) -> Line {
     line("oracle", Color::Slate, windows, |w| Some(w.oracle)).stroke(Stroke::Dashed)
 }
 
 /// What goodput can come to, with room above it; requests a second.
 #[must_use]
-pub fn goodput_top(windows: &[Window]) -> f64 {
+pub fn goodput_top(windows: &[RunWindow]) -> f64 {
     windows.iter().map(|w| w.oracle).fold(1.0, f64::max) * 1.25
 }

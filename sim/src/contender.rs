@@ -11,9 +11,9 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Criticality, Instant, Outcome, Phase};
+use tidegate_core::{BreakerPhase, Criticality, Instant, Outcome};
 
-use crate::fault::Fault;
+use crate::fault::ProxyFault;
 
 /// The number of a request, unique in the run.
 pub type RequestId = u64;
@@ -104,11 +104,11 @@ pub struct Done {
 
 /// What charts show of a contender.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct View {
+pub struct ContenderView {
     /// Most requests in flight, of this proxy; none where there is no such limit.
     pub limit: Option<f64>,
     /// The breaker; none where there is none.
-    pub breaker: Option<Phase>,
+    pub breaker: Option<BreakerPhase>,
 }
 
 /// A change of a breaker's state, for the reader of a run.
@@ -119,7 +119,7 @@ pub struct Note {
     /// The upstream, by its index in the scenario.
     pub upstream: usize,
     /// Where the breaker is now.
-    pub breaker: Phase,
+    pub breaker: BreakerPhase,
     /// Why, such as `consecutive_failures`.
     pub reason: &'static str,
 }
@@ -165,12 +165,12 @@ pub trait Contender {
     }
 
     /// Injects a fault. Algorithms built into the proxy do not have these faults, and ignore them.
-    fn inject(&mut self, fault: Fault, now: Instant) {
+    fn inject(&mut self, fault: ProxyFault, now: Instant) {
         let _ = (fault, now);
     }
 
     /// What charts show for an upstream.
-    fn view(&self, upstream: usize, now: Instant) -> View;
+    fn view(&self, upstream: usize, now: Instant) -> ContenderView;
 
     /// Its own count of requests in flight to an upstream; none if it keeps none. Runs are checked for leaks with it.
     fn in_flight(&self, upstream: usize) -> Option<u64> {

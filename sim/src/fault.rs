@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A fault of a proxy or of its control plane; in a scenario `kind = "worker-crash"` and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Fault {
+pub enum ProxyFault {
     /// A worker's plugin crashes and restarts. Its requests in flight continue, but the new plugin is not told about them.
     WorkerCrash {
         /// The worker, below [`crate::scenario::Scenario::workers`].

@@ -9,33 +9,33 @@ use clap::{Parser, Subcommand};
 /// Plays scenarios in a simulated world: the same figures each time, on every machine.
 #[derive(Debug, Parser)]
 #[command(name = "tidegate-sim", version)]
-struct Options {
+struct SimOptions {
     #[command(subcommand)]
-    command: Command,
+    command: SimCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Run(command::run::Options),
-    Compare(command::compare::Options),
-    Fleet(command::fleet::Options),
-    Sweep(command::sweep::Options),
-    Chaos(command::chaos::Options),
-    List(command::list::Options),
+enum SimCommand {
+    Run(command::run::ScenarioRunOptions),
+    Compare(command::compare::ScenarioCompareOptions),
+    Fleet(command::fleet::FleetOptions),
+    Sweep(command::sweep::SweepOptions),
+    Chaos(command::chaos::ChaosSweepOptions),
+    List(command::list::ListOptions),
     #[cfg(feature = "ablation")]
-    Ablate(command::ablate::Options),
+    Ablate(command::ablate::AblateOptions),
 }
 
 fn main() -> ExitCode {
-    let ended = match Options::parse().command {
-        Command::Run(options) => command::run::run(&options),
-        Command::Compare(options) => command::compare::run(&options),
-        Command::Fleet(options) => command::fleet::run(&options),
-        Command::Sweep(options) => command::sweep::run(&options),
-        Command::Chaos(options) => command::chaos::run(&options),
-        Command::List(options) => command::list::run(&options),
+    let ended = match SimOptions::parse().command {
+        SimCommand::Run(options) => command::run::run(&options),
+        SimCommand::Compare(options) => command::compare::run(&options),
+        SimCommand::Fleet(options) => command::fleet::run(&options),
+        SimCommand::Sweep(options) => command::sweep::run(&options),
+        SimCommand::Chaos(options) => command::chaos::run(&options),
+        SimCommand::List(options) => command::list::run(&options),
         #[cfg(feature = "ablation")]
-        Command::Ablate(options) => command::ablate::run(&options),
+        SimCommand::Ablate(options) => command::ablate::run(&options),
     };
     ended.unwrap_or_else(|error| {
         eprintln!("tidegate-sim: {error:#}");

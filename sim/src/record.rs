@@ -29,7 +29,7 @@ pub struct Record {
     pub arrival: Arrival,
     /// What the caller got in the end.
     pub answer: Answer,
-    /// From the *scheduled* arrival to the moment that [`crate::scenario::Until`] names, or to the end if that moment never
+    /// From the *scheduled* arrival to the moment that [`crate::scenario::LatencyUntil`] names, or to the end if that moment never
     /// came. Includes retries, so that a late client does not look fast. Excludes uploads, which are the caller's time.
     pub latency: Duration,
     /// Attempts made, at least 1.

@@ -13,7 +13,7 @@ pub type Generator = ChaCha8Rng;
 
 /// What a stream of random numbers is for. The numbers are part of every digest: a new purpose gets a new number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum RngPurpose {
     /// The arrivals of one client, by its index.
     Arrivals(u32),
     /// Which proxy and worker a request goes to, and which caller sends it.
@@ -42,21 +42,21 @@ pub enum Purpose {
 
 /// The generator of `seed` for one purpose.
 #[must_use]
-pub fn generator(seed: u64, purpose: Purpose) -> Generator {
+pub fn generator(seed: u64, purpose: RngPurpose) -> Generator {
     let mut generator = Generator::seed_from_u64(seed);
     let (kind, index) = match purpose {
-        Purpose::Arrivals(index) => (1, index),
-        Purpose::Placement => (2, 0),
-        Purpose::Upstream(index) => (3, index),
-        Purpose::Network => (4, 0),
-        Purpose::Backoff => (5, 0),
-        Purpose::Contender => (6, 0),
-        Purpose::Balancing => (7, 0),
-        Purpose::Fleet(index) => (8, index),
-        Purpose::Story(index) => (9, index),
-        Purpose::Conduct(index) => (10, index),
-        Purpose::Axes(index) => (11, index),
-        Purpose::Chaos(index) => (12, index),
+        RngPurpose::Arrivals(index) => (1, index),
+        RngPurpose::Placement => (2, 0),
+        RngPurpose::Upstream(index) => (3, index),
+        RngPurpose::Network => (4, 0),
+        RngPurpose::Backoff => (5, 0),
+        RngPurpose::Contender => (6, 0),
+        RngPurpose::Balancing => (7, 0),
+        RngPurpose::Fleet(index) => (8, index),
+        RngPurpose::Story(index) => (9, index),
+        RngPurpose::Conduct(index) => (10, index),
+        RngPurpose::Axes(index) => (11, index),
+        RngPurpose::Chaos(index) => (12, index),
     };
     generator.set_stream(kind << 32 | u64::from(index));
     generator
@@ -99,7 +99,7 @@ mod tests {
     use crate::number;
 
     fn moments(mut draw: impl FnMut(&mut Generator) -> f64) -> (f64, f64) {
-        let mut rng = generator(7, Purpose::Placement);
+        let mut rng = generator(7, RngPurpose::Placement);
         let draws: Vec<f64> = (0..40_000).map(|_| draw(&mut rng)).collect();
         let count = number::float_len(draws.len());
         let mean = draws.iter().sum::<f64>() / count;
@@ -124,10 +124,10 @@ mod tests {
     fn streams_of_one_seed_differ() {
         let first = |purpose| unit(&mut generator(1, purpose));
         let streams = [
-            first(Purpose::Arrivals(0)),
-            first(Purpose::Arrivals(1)),
-            first(Purpose::Upstream(0)),
-            first(Purpose::Network),
+            first(RngPurpose::Arrivals(0)),
+            first(RngPurpose::Arrivals(1)),
+            first(RngPurpose::Upstream(0)),
+            first(RngPurpose::Network),
         ];
         for (position, one) in streams.iter().enumerate() {
             assert!(!streams[position + 1..].contains(one), "{streams:?}");
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn draws_are_the_same_everywhere() {
-        let mut rng = generator(42, Purpose::Network);
+        let mut rng = generator(42, RngPurpose::Network);
         let bits = [
             exponential(&mut rng).to_bits(),
             normal(&mut rng).to_bits(),

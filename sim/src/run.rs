@@ -6,7 +6,7 @@ use crate::contender::Note;
 use crate::digest::Digest;
 use crate::record::Record;
 use crate::score::Figures;
-use crate::series::Sample;
+use crate::series::SeriesSample;
 
 /// What a run left behind.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Run {
     /// What became of each request, in the order of their arrivals.
     pub records: Vec<Record>,
     /// Upstreams and contender over time, every [`crate::world::SAMPLE_EVERY`].
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SeriesSample>,
     /// What the contenders noted, in the order of time.
     pub notes: Vec<Noted>,
     /// Attempts that asked for admission.

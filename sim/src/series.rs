@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 
 /// One sample of the upstreams and the plugin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct SeriesSample {
     /// When, in seconds from the start.
     pub at_s: f64,
     /// Attempts that have reached the upstreams so far.
@@ -30,7 +30,7 @@ pub struct Sample {
 
 /// One window of a run, by scheduled arrival.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Window {
+pub struct RunWindow {
     /// Middle of the window, in seconds from the start.
     pub at_s: f64,
     /// Requests offered a second.
@@ -52,7 +52,7 @@ pub const WINDOW: Duration = Duration::from_millis(500);
 
 /// Sorts the records of a run into windows, without those of adversaries.
 #[must_use]
-pub fn windows(scenario: &Scenario, records: &[Record]) -> Vec<Window> {
+pub fn windows(scenario: &Scenario, records: &[Record]) -> Vec<RunWindow> {
     windows_with(scenario, records, WINDOW, |_| scenario.slo.latency)
 }
 
@@ -63,7 +63,7 @@ pub fn windows_with(
     records: &[Record],
     length: Duration,
     objective_at: impl Fn(Duration) -> Duration,
-) -> Vec<Window> {
+) -> Vec<RunWindow> {
     let mut records: Vec<&Record> = records.iter().collect();
     records.sort_by_key(|record| record.arrival.at);
     let arrivals: Vec<_> = records
@@ -73,12 +73,12 @@ pub fn windows_with(
     let verdicts = oracle::judge(scenario, &arrivals);
     let length = length.as_secs_f64();
     let count = number::floor((scenario.duration.as_secs_f64() / length).ceil());
-    let mut windows: Vec<(Window, Vec<Duration>)> = (0..count)
+    let mut windows: Vec<(RunWindow, Vec<Duration>)> = (0..count)
         .map(|index| {
             (
-                Window {
+                RunWindow {
                     at_s: (number::float_len(index) + 0.5) * length,
-                    ..Window::default()
+                    ..RunWindow::default()
                 },
                 Vec::new(),
             )
@@ -106,7 +106,7 @@ pub fn windows_with(
         .into_iter()
         .map(|(window, mut latencies)| {
             latencies.sort_unstable();
-            Window {
+            RunWindow {
                 p99_ms: number::quantile(&latencies, 0.99).map(number::millis),
                 ..window
             }

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measure_that_does_not_exist_is_refused() {
+    fn a_measure_that_does_not_exist_is_rejected() {
         let text = "scenarios.a = { scor = { min = 1.0 } }\n[comparison]\nbehind_best_untuned = 0.0\nbehind_tuned = 0.0";
         let error = Targets::parse(text, "test").unwrap_err();
         assert!(error.to_string().contains("scor"), "{error}");

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use tidegate_core::{Failure, Instant, Outcome, UpstreamKey};
-use tidegate_sim::contender::{Admission, Ask, Contender, Done, Made, View};
+use tidegate_sim::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use tidegate_sim::kind::{ContenderKind, Make};
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::roster;
@@ -87,8 +87,8 @@ impl Contender for Watch {
         }
     }
 
-    fn view(&self, _upstream: usize, _now: Instant) -> View {
-        View::default()
+    fn view(&self, _upstream: usize, _now: Instant) -> ContenderView {
+        ContenderView::default()
     }
 }
 

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
-use tidegate_sim::fleet::{self, Fleet, FleetFigures, FleetRun, Size, Story, Topology};
+use tidegate_sim::fleet::{
+    self, Fleet, FleetFigures, FleetRun, FleetSize, FleetStory, FleetTopology,
+};
 use tidegate_sim::world;
 
-const SMALL: Size = Size {
+const SMALL: FleetSize = FleetSize {
     callers: 20,
     rps: 2_000.0,
     endpoints: 4,
@@ -17,25 +19,28 @@ fn play(fleet: &Fleet, threads: usize) -> FleetRun {
     fleet::play(fleet, threads, &|_| ()).unwrap()
 }
 
-fn figures(story: Story, topology: Topology) -> FleetFigures {
+fn figures(story: FleetStory, topology: FleetTopology) -> FleetFigures {
     play(&story.fleet(&SMALL, topology), 1).figures
 }
 
 #[test]
 fn the_digest_is_the_same_on_any_number_of_threads_and_differs_by_seed() {
-    let size = Size {
+    let size = FleetSize {
         seconds: 12,
         ..SMALL
     };
-    let digest = |size: &Size, threads| {
-        let run = play(&Story::Overload.fleet(size, Topology::Sidecars), threads);
+    let digest = |size: &FleetSize, threads| {
+        let run = play(
+            &FleetStory::Overload.fleet(size, FleetTopology::Sidecars),
+            threads,
+        );
         (run.digest, run.events)
     };
     let alone = digest(&size, 1);
     for threads in [1, 2, 3, 4, 9] {
         assert_eq!(digest(&size, threads), alone, "{threads} threads");
     }
-    let other = Size { seed: 8, ..size };
+    let other = FleetSize { seed: 8, ..size };
     assert_ne!(digest(&other, 1).0, alone.0);
 }
 
@@ -44,19 +49,19 @@ fn the_digest_is_the_same_on_any_number_of_threads_and_differs_by_seed() {
 #[test]
 fn fleet_agrees_with_the_world_of_many_proxies() {
     for story in [
-        Story::Steady,
-        Story::Overload,
-        Story::HalfLost,
-        Story::Outage,
+        FleetStory::Steady,
+        FleetStory::Overload,
+        FleetStory::HalfLost,
+        FleetStory::Outage,
     ] {
-        let fleet = story.fleet(&SMALL, Topology::Sidecars);
+        let fleet = story.fleet(&SMALL, FleetTopology::Sidecars);
         let mine = play(&fleet, 1).figures;
         let exact = world::play(&fleet.scenario, &tidegate_sim::tidegate::KIND)
             .unwrap()
             .figures;
         let of_offered = |count: u64| tidegate_sim::number::ratio(count, exact.offered);
         let series = || mine.series.iter();
-        let sum = |value: fn(&fleet::Point) -> u64| -> f64 {
+        let sum = |value: fn(&fleet::FleetPoint) -> u64| -> f64 {
             let total: u64 = series().map(value).sum();
             tidegate_sim::number::ratio(total, mine.offered)
         };
@@ -70,7 +75,7 @@ fn fleet_agrees_with_the_world_of_many_proxies() {
         let sent = tidegate_sim::number::ratio(mine.offered, exact.offered);
         near("offered", sent, 1.0, 0.02);
         near("good", sum(|p| p.good), of_offered(exact.good), 0.02);
-        let shed = |p: &fleet::Point| p.shed_by_limit + p.shed_by_breaker;
+        let shed = |p: &fleet::FleetPoint| p.shed_by_limit + p.shed_by_breaker;
         near("shed", sum(shed), of_offered(exact.shed), 0.02);
         near("failed", sum(|p| p.failed), of_offered(exact.failed), 0.005);
         near(
@@ -84,8 +89,8 @@ fn fleet_agrees_with_the_world_of_many_proxies() {
 
 #[test]
 fn nothing_leaks_whatever_happens() {
-    for story in Story::ALL {
-        for topology in [Topology::Sidecars, Topology::Waypoints(3)] {
+    for story in FleetStory::ALL {
+        for topology in [FleetTopology::Sidecars, FleetTopology::Waypoints(3)] {
             let figures = figures(story, topology);
             assert_eq!(figures.leaked, 0, "{} {topology}", story.name());
         }
@@ -94,7 +99,7 @@ fn nothing_leaks_whatever_happens() {
 
 #[test]
 fn callers_have_their_fair_share_of_what_one_waypoint_lets_in() {
-    let figures = figures(Story::Overload, Topology::Waypoints(1));
+    let figures = figures(FleetStory::Overload, FleetTopology::Waypoints(1));
     let overload = figures.phase("overload").unwrap();
     assert!(overload.served_fairness.unwrap() > 0.99, "{overload:?}");
     assert!(overload.score > 0.95, "{overload:?}");
@@ -102,14 +107,14 @@ fn callers_have_their_fair_share_of_what_one_waypoint_lets_in() {
 
 #[test]
 fn sidecars_shed_nothing_while_all_is_well_and_stop_a_dead_service() {
-    let steady = figures(Story::Steady, Topology::Sidecars);
+    let steady = figures(FleetStory::Steady, FleetTopology::Sidecars);
     let shed: u64 = steady
         .series
         .iter()
         .map(|p| p.shed_by_limit + p.shed_by_breaker)
         .sum();
     assert_eq!(shed, 0);
-    let outage = figures(Story::Outage, Topology::Sidecars);
+    let outage = figures(FleetStory::Outage, FleetTopology::Sidecars);
     let dead = outage.phase("outage").unwrap();
     assert!(dead.shed_by_breaker > 0.95, "{dead:?}");
     let after = outage.phase("after").unwrap();
@@ -122,7 +127,7 @@ fn sidecars_shed_nothing_while_all_is_well_and_stop_a_dead_service() {
 /// What keeps the service alive in the stories is the engines, not the load.
 #[test]
 fn without_protection_overload_leaves_hardly_any_good_answer() {
-    let mut fleet = Story::Overload.fleet(&SMALL, Topology::Sidecars);
+    let mut fleet = FleetStory::Overload.fleet(&SMALL, FleetTopology::Sidecars);
     fleet.is_protected = false;
     let overload = play(&fleet, 1).figures;
     let overload = overload.phase("overload").unwrap().clone();
@@ -130,8 +135,8 @@ fn without_protection_overload_leaves_hardly_any_good_answer() {
 }
 
 #[test]
-fn what_a_fleet_cannot_play_is_refused() {
-    let mut fleet = Story::Steady.fleet(&SMALL, Topology::Sidecars);
+fn what_a_fleet_cannot_play_is_rejected() {
+    let mut fleet = FleetStory::Steady.fleet(&SMALL, FleetTopology::Sidecars);
     fleet.scenario.workers = 2;
     let refused = fleet::play(&fleet, 1, &|_| ()).unwrap_err().to_string();
     assert!(refused.contains("workers = 1"), "{refused}");
@@ -140,20 +145,20 @@ fn what_a_fleet_cannot_play_is_refused() {
 /// A proxy that cut its limit alone took the others' gain for a slower service, and one with few requests deviated by chance.
 #[test]
 fn sidecars_come_to_shares_that_are_alike_and_light_callers_are_not_put_off() {
-    let size = Size {
+    let size = FleetSize {
         callers: 300,
         rps: 30_000.0,
         endpoints: 30,
         ..SMALL
     };
-    let overload = |story: Story| {
-        let figures = play(&story.fleet(&size, Topology::Sidecars), 2).figures;
+    let overload = |story: FleetStory| {
+        let figures = play(&story.fleet(&size, FleetTopology::Sidecars), 2).figures;
         figures.phase("overload").unwrap().clone()
     };
-    let equal = overload(Story::Overload);
+    let equal = overload(FleetStory::Overload);
     assert!(equal.served_fairness.unwrap() > 0.95, "{equal:?}");
     assert!(equal.score > 0.98, "{equal:?}");
-    let unequal = overload(Story::Unequal);
+    let unequal = overload(FleetStory::Unequal);
     // A difference of a fiftieth is chance.
     let (light, heavy) = (unequal.served_light.unwrap(), unequal.served_heavy.unwrap());
     assert!(light > heavy * 0.98, "{unequal:?}");

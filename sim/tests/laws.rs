@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Phase, TripReason};
+use tidegate_core::{BreakerPhase, TripReason};
 use tidegate_sim::roster;
 use tidegate_sim::run::{Noted, Run};
 use tidegate_sim::scenario::{Scenario, folder};
@@ -54,7 +54,7 @@ fn seconds(noted: &Noted) -> f64 {
 
 /// The first time that a breaker opened, in seconds, and why.
 fn first_trip(run: &Run) -> (f64, &'static str) {
-    let open = |noted: &&Noted| noted.note.breaker == Phase::Open;
+    let open = |noted: &&Noted| noted.note.breaker == BreakerPhase::Open;
     let first = run.notes.iter().find(open).unwrap();
     (seconds(first), first.note.reason)
 }
@@ -91,14 +91,14 @@ fn a_breaker_that_closes_again_was_half_open_before() {
         let run = run(name);
         for upstream in 0..scenario(name).upstreams.len() {
             let of_this = run.notes.iter().filter(|n| n.note.upstream == upstream);
-            let phases: Vec<Phase> = of_this.map(|noted| noted.note.breaker).collect();
-            assert_eq!(phases[0], Phase::Open, "{name}");
-            assert_eq!(phases.last(), Some(&Phase::Closed), "{name}");
+            let phases: Vec<BreakerPhase> = of_this.map(|noted| noted.note.breaker).collect();
+            assert_eq!(phases[0], BreakerPhase::Open, "{name}");
+            assert_eq!(phases.last(), Some(&BreakerPhase::Closed), "{name}");
             for pair in phases.windows(2) {
                 let is_step = match pair[1] {
-                    Phase::Closed => pair[0] == Phase::HalfOpen,
-                    Phase::HalfOpen => pair[0] == Phase::Open,
-                    Phase::Open => true,
+                    BreakerPhase::Closed => pair[0] == BreakerPhase::HalfOpen,
+                    BreakerPhase::HalfOpen => pair[0] == BreakerPhase::Open,
+                    BreakerPhase::Open => true,
                 };
                 assert!(is_step, "{name}: {phases:?}");
             }

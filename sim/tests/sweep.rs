@@ -10,7 +10,7 @@ use tidegate_sim::compare::OURS;
 use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::roster;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{Axes, Played, Proxies, SweepStanding, story, story_of};
+use tidegate_sim::sweep::{Axes, PlayedStory, Proxies, SweepStanding, story, story_of};
 use tidegate_sim::world;
 
 const STORIES: usize = 24;
@@ -33,21 +33,21 @@ fn stories() -> Vec<Scenario> {
     drawn.filter(is_small).take(STORIES).collect()
 }
 
-fn played(story: &Scenario, kinds: &[ContenderKind]) -> Played {
+fn played(story: &Scenario, kinds: &[ContenderKind]) -> PlayedStory {
     let score = |kind: &ContenderKind| {
         let run = world::play(story, kind).unwrap();
         (kind.name, run.figures.score)
     };
-    Played::of(&story.name, &story.title, kinds.iter().map(score))
+    PlayedStory::of(&story.name, &story.title, kinds.iter().map(score))
 }
 
 #[test]
 fn ahead_on_services_that_nobody_chose() {
     let kinds = [OURS, "adaptive-concurrency", "none"].map(kind);
     let stories = stories();
-    let played: Vec<Played> = thread::scope(|scope| {
+    let played: Vec<PlayedStory> = thread::scope(|scope| {
         let halves = stories.chunks(STORIES.div_ceil(2));
-        let work = |half| move || -> Vec<Played> { half_of(half, &kinds) };
+        let work = |half| move || -> Vec<PlayedStory> { half_of(half, &kinds) };
         let threads: Vec<_> = halves.map(|half| scope.spawn(work(half))).collect();
         let results = threads.into_iter().map(|thread| thread.join().unwrap());
         results.flatten().collect()
@@ -60,7 +60,7 @@ fn ahead_on_services_that_nobody_chose() {
     }
 }
 
-fn half_of(stories: &[Scenario], kinds: &[ContenderKind]) -> Vec<Played> {
+fn half_of(stories: &[Scenario], kinds: &[ContenderKind]) -> Vec<PlayedStory> {
     stories.iter().map(|story| played(story, kinds)).collect()
 }
 

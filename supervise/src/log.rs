@@ -25,13 +25,13 @@ pub enum Log<'a> {
 
 /// The file that a process writes.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct OutputFile {
     file: File,
     /// Bytes that were in the file before.
     begin: u64,
 }
 
-impl Output {
+impl OutputFile {
     pub(crate) fn open(log: Log<'_>, name: &str) -> io::Result<Self> {
         let file = match log {
             Log::In(folder) => File::options()

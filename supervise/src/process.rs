@@ -9,7 +9,7 @@ use process_wrap::std::ChildWrapper;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use crate::log::{Log, Output};
+use crate::log::{Log, OutputFile};
 use crate::{Signal, running, spawn};
 
 /// Distance between two looks at something that is waited for.
@@ -63,7 +63,7 @@ pub enum ProcessError {
 pub struct Process {
     name: String,
     child: Box<dyn ChildWrapper>,
-    output: Output,
+    output: OutputFile,
     status: Option<ExitStatus>,
 }
 
@@ -96,7 +96,7 @@ impl Process {
     ) -> Result<Self, ProcessError> {
         let program = command.get_program().display().to_string();
         let start = || {
-            let output = Output::open(log, name)?;
+            let output = OutputFile::open(log, name)?;
             command
                 .stdin(input)
                 .stdout(output.stdio()?)

@@ -15,13 +15,13 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 type Spawned = io::Result<Box<dyn ChildWrapper>>;
 
-type Order = (Command, mpsc::Sender<Spawned>);
+type SpawnOrder = (Command, mpsc::Sender<Spawned>);
 
 /// Starts a process in a group of its own. The kernel kills it when this program ends, for whatever reason.
 pub(crate) fn spawn(command: Command) -> Spawned {
-    static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    static STARTER: OnceLock<mpsc::Sender<SpawnOrder>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {
-        let (sender, orders) = mpsc::channel::<Order>();
+        let (sender, orders) = mpsc::channel::<SpawnOrder>();
         thread::spawn(move || {
             for (command, reply) in orders {
                 let mut command = CommandWrap::from(command);

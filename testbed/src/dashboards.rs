@@ -20,7 +20,7 @@ const HISTOGRAM: [&str; 3] = ["_bucket", "_sum", "_count"];
 
 /// Names in the dashboard and the rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct DashboardNames {
     /// Metrics of the filter, with their prefix.
     pub filter: BTreeSet<String>,
     /// Metrics of the control service, without the endings of histograms.
@@ -33,7 +33,7 @@ pub struct Names {
     pub recorded: BTreeSet<String>,
 }
 
-impl Names {
+impl DashboardNames {
     /// Reads `dashboards/`.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn names_are_told_apart() {
         let labels = BTreeSet::from(["tidegate_upstream".to_owned()]);
-        let mut names = Names::default();
+        let mut names = DashboardNames::default();
         names.add(
             "max by (tidegate_upstream) (tidegate_limit) / tidegate:shed:rate5m, see `tidegate status`",
             &labels,
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn every_recorded_series_that_is_asked_for_is_made() {
-        let names = Names::read().unwrap();
+        let names = DashboardNames::read().unwrap();
         let missing: Vec<_> = names.records.difference(&names.recorded).collect();
         assert!(missing.is_empty(), "no rule records {missing:?}");
         assert!(
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn every_metric_of_the_filter_that_is_asked_for_is_documented() {
         let page = fs::read_to_string(repository().join("docs/metrics.md")).unwrap();
-        let names = Names::read().unwrap();
+        let names = DashboardNames::read().unwrap();
         let is_there = |name: &&String| page.contains(&format!("| `{name}` |"));
         let missing: Vec<_> = names.filter.iter().filter(|name| !is_there(name)).collect();
         assert!(missing.is_empty(), "not in docs/metrics.md: {missing:?}");

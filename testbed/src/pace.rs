@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 /// A body of any kind.
-pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type AnyBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Two pieces of a body are never further apart.
 const MOST_APART: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ pub(crate) fn at_least(least: u32, duration: Duration) -> impl Iterator<Item = D
 pub(crate) struct Writer(mpsc::Sender<Result<Frame<Bytes>, Infallible>>);
 
 /// A body and what writes it.
-pub(crate) fn body() -> (Writer, Body) {
+pub(crate) fn body() -> (Writer, AnyBody) {
     // A reader that does not read holds the writer up, as a full socket does.
     let (sender, receiver) = mpsc::channel(1);
     (

@@ -17,11 +17,11 @@ use crate::client::open_loop;
 use crate::envoy::{Envoy, EnvoyError, Metrics, Route};
 use crate::variant::Variant;
 use tidegate_sim::arrivals;
-use tidegate_sim::profile::{Headers, Lie};
+use tidegate_sim::profile::{HeaderTiming, Lie};
 use tidegate_sim::record::Record;
 use tidegate_sim::scenario::{Scenario, UpstreamProfile};
 use tidegate_sim::score::Figures;
-use tidegate_sim::series::{self, Sample, Window};
+use tidegate_sim::series::{self, RunWindow, SeriesSample};
 
 use sampler::Sampler;
 use services::Services;
@@ -31,7 +31,7 @@ pub(crate) use sampler::sample;
 
 /// What a run left behind.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Name of the scenario.
     pub scenario: String,
     /// The contender.
@@ -43,9 +43,9 @@ pub struct Outcome {
     /// Resident memory of the Envoy process at the end, in bytes.
     pub envoy_resident_bytes: u64,
     /// Good answers, sheds and so on over time.
-    pub windows: Vec<Window>,
+    pub windows: Vec<RunWindow>,
     /// Upstreams and plugin over time.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SeriesSample>,
 }
 
 /// Connections are opened and the plugin is started before the first arrival is due.
@@ -89,7 +89,7 @@ pub async fn run(
     scenario: &Scenario,
     variant: Variant,
     progress: impl Fn(Duration) + Send + Sync + 'static,
-) -> Result<Outcome, RunError> {
+) -> Result<RunOutcome, RunError> {
     let keys = scenario.only_simulated();
     if !keys.is_empty() {
         return Err(RunError::OnlySimulated {
@@ -140,7 +140,7 @@ pub async fn run(
             .map_err(|e| envoy_error(e.into()))?;
         figures.breaker_opened = Some(opened(&metrics));
     }
-    Ok(Outcome {
+    Ok(RunOutcome {
         scenario: scenario.name.clone(),
         variant,
         figures,
@@ -185,6 +185,6 @@ fn has_bodies(profile: &UpstreamProfile) -> bool {
     stages.any(|(_, now)| {
         let is_silent = now.lies.values().any(|lie| *lie == Lie::Silence);
         let has_body = now.body.is_some() || !now.bodies.is_empty();
-        has_body || is_silent || now.headers == Headers::AtOnce
+        has_body || is_silent || now.headers == HeaderTiming::AtOnce
     })
 }

@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::client::headers::CRITICALITY_HEADER;
-use crate::envoy::{Cluster, EnvoyBuilder, Outlier, Plugin, Thresholds, release_module};
-use tidegate_sim::scenario::{Scenario, Until};
+use crate::envoy::{
+    CircuitBreakerThresholds, Cluster, EnvoyBuilder, OutlierSettings, Plugin, release_module,
+};
+use tidegate_sim::scenario::{LatencyUntil, Scenario};
 use tidegate_sim::targets::RivalKind;
 use tidegate_sim::tidegate::trust;
 
@@ -89,9 +91,11 @@ impl Variant {
     #[must_use]
     pub const fn cluster(self, cluster: Cluster) -> Cluster {
         match self {
-            Self::StaticDefault => cluster.thresholds(Thresholds::envoy_default()),
-            Self::StaticTuned => cluster.thresholds(Thresholds::tuned(TUNED_REQUESTS)),
-            Self::Outlier => cluster.outlier(Outlier::envoy_default()),
+            Self::StaticDefault => cluster.thresholds(CircuitBreakerThresholds::envoy_default()),
+            Self::StaticTuned => {
+                cluster.thresholds(CircuitBreakerThresholds::tuned(TUNED_REQUESTS))
+            }
+            Self::Outlier => cluster.outlier(OutlierSettings::envoy_default()),
             _ => cluster,
         }
     }
@@ -139,9 +143,9 @@ pub fn tidegate_config(scenario: &Scenario) -> Value {
     let target = format!("{}ms", slo.latency.as_millis());
     let mut latency = json!({"quantile": slo.quantile, "target": target});
     let until = match slo.until {
-        Until::Headers => None,
-        Until::FirstByte => Some("firstByte"),
-        Until::End => Some("end"),
+        LatencyUntil::Headers => None,
+        LatencyUntil::FirstByte => Some("firstByte"),
+        LatencyUntil::End => Some("end"),
     };
     if let (Some(until), Some(fields)) = (until, latency.as_object_mut()) {
         fields.insert("until".to_owned(), json!(until));

@@ -9,7 +9,7 @@
 //	chart same FILE FILE                 whether two files hold the same objects, in whatever order
 //	chart configurations FILE..          the filter's configurations in the files, as policies
 //
-// VALUES are files, later ones win. Values that the chart's schema does not allow are refused.
+// VALUES are files, later ones win. Values that the chart's schema does not allow are rejected.
 package main
 
 import (

@@ -5,8 +5,8 @@
 //! an empty filter saves 5,400 of its 22,000 instructions a request, and the code behind them.
 //!
 //! Packing keeps the listed exports, removes what is no longer reachable, drops the custom sections
-//! (names, producers, target features), and refuses a module that imports a host function nobody
-//! reviewed, lacks an export it must have, or is too large. The same bytes in give the same bytes out.
+//! (names, producers, target features), and rejects a module that imports a host function that is
+//! not on the list of reviewed ones, lacks a required export, or is too large. The same bytes in give the same bytes out.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 use walrus::{Module, ModuleConfig};
 
-pub use list::{Difference, List};
+pub use list::{List, ListDifference};
 
 /// What a packed module may contain.
 #[derive(Debug, Default, Clone)]
@@ -29,12 +29,12 @@ pub struct Rules {
     /// Largest size of the packed module in bytes.
     pub max_bytes: Option<usize>,
     /// Whether the names of functions stay, for readable traps and profiles.
-    pub names: Names,
+    pub names: FunctionNames,
 }
 
 /// What happens to the names of functions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum FunctionNames {
     /// They are dropped.
     #[default]
     Drop,
@@ -53,7 +53,7 @@ pub struct Packed {
     pub imports: BTreeSet<String>,
 }
 
-/// Why a module was refused.
+/// Why a module was rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
@@ -66,7 +66,7 @@ pub enum PackError {
     /// An export of the list is not there.
     #[error("the list of exports requires, but the module does not export{}", lines(.0))]
     MissingExports(Vec<String>),
-    /// The module calls host functions that nobody reviewed.
+    /// The module calls host functions that are not on the list of reviewed ones.
     #[error("the module imports what is not in the list of imports (add it if that is meant){}", lines(.0))]
     UnlistedImports(Vec<String>),
     /// The list allows host functions that the module does not call.
@@ -95,7 +95,7 @@ pub fn pack(bytes: &[u8], rules: &Rules) -> Result<Packed, PackError> {
     let mut config = ModuleConfig::new();
     config
         .generate_producers_section(false)
-        .generate_name_section(rules.names == Names::Keep);
+        .generate_name_section(rules.names == FunctionNames::Keep);
     let parsed = config.parse(bytes);
     let mut module = parsed.map_err(|error| PackError::Parse {
         reason: format!("{error:#}"),
@@ -150,7 +150,7 @@ fn drop_custom_sections(module: &mut Module) {
 }
 
 fn check_imports(found: &BTreeSet<String>, list: &List) -> Result<(), PackError> {
-    let Difference { missing, unlisted } = list.compare(found);
+    let ListDifference { missing, unlisted } = list.compare(found);
     if !unlisted.is_empty() {
         Err(PackError::UnlistedImports(unlisted))
     } else if !missing.is_empty() {

@@ -21,7 +21,7 @@ enum Presence {
 
 /// What a list and a module disagree on, both sorted.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Difference {
+pub struct ListDifference {
     /// Required by the list, not in the module.
     pub missing: Vec<String>,
     /// In the module, not in the list.
@@ -62,12 +62,12 @@ impl List {
 
     /// Holds the names found in a module against the list.
     #[must_use]
-    pub fn compare(&self, found: &BTreeSet<String>) -> Difference {
+    pub fn compare(&self, found: &BTreeSet<String>) -> ListDifference {
         let required = self
             .names
             .iter()
             .filter(|(_, presence)| **presence == Presence::Required);
-        Difference {
+        ListDifference {
             missing: required
                 .map(|(name, _)| name)
                 .filter(|name| !found.contains(*name))
@@ -108,7 +108,10 @@ mod tests {
     #[test]
     fn an_optional_name_is_not_unlisted() {
         let list = List::parse("optional ?");
-        assert_eq!(list.compare(&found(&["optional"])), Difference::default());
-        assert_eq!(list.compare(&found(&[])), Difference::default());
+        assert_eq!(
+            list.compare(&found(&["optional"])),
+            ListDifference::default()
+        );
+        assert_eq!(list.compare(&found(&[])), ListDifference::default());
     }
 }

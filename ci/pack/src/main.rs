@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tidegate_pack::{List, Names, Rules, pack};
+use tidegate_pack::{FunctionNames, List, Rules, pack};
 
 const USAGE: &str = "\
 Packs a WebAssembly module for a proxy-wasm host.
@@ -14,8 +14,8 @@ usage: tidegate-pack IN.wasm OUT.wasm [options]
 
   --keep FILE           keep only the exports of this list (name: required, name?: kept if there)
   --keep-export NAME    keep this export as well; may be repeated
-  --imports FILE        refuse imports that are not in this list (lines as env.proxy_log)
-  --max-bytes N         refuse a packed module larger than N bytes
+  --imports FILE        reject imports that are not in this list (lines as env.proxy_log)
+  --max-bytes N         reject a packed module larger than N bytes
   --names               keep the names of functions
   --help                show this text";
 
@@ -41,7 +41,7 @@ enum MainError {
 }
 
 /// The command line, parsed: which file becomes which, under which rules.
-struct Job {
+struct PackJob {
     input: PathBuf,
     output: PathBuf,
     rules: Rules,
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Option<Job>, MainError> {
+fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Option<PackJob>, MainError> {
     use lexopt::{Arg, ValueExt};
 
     let mut parser = lexopt::Parser::from_args(arguments);
@@ -82,14 +82,14 @@ fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Option<Job>, MainE
             }
             Arg::Long("imports") => rules.imports = Some(read_list(parser.value()?.into())?),
             Arg::Long("max-bytes") => rules.max_bytes = Some(parser.value()?.parse()?),
-            Arg::Long("names") => rules.names = Names::Keep,
+            Arg::Long("names") => rules.names = FunctionNames::Keep,
             Arg::Long("help") | Arg::Short('h') => return Ok(None),
             Arg::Value(path) if paths.len() < 2 => paths.push(PathBuf::from(path)),
             other => return Err(other.unexpected().into()),
         }
     }
     match <[PathBuf; 2]>::try_from(paths) {
-        Ok([input, output]) => Ok(Some(Job {
+        Ok([input, output]) => Ok(Some(PackJob {
             input,
             output,
             rules,
@@ -105,7 +105,7 @@ fn read_list(path: PathBuf) -> Result<List, MainError> {
     }
 }
 
-fn run(job: &Job) -> Result<String, MainError> {
+fn run(job: &PackJob) -> Result<String, MainError> {
     let bytes = fs::read(&job.input).map_err(|source| MainError::Read {
         path: job.input.clone(),
         source,

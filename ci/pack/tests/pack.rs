@@ -1,4 +1,4 @@
-//! Packing small modules: what stays, what goes, what is refused.
+//! Packing small modules: what stays, what goes, what is rejected.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_pack::{List, Names, PackError, Packed, Rules, pack};
+use tidegate_pack::{FunctionNames, List, PackError, Packed, Rules, pack};
 
 /// A module like those of an SDK: it exports more than its filter uses.
 const MODULE: &str = r#"
@@ -101,7 +101,7 @@ fn data_stays_and_custom_sections_go() {
 fn names_of_functions_stay_when_asked_for() {
     assert!(contains(
         &packed(&Rules {
-            names: Names::Keep,
+            names: FunctionNames::Keep,
             ..Rules::default()
         })
         .bytes,
@@ -127,7 +127,7 @@ fn the_same_module_packs_to_the_same_bytes() {
 }
 
 #[test]
-fn a_missing_required_export_is_refused() {
+fn a_missing_required_export_is_rejected() {
     let error = pack(&module(), &keeping("memory\nproxy_on_log\nproxy_on_tick")).unwrap_err();
     let expected = "the list of exports requires, but the module does not export\n  proxy_on_log\n  proxy_on_tick";
     assert_eq!(error.to_string(), expected);
@@ -182,7 +182,7 @@ fn the_size_budget_counts_the_packed_module() {
 }
 
 #[test]
-fn bytes_that_are_no_module_are_refused() {
+fn bytes_that_are_no_module_are_rejected() {
     for bytes in [&b""[..], b"not wasm", &module()[..40]] {
         assert!(matches!(
             pack(bytes, &Rules::default()),

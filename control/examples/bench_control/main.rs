@@ -44,7 +44,7 @@ const IDLE_STREAMS: usize = 100;
 
 /// Measure the control service with many proxies
 #[derive(Debug, Parser)]
-struct Arguments {
+struct BenchArguments {
     /// Streams in all
     #[arg(long, default_value_t = 2_000)]
     streams: usize,
@@ -60,12 +60,12 @@ struct Arguments {
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// The service; killed when dropped.
-struct Service {
+struct MeasuredService {
     process: Process,
     xds: SocketAddr,
 }
 
-impl Service {
+impl MeasuredService {
     async fn start(policies: &Path, streams: usize) -> Self {
         let mut program = std::env::current_exe().unwrap();
         program.pop();
@@ -162,14 +162,14 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
 }
 
 /// A figure and what it must not exceed.
-struct Figure {
+struct BoundedFigure {
     name: &'static str,
     found: f64,
     target: f64,
     unit: &'static str,
 }
 
-impl Figure {
+impl BoundedFigure {
     const fn holds(&self) -> bool {
         self.found <= self.target
     }
@@ -207,10 +207,10 @@ fn mib(bytes: u64) -> f64 {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = BenchArguments::parse();
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 100);
-    let service = Service::start(folder.path(), arguments.streams).await;
+    let service = MeasuredService::start(folder.path(), arguments.streams).await;
     let (got, mut gets) = mpsc::unbounded_channel();
     let empty = service.resident_bytes();
     for number in 0..IDLE_STREAMS {
@@ -249,32 +249,32 @@ async fn main() -> ExitCode {
     );
     let times = rendering::measure();
     let figures = [
-        Figure {
+        BoundedFigure {
             name: "worst p99 from change to proxy",
             found: milliseconds(worst),
             target: milliseconds(MAX_P99),
             unit: "ms",
         },
-        Figure {
+        BoundedFigure {
             name: "memory with 100 streams",
             found: mib(idle),
             target: mib(MAX_IDLE_BYTES),
             unit: "MiB",
         },
-        Figure {
+        BoundedFigure {
             name: "memory per further stream, after changes",
             found: mib(each) * 1024.0,
             target: mib(MAX_STREAM_BYTES) * 1024.0,
             unit: "KiB",
         },
-        Figure {
+        BoundedFigure {
             name: "1,000 policies rendered",
             found: milliseconds(times.render),
             target: milliseconds(MAX_RENDER),
             unit: "ms",
         },
     ];
-    figures.iter().for_each(Figure::print);
+    figures.iter().for_each(BoundedFigure::print);
     println!(
         "{} policies read and checked in {:?}; one changed in {:?}, which touched {} proxy",
         rendering::POLICIES,
@@ -283,7 +283,7 @@ async fn main() -> ExitCode {
         times.touched
     );
     if let Some(path) = &arguments.out {
-        let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
+        let figures: Vec<Value> = figures.iter().map(BoundedFigure::json).collect();
         let document = json!({
             "machine": machine(),
             "isRelease": !cfg!(debug_assertions),
@@ -296,7 +296,7 @@ async fn main() -> ExitCode {
         fs::write(path, format!("{document:#}\n")).unwrap();
         println!("written to {}", path.display());
     }
-    if figures.iter().all(Figure::holds) && times.touched == 1 {
+    if figures.iter().all(BoundedFigure::holds) && times.touched == 1 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::Failure;
+use super::CommandFailure;
 
 /// Largest accepted answer, in bytes: enough for ten thousand proxies.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
@@ -50,9 +50,9 @@ pub(super) struct ServiceClient {
 
 impl ServiceClient {
     /// The service at `url`.
-    pub(super) fn new(url: &str, tls: Option<&ClientTlsFiles>) -> Result<Self, Failure> {
+    pub(super) fn new(url: &str, tls: Option<&ClientTlsFiles>) -> Result<Self, CommandFailure> {
         let expected = || {
-            Failure(format!(
+            CommandFailure(format!(
                 "--server {url}: expected a URL such as http://127.0.0.1:18080"
             ))
         };
@@ -62,7 +62,7 @@ impl ServiceClient {
             (Some("http"), _) => (None, 80),
             (Some("https"), Some(files)) => (Some(Arc::new(config(files)?)), 443),
             (Some("https"), None) => {
-                return Err(Failure(format!("--server {url}: https needs --ca")));
+                return Err(CommandFailure(format!("--server {url}: https needs --ca")));
             }
             _ => return Err(expected()),
         };
@@ -77,7 +77,7 @@ impl ServiceClient {
     }
 
     /// The service's answer to a GET of `path`.
-    pub(super) fn get(&self, path: &str, timeout: Duration) -> Result<Vec<u8>, Failure> {
+    pub(super) fn get(&self, path: &str, timeout: Duration) -> Result<Vec<u8>, CommandFailure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -90,7 +90,7 @@ impl ServiceClient {
         })
     }
 
-    async fn ask(&self, path: &str) -> Result<Vec<u8>, Failure> {
+    async fn ask(&self, path: &str) -> Result<Vec<u8>, CommandFailure> {
         let stream = TcpStream::connect((self.host.as_str(), self.port))
             .await
             .map_err(|error| self.failure(&error))?;
@@ -105,7 +105,7 @@ impl ServiceClient {
         self.exchange(stream, path).await
     }
 
-    async fn exchange<S>(&self, stream: S, path: &str) -> Result<Vec<u8>, Failure>
+    async fn exchange<S>(&self, stream: S, path: &str) -> Result<Vec<u8>, CommandFailure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -137,12 +137,12 @@ impl ServiceClient {
         Err(self.failure(&format_args!("{status} {excerpt}")))
     }
 
-    fn failure(&self, reason: &dyn std::fmt::Display) -> Failure {
-        Failure(format!("{}: {reason}", self.url))
+    fn failure(&self, reason: &dyn std::fmt::Display) -> CommandFailure {
+        CommandFailure(format!("{}: {reason}", self.url))
     }
 }
 
-fn config(files: &ClientTlsFiles) -> Result<ClientConfig, Failure> {
+fn config(files: &ClientTlsFiles) -> Result<ClientConfig, CommandFailure> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(&files.authorities)? {
         roots
@@ -152,7 +152,7 @@ fn config(files: &ClientTlsFiles) -> Result<ClientConfig, Failure> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Failure(format!("TLS: {error}")))?
+        .map_err(|error| CommandFailure(format!("TLS: {error}")))?
         .with_root_certificates(roots);
     let Some((certificate, key)) = &files.identity else {
         return Ok(builder.with_no_client_auth());
@@ -164,7 +164,7 @@ fn config(files: &ClientTlsFiles) -> Result<ClientConfig, Failure> {
         .map_err(|error| failure(certificate, &error))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CommandFailure> {
     let bytes = fs::read(path).map_err(|error: io::Error| failure(path, &error))?;
     let found: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
@@ -175,6 +175,6 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     Ok(found)
 }
 
-fn failure(path: &Path, reason: &dyn std::fmt::Display) -> Failure {
-    Failure(format!("{}: {reason}", path.display()))
+fn failure(path: &Path, reason: &dyn std::fmt::Display) -> CommandFailure {
+    CommandFailure(format!("{}: {reason}", path.display()))
 }

@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::{Arguments, Failure, Outcome, output};
+use super::{Arguments, CommandFailure, CommandOutcome, output};
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
@@ -16,11 +16,11 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
         let mut script = Vec::new();
         let mut command = Arguments::command();
         clap_complete::generate(self.shell, &mut command, "tidegate", &mut script);
         output::print(&String::from_utf8_lossy(&script))?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use tidegate_control::document::yaml;
 use tidegate_control::resource::definition;
 
-use super::{Failure, Outcome, output};
+use super::{CommandFailure, CommandOutcome, output};
 
 /// Print the CustomResourceDefinition of BreakerPolicy
 #[derive(Debug, Args)]
@@ -31,13 +31,13 @@ enum Form {
 }
 
 impl Crd {
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
         let definition =
-            definition().map_err(|error| Failure(format!("the definition: {error}")))?;
+            definition().map_err(|error| CommandFailure(format!("the definition: {error}")))?;
         match self.output {
             Form::Yaml => output::print(&yaml(&definition))?,
             Form::Json => output::print(&format!("{definition:#}\n"))?,
         }
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tidegate_control::policy::Policies;
 use tidegate_control::render::{PolicyDifference, differences};
 
-use super::output::{BAD, GOOD, HEADING, NOTED, Output};
-use super::{Failure, Outcome, files, output};
+use super::output::{BAD, GOOD, HEADING, NOTED, OutputOption};
+use super::{CommandFailure, CommandOutcome, files, output};
 
 /// Show what a change of policies changes, value by value, and for which proxies
 ///
@@ -24,11 +24,11 @@ pub(super) struct Diff {
     /// New policies: a file, a directory, or - for standard input
     new: PathBuf,
     #[command(flatten)]
-    output: Output,
+    output: OutputOption,
 }
 
 impl Diff {
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
         let found = differences(&valid(&self.old)?, &valid(&self.new)?);
         let value: Value = found.iter().map(|difference| json!(difference)).collect();
         self.output.print(&value, || {
@@ -40,14 +40,14 @@ impl Diff {
             }
         })?;
         Ok(if found.is_empty() {
-            Outcome::Clean
+            CommandOutcome::Clean
         } else {
-            Outcome::Found
+            CommandOutcome::Found
         })
     }
 }
 
-fn valid(path: &PathBuf) -> Result<Policies, Failure> {
+fn valid(path: &PathBuf) -> Result<Policies, CommandFailure> {
     let (_, gathered) = files::policies(std::slice::from_ref(path))?;
     for problem in &gathered.problems {
         output::note(problem);
@@ -55,7 +55,7 @@ fn valid(path: &PathBuf) -> Result<Policies, Failure> {
     if gathered.problems.is_empty() {
         Ok(gathered.policies)
     } else {
-        Err(Failure(format!("{} has errors", path.display())))
+        Err(CommandFailure(format!("{} has errors", path.display())))
     }
 }
 

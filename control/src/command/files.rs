@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_control::policy::{Gathered, gather};
 
-use super::Failure;
+use super::CommandFailure;
 
 /// Extensions of policy files in a directory.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -19,14 +19,14 @@ pub(super) type Text = (String, Vec<u8>);
 
 /// The contents of the files; of a directory, those that end in .yaml, .yml or
 /// .json, without subdirectories and hidden files.
-pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
+pub(super) fn texts(paths: &[PathBuf]) -> Result<Vec<Text>, CommandFailure> {
     let mut texts: Vec<Text> = Vec::new();
     for path in paths {
         if path.as_os_str() == STDIN {
             let mut bytes = Vec::new();
             io::stdin()
                 .read_to_end(&mut bytes)
-                .map_err(|error| Failure(format!("standard input: {error}")))?;
+                .map_err(|error| CommandFailure(format!("standard input: {error}")))?;
             texts.push(("stdin".to_owned(), bytes));
         } else if path.is_dir() {
             for file in listed(path)? {
@@ -47,18 +47,18 @@ pub(super) fn borrowed(texts: &[Text]) -> impl Iterator<Item = (&str, &[u8])> {
 }
 
 /// The policies in the files, and how many files there are.
-pub(super) fn policies(paths: &[PathBuf]) -> Result<(usize, Gathered), Failure> {
+pub(super) fn policies(paths: &[PathBuf]) -> Result<(usize, Gathered), CommandFailure> {
     let texts = texts(paths)?;
     Ok((texts.len(), gather(borrowed(&texts))))
 }
 
 /// The text of one file.
-fn read(path: &Path) -> Result<Text, Failure> {
+fn read(path: &Path) -> Result<Text, CommandFailure> {
     let bytes = fs::read(path).map_err(|error| failure(path, &error))?;
     Ok((path.display().to_string(), bytes))
 }
 
-fn listed(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn listed(directory: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(|error| failure(directory, &error))? {
         let path = entry.map_err(|error| failure(directory, &error))?.path();
@@ -76,6 +76,6 @@ fn listed(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-fn failure(path: &Path, error: &io::Error) -> Failure {
-    Failure(format!("{}: {error}", path.display()))
+fn failure(path: &Path, error: &io::Error) -> CommandFailure {
+    CommandFailure(format!("{}: {error}", path.display()))
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use tidegate_control::migrate::{MigrationOptions, ProxyTopology, migrate};
 use tidegate_control::policy::gather;
 
-use super::{Failure, Outcome, files, output};
+use super::{CommandFailure, CommandOutcome, files, output};
 
 /// Turn the limits of Istio DestinationRules into policies
 ///
@@ -24,7 +24,7 @@ pub(super) struct Migrate {
     paths: Vec<PathBuf>,
     /// Proxies that enforce the limits
     #[arg(long, value_enum, default_value_t)]
-    mode: Mode,
+    mode: MigrateMode,
     /// Endpoints of the service
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicas: u32,
@@ -46,7 +46,7 @@ pub(super) struct Migrate {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Mode {
+enum MigrateMode {
     /// The sidecar of each client
     #[default]
     Sidecar,
@@ -55,12 +55,12 @@ enum Mode {
 }
 
 impl Migrate {
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
         let (clients, replicas) = (self.clients, self.replicas);
         let options = MigrationOptions {
             topology: match self.mode {
-                Mode::Sidecar => ProxyTopology::Sidecars { clients, replicas },
-                Mode::Waypoint => ProxyTopology::Waypoint {
+                MigrateMode::Sidecar => ProxyTopology::Sidecars { clients, replicas },
+                MigrateMode::Waypoint => ProxyTopology::Waypoint {
                     clients,
                     replicas,
                     waypoints: self.waypoint_replicas,
@@ -81,9 +81,9 @@ impl Migrate {
             output::note(problem);
         }
         if !done.problems.is_empty() || !made.problems.is_empty() {
-            return Ok(Outcome::Found);
+            return Ok(CommandOutcome::Found);
         }
         output::print(&done.policies)?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }

@@ -31,11 +31,11 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
 )]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: ControlCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ControlCommand {
     Serve(Box<serve::Serve>),
     Validate(validate::Validate),
     Render(render::Render),
@@ -48,7 +48,7 @@ enum Command {
 
 /// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum CommandOutcome {
     /// No errors and no differences.
     Clean,
     /// Errors or differences were found.
@@ -57,9 +57,9 @@ enum Outcome {
 
 /// Why a command failed.
 #[derive(Debug)]
-struct Failure(String);
+struct CommandFailure(String);
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -71,8 +71,8 @@ const SERVE: &str = "serve";
 /// Runs the command of the command line.
 pub(crate) fn main() -> ExitCode {
     match run() {
-        Ok(Outcome::Clean) => ExitCode::SUCCESS,
-        Ok(Outcome::Found) => ExitCode::from(1),
+        Ok(CommandOutcome::Clean) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::Found) => ExitCode::from(1),
         Err(failure) => {
             output::error(&failure);
             ExitCode::from(2)
@@ -80,28 +80,28 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<Outcome, Failure> {
+fn run() -> Result<CommandOutcome, CommandFailure> {
     let grammar = Arguments::command();
     let matches = matched(grammar.clone())?;
     let serve = matches.subcommand_matches(SERVE);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {
-        Command::Serve(command) => match (grammar.find_subcommand(SERVE), serve) {
+        ControlCommand::Serve(command) => match (grammar.find_subcommand(SERVE), serve) {
             (Some(grammar), Some(matches)) => command.run(grammar, matches),
-            _ => Err(Failure("serve is not a subcommand".to_owned())),
+            _ => Err(CommandFailure("serve is not a subcommand".to_owned())),
         },
-        Command::Validate(command) => command.run(),
-        Command::Render(command) => command.run(),
-        Command::Diff(command) => command.run(),
-        Command::Status(command) => command.run(),
-        Command::Migrate(command) => command.run(),
-        Command::Crd(command) => command.run(),
-        Command::Completions(command) => command.run(),
+        ControlCommand::Validate(command) => command.run(),
+        ControlCommand::Render(command) => command.run(),
+        ControlCommand::Diff(command) => command.run(),
+        ControlCommand::Status(command) => command.run(),
+        ControlCommand::Migrate(command) => command.run(),
+        ControlCommand::Crd(command) => command.run(),
+        ControlCommand::Completions(command) => command.run(),
     }
 }
 
 /// Parses the command line; if it names a settings file, parses it again with the values of the file as defaults.
-fn matched(grammar: clap::Command) -> Result<ArgMatches, Failure> {
+fn matched(grammar: clap::Command) -> Result<ArgMatches, CommandFailure> {
     let matches = grammar.clone().get_matches();
     let serving = matches.subcommand_matches(SERVE);
     let file = serving.and_then(serve::Serve::file);

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use tidegate_control::document::yaml;
 
-use super::Failure;
+use super::CommandFailure;
 
 /// Something bad.
 pub(super) const BAD: Style = AnsiColor::Red.on_default();
@@ -36,19 +36,19 @@ pub(super) enum Format {
 
 /// The option that every command with a result has.
 #[derive(Debug, Args)]
-pub(super) struct Output {
+pub(super) struct OutputOption {
     /// Form of the result
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
     pub(super) format: Format,
 }
 
-impl Output {
+impl OutputOption {
     /// Prints a result: `value`, or the `table` for people.
     pub(super) fn print(
         &self,
         value: &Value,
         table: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         match self.format {
             Format::Table => print(&table()),
             Format::Json => print(&format!("{value:#}\n")),
@@ -58,11 +58,11 @@ impl Output {
 }
 
 /// Prints `text` unchanged. A reader that stops early is not an error.
-pub(super) fn print(text: &str) -> Result<(), Failure> {
+pub(super) fn print(text: &str) -> Result<(), CommandFailure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure(format!("standard output: {error}")))
+            Err(CommandFailure(format!("standard output: {error}")))
         }
         _ => Ok(()),
     }

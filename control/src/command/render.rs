@@ -8,8 +8,8 @@ use tidegate_control::document::{documents, value_of};
 use tidegate_control::policy::{CheckedPolicy, Policies, PolicyName, ProxyNode};
 use tidegate_control::render::{PluginConfig, Rendered, render};
 
-use super::output::{HEADING, Output, table};
-use super::{Failure, Outcome, files, output};
+use super::output::{HEADING, OutputOption, table};
+use super::{CommandFailure, CommandOutcome, files, output};
 
 /// Show the configuration that a proxy would get
 ///
@@ -38,17 +38,17 @@ pub(super) struct Render {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["node_id", "cluster", "metadata"])]
     policy: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: OutputOption,
 }
 
 impl Render {
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
         let (_, gathered) = files::policies(&self.paths)?;
         if !gathered.problems.is_empty() {
             for problem in &gathered.problems {
                 output::note(problem);
             }
-            return Ok(Outcome::Found);
+            return Ok(CommandOutcome::Found);
         }
         let policies = &gathered.policies;
         if let Some(name) = &self.policy {
@@ -64,10 +64,10 @@ impl Render {
         } else {
             self.show(&render(policies, &self.proxy()?))?;
         }
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 
-    fn proxy(&self) -> Result<ProxyNode, Failure> {
+    fn proxy(&self) -> Result<ProxyNode, CommandFailure> {
         let mut metadata = Map::new();
         for text in &self.metadata {
             metadata.extend(metadata_of(text)?);
@@ -79,9 +79,9 @@ impl Render {
         })
     }
 
-    fn show(&self, rendered: &Rendered) -> Result<(), Failure> {
+    fn show(&self, rendered: &Rendered) -> Result<(), CommandFailure> {
         let config: Value = serde_json::from_str(&rendered.config)
-            .map_err(|error| Failure(format!("the rendered configuration: {error}")))?;
+            .map_err(|error| CommandFailure(format!("the rendered configuration: {error}")))?;
         let policy = rendered.policy.as_ref().map(ToString::to_string);
         let overruled: Vec<String> = rendered.overruled.iter().map(ToString::to_string).collect();
         let value = json!({
@@ -110,7 +110,7 @@ impl Render {
         })
     }
 
-    fn list(&self, policies: &Policies) -> Result<(), Failure> {
+    fn list(&self, policies: &Policies) -> Result<(), CommandFailure> {
         let rows: Vec<[String; 3]> = policies
             .iter()
             .map(|policy| {
@@ -139,24 +139,24 @@ fn parse_name(text: &str) -> PolicyName {
     }
 }
 
-fn find<'a>(policies: &'a Policies, name: &str) -> Result<&'a CheckedPolicy, Failure> {
+fn find<'a>(policies: &'a Policies, name: &str) -> Result<&'a CheckedPolicy, CommandFailure> {
     policies
         .get(&parse_name(name))
         .map(|policy| &**policy)
         .ok_or_else(|| {
             let known: Vec<String> = policies.iter().map(|p| p.name().to_string()).collect();
-            Failure(format!(
+            CommandFailure(format!(
                 "no policy {name}; known policies: {}",
                 known.join(", ")
             ))
         })
 }
 
-fn metadata_of(text: &str) -> Result<Map<String, Value>, Failure> {
+fn metadata_of(text: &str) -> Result<Map<String, Value>, CommandFailure> {
     if !text.trim_start().starts_with('{') {
         return match text.split_once('=') {
             Some((key, value)) => Ok([(key.to_owned(), Value::from(value))].into_iter().collect()),
-            None => Err(Failure(format!(
+            None => Err(CommandFailure(format!(
                 "--metadata {text}: expected KEY=TEXT or an object"
             ))),
         };
@@ -166,8 +166,8 @@ fn metadata_of(text: &str) -> Result<Map<String, Value>, Failure> {
         found.first().map(|document| value_of(document.root())),
         malformed,
     ) {
-        (_, Some(error)) => Err(Failure(format!("--metadata: {error}"))),
+        (_, Some(error)) => Err(CommandFailure(format!("--metadata: {error}"))),
         (Some(Value::Object(object)), None) => Ok(object),
-        _ => Err(Failure(format!("--metadata {text}: not an object"))),
+        _ => Err(CommandFailure(format!("--metadata {text}: not an object"))),
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tidegate_core::config::parse_duration;
 
 use super::client::{ClientTlsFiles, ServiceClient};
-use super::output::{BAD, GOOD, NOTED, Output, table};
-use super::{Failure, Outcome};
+use super::output::{BAD, GOOD, NOTED, OutputOption, table};
+use super::{CommandFailure, CommandOutcome};
 
 /// Show which proxies run which version
 ///
@@ -43,23 +43,23 @@ pub(super) struct Status {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     timeout: Duration,
     #[command(flatten)]
-    output: Output,
+    output: OutputOption,
 }
 
 /// The shown part of the service's answer about a proxy.
 #[derive(Debug, Deserialize)]
-struct Proxy {
+struct ShownProxy {
     id: String,
     #[serde(default)]
     cluster: String,
     policy: Option<String>,
     #[serde(default)]
-    resources: BTreeMap<String, Resource>,
+    resources: BTreeMap<String, ShownResource>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Resource {
+struct ShownResource {
     wanted: Option<String>,
     running: Option<String>,
     last_rejected: Option<StatusRejection>,
@@ -73,7 +73,7 @@ struct StatusRejection {
 
 /// Whether a proxy runs what it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum ProxyState {
     Current,
     Behind,
     Rejected(String),
@@ -83,7 +83,7 @@ enum State {
 const SHOWN_DIGITS: usize = 12;
 
 impl Status {
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
         let tls = self.ca.as_ref().map(|ca| ClientTlsFiles {
             authorities: ca.clone(),
             identity: self.cert.clone().zip(self.key.clone()),
@@ -91,42 +91,44 @@ impl Status {
         let server = ServiceClient::new(&self.server, tls.as_ref())?;
         let answer = server.get("/v1/proxies", self.timeout)?;
         let unreadable = |error: serde_json::Error| {
-            Failure(format!(
+            CommandFailure(format!(
                 "{}: the answer cannot be read: {error}",
                 self.server
             ))
         };
         let value: Value = serde_json::from_slice(&answer).map_err(unreadable)?;
         let proxies = value.get("proxies").cloned().unwrap_or_default();
-        let proxies: Vec<Proxy> = serde_json::from_value(proxies).map_err(unreadable)?;
-        let states: Vec<State> = proxies
+        let proxies: Vec<ShownProxy> = serde_json::from_value(proxies).map_err(unreadable)?;
+        let states: Vec<ProxyState> = proxies
             .iter()
-            .flat_map(|proxy| proxy.resources.values().map(Resource::state))
+            .flat_map(|proxy| proxy.resources.values().map(ShownResource::state))
             .collect();
         self.output.print(&value, || text(&proxies, &states))?;
-        Ok(if states.iter().all(|state| *state == State::Current) {
-            Outcome::Clean
-        } else {
-            Outcome::Found
-        })
+        Ok(
+            if states.iter().all(|state| *state == ProxyState::Current) {
+                CommandOutcome::Clean
+            } else {
+                CommandOutcome::Found
+            },
+        )
     }
 }
 
-impl Resource {
-    fn state(&self) -> State {
+impl ShownResource {
+    fn state(&self) -> ProxyState {
         if self.wanted == self.running {
-            return State::Current;
+            return ProxyState::Current;
         }
         match &self.last_rejected {
             Some(last) if self.wanted.as_ref() == Some(&last.version) => {
-                State::Rejected(last.message.clone())
+                ProxyState::Rejected(last.message.clone())
             }
-            _ => State::Behind,
+            _ => ProxyState::Behind,
         }
     }
 }
 
-fn text(proxies: &[Proxy], states: &[State]) -> String {
+fn text(proxies: &[ShownProxy], states: &[ProxyState]) -> String {
     let mut rows: Vec<[String; 7]> = Vec::new();
     for proxy in proxies {
         for (name, resource) in &proxy.resources {
@@ -138,9 +140,9 @@ fn text(proxies: &[Proxy], states: &[State]) -> String {
                 version(resource.wanted.as_deref()),
                 version(resource.running.as_deref()),
                 match resource.state() {
-                    State::Current => "current".to_owned(),
-                    State::Behind => "behind".to_owned(),
-                    State::Rejected(message) => format!("rejected: {}", shown(&message)),
+                    ProxyState::Current => "current".to_owned(),
+                    ProxyState::Behind => "behind".to_owned(),
+                    ProxyState::Rejected(message) => format!("rejected: {}", shown(&message)),
                 },
             ]);
         }
@@ -148,10 +150,11 @@ fn text(proxies: &[Proxy], states: &[State]) -> String {
     let headings = [
         "PROXY", "CLUSTER", "POLICY", "RESOURCE", "WANTED", "RUNNING", "STATE",
     ];
-    let count = |wanted: fn(&State) -> bool| states.iter().filter(|state| wanted(state)).count();
-    let current = count(|state| *state == State::Current);
-    let behind = count(|state| *state == State::Behind);
-    let rejected = count(|state| matches!(state, State::Rejected(_)));
+    let count =
+        |wanted: fn(&ProxyState) -> bool| states.iter().filter(|state| wanted(state)).count();
+    let current = count(|state| *state == ProxyState::Current);
+    let behind = count(|state| *state == ProxyState::Behind);
+    let rejected = count(|state| matches!(state, ProxyState::Rejected(_)));
     format!(
         "{}proxies: {}, {GOOD}current: {current}{GOOD:#}, {NOTED}behind: {behind}{NOTED:#}, {BAD}rejected: {rejected}{BAD:#}\n",
         table(headings, &rows),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::output::{BAD, GOOD, Output};
-use super::{Failure, Outcome, files};
+use super::output::{BAD, GOOD, OutputOption};
+use super::{CommandFailure, CommandOutcome, files};
 
 /// Check policies and list every error with file, line, path, value and what was expected
 ///
@@ -21,11 +21,11 @@ pub(super) struct Validate {
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    output: Output,
+    output: OutputOption,
 }
 
 impl Validate {
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
         let (files, gathered) = files::policies(&self.paths)?;
         let names: Vec<String> = gathered
             .policies
@@ -50,9 +50,9 @@ impl Validate {
             )
         })?;
         Ok(if problems.is_empty() {
-            Outcome::Clean
+            CommandOutcome::Clean
         } else {
-            Outcome::Found
+            CommandOutcome::Found
         })
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn plugin() -> PluginTemplate {
 
 /// One step of a conversation.
 #[derive(Debug, TypeGenerator)]
-enum Step {
+enum ConversationStep {
     /// The bytes of a request.
     Bytes(Vec<u8>),
     /// A valid first request.
@@ -69,9 +69,9 @@ enum Step {
 #[test]
 fn every_request_gets_what_it_requested_or_ends_the_stream() {
     bolero::check!(name = "xds_requests")
-        .with_type::<(bool, Vec<Step>)>()
+        .with_type::<(bool, Vec<ConversationStep>)>()
         .with_iterations(1_000)
-        .for_each(|(is_delta, steps): &(bool, Vec<Step>)| {
+        .for_each(|(is_delta, steps): &(bool, Vec<ConversationStep>)| {
             if *is_delta {
                 Talk::<DeltaSubscription>::play(steps);
             } else {
@@ -168,7 +168,7 @@ impl<D: Messages> Talk<D> {
         }
     }
 
-    fn play(steps: &[Step]) {
+    fn play(steps: &[ConversationStep]) {
         let mut talk = Self::new();
         for step in steps {
             if talk.take(step).is_err() {
@@ -181,21 +181,21 @@ impl<D: Messages> Talk<D> {
         assert_eq!(fleet.proxies(), [], "a proxy that left is forgotten");
     }
 
-    fn take(&mut self, step: &Step) -> Result<(), tonic::Status> {
+    fn take(&mut self, step: &ConversationStep) -> Result<(), tonic::Status> {
         let nonce = self.nonces.last().cloned().unwrap_or_default();
         let ours = Words {
             type_url: resource_type(),
             ..Words::default()
         };
         let words = match step {
-            Step::Bytes(bytes) => {
+            ConversationStep::Bytes(bytes) => {
                 let Ok(request) = D::Request::decode(bytes.as_slice()) else {
                     // The transport ends the stream.
                     return Err(tonic::Status::internal("malformed"));
                 };
                 return self.receive(request);
             }
-            Step::First { id, names } => Words {
+            ConversationStep::First { id, names } => Words {
                 node: Some(Node {
                     id: format!("p{id}"),
                     ..Node::default()
@@ -203,7 +203,7 @@ impl<D: Messages> Talk<D> {
                 names: named(names),
                 ..ours
             },
-            Step::Names {
+            ConversationStep::Names {
                 names,
                 others,
                 with_nonce,
@@ -213,18 +213,18 @@ impl<D: Messages> Talk<D> {
                 nonce: if *with_nonce { nonce } else { String::new() },
                 ..ours
             },
-            Step::Many(count) => Words {
+            ConversationStep::Many(count) => Words {
                 names: (0..*count)
                     .map(|number| "n".repeat(usize::from(number) * 2))
                     .collect(),
                 ..ours
             },
-            Step::Accepted => Words {
+            ConversationStep::Accepted => Words {
                 nonce,
                 names: named(&[0, 1]),
                 ..ours
             },
-            Step::Rejected(message) => Words {
+            ConversationStep::Rejected(message) => Words {
                 nonce,
                 names: named(&[0, 1]),
                 rejection: Some(Status {
@@ -234,15 +234,15 @@ impl<D: Messages> Talk<D> {
                 }),
                 ..ours
             },
-            Step::Stale(nonce) => Words {
+            ConversationStep::Stale(nonce) => Words {
                 nonce: nonce.clone(),
                 ..ours
             },
-            Step::OfAnotherType => Words {
+            ConversationStep::OfAnotherType => Words {
                 type_url: "type.googleapis.com/other".to_owned(),
                 ..ours
             },
-            Step::Policies(is_there) => {
+            ConversationStep::Policies(is_there) => {
                 let text = if *is_there { POLICY } else { "" };
                 self.fleet
                     .replace(&gather([("a", text.as_bytes())]).policies);

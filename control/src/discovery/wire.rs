@@ -12,7 +12,7 @@ use crate::xds::{
 };
 
 /// The contents of a push for the status of the proxy: names, and versions of the resources that exist.
-pub(super) type Contents = Vec<(Name, Option<ResourceVersion>)>;
+pub(super) type PushContents = Vec<(Name, Option<ResourceVersion>)>;
 
 /// One of the two dialects of the protocol.
 pub(super) trait Dialect: Default + Send + 'static {
@@ -31,7 +31,7 @@ pub(super) trait Dialect: Default + Send + 'static {
         request: Self::Request,
         desired: &Desired,
     ) -> Result<PushReply, Excess>;
-    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, Contents)>;
+    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, PushContents)>;
     fn runs(&self, name: &str) -> Option<&ResourceVersion>;
     fn wants(&self, name: &str) -> bool;
 }
@@ -69,7 +69,7 @@ impl Dialect for SotwSubscription {
         self.receive(&request, desired)
     }
 
-    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, Contents)> {
+    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, PushContents)> {
         let push = self.push(desired)?;
         let contents = contents(&push.resources);
         let response = wire::DiscoveryResponse {
@@ -116,7 +116,7 @@ impl Dialect for DeltaSubscription {
         self.receive(&request)
     }
 
-    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, Contents)> {
+    fn push_wire(&mut self, desired: &Desired) -> Option<(Self::Response, PushContents)> {
         let push = self.push(desired)?;
         let mut contents = contents(&push.resources);
         contents.extend(push.removed.iter().map(|name| (name.clone(), None)));
@@ -145,7 +145,7 @@ impl Dialect for DeltaSubscription {
     }
 }
 
-fn contents(resources: &[Resource]) -> Contents {
+fn contents(resources: &[Resource]) -> PushContents {
     let entry = |resource: &Resource| (resource.name.clone(), Some(resource.version.clone()));
     resources.iter().map(entry).collect()
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use tidegate_core::config::{Path, Step};
+use tidegate_core::config::{Path, PathStep};
 
 /// A position in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -46,7 +46,7 @@ impl ValueMark {
     }
 
     fn locate_below(&self, here: &Path<'_>, path: &str) -> TextPosition {
-        let step_into = |step: Step<'_>, child: &Self| {
+        let step_into = |step: PathStep<'_>, child: &Self| {
             let there = here.child(step);
             leads_to(&there.to_string(), path).then(|| child.locate_below(&there, path))
         };
@@ -55,10 +55,10 @@ impl ValueMark {
             Children::List(items) => items
                 .iter()
                 .enumerate()
-                .find_map(|(index, child)| step_into(Step::Index(index), child)),
+                .find_map(|(index, child)| step_into(PathStep::Index(index), child)),
             Children::Object(entries) => entries
                 .iter()
-                .find_map(|(key, child)| step_into(Step::Key(key), child)),
+                .find_map(|(key, child)| step_into(PathStep::Key(key), child)),
         }
         .unwrap_or(self.place)
     }

@@ -37,25 +37,25 @@ pub type StreamId = u64;
 /// Handle to the connected proxies; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ProxyFleet {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<FleetState>>,
     revision: Arc<watch::Sender<u64>>,
     events: EventSink<FleetEvent>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct FleetState {
     plugin: PluginTemplate,
     renderer: Renderer<StreamId>,
     named: NamedKeys,
     // Encoded once per configuration and shared by all proxies that run it.
     encoded: BTreeMap<ConfigVersion, Arc<Desired>>,
-    streams: BTreeMap<StreamId, Stream>,
+    streams: BTreeMap<StreamId, ProxyStream>,
     rejections: BTreeMap<String, BTreeMap<Name, LastRejection>>,
     last_id: StreamId,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct ProxyStream {
     record: ProxyRecord,
     dropped: DroppedKeys,
     outdated: CancellationToken,
@@ -85,7 +85,7 @@ impl ProxyFleet {
     /// A registry without proxies and policies, which reports to `events`.
     #[must_use]
     pub fn new(plugin: PluginTemplate, events: EventSink<FleetEvent>) -> Self {
-        let inner = Inner {
+        let inner = FleetState {
             plugin,
             renderer: Renderer::default(),
             named: NamedKeys::default(),
@@ -144,7 +144,7 @@ impl ProxyFleet {
         };
         let outdated = CancellationToken::new();
         let (sender, receiver) = watch::channel(assignment);
-        let stream = Stream {
+        let stream = ProxyStream {
             record,
             dropped,
             outdated: outdated.clone(),
@@ -211,7 +211,7 @@ impl ProxyFleet {
         self.revision.send_modify(|revision| *revision += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, FleetState> {
         // The data stays consistent even if a holder of the lock panics.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -238,7 +238,7 @@ impl ProxyFleet {
     }
 }
 
-impl Inner {
+impl FleetState {
     fn encoded(&mut self, rendered: &Rendered) -> Arc<Desired> {
         let version = &rendered.version;
         if let Some(desired) = self.encoded.get(version) {

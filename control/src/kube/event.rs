@@ -6,7 +6,7 @@ pub enum KubeEvent {
     /// The cluster was compared with its desired state.
     Reconciled(ReconcileResult),
     /// Something was written, or the attempt failed.
-    Written(WriteTarget, WriteResult),
+    Written(WriteTarget, WriteOutcome),
     /// A list, a watch or a discovery failed; the resource, or [`DISCOVERY`].
     WatchFailed(&'static str),
     /// Whether this replica leads, reported at each look at the lease.
@@ -31,7 +31,7 @@ pub enum WriteTarget {
 
 /// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WriteResult {
+pub enum WriteOutcome {
     /// The server accepted it.
     Done,
     /// Another writer was first.
@@ -82,7 +82,7 @@ impl WriteTarget {
     }
 }
 
-impl WriteResult {
+impl WriteOutcome {
     /// Every value.
     pub const ALL: [Self; 3] = [Self::Done, Self::Conflict, Self::Failed];
 

@@ -30,7 +30,7 @@ mod watch;
 mod write;
 
 pub use client::{ConnectError, client};
-pub use event::{DISCOVERY, KubeEvent, ReconcileResult, WriteResult, WriteTarget};
+pub use event::{DISCOVERY, KubeEvent, ReconcileResult, WriteOutcome, WriteTarget};
 pub use run::{Health, KubeContext, KubeError, start};
 pub use settings::KubeSettings;
 pub use view::Listing;

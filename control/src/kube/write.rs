@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use super::client::error::describe;
 use super::clock::ClockReading;
-use super::event::{KubeEvent, WriteResult, WriteTarget};
+use super::event::{KubeEvent, WriteOutcome, WriteTarget};
 use super::istio::{DesiredObject, ObjectKey};
 use super::plan::{ObjectWrite, REMOVAL, StatusWrite, WritePlan};
 use super::shared::SharedState;
@@ -89,7 +89,7 @@ impl ClusterWriter {
         match written {
             Ok(object) => {
                 info!(namespace = key.namespace, object = %key, hash, "applied");
-                self.report(WriteTarget::Extension, WriteResult::Done);
+                self.report(WriteTarget::Extension, WriteOutcome::Done);
                 self.shared
                     .lock()
                     .applied(key, hash, ObservedObject::of(&object));
@@ -117,7 +117,7 @@ impl ClusterWriter {
         match deleted {
             Ok(left) => {
                 info!(namespace = key.namespace, object = %key, "removed");
-                self.report(WriteTarget::Extension, WriteResult::Done);
+                self.report(WriteTarget::Extension, WriteOutcome::Done);
                 let mut view = self.shared.lock();
                 match left.left() {
                     Some(object) => view.see_object(&object, key.api),
@@ -150,7 +150,7 @@ impl ClusterWriter {
         let written = api.patch_status(write.name.name(), &params, &patch);
         match self.bounded(written).await {
             Ok(object) => {
-                self.report(WriteTarget::Status, WriteResult::Done);
+                self.report(WriteTarget::Status, WriteOutcome::Done);
                 self.shared.lock().status_written(&write.name, &object);
                 self.publish(&write).await;
                 true
@@ -190,17 +190,17 @@ impl ClusterWriter {
                 .bounded(self.recorder.publish(&event, &regarding))
                 .await;
             let result = match published {
-                Ok(()) => WriteResult::Done,
+                Ok(()) => WriteOutcome::Done,
                 Err(FailedWrite(_, error)) => {
                     warn!(policy = %write.name, error, "an Event could not be written");
-                    WriteResult::Failed
+                    WriteOutcome::Failed
                 }
             };
             self.report(WriteTarget::Event, result);
         }
     }
 
-    fn report(&self, target: WriteTarget, result: WriteResult) {
+    fn report(&self, target: WriteTarget, result: WriteOutcome) {
         self.events.send(KubeEvent::Written(target, result));
     }
 
@@ -214,8 +214,8 @@ impl ClusterWriter {
         let FailedWrite(cause, error) = failed;
         warn!(?subject, error, "a write failed");
         let result = match cause {
-            WriteFailureCause::FieldsTaken(_) => WriteResult::Conflict,
-            WriteFailureCause::Rejected(_) | WriteFailureCause::Failed => WriteResult::Failed,
+            WriteFailureCause::FieldsTaken(_) => WriteOutcome::Conflict,
+            WriteFailureCause::Rejected(_) | WriteFailureCause::Failed => WriteOutcome::Failed,
         };
         self.report(target, result);
         let now = ClockReading::now().instant;

@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 use super::registration::register;
 use super::table;
 use crate::kube::istio::IstioApi;
-use crate::kube::{DISCOVERY, KubeEvent, Listing, ReconcileResult, WriteResult, WriteTarget};
+use crate::kube::{DISCOVERY, KubeEvent, Listing, ReconcileResult, WriteOutcome, WriteTarget};
 
 /// All of them.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl KubeMetrics {
             self.reconciles.get_or_create(&of_result(result)).inc_by(0);
         }
         for target in WriteTarget::ALL {
-            for result in WriteResult::ALL {
+            for result in WriteOutcome::ALL {
                 let labels = of_write(target, result);
                 self.writes.get_or_create(&labels).inc_by(0);
             }
@@ -89,7 +89,7 @@ const fn of_result(result: ReconcileResult) -> ResultLabels {
     }
 }
 
-const fn of_write(target: WriteTarget, result: WriteResult) -> WriteLabels {
+const fn of_write(target: WriteTarget, result: WriteOutcome) -> WriteLabels {
     WriteLabels {
         object: target.name(),
         result: result.name(),

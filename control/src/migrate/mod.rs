@@ -56,7 +56,7 @@ pub fn migrate<'a>(
     options: &MigrationOptions,
 ) -> Migration {
     let mut done = Migration::default();
-    let mut groups: BTreeMap<Group, Vec<DestinationRule>> = BTreeMap::new();
+    let mut groups: BTreeMap<RuleGroup, Vec<DestinationRule>> = BTreeMap::new();
     for (source, bytes) in texts {
         let (found, malformed) = documents(bytes);
         for document in &found {
@@ -68,7 +68,7 @@ pub fn migrate<'a>(
             }
             match DestinationRule::read(document.root(), &options.namespace) {
                 Ok(rule) if rule.has_limits() => {
-                    let group = Group::of(&rule, &options.topology);
+                    let group = RuleGroup::of(&rule, &options.topology);
                     groups.entry(group).or_default().push(rule);
                 }
                 Ok(rule) => done.notes.push(format!(
@@ -116,13 +116,13 @@ fn problem(source: &str, place: TextPosition, error: &ConfigError) -> Problem {
 
 /// Rules for the same proxies, which become one policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Group {
+struct RuleGroup {
     namespace: String,
     /// The clients that the rules apply to; empty for a waypoint, which cannot select clients.
     selector: BTreeMap<String, String>,
 }
 
-impl Group {
+impl RuleGroup {
     fn of(rule: &DestinationRule, topology: &ProxyTopology) -> Self {
         let selector = match topology {
             ProxyTopology::Sidecars { .. } => rule.selector.clone(),

@@ -13,7 +13,7 @@ use tidegate_core::config::Readable;
 use super::bounds::ProxyTopology;
 use super::carried::CarriedSettings;
 use super::destination_rule::{DestinationRule, RulePart};
-use super::{Group, MigrationOptions};
+use super::{MigrationOptions, RuleGroup};
 use crate::policy::{API_VERSION, KIND, TargetKind};
 
 /// Maximum width of a comment line, in characters.
@@ -22,7 +22,7 @@ const WIDTH: usize = 100;
 /// The policy for all rules of a group.
 pub(super) fn policy(
     name: &str,
-    group: &Group,
+    group: &RuleGroup,
     rules: &[DestinationRule],
     options: &MigrationOptions,
 ) -> String {
@@ -61,7 +61,7 @@ pub(super) fn policy(
 fn head(
     out: &mut String,
     name: &str,
-    group: &Group,
+    group: &RuleGroup,
     rules: &[DestinationRule],
     options: &MigrationOptions,
 ) {
@@ -98,7 +98,7 @@ fn head(
     out.push_str("spec:\n");
 }
 
-fn targets(out: &mut String, group: &Group, options: &MigrationOptions) {
+fn targets(out: &mut String, group: &RuleGroup, options: &MigrationOptions) {
     let selects = !group.selector.is_empty();
     let target = match options.topology {
         ProxyTopology::Sidecars { .. } if selects => {

@@ -76,10 +76,10 @@ struct Usable {
 }
 
 /// The bytes of the files.
-type Contents = Vec<Vec<u8>>;
+type FileContents = Vec<Vec<u8>>;
 
 /// The bytes at the last attempt, or why they could not be read.
-type Tried = Result<Contents, String>;
+type Tried = Result<FileContents, String>;
 
 impl Tls {
     /// Reads the certificates.
@@ -153,7 +153,7 @@ fn described(error: &TlsError) -> String {
     }
 }
 
-fn read(files: &ServerTlsFiles) -> Result<Contents, TlsError> {
+fn read(files: &ServerTlsFiles) -> Result<FileContents, TlsError> {
     let read = |path: &PathBuf| {
         std::fs::read(path).map_err(|source| TlsError::Read {
             path: path.clone(),

@@ -38,12 +38,12 @@ pub(super) fn targets(s: &mut Section<'_>, namespace: Option<&str>) -> PolicyTar
     let given = [proxies.is_some(), selector.is_some(), has_refs];
     match given.iter().filter(|given| **given).count() {
         1 => {}
-        0 => s.refuse_whole("no target".to_owned(), one_of_targets()),
-        _ => s.refuse_whole("targets of more than one kind".to_owned(), one_of_targets()),
+        0 => s.reject_whole("no target".to_owned(), one_of_targets()),
+        _ => s.reject_whole("targets of more than one kind".to_owned(), one_of_targets()),
     }
     let is_empty = proxies.as_ref().is_some_and(Vec::is_empty) || (has_refs && refs.is_empty());
     if is_empty && errors == s.error_count() {
-        s.refuse_whole(
+        s.reject_whole(
             "an empty list of targets".to_owned(),
             "at least one entry".to_owned(),
         );
@@ -75,7 +75,7 @@ fn proxy_match(s: &mut Section<'_>) -> ProxyMatch {
     };
     let is_empty = read.id.is_none() && read.cluster.is_none() && read.metadata.is_empty();
     if is_empty && errors == s.error_count() {
-        s.refuse_whole(
+        s.reject_whole(
             "no condition".to_owned(),
             "at least one of id, cluster, metadata".to_owned(),
         );
@@ -160,9 +160,9 @@ fn target_ref(
         && let Some(own) = namespace
         && own != target.name
     {
-        s.refuse("name", format!("\"{own}\", the policy's own namespace"));
+        s.reject("name", format!("\"{own}\", the policy's own namespace"));
     } else if let Some(index) = earlier.iter().position(|earlier| *earlier == target) {
-        s.refuse_whole(
+        s.reject_whole(
             format!("the target of targetRefs[{index}] again"),
             "each target once".to_owned(),
         );

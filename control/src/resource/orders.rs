@@ -11,34 +11,34 @@ use tidegate_core::config::schema::{FIELDS, Values};
 use super::rules::rule;
 
 /// Keys of one object, the first at most the second.
-struct Order {
+struct KeyOrder {
     object: &'static str,
     low: &'static str,
     high: &'static str,
 }
 
-const ORDERS: [Order; 5] = [
-    Order {
+const ORDERS: [KeyOrder; 5] = [
+    KeyOrder {
         object: "limit",
         low: "min",
         high: "max",
     },
-    Order {
+    KeyOrder {
         object: "limit",
         low: "min",
         high: "initial",
     },
-    Order {
+    KeyOrder {
         object: "limit",
         low: "initial",
         high: "max",
     },
-    Order {
+    KeyOrder {
         object: "limit",
         low: "min",
         high: "maxOpen",
     },
-    Order {
+    KeyOrder {
         object: "breaker",
         low: "minOpen",
         high: "maxOpen",
@@ -61,7 +61,7 @@ pub(super) fn rules(object: &str, is_top_level: bool) -> Vec<Value> {
         .collect()
 }
 
-impl Order {
+impl KeyOrder {
     fn cel(&self, is_top_level: bool) -> String {
         let mut sides: Vec<String> = Vec::new();
         let mut alternatives: Vec<String> = Vec::new();

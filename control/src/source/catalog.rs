@@ -30,13 +30,13 @@ const KUBERNETES: &str = "kubernetes";
 /// Handle to the policies; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<CatalogState>>,
     fleet: ProxyFleet,
     events: EventSink<SourceEvent>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct CatalogState {
     directory: Option<Directory>,
     store: Option<Store>,
     /// The policies of the API server; `None`: no cluster is followed.
@@ -82,7 +82,7 @@ impl Catalog {
         fleet: ProxyFleet,
         events: EventSink<SourceEvent>,
     ) -> Self {
-        let inner = Inner {
+        let inner = CatalogState {
             directory,
             store,
             cluster: None,
@@ -192,7 +192,7 @@ impl Catalog {
         Ok(changed)
     }
 
-    fn apply(&self, inner: &mut Inner) {
+    fn apply(&self, inner: &mut CatalogState) {
         let span = info_span!(target: TARGET, "apply", policies = Empty, problems = Empty);
         let _entered = span.enter();
         let (policies, problems) = inner.merged(&self.events);
@@ -217,13 +217,13 @@ impl Catalog {
         self.fleet.touch();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, CatalogState> {
         // The data stays consistent even if a holder of the lock panics.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl CatalogState {
     fn source(&self, name: &PolicyName) -> &'static str {
         let is_stored = |store: &Store| store.stored(name).is_some();
         let in_force = self.policies.get(name);

@@ -13,7 +13,7 @@ use std::mem;
 
 use super::answer::{PushReply, Rejection};
 use super::interest::{Excess, Interest, MAX_NAME_BYTES, MAX_NAMES};
-use super::ledger::{PushLedger, PushVerdict, Versions};
+use super::ledger::{PushLedger, PushVerdict, ResourceVersions};
 use super::resource::{Desired, Name, Resource, ResourceVersion};
 
 /// Longest version that this service could have sent, in bytes, with a margin.
@@ -128,12 +128,12 @@ impl DeltaSubscription {
     }
 
     /// The versions of the wanted resources; `None` for those that were requested, or held, and do not exist.
-    fn wanted(&self, desired: &Desired) -> Versions {
+    fn wanted(&self, desired: &Desired) -> ResourceVersions {
         let absent = self.ledger.held().iter().filter_map(|(name, version)| {
             // Under `*` a proxy need not know about resources that it never had.
             (self.interest.is_everything() && version.is_some()).then_some(name)
         });
-        let mut wanted: Versions = self
+        let mut wanted: ResourceVersions = self
             .interest
             .names()
             .chain(absent)

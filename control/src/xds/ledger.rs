@@ -24,25 +24,25 @@ use std::collections::BTreeMap;
 use super::resource::{Name, ResourceVersion};
 
 /// Versions by name; `None`: the proxy should know that the resource does not exist.
-pub(super) type Versions = BTreeMap<Name, Option<ResourceVersion>>;
+pub(super) type ResourceVersions = BTreeMap<Name, Option<ResourceVersion>>;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct PushLedger {
-    held: Versions,
-    rejected: Versions,
-    suspects: Versions,
-    state: State,
+    held: ResourceVersions,
+    rejected: ResourceVersions,
+    suspects: ResourceVersions,
+    state: LedgerState,
     nonces: u64,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum LedgerState {
     #[default]
     Idle,
     Waiting {
         nonce: u64,
-        versions: Versions,
+        versions: ResourceVersions,
         // Whether it carried a single resource, so that a rejection refers to that one.
         is_alone: bool,
     },
@@ -59,13 +59,13 @@ pub(super) enum PushVerdict {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Batch {
     pub(super) nonce: String,
-    pub(super) versions: Versions,
+    pub(super) versions: ResourceVersions,
 }
 
 impl PushLedger {
     /// The next push toward `wanted`; `None` if nothing differs or a push is pending.
-    pub(super) fn next(&mut self, wanted: &Versions) -> Option<Batch> {
-        if matches!(self.state, State::Waiting { .. }) {
+    pub(super) fn next(&mut self, wanted: &ResourceVersions) -> Option<Batch> {
+        if matches!(self.state, LedgerState::Waiting { .. }) {
             return None;
         }
         let (suspects, clear): (Vec<_>, Vec<_>) = wanted
@@ -74,7 +74,7 @@ impl PushLedger {
             .filter(|(name, version)| self.rejected.get(*name) != Some(version))
             .partition(|(name, version)| self.suspects.get(*name) == Some(version));
         let alone = suspects.into_iter().take(usize::from(clear.is_empty()));
-        let versions: Versions = clear
+        let versions: ResourceVersions = clear
             .into_iter()
             .chain(alone)
             .map(|(name, version)| (name.clone(), version.clone()))
@@ -83,7 +83,7 @@ impl PushLedger {
             return None;
         }
         self.nonces += 1;
-        self.state = State::Waiting {
+        self.state = LedgerState::Waiting {
             nonce: self.nonces,
             is_alone: versions.len() == 1,
             versions: versions.clone(),
@@ -95,11 +95,11 @@ impl PushLedger {
     }
 
     /// Processes the proxy's answer. Returns the contents of the push, or `None` if no push with this nonce is pending.
-    pub(super) fn settle(&mut self, nonce: &str, verdict: PushVerdict) -> Option<Versions> {
+    pub(super) fn settle(&mut self, nonce: &str, verdict: PushVerdict) -> Option<ResourceVersions> {
         if !self.is_pending(nonce) {
             return None;
         }
-        let State::Waiting {
+        let LedgerState::Waiting {
             versions, is_alone, ..
         } = std::mem::take(&mut self.state)
         else {
@@ -122,7 +122,7 @@ impl PushLedger {
 
     /// Whether the push with this nonce is pending.
     pub(super) fn is_pending(&self, nonce: &str) -> bool {
-        matches!(&self.state, State::Waiting { nonce: own, .. } if *own.to_string() == *nonce)
+        matches!(&self.state, LedgerState::Waiting { nonce: own, .. } if *own.to_string() == *nonce)
     }
 
     /// Whether this is the nonce of the last push, answered or not; before any push, the empty nonce.
@@ -143,7 +143,7 @@ impl PushLedger {
         for versions in [&mut self.held, &mut self.rejected, &mut self.suspects] {
             versions.remove(name);
         }
-        if let State::Waiting { versions, .. } = &mut self.state {
+        if let LedgerState::Waiting { versions, .. } = &mut self.state {
             versions.remove(name);
         }
     }
@@ -153,13 +153,13 @@ impl PushLedger {
         for versions in [&mut self.held, &mut self.rejected, &mut self.suspects] {
             versions.retain(|name, _| keep(name));
         }
-        if let State::Waiting { versions, .. } = &mut self.state {
+        if let LedgerState::Waiting { versions, .. } = &mut self.state {
             versions.retain(|name, _| keep(name));
         }
     }
 
     /// What the proxy holds, or knows not to exist.
-    pub(super) const fn held(&self) -> &Versions {
+    pub(super) const fn held(&self) -> &ResourceVersions {
         &self.held
     }
 }
@@ -168,14 +168,14 @@ impl PushLedger {
 mod tests {
     use super::*;
 
-    fn versions(versions: &[(&str, &str)]) -> Versions {
+    fn versions(versions: &[(&str, &str)]) -> ResourceVersions {
         versions
             .iter()
             .map(|(name, version)| (Name::from(*name), Some(ResourceVersion::new(version))))
             .collect()
     }
 
-    fn pushed(ledger: &mut PushLedger, wanted: &Versions) -> (String, Versions) {
+    fn pushed(ledger: &mut PushLedger, wanted: &ResourceVersions) -> (String, ResourceVersions) {
         let batch = ledger.next(wanted).unwrap();
         (batch.nonce, batch.versions)
     }

@@ -20,7 +20,7 @@ use std::mem;
 
 use super::answer::{PushReply, Rejection};
 use super::interest::{Excess, Interest};
-use super::ledger::{PushLedger, PushVerdict, Versions};
+use super::ledger::{PushLedger, PushVerdict, ResourceVersions};
 use super::resource::{Desired, Resource, ResourceVersion};
 
 /// See the module.
@@ -87,7 +87,7 @@ impl SotwSubscription {
             .keys()
             .filter_map(|name| desired.resource(name).cloned())
             .collect();
-        let mut after: Versions = self.ledger.held().clone();
+        let mut after: ResourceVersions = self.ledger.held().clone();
         after.extend(batch.versions);
         let members = after
             .iter()
@@ -131,7 +131,7 @@ impl SotwSubscription {
     }
 
     /// The wanted resources that exist; this dialect cannot express that one does not.
-    fn wanted(&self, desired: &Desired) -> Versions {
+    fn wanted(&self, desired: &Desired) -> ResourceVersions {
         desired
             .iter()
             .filter(|resource| self.interest.covers(&resource.name))

@@ -6,18 +6,18 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
 use serde_json::{Value, json};
 use tidegate_meshbed::agent::{Agent, InjectedSidecar, Workload};
-use tidegate_meshbed::{Image, Node, Role, ports, until};
+use tidegate_meshbed::{Image, MeshNode, ProxyRole, ports, until};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::mesh::{ConformanceMesh, account};
 
-/// What an agent puts in the place of a module that it cannot have, for `FAIL_CLOSE`.
+/// What an agent puts in place of a module that it cannot fetch, for `FAIL_CLOSE`.
 pub(crate) const DENIES: &str = "wasm-default-deny";
 
 /// The same for `FAIL_OPEN`.
 pub(crate) const ALLOWS: &str = "wasm-default-allow";
 
-/// What a proxy answers whose agent lets none pass.
+/// The answer of a proxy whose agent lets no request pass.
 pub(crate) const REFUSED: u16 = 403;
 
 /// A sidecar in front of its workload, with an agent.
@@ -32,7 +32,7 @@ pub(crate) struct Guarded {
 pub(crate) struct App<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    /// The last number of its address, to which no client connects.
+    /// The last number of its address. No client connects to it.
     pub(crate) number: u8,
 }
 
@@ -49,7 +49,7 @@ impl Guarded {
 }
 
 impl App<'_> {
-    /// Starts its sidecar, with these listeners of a `Sidecar`.
+    /// Starts its sidecar with these listeners of a `Sidecar`.
     pub(crate) async fn start(
         &self,
         mesh: &ConformanceMesh,
@@ -60,7 +60,7 @@ impl App<'_> {
             namespace, name, ..
         } = self;
         account(mesh, namespace, name).await;
-        let node = Node::new(Role::Sidecar, namespace, name);
+        let node = MeshNode::new(ProxyRole::Sidecar, namespace, name);
         let mut pod = node.pod();
         pod["spec"]["serviceAccountName"] = json!(name);
         mesh.apply(namespace, &pod).await;
@@ -108,7 +108,7 @@ impl App<'_> {
         Guarded { agent, address }
     }
 
-    /// Applies the plugin that runs an image's module in it.
+    /// Applies a plugin that runs the module of an image in it.
     pub(crate) async fn plug_in(
         &self,
         mesh: &ConformanceMesh,

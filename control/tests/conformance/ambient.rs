@@ -1,7 +1,7 @@
 //! A namespace in ambient mode: services behind one waypoint, and workloads that call them as ztunnel would.
 //!
-//! Nobody runs a controller that makes a waypoint's pod, so that what it would make is applied here. The waypoint
-//! itself is what Istio runs, agent and certificates and istiod's configuration, but for the Envoy.
+//! No controller runs here that makes the waypoint's pod, so the tests apply what it would make. The waypoint itself is as
+//! Istio runs it, with agent, certificates and istiod's configuration. Only the Envoy differs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Pod, Service as KubeService};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tidegate_meshbed::agent::{Agent, Workload, identity};
-use tidegate_meshbed::{Node, Role};
+use tidegate_meshbed::{MeshNode, ProxyRole};
 use tidegate_testbed::client::{Caller, Hbone};
 use tidegate_testbed::upstream::{Script, Upstream};
 
@@ -21,10 +21,10 @@ use crate::policies::spec;
 /// The Gateway that is the waypoint, and its service account.
 const WAYPOINT: &str = "waypoint";
 
-/// Where every waypoint of Istio's takes tunnels.
+/// The port at which every waypoint of Istio accepts tunnels.
 const HBONE_PORT: u16 = 15_008;
 
-/// The address of the waypoint's pod, one for documentation: istiod finds its service by it.
+/// The address of the waypoint's pod, from the range for documentation. istiod finds the pod's service by it.
 const POD: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 
 /// An upstream with 4 slots of 20 ms answers 200 requests a second.
@@ -32,7 +32,7 @@ pub(crate) const CAPACITY: u32 = 200;
 const SLOTS: u32 = 4;
 const SERVICE: Duration = Duration::from_millis(20);
 
-/// The namespace, with a waypoint that runs.
+/// The namespace, with a running waypoint.
 pub(crate) struct Ambient {
     pub(crate) mesh: ConformanceMesh,
     pub(crate) services: Vec<AmbientService>,
@@ -100,7 +100,7 @@ impl Ambient {
         policies.delete(WAYPOINT, &params).await.unwrap();
     }
 
-    /// The way to the waypoint for a service account, which is made.
+    /// Makes a service account, and returns its way to the waypoint.
     pub(crate) async fn way(&self, name: &str) -> Hbone {
         account(&self.mesh, &self.namespace, name).await;
         let ConformanceMesh { world, istiod, .. } = &self.mesh;
@@ -127,7 +127,7 @@ impl AmbientService {
                     "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
                 },
             }),
-            // In the place of a pod: that could not be at a port of loopback.
+            // Instead of a pod, which could not be at a port of loopback.
             json!({
                 "apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
                 "metadata": {"name": name, "labels": labels},
@@ -166,10 +166,10 @@ fn gateway() -> Value {
     json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": WAYPOINT})
 }
 
-/// What Istio's controller and Kubernetes' make for a waypoint.
-async fn waypoint_objects(mesh: &ConformanceMesh, namespace: &str) -> Node {
+/// What the controllers of Istio and Kubernetes make for a waypoint.
+async fn waypoint_objects(mesh: &ConformanceMesh, namespace: &str) -> MeshNode {
     account(mesh, namespace, WAYPOINT).await;
-    let mut node = Node::new(Role::Waypoint, namespace, WAYPOINT);
+    let mut node = MeshNode::new(ProxyRole::Waypoint, namespace, WAYPOINT);
     node.labels.extend(
         [
             ("gateway.networking.k8s.io/gateway-name", WAYPOINT),
@@ -220,7 +220,7 @@ async fn waypoint_objects(mesh: &ConformanceMesh, namespace: &str) -> Node {
     node
 }
 
-/// Removes from the waypoint's listeners what only Istio's Envoy has: the filters that identify peers.
+/// Removes the filters that identify peers from the waypoint's listeners, because only Istio's Envoy has them.
 fn without_istios_filters() -> Value {
     let remove = |name: &str| {
         json!({

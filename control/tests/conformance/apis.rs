@@ -1,7 +1,7 @@
 //! Case 6: both of Istio's APIs.
 //!
-//! Where the API server does not know `TrafficExtension` yet, policies travel as `WasmPlugin`, which istiod translates by
-//! itself. When an upgrade brings the new definition, the service moves over to it; the old object goes when the new one
+//! If the API server does not know `TrafficExtension` yet, policies travel as `WasmPlugin`, which istiod translates by
+//! itself. When an upgrade brings the new definition, the service switches to it. It removes the old object once the new one
 //! is there.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const NEW_KIND: &str = "trafficextensions.extensions.istio.io";
 pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_an_upgrade_is_followed(
     _: Arc<ConformanceMesh>,
 ) {
-    // Its API server lacks a kind, so that it has a mesh of its own.
+    // It has a mesh of its own, because its API server lacks a kind.
     let mesh = ConformanceMesh::with_istio_kinds(|name| name != NEW_KIND)
         .await
         .unwrap();
@@ -38,7 +38,7 @@ pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_a
         .await
         .unwrap();
     until("the new object has taken the old one's place", async || {
-        // In this order: what moves between the two looks is seen twice, not missed.
+        // In this order, an object that moves between the two look-ups is seen twice, not missed.
         let old = mesh.plugins(namespace, IstioApi::WasmPlugin).await;
         let new = mesh.plugins(namespace, IstioApi::TrafficExtension).await;
         assert!(!old.is_empty() || !new.is_empty(), "neither is there");
@@ -46,8 +46,8 @@ pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_a
     })
     .await;
 
-    // Istio gives the translated object another name, by which the filter counts: the request under way is none of the
-    // new filter's.
+    // Istio gives the translated object another name, and the filter counts by that name. So the new filter does not count
+    // the request under way.
     door.answers(200).await;
     drop(held);
     let _held = place.taken(SHED).await;

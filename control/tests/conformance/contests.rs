@@ -1,7 +1,7 @@
 //! Case 10: competing owners.
 //!
-//! Two policies for one target, a plugin of another owner with the same name, a field that another owner took: traffic
-//! behaves as documented, and conditions and Events name the conflict.
+//! There are three contests: two policies for one target, a plugin of another owner with the same name, and a field that
+//! another owner took. In each, traffic behaves as documented, and conditions and Events name the conflict.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::policies::spec;
 
 const NEW: IstioApi = IstioApi::TrafficExtension;
 
-/// Another client applies an object of Istio by force.
+/// Applies an object of Istio by force, as another client.
 async fn somebody_applies(mesh: &ConformanceMesh, namespace: &str, name: &str, spec: &Value) {
     let document = json!({
         "apiVersion": "extensions.istio.io/v1alpha1", "kind": NEW.kind(),
@@ -90,7 +90,7 @@ pub(crate) async fn of_two_policies_for_one_target_the_elder_is_in_traffic(
         .delete("elder", &DeleteParams::default())
         .await
         .unwrap();
-    // Its filter has a name of its own and so counts of its own: the request under way is none of them.
+    // Its filter has a name of its own, and so counts of its own. It does not count the request under way.
     door.answers(200).await;
     let _held = place.taken(SHED + 1).await;
     mesh.world
@@ -127,7 +127,7 @@ pub(crate) async fn a_plugin_of_the_same_name_stays_whose_it_is(mesh: Arc<Confor
     let _held = place.guarded(SHED).await;
 }
 
-pub(crate) async fn a_field_that_somebody_takes_is_theirs_until_they_let_go(
+pub(crate) async fn a_field_that_another_owner_takes_stays_theirs_until_they_release_it(
     mesh: Arc<ConformanceMesh>,
 ) {
     let place = TestNamespace::start(&mesh, "taken").await;

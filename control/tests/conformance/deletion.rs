@@ -1,6 +1,6 @@
 //! Case 9: a policy is deleted.
 //!
-//! The service removes the objects that it made. Where no replica runs at that moment, Kubernetes does it, by the owner
+//! The service removes the objects that it made. If no replica runs at that moment, Kubernetes removes them, by the owner
 //! reference.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::api::DeleteParams;
 use serde_json::json;
 use tidegate_control::kube::istio::IstioApi;
-use tidegate_meshbed::{Controllers, Proxy, until};
+use tidegate_meshbed::{Controllers, MeshProxy, until};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::load::{SHED, Steady};
@@ -17,8 +17,8 @@ use crate::mesh::{ConformanceMesh, is_guarded};
 
 const NEW: IstioApi = IstioApi::TrafficExtension;
 
-/// Waits until nothing of the filter is left in a proxy's listeners.
-async fn is_unguarded(envoy: &Proxy) {
+/// Waits until a proxy's listeners have no trace of the filter.
+async fn is_unguarded(envoy: &MeshProxy) {
     until("the filter is out of the listener", async || {
         let listeners = envoy
             .admin()
@@ -70,7 +70,7 @@ pub(crate) async fn deleting_a_policy_takes_the_filter_out_and_nothing_else(
 pub(crate) async fn without_the_service_kubernetes_removes_what_a_policy_owned(
     _: Arc<ConformanceMesh>,
 ) {
-    // It ends the service, so that it has a mesh of its own.
+    // It has a mesh of its own, because it ends the service.
     let mut mesh = ConformanceMesh::start().await.unwrap();
     let _controllers = Controllers::start(&mesh.world.cluster).await.unwrap();
     let namespace = mesh.world.namespace("owned").await;

@@ -1,25 +1,25 @@
-//! A service with one place: while a request holds it, what becomes of the next one shows what the proxy runs.
+//! A service with one place. While a request holds it, the answer to the next request shows what the proxy runs.
 //!
-//! With a limit of one, a shed request is no matter of rates or luck, and the status of the shed reply says by which
-//! policy.
+//! With a limit of one, shedding does not depend on rates or luck. The status of the reply says which policy shed the
+//! request.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use tidegate_meshbed::until;
-use tidegate_testbed::client::{Call, CallError, Caller, Reply};
+use tidegate_testbed::client::{Call, CallError, CallReply, Caller};
 use tidegate_testbed::upstream::{Script, Upstream};
 use tokio::task::JoinHandle;
 
 /// A request for this path is never answered.
 pub(crate) const HELD: &str = "/held";
 
-/// Settings of a policy that lets in one request at a time and sheds the others with `status`.
+/// Settings of a policy that admits one request at a time and sheds the others with `status`.
 pub(crate) fn one_at_a_time(status: u16) -> Value {
     json!({"limit": {"min": 1, "initial": 1, "max": 1}, "shed": {"status": status}})
 }
 
-/// An upstream that answers at once, or never where a request is to hold the place.
+/// An upstream that answers at once, except for requests that are to hold the place: those it never answers.
 pub(crate) async fn upstream(name: &str) -> Upstream {
     let builder = Upstream::builder(name);
     let script = builder.script(|request| {
@@ -31,15 +31,15 @@ pub(crate) async fn upstream(name: &str) -> Upstream {
     script.start().await.unwrap()
 }
 
-/// Where requests for a host are sent, each on a connection of its own: one that was there before a change of the
-/// listener would still be served as before it.
+/// Where requests for a host are sent, each on a connection of its own. An older connection would still be served as before
+/// a change of the listener.
 #[derive(Clone)]
 pub(crate) struct MeshDoor {
     caller: Caller,
     host: Option<String>,
 }
 
-/// A request that is under way, until it is dropped.
+/// A request under way, until it is dropped.
 pub(crate) struct HeldRequests(JoinHandle<()>);
 
 impl MeshDoor {
@@ -48,12 +48,12 @@ impl MeshDoor {
         Self::by(Caller::http1(address))
     }
 
-    /// The door that a caller goes to.
+    /// The door that a caller uses.
     pub(crate) const fn by(caller: Caller) -> Self {
         Self { caller, host: None }
     }
 
-    /// The door through which requests for `host` go.
+    /// The door for requests to `host`.
     pub(crate) fn to(address: SocketAddr, host: &str) -> Self {
         Self {
             host: Some(host.to_owned()),
@@ -61,7 +61,7 @@ impl MeshDoor {
         }
     }
 
-    async fn call(&self, path: &str) -> Result<Reply, CallError> {
+    async fn call(&self, path: &str) -> Result<CallReply, CallError> {
         let call = match &self.host {
             Some(host) => Call::get(path).authority(host),
             None => Call::get(path),
@@ -69,7 +69,7 @@ impl MeshDoor {
         self.caller.anew().call(&call).await
     }
 
-    /// The status of the answer to a request, 0 when there is none.
+    /// The status of the answer to a request; 0 if there is no answer.
     pub(crate) async fn status(&self) -> u16 {
         let reply = self.call("/").await;
         reply.map_or(0, |reply| reply.status)
@@ -85,8 +85,8 @@ impl MeshDoor {
         )
     }
 
-    /// Takes the only place, and sees that the next request is answered with `status`. Until it is, the request that
-    /// holds the place may have come before the policy did, which does not count it: then another has to take it.
+    /// Takes the only place, and waits until the next request is answered with `status`. Before that, the request that holds
+    /// the place may be older than the policy, which then does not count it. In that case another request takes the place.
     pub(crate) async fn is_taken(&self, upstream: &Upstream, status: u16) -> HeldRequests {
         let mut held = HeldRequests::none();
         until(
@@ -116,7 +116,7 @@ impl MeshDoor {
 }
 
 impl HeldRequests {
-    /// No request: the place is free.
+    /// Holds no request: the place is free.
     pub(crate) fn none() -> Self {
         Self(tokio::spawn(async {}))
     }

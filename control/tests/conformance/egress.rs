@@ -1,20 +1,20 @@
 //! A sidecar's clusters that lead to several destinations.
 //!
-//! Nothing is known of these as one, so nothing is counted and nothing is shed. They are known by the names that Istio
-//! gives them.
+//! Such a cluster is not one upstream, so the filter counts and sheds nothing there. It knows these clusters by the names
+//! that Istio gives them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{Node, Role, ports, until};
+use tidegate_meshbed::{MeshNode, ProxyRole, ports, until};
 use tidegate_testbed::client::{Call, Caller};
 
 use crate::door::{self, MeshDoor};
 use crate::load::SHED;
 use crate::mesh::{ConformanceMesh, is_guarded};
 
-/// So many failures open any breaker.
+/// This many failures open any breaker.
 const ENOUGH: usize = 100;
 
 pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(
@@ -34,7 +34,7 @@ pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(
         },
     });
     mesh.apply(&namespace, &wildcard).await;
-    let node = Node::new(Role::Sidecar, &namespace, "web");
+    let node = MeshNode::new(ProxyRole::Sidecar, &namespace, "web");
     mesh.apply(&namespace, &node.pod()).await;
     let sidecar = json!({
         "apiVersion": "networking.istio.io/v1", "kind": "Sidecar", "metadata": {"name": "web"},
@@ -63,7 +63,7 @@ pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(
     mesh.apply_policy(&namespace, "web", &settings).await;
     is_guarded(&envoy).await;
 
-    // Neither name exists, so that all of these fail: the first for want of an address, the other in the name service.
+    // Neither name exists, so all of these fail: the first has no address, the other fails in the name service.
     let address = SocketAddr::from(([127, 0, 0, 1], outbound));
     let caller = Caller::http1(address);
     for host in ["nobody.invalid", "nobody.wild.invalid"] {

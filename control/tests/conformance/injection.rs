@@ -1,8 +1,8 @@
-//! Sidecars as istiod puts them in: the API server calls its webhook for every Pod of a namespace that asks for it.
+//! Sidecars as istiod injects them: the API server calls istiod's webhook for every Pod of a namespace that asks for it.
 //!
-//! The namespace and the Pods are those of `examples/istio-sidecar`, the labels of metrics those that
-//! `dashboards/stats-tags` tells the mesh or a Pod. There is no kubelet, so that the sidecar of a Pod is started by hand,
-//! from what was put in.
+//! The namespace and the Pods are those of `examples/istio-sidecar`. The labels of metrics are those that
+//! `dashboards/stats-tags` sets for the mesh or a Pod. There is no kubelet, so the tests start the sidecar of a Pod from the
+//! injected containers.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use kube::api::{Api, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidegate_meshbed::agent::InjectedSidecar;
-use tidegate_meshbed::{Registry, until};
+use tidegate_meshbed::{ImageRegistry, until};
 use tidegate_testbed::envoy::repository;
 
 use crate::agents::App;
@@ -27,7 +27,7 @@ fn documents(path: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap()
 }
 
-/// Those of them that are of a kind.
+/// Those documents that are of a kind.
 fn of_kind<K: DeserializeOwned>(path: &str, kind: &str) -> Vec<K> {
     let all = documents(path).into_iter();
     all.filter(|one| one["kind"] == kind)
@@ -35,7 +35,7 @@ fn of_kind<K: DeserializeOwned>(path: &str, kind: &str) -> Vec<K> {
         .collect()
 }
 
-/// The Pod that a Deployment's ReplicaSet makes, with the account that Kubernetes gives it then.
+/// The Pod that a Deployment's ReplicaSet makes, with the service account that Kubernetes then gives it.
 fn pod_of(deployment: &Deployment) -> Pod {
     let template = deployment.spec.clone().unwrap().template;
     let mut metadata = template.metadata.unwrap_or_default();
@@ -49,7 +49,7 @@ fn pod_of(deployment: &Deployment) -> Pod {
     }
 }
 
-/// The labels that the mesh receives.
+/// The labels of metrics that the mesh gets.
 fn labels() -> Value {
     let values = documents("dashboards/stats-tags/istio-mesh.yaml");
     values[0]["meshConfig"]["defaultConfig"]["extraStatTags"].clone()
@@ -58,7 +58,7 @@ fn labels() -> Value {
 pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_labels(
     _: Arc<ConformanceMesh>,
 ) {
-    // Its istiod injects, so that it has a mesh of its own.
+    // It has a mesh of its own, because its istiod injects.
     let mesh = ConformanceMesh::injecting().await.unwrap();
     let namespaces: Api<Namespace> = Api::all(mesh.world.admin.clone());
     let params = PostParams::default();
@@ -95,8 +95,10 @@ pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_l
         assert!(spec.contains("metadata.annotations"), "{spec}");
     }
 
-    // And what was put in does what it is for.
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    // The injected sidecar works.
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let workload = door::upstream("api").await;
     let app = App {
         namespace: &namespace,

@@ -1,14 +1,14 @@
-//! Case 5, with an agent: a changed policy under load, where the VM stays.
+//! Case 5, with an agent: a changed policy under load, and the VM stays.
 //!
-//! The agent takes away the variable by which Istio gives each push a VM of its own, so that the filter takes over its
-//! configuration in the VM that runs. One VM is made all the same: Envoy tries the configuration in it first.
+//! Istio gives each push a VM of its own by a variable. The agent removes that variable, so the filter takes over its new
+//! configuration in the running VM. Envoy still makes one VM, to try the configuration first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_meshbed::{Registry, until};
+use tidegate_meshbed::{ImageRegistry, until};
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::agents::App;
@@ -18,14 +18,16 @@ use crate::mesh::{ConformanceMesh, runs_the_filter};
 /// How long the workload takes at first.
 const QUICK: Duration = Duration::from_millis(10);
 
-/// And how long from a moment on: who knew it before sees a queue, who did not takes it for how it is.
+/// How long it takes from a certain moment on. A filter that knew it before sees a queue; a new one takes it as normal.
 const SLOW: Duration = Duration::from_millis(120);
 
 pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(
     mesh: Arc<ConformanceMesh>,
 ) {
     let namespace = mesh.world.namespace("kept").await;
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let image = registry.push().unwrap();
     let is_slow = Arc::<AtomicBool>::default();
     let workload = Upstream::builder("shop").script({

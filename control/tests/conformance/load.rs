@@ -1,4 +1,4 @@
-//! Requests, and what becomes of them.
+//! Many requests, and how they are answered.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use tidegate_testbed::client::Caller;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// The status of shed requests in these tests: nothing else answers with it.
+/// The status of shed requests in these tests. No other answer has it.
 pub(crate) const SHED: u16 = 529;
 
-/// A caller without an answer by then gives up.
+/// A caller gives up after this time without an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What became of many requests.
+/// How many requests were answered, and how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LoadTally {
     /// Answered 200.
     pub(crate) ok: u64,
     /// Shed by the filter.
     pub(crate) shed: u64,
-    /// Answered otherwise, or not at all.
+    /// Answered with another status, or not at all.
     pub(crate) lost: u64,
 }
 
@@ -33,7 +33,7 @@ impl LoadTally {
         self.ok + self.shed + self.lost
     }
 
-    /// Checks what becomes of twice the capacity. Half is too much: on a machine that is busy with other things it is
+    /// Checks the answers to twice the capacity. In theory half is shed. On a machine that is busy with other things it is
     /// less, but never nothing.
     #[track_caller]
     pub(crate) fn is_that_of_twice_the_capacity(&self) {
@@ -41,7 +41,7 @@ impl LoadTally {
         assert!(self.ok > self.sum() / 4, "{self:?}");
         assert!(
             self.lost < self.ok / 20,
-            "who is let in is answered: {self:?}"
+            "every admitted request is answered: {self:?}"
         );
     }
 
@@ -54,12 +54,12 @@ impl LoadTally {
     }
 }
 
-/// Sends `rate` requests a second for `duration`, whatever becomes of them.
+/// Sends `rate` requests a second for `duration`, however they are answered.
 pub(crate) async fn pour(target: SocketAddr, rate: u32, duration: Duration) -> LoadTally {
     pour_from(&Caller::http1(target), rate, duration).await
 }
 
-/// The same from a caller of one's own.
+/// The same, from a given caller.
 pub(crate) async fn pour_from(caller: &Caller, rate: u32, duration: Duration) -> LoadTally {
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -79,7 +79,7 @@ pub(crate) async fn pour_from(caller: &Caller, rate: u32, duration: Duration) ->
     tally
 }
 
-/// Callers that call one request after the other until they are told to stop.
+/// Callers that send one request after the other until they are told to stop.
 pub(crate) struct Steady {
     stop: Arc<AtomicBool>,
     ok: Arc<AtomicU64>,
@@ -87,7 +87,7 @@ pub(crate) struct Steady {
 }
 
 impl Steady {
-    /// Starts so many callers.
+    /// Starts this many callers.
     pub(crate) fn start(target: SocketAddr, callers: usize) -> Self {
         let (stop, ok) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let caller = || {
@@ -110,7 +110,7 @@ impl Steady {
         }
     }
 
-    /// Waits until a caller has so many more answers.
+    /// Waits until a caller has this many more answers.
     pub(crate) async fn goes_on(&self, answers: u64) {
         let before = self.ok.load(Ordering::Relaxed);
         until("more requests are answered", async || {
@@ -119,7 +119,7 @@ impl Steady {
         .await;
     }
 
-    /// Ends it, and says what became of all requests.
+    /// Ends it, and returns how all requests were answered.
     pub(crate) async fn end(self) -> LoadTally {
         self.stop.store(true, Ordering::Relaxed);
         let mut sum = LoadTally::default();

@@ -1,12 +1,11 @@
 //! Tidegate in a mesh: `make conformance`.
 //!
-//! A real API server, a real istiod, real Envoys, the service as it ships and the module as it ships. Each module below
-//! is one thing that an operator relies on, and reads as a description of it: what is applied, what happens, what is
-//! seen. A case is an async function that takes the mesh and stands in the list below; one that stops a server has a
-//! mesh of its own. The support: [`mesh`] (the servers, and what is applied to them), [`agents`] and [`ambient`] (proxies
-//! as Istio runs them), [`load`] (many requests and what becomes of them), [`door`] and [`place`] (a service with one
-//! place, and a gateway before it), and from the tests against an API server alone [`world`], [`service`] and
-//! [`policies`].
+//! The mesh has a real API server, a real istiod, real Envoys, and the control service and the module as they ship. Each
+//! module below is one thing that an operator relies on. It reads as a description: what is applied, what happens, what is
+//! seen. A case is an async function that takes the mesh and is in the list below. A case that stops a server has a mesh of
+//! its own. The support: [`mesh`] (the servers, and what is applied to them), [`agents`] and [`ambient`] (proxies as Istio
+//! runs them), [`load`] (many requests and their answers), [`door`] and [`place`] (a service with one place, and a gateway
+//! in front of it). [`world`], [`service`] and [`policies`] come from the tests against an API server alone.
 
 #![expect(
     clippy::unwrap_used,
@@ -70,13 +69,13 @@ fn main() -> ExitCode {
             kept::a_push_through_an_agent_keeps_the_vm_and_loses_no_request,
             push::a_push_under_load_loses_no_request_and_keeps_what_was_learned,
             apis::without_traffic_extensions_wasm_plugins_carry_policies_and_an_upgrade_is_followed,
-            rejection::what_the_definition_can_judge_is_refused_when_it_is_applied,
-            rejection::what_only_the_filter_could_refuse_never_reaches_it,
+            rejection::what_the_definition_can_judge_is_rejected_when_it_is_applied,
+            rejection::what_only_the_filter_could_reject_never_reaches_it,
             deletion::deleting_a_policy_takes_the_filter_out_and_nothing_else,
             deletion::without_the_service_kubernetes_removes_what_a_policy_owned,
             contests::of_two_policies_for_one_target_the_elder_is_in_traffic,
             contests::a_plugin_of_the_same_name_stays_whose_it_is,
-            contests::a_field_that_somebody_takes_is_theirs_until_they_let_go,
+            contests::a_field_that_another_owner_takes_stays_theirs_until_they_release_it,
             outages::protection_outlives_everything_that_configures_it,
             outages::the_service_converges_when_the_api_server_is_back_and_does_not_hammer_it,
         ],

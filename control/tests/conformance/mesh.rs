@@ -1,4 +1,4 @@
-//! What the cases share: a cluster with Istio, and the service that follows its policies.
+//! What the cases share: a cluster with Istio, and the control service that follows its policies.
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::{
-    Istiod, MeshMode, Node, Proxy, ROOT_NAMESPACE, Replica, Role, User, ports, until,
+    Istiod, MeshMode, MeshNode, MeshProxy, ProxyRole, ROOT_NAMESPACE, Replica, User, ports, until,
 };
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Admin, Envoy, release_module};
@@ -16,13 +16,13 @@ use crate::policies::spec;
 use crate::service::{self, Rights};
 use crate::world::TestCluster;
 
-/// Where the service runs, and its lease is.
+/// The namespace of the service and its lease.
 const HOME: &str = "tidegate-system";
 
-/// All of it, on loopback. In the order in which it ends.
+/// All servers, on loopback, in the order in which they end.
 pub(crate) struct ConformanceMesh {
     pub(crate) replica: Replica,
-    /// Whom the API server takes the replica for.
+    /// The identity of the replica at the API server.
     pub(crate) user: User,
     pub(crate) istiod: Istiod,
     pub(crate) world: TestCluster,
@@ -39,12 +39,12 @@ impl ConformanceMesh {
         Self::with(|_| true, MeshMode::Ambient).await
     }
 
-    /// The same with an istiod that puts sidecars into Pods, and knows our labels.
+    /// The same with an istiod that injects sidecars into Pods, and knows our labels.
     pub(crate) async fn injecting() -> anyhow::Result<Self> {
         Self::with(|_| true, MeshMode::Injected).await
     }
 
-    /// The same with those kinds of Istio that are wanted.
+    /// The same with some of Istio's kinds.
     pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
         Self::with(wanted, MeshMode::Sidecars).await
     }
@@ -77,7 +77,7 @@ impl ConformanceMesh {
         })
     }
 
-    /// Applies an object, as its author does.
+    /// Applies an object, as its author would.
     pub(crate) async fn apply(&self, namespace: &str, document: &Value) {
         apply(&self.world.admin, namespace, document).await;
     }
@@ -117,9 +117,9 @@ impl ConformanceMesh {
         self.apply(namespace, &entry).await;
     }
 
-    /// A gateway in front of `host`, configured by istiod, through which requests reach it.
-    pub(crate) async fn gateway(&self, namespace: &str, app: &str, host: &str) -> Proxy {
-        let node = Node::new(Role::Router, namespace, app);
+    /// A gateway in front of `host`, configured by istiod. Requests reach the host through it.
+    pub(crate) async fn gateway(&self, namespace: &str, app: &str, host: &str) -> MeshProxy {
+        let node = MeshNode::new(ProxyRole::Router, namespace, app);
         self.apply(namespace, &node.pod()).await;
         self.apply(namespace, &json!({
             "apiVersion": "networking.istio.io/v1", "kind": "Gateway", "metadata": {"name": app},
@@ -149,7 +149,7 @@ impl ConformanceMesh {
         proxy
     }
 
-    /// Lets a gateway lead to one more host, for requests that name it.
+    /// Lets a gateway serve one more host, for requests that name it.
     pub(crate) async fn lead_to(&self, namespace: &str, gateway: &str, host: &str) {
         let route = json!({
             "apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
@@ -162,12 +162,12 @@ impl ConformanceMesh {
         self.apply(namespace, &route).await;
     }
 
-    /// An Envoy for a node whose Pod is there.
-    pub(crate) async fn proxy(&self, node: &Node) -> Proxy {
+    /// An Envoy for a node whose Pod exists.
+    pub(crate) async fn proxy(&self, node: &MeshNode) -> MeshProxy {
         node.start(&self.world.cluster, &self.istiod).await.unwrap()
     }
 
-    /// Starts istiod anew, after it was killed.
+    /// Starts istiod again after it was killed.
     pub(crate) async fn restart_istiod(&mut self) {
         self.istiod.restart(&self.world.cluster).await.unwrap();
     }
@@ -222,7 +222,7 @@ pub(crate) async fn is_guarded(envoy: &Envoy) {
     runs_the_filter(envoy.admin()).await;
 }
 
-/// The same, asked at an admin interface.
+/// The same, by an admin interface.
 pub(crate) async fn runs_the_filter(admin: &Admin) {
     until("the filter runs", async || {
         admin

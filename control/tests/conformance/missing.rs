@@ -1,13 +1,13 @@
-//! Case 4, second half: the module cannot be had.
+//! Case 4, second half: the module cannot be fetched.
 //!
-//! The agent puts a filter of its own in the place of the module, which lets all requests pass or none, as the plugin's
-//! `failStrategy` says. It does so for a running proxy as well: the module that was there is gone. It tries again when
-//! the plugin changes, and not before.
+//! The agent puts a filter of its own in place of the module. It lets all requests pass or none, as the plugin's
+//! `failStrategy` says. The agent does so in a running proxy as well, which then loses the module that it had. It tries again
+//! only when the plugin changes.
 
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{Image, Registry, until};
+use tidegate_meshbed::{Image, ImageRegistry, until};
 
 use crate::agents::{ALLOWS, App, DENIES, REFUSED};
 use crate::door::{self, MeshDoor, one_at_a_time};
@@ -18,7 +18,9 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
     mesh: Arc<ConformanceMesh>,
 ) {
     let namespace = mesh.world.namespace("missing").await;
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let image = registry.push().unwrap();
     let workload = door::upstream("api").await;
     let app = App {
@@ -39,7 +41,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
         sha256: String::new(),
     };
 
-    // From the start, and then for a proxy that has run the module.
+    // First for a proxy that starts, then for one that has run the module.
     for round in 0..2 {
         for (image, strategy, status, name) in [
             (&wrong, "FAIL_CLOSE", REFUSED, DENIES),
@@ -84,14 +86,16 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
     runs_the_filter(api.agent.admin()).await;
 }
 
-/// The tag of an image that is named by one.
+/// The tag in the name of an image.
 fn later(image: &Image) -> &str {
     image.url.rsplit(':').next().unwrap()
 }
 
 pub(crate) async fn both_layouts_of_the_image_are_fetched(mesh: Arc<ConformanceMesh>) {
     let namespace = mesh.world.namespace("layouts").await;
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let image = registry.push().unwrap();
     let workload = door::upstream("api").await;
     let artifact = Image {

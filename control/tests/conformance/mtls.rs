@@ -1,13 +1,13 @@
 //! Case 4, first half: two sidecars that speak mTLS, and the module from a registry.
 //!
-//! Agents get both certificates from istiod. The module comes as an image whose digest the plugin names; it runs
-//! where requests arrive, and identifies the callers by their certificates.
+//! The agents get both certificates from istiod. The module comes as an image whose digest the plugin names. It runs where
+//! requests arrive, and identifies the callers by their certificates.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{Registry, ports, until};
+use tidegate_meshbed::{ImageRegistry, ports, until};
 use tidegate_testbed::upstream::{RequestHead, Script, Upstream};
 
 use crate::agents::App;
@@ -19,7 +19,7 @@ const HOST: &str = "api.mtls.svc.cluster.local";
 const WEB: &str = "spiffe://cluster.local/ns/mtls/sa/web";
 const API: &str = "spiffe://cluster.local/ns/mtls/sa/api";
 
-/// Answers 200 to requests for which the sidecar vouches: from `web`, for `api`, both by certificate.
+/// Answers 200 if the sidecar confirms both certificates: the request is from `web` and for `api`.
 fn vouched_for(request: &RequestHead) -> Script {
     let header = request.headers.get("x-forwarded-client-cert");
     let vouched = header.and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -34,7 +34,9 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(
     mesh: Arc<ConformanceMesh>,
 ) {
     let namespace = mesh.world.namespace("mtls").await;
-    let registry = Registry::start(mesh.world.cluster.folder()).await.unwrap();
+    let registry = ImageRegistry::start(mesh.world.cluster.folder())
+        .await
+        .unwrap();
     let image = registry.push().unwrap();
     let workload = Upstream::builder("api").script(|request| Some(vouched_for(request)));
     let workload = workload.start().await.unwrap();
@@ -57,7 +59,7 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(
         .await;
     let door = MeshDoor::to(([127, 0, 0, 1], port).into(), HOST);
     door.answers(200).await;
-    until("nobody is let in without a certificate", async || {
+    until("no client gets in without a certificate", async || {
         MeshDoor::at(api.address).status().await == 0
     })
     .await;
@@ -84,8 +86,8 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(
     door.answers(200).await;
 }
 
-/// Makes `api` a service of its namespace that is spoken to with certificates, and with nothing else. The proxies of
-/// other cases have none, and would wait for them.
+/// Makes `api` a service that accepts only connections with certificates. Only its own namespace knows of it: the proxies of
+/// other cases have no certificates, and would wait for them.
 async fn require_mtls(mesh: &ConformanceMesh, namespace: &str, address: SocketAddr) {
     for document in [
         json!({

@@ -1,19 +1,19 @@
 //! Case 7: the servers that configure the proxies are unavailable.
 //!
-//! A proxy decides by itself. Replicas of the service, istiod and the API server are needed to change what it runs, not to
-//! run it; when they are back, what was asked for meanwhile arrives.
+//! A proxy decides by itself. It needs the replicas of the service, istiod and the API server only to change what it runs.
+//! When they are back, changes that were made meanwhile arrive.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_meshbed::{Cluster, Replica, User, until};
+use tidegate_meshbed::{KubeCluster, Replica, User, until};
 
 use crate::door::{HeldRequests, one_at_a_time};
 use crate::load::SHED;
 use crate::mesh::ConformanceMesh;
 use crate::place::TestNamespace;
 
-/// A guarded place that is occupied.
+/// A guarded place that a request occupies.
 struct Guarded {
     place: TestNamespace,
     held: HeldRequests,
@@ -27,7 +27,7 @@ impl Guarded {
         Self { place, held }
     }
 
-    /// Traffic continues as soon as the place is free, and is protected as soon as it is occupied again.
+    /// Checks that requests pass as soon as the place is free, and are shed as soon as it is occupied again.
     async fn works(&mut self, status: u16) {
         let TestNamespace {
             envoy,
@@ -45,7 +45,7 @@ impl Guarded {
 }
 
 pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<ConformanceMesh>) {
-    // It kills servers, so that it has a mesh of its own.
+    // It has a mesh of its own, because it kills servers.
     let mut mesh = ConformanceMesh::start().await.unwrap();
     until("the first replica leads", async || {
         mesh.replica.leads().await
@@ -55,7 +55,7 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Con
     let mut guarded = Guarded::start(&mesh, "outage").await;
     assert!(!second.leads().await, "one writes");
 
-    // The leader is killed: another writes.
+    // The leader is killed, and another replica writes.
     mesh.replica.process.kill();
     let killed = Instant::now();
     mesh.apply_policy("outage", "outage", &one_at_a_time(SHED + 1))
@@ -67,11 +67,11 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Con
     );
     assert!(second.leads().await);
 
-    // All replicas are killed: what is in force stays.
+    // All replicas are killed, and the configuration in force stays.
     second.process.kill();
     guarded.works(SHED + 1).await;
 
-    // So it does without istiod.
+    // It stays without istiod, too.
     mesh.istiod.kill();
     until("the proxy has noticed", async || {
         let connected = guarded
@@ -85,7 +85,7 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Con
     .await;
     guarded.works(SHED + 1).await;
 
-    // When they are back, what was asked for meanwhile arrives.
+    // When they are back, changes that were made meanwhile arrive.
     mesh.apply_policy("outage", "outage", &one_at_a_time(SHED + 2))
         .await;
     mesh.restart_istiod().await;
@@ -93,20 +93,20 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Con
     guarded.place.door.answers(SHED + 2).await;
 }
 
-/// So many lines an outage of the API server may be worth: that it is away and back, that the replica does not lead and
-/// does again, what it writes and tells of the policy then, and up to eight for the 403 of a server that has not loaded its
-/// roles yet.
+/// The most lines that the log may have about an outage of the API server. They say that the server is away and back, that
+/// the replica does not lead and leads again, and what it then writes about the policy. Up to eight are for the 403 of a
+/// server that has not loaded its roles yet.
 const MAX_LINES: usize = 16;
 
-/// So many times the service fails to watch policies before the API server comes back: long enough for a service that
-/// waited twice as long each time, without end, to be a minute late.
+/// The API server comes back after this many failed watches of policies. A service that doubled its pause without a bound
+/// would be a minute late by then.
 const ERRORS: u64 = 6;
 
-/// The first pause after a failed watch, and the shortest.
+/// The first pause after a failed watch; it is the shortest.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);
 
-/// So soon after the API server's return what is asked of the service is written: the longest pause of a watch and the
-/// longest of the lease, one after the other, and half as much again for a machine that is busy.
+/// The service writes changes this soon after the API server is back. That is the longest pause of a watch plus the longest
+/// pause of the lease, and half as much again for a busy machine.
 const BACK_WITHIN: Duration = Duration::from_secs(15);
 
 async fn watch_errors(replica: &Replica) -> u64 {
@@ -114,8 +114,8 @@ async fn watch_errors(replica: &Replica) -> u64 {
     replica.metric(series).await.unwrap()
 }
 
-/// What the service has written, its lease apart.
-fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
+/// What the service has written, without its lease.
+fn writes(cluster: &KubeCluster, user: &User) -> Vec<String> {
     let writes = cluster.writes_of(user);
     let others = writes.iter().filter(|write| write.what() != "leases");
     others
@@ -123,7 +123,7 @@ fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
         .collect()
 }
 
-/// Of these, how many were of Istio's objects.
+/// How many of these writes were of Istio's objects.
 fn extensions(writes: &[String]) -> usize {
     let is_one = |what: &&String| what.ends_with(" trafficextensions");
     writes.iter().filter(is_one).count()
@@ -132,7 +132,7 @@ fn extensions(writes: &[String]) -> usize {
 pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_not_hammer_it(
     _: Arc<ConformanceMesh>,
 ) {
-    // It stops its API server, so that it has a mesh of its own.
+    // It has a mesh of its own, because it stops the API server.
     let mesh = ConformanceMesh::start().await.unwrap();
     let mut guarded = Guarded::start(&mesh, "away").await;
     mesh.world.in_force("away", "away").await;
@@ -150,7 +150,7 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
         "{ERRORS} looks at an API server that is away took {} ms",
         waited.as_millis()
     );
-    // One pause fewer lies between them, and each but the first is far longer.
+    // There is one pause fewer than failures, and each pause but the first is far longer.
     let least = FIRST_PAUSE * u32::try_from(ERRORS).unwrap();
     assert!(waited > least, "it hammers: {ERRORS} looks in {waited:?}");
     guarded.works(SHED).await;

@@ -1,20 +1,20 @@
-//! A gateway with a service of one place behind it, in a namespace of its own; all three go by one name.
+//! A gateway with a service of one place behind it, in a namespace of its own. All three have the same name.
 
-use tidegate_meshbed::Proxy;
+use tidegate_meshbed::MeshProxy;
 use tidegate_testbed::upstream::Upstream;
 
 use crate::door::{self, HeldRequests, MeshDoor};
 use crate::mesh::{ConformanceMesh, is_guarded};
 
-/// What is there before any policy is.
+/// The gateway and the service, before there is a policy.
 pub(crate) struct TestNamespace {
-    pub(crate) envoy: Proxy,
+    pub(crate) envoy: MeshProxy,
     pub(crate) door: MeshDoor,
     pub(crate) upstream: Upstream,
 }
 
 impl TestNamespace {
-    /// Starts it: the label of the gateway's Pod, by which policies find it, is `app: <name>`.
+    /// Starts both. Policies find the gateway's Pod by its label `app: <name>`.
     pub(crate) async fn start(mesh: &ConformanceMesh, name: &str) -> Self {
         let host = format!("{name}.example");
         mesh.world.namespace(name).await;
@@ -29,13 +29,13 @@ impl TestNamespace {
         }
     }
 
-    /// Waits until the filter runs, takes the place, and sees that others are shed with `status`.
+    /// Waits until the filter runs, takes the place, and checks that other requests are shed with `status`.
     pub(crate) async fn guarded(&self, status: u16) -> HeldRequests {
         is_guarded(&self.envoy).await;
         self.taken(status).await
     }
 
-    /// Takes the place, and sees that others are shed with `status`.
+    /// Takes the place, and checks that other requests are shed with `status`.
     pub(crate) async fn taken(&self, status: u16) -> HeldRequests {
         self.door.is_taken(&self.upstream, status).await
     }

@@ -1,15 +1,15 @@
 //! Case 4, third part: a registry that asks for a password.
 //!
-//! The plugin names a Secret of its namespace. istiod reads it and sends it along to the agents of the proxies that the
-//! plugin is for, over TLS; the agent shows it to the registry and does not hand it on to Envoy. A Secret that is missing
-//! or wrong is as good as a missing image, but for one thing: the agent is told when it changes, and tries again.
+//! The plugin names a Secret of its namespace. istiod reads it and sends it over TLS to the agents of the proxies that the
+//! plugin is for. The agent shows it to the registry and does not pass it on to Envoy. A Secret that is missing or wrong has
+//! the same effect as a missing image, with one difference: the agent learns when the Secret changes, and tries again.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use tidegate_meshbed::{Login, LoginGate, Registry};
+use tidegate_meshbed::{ImageRegistry, Login, LoginGate};
 use tidegate_testbed::client::Caller;
 
 use crate::agents::{ALLOWS, App, DENIES, REFUSED};
@@ -26,13 +26,13 @@ const WRONG: Login<'_> = Login {
     password: "wrong",
 };
 
-/// The realm of a challenge that agents of this version of Istio answer: an address that is not of the machine itself.
+/// The realm of a challenge that agents of this version of Istio answer: an address of another machine.
 const REALM: &str = "https://registry.example.com/";
 
-/// One that they do not, and that registries with a file of passwords give.
+/// A realm that they do not answer. Registries with a password file send it.
 const PLAIN_REALM: &str = "Registry";
 
-/// Another that they do not, and that Envoy's own filter for passwords gives.
+/// Another one that they do not answer. Envoy's own filter for passwords sends it.
 const LOCAL_REALM: &str = "http://127.0.0.1/v2/";
 
 /// Makes the Secret that `kubectl create secret docker-registry` makes, or changes it.
@@ -56,7 +56,7 @@ async fn keep(
         .unwrap();
 }
 
-/// The plugin, with the Secret that is shown to the registry.
+/// The plugin, with the Secret for the registry.
 fn shown(secret: &str, mut plugin: Value) -> Value {
     plugin["spec"]["wasm"]["imagePullSecret"] = json!(secret);
     plugin
@@ -67,7 +67,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
 ) {
     let namespace = mesh.world.namespace("secret").await;
     let folder = mesh.world.cluster.folder();
-    let registry = Registry::start(folder).await.unwrap();
+    let registry = ImageRegistry::start(folder).await.unwrap();
     let gate = LoginGate::start(&registry, RIGHT, REALM, folder)
         .await
         .unwrap();
@@ -118,7 +118,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
     door.answers(SHED + 1).await;
     drop(held);
 
-    // With the right Secret as well, a challenge can be one that the agent does not answer.
+    // Even with the right Secret, the agent does not answer some challenges.
     for (realm, strategy, status, name) in [
         (PLAIN_REALM, "FAIL_CLOSE", REFUSED, DENIES),
         (LOCAL_REALM, "FAIL_OPEN", 200, ALLOWS),

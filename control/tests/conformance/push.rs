@@ -1,14 +1,14 @@
 //! Case 5: a changed policy under load.
 //!
-//! Istio gives a module that is named by `file://` a new VM at every push, because the version of its object stands in
-//! the VM's environment: what was learned has to come back from what the old one left in shared data. That an upstream
-//! is dead is such knowledge: a VM that does not have it lets requests through to find out.
+//! Istio gives a module that is named by `file://` a new VM at every push, because the version of its object is in the VM's
+//! environment. So the new VM has to read what the old one learned from shared data. It then knows, for example, that an
+//! upstream is dead. Without that knowledge it would let requests through to find out.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_meshbed::{Proxy, until};
+use tidegate_meshbed::{MeshProxy, until};
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::door::MeshDoor;
@@ -22,8 +22,8 @@ fn settings(status: u16) -> Value {
     json!({"breaker": {"minOpen": "10m", "maxOpen": "10m"}, "shed": {"status": status}})
 }
 
-/// Sum of the counters and gauges of Envoy's VMs with this ending.
-async fn vms(envoy: &Proxy, ending: &str) -> u64 {
+/// The sum of the counters and gauges of Envoy's VMs whose names end in this.
+async fn vms(envoy: &MeshProxy, ending: &str) -> u64 {
     let filter = format!("^wasm\\..*\\.{ending}$");
     let stats = envoy.admin().stats(&filter).await.unwrap();
     assert!(!stats.is_empty(), "{filter} is a dead name");
@@ -46,7 +46,7 @@ pub(crate) async fn a_push_under_load_loses_no_request_and_keeps_what_was_learne
     mesh.apply_policy(&namespace, "push", &settings(SHED)).await;
     is_guarded(&envoy).await;
 
-    // The filter learns that one upstream is dead, while the other serves.
+    // The filter learns that one upstream is dead. The other one serves.
     let load = Steady::start(envoy.addr(), 2);
     let door = MeshDoor::to(envoy.addr(), DEAD);
     door.answers(SHED).await;
@@ -63,7 +63,7 @@ pub(crate) async fn a_push_under_load_loses_no_request_and_keeps_what_was_learne
     mesh.apply_policy(&namespace, "push", &settings(SHED + 1))
         .await;
 
-    // Until the change is in traffic, and long after it, nothing is let through.
+    // No request passes, neither before the change is in force nor long after it.
     door.answers(SHED + 1).await;
     until("new VMs have taken the place of the old", async || {
         assert!([SHED, SHED + 1].contains(&door.status().await));

@@ -1,13 +1,13 @@
 //! Case 8: a policy that does not validate.
 //!
-//! Nearly everything is refused by the API server, when the policy is applied. What its rules cannot express the service
-//! refuses with the filter's own words, and proxies keep what they have.
+//! The API server rejects nearly every such policy when it is applied. The service rejects the rest, which the rules of the
+//! API server cannot express, with the filter's own words. Proxies then keep their configuration.
 
 use std::sync::Arc;
 
 use serde_json::json;
 use tidegate_control::kube::istio::IstioApi;
-use tidegate_meshbed::Proxy;
+use tidegate_meshbed::MeshProxy;
 
 use crate::door::one_at_a_time;
 use crate::load::SHED;
@@ -15,7 +15,7 @@ use crate::mesh::{ConformanceMesh, is_guarded};
 use crate::place::TestNamespace;
 use crate::policies::{spec, try_create};
 
-pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(
+pub(crate) async fn what_the_definition_can_judge_is_rejected_when_it_is_applied(
     mesh: Arc<ConformanceMesh>,
 ) {
     for (wrong, field, expected) in [
@@ -56,9 +56,9 @@ pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(
         ),
         (json!({"slo": null}), "spec.slo", "Required value"),
     ] {
-        let refused = try_create(&mesh.world.admin, &spec(&wrong)).await;
+        let rejected = try_create(&mesh.world.admin, &spec(&wrong)).await;
 
-        let causes = refused.err().unwrap_or_default();
+        let causes = rejected.err().unwrap_or_default();
         let is_told = causes
             .iter()
             .any(|cause| cause.field == field && cause.message.contains(expected));
@@ -66,8 +66,8 @@ pub(crate) async fn what_the_definition_can_judge_is_refused_when_it_is_applied(
     }
 }
 
-/// What was pushed to a proxy so far: the version of the object, and what Envoy made of it.
-async fn pushed(mesh: &ConformanceMesh, envoy: &Proxy) -> (Option<String>, Vec<u64>) {
+/// What was pushed to a proxy so far: the version of the object, and whether Envoy accepted it.
+async fn pushed(mesh: &ConformanceMesh, envoy: &MeshProxy) -> (Option<String>, Vec<u64>) {
     let plugins = mesh.world.plugins("unsound", IstioApi::TrafficExtension);
     let object = plugins.get("tidegate-unsound").await.unwrap();
     let stats = envoy
@@ -82,7 +82,7 @@ async fn pushed(mesh: &ConformanceMesh, envoy: &Proxy) -> (Option<String>, Vec<u
     )
 }
 
-pub(crate) async fn what_only_the_filter_could_refuse_never_reaches_it(mesh: Arc<ConformanceMesh>) {
+pub(crate) async fn what_only_the_filter_could_reject_never_reaches_it(mesh: Arc<ConformanceMesh>) {
     let place = TestNamespace::start(&mesh, "unsound").await;
     let (namespace, door) = ("unsound", &place.door);
     mesh.apply_policy(namespace, "unsound", &one_at_a_time(SHED))
@@ -90,7 +90,7 @@ pub(crate) async fn what_only_the_filter_could_refuse_never_reaches_it(mesh: Arc
     let _held = place.guarded(SHED).await;
     let before = pushed(&mesh, &place.envoy).await;
 
-    // The rule contradicts what it inherits, which the API server's rules cannot see.
+    // The rule contradicts a value that it inherits. The API server's rules cannot see that.
     let mut wrong = one_at_a_time(SHED + 1);
     wrong["upstreams"] = json!([{"match": {"service": "a"}, "limit": {"min": 60}}]);
     mesh.apply_policy(namespace, "unsound", &wrong).await;

@@ -1,18 +1,18 @@
 //! Case 2: a sidecar, in both directions at once.
 //!
-//! One policy puts the filter before the workload and before what the workload calls. Each cluster has a state of its
-//! own, and a rule finds its service by the name in Istio's name of the cluster.
+//! One policy puts the filter in front of the workload and in front of the services that the workload calls. Each cluster
+//! has a state of its own. A rule finds its service by the host in Istio's name of the cluster.
 
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_meshbed::{Node, Role, ports, until};
+use tidegate_meshbed::{MeshNode, ProxyRole, ports, until};
 
 use crate::door::{self, MeshDoor, one_at_a_time};
 use crate::load::SHED;
 use crate::mesh::{ConformanceMesh, is_guarded};
 
-/// What the rule for one service says instead.
+/// What the rule for one service sets instead.
 const SHED_BY_RULE: u16 = SHED + 1;
 
 pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_service(
@@ -29,12 +29,12 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
         "prices.both.svc.cluster.local",
     );
     let (inbound, outbound) = (ports::free(), ports::free());
-    // Istio hands a listener the services that have its port.
+    // Istio gives a listener the services that have its port.
     mesh.register_at(&namespace, stock_host, outbound, &stock)
         .await;
     mesh.register_at(&namespace, prices_host, outbound, &prices)
         .await;
-    let node = Node::new(Role::Sidecar, &namespace, "web");
+    let node = MeshNode::new(ProxyRole::Sidecar, &namespace, "web");
     let listener = |port: u16| {
         json!({
             "port": {"number": port, "name": format!("http-{port}"), "protocol": "HTTP"},
@@ -69,7 +69,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
     mesh.apply_policy(&namespace, "web", &settings).await;
     is_guarded(&envoy).await;
 
-    // The workload is full; what it calls is not.
+    // The workload is full. The services that it calls are not.
     let held = to_web.is_taken(&web, SHED).await;
     assert_eq!(
         (to_stock.status().await, to_prices.status().await),
@@ -78,7 +78,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
     drop(held);
     to_web.answers(200).await;
 
-    // One of the services is full; neither is the other, nor the workload.
+    // One of the services is full. The other one and the workload are not.
     let _held = to_stock.is_taken(&stock, SHED_BY_RULE).await;
     assert_eq!(
         (to_web.status().await, to_prices.status().await),

@@ -1,7 +1,7 @@
 //! Case 3: a waypoint in ambient mode, with eight services behind it.
 //!
-//! One proxy carries all of them, and one policy holds for it. Each service has a limit of its own, so that the
-//! trouble of one is not that of the others, and the certificate around the tunnel identifies the caller.
+//! One proxy serves all of them, and it has one policy. Each service has a limit of its own, so the trouble of one service
+//! does not touch the others. The certificate of the tunnel identifies the caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::mesh::ConformanceMesh;
 
 const SERVICES: usize = 8;
 
-/// What the rule for one service says instead.
+/// What the rule for one service sets instead.
 const SHED_BY_RULE: u16 = SHED + 1;
 
 pub(crate) async fn services_behind_a_waypoint_are_shed_each_for_itself(_: Arc<ConformanceMesh>) {
-    // Ambient mode is a setting of istiod's, so that it has a mesh of its own.
+    // It has a mesh of its own, because ambient mode is a setting of istiod.
     let ambient = Ambient::start("ambient", SERVICES).await;
     let web = ambient.way("web").await;
     for service in &ambient.services {
@@ -127,7 +127,7 @@ async fn a_policy_of_one_service_applies_only_to_it(ambient: &Ambient, web: &Hbo
     let (one, others) = ambient.services.split_last().unwrap();
     ambient.delete_policy().await;
     let _held_before = one.door(web).hold(&one.upstream).await;
-    // Each time by a tunnel of its own: those from before go on as they were.
+    // Each time through a new tunnel, because older tunnels go on as before.
     until("the waypoint's policy is gone", async || {
         one.door(web).status().await == 200
     })

@@ -78,7 +78,7 @@ async fn write(
     objects.patch(name, how, &Patch::Apply(&object)).await
 }
 
-/// Whether the admission policy refused it.
+/// Whether the admission policy rejected it.
 fn is_denied(written: &Result<DynamicObject, Error>) -> bool {
     match written {
         Err(Error::Api(status)) => status.message.contains("ValidatingAdmissionPolicy"),

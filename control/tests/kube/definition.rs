@@ -1,7 +1,7 @@
 //! The definition's schema and rules, judged by the API server that runs them.
 //!
 //! That the schema says what core takes is tested without a server (`control/tests/definition.rs`). Here it is
-//! shown that a server takes the definition at all, within its budget for rules, that each rule refuses what it
+//! shown that a server takes the definition at all, within its budget for rules, that each rule rejects what it
 //! is for, and that whoever writes a wrong policy reads what was expected, and where.
 
 use std::collections::BTreeSet;
@@ -95,7 +95,7 @@ fn general(field: &str) -> String {
     path
 }
 
-pub(crate) async fn every_rule_refuses_and_says_what_is_expected(world: Arc<TestCluster>) {
+pub(crate) async fn every_rule_rejects_and_says_what_is_expected(world: Arc<TestCluster>) {
     let definition = world.definition().await;
     let mut rules_there = BTreeSet::new();
     let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
@@ -107,8 +107,8 @@ pub(crate) async fn every_rule_refuses_and_says_what_is_expected(world: Arc<Test
 
     let mut rules_seen = BTreeSet::new();
     for more in broken() {
-        let refused = try_create(&world.admin, &spec(&more)).await;
-        let causes = refused.expect_err(&format!("{more} is accepted"));
+        let rejected = try_create(&world.admin, &spec(&more)).await;
+        let causes = rejected.expect_err(&format!("{more} is accepted"));
         for Cause { field, message } in causes {
             let rule = rules_there.iter().find(|(path, expected)| {
                 *path == general(&field) && message.ends_with(expected.as_str())
@@ -118,7 +118,7 @@ pub(crate) async fn every_rule_refuses_and_says_what_is_expected(world: Arc<Test
         }
     }
 
-    assert_eq!(rules_seen, rules_there, "every rule refuses something");
+    assert_eq!(rules_seen, rules_there, "every rule rejects something");
 }
 
 /// One document with several errors: the server tells them all, as the filter and the command line do. With an unknown
@@ -171,8 +171,8 @@ pub(crate) async fn every_error_of_one_policy_is_told(world: Arc<TestCluster>) {
     ];
     for (more, expected, in_core) in table {
         let document = spec(&more);
-        let refused = try_create(&world.admin, &document).await;
-        let causes = refused.expect_err(&format!("{more} is accepted"));
+        let rejected = try_create(&world.admin, &document).await;
+        let causes = rejected.expect_err(&format!("{more} is accepted"));
         let told = causes.iter().map(|cause| {
             let is_unchecked = cause.message.contains(UNCHECKED);
             if is_unchecked {
@@ -239,7 +239,7 @@ fn placed(field: &Field, value: &Value) -> Value {
     }
 }
 
-pub(crate) async fn a_value_outside_its_range_is_refused_at_its_path(world: Arc<TestCluster>) {
+pub(crate) async fn a_value_outside_its_range_is_rejected_at_its_path(world: Arc<TestCluster>) {
     for field in FIELDS {
         for value in outside(&field.values) {
             let at_top = placed(field, &value);
@@ -250,8 +250,8 @@ pub(crate) async fn a_value_outside_its_range_is_refused_at_its_path(world: Arc<
             ];
             for (more, prefix) in levels.into_iter().flatten() {
                 let document = spec(&more);
-                let refused = try_create(&world.admin, &document).await;
-                let causes = refused.expect_err(&format!("{more} is accepted"));
+                let rejected = try_create(&world.admin, &document).await;
+                let causes = rejected.expect_err(&format!("{more} is accepted"));
                 let path = format!("{prefix}{}", field.path);
                 assert!(
                     causes.iter().any(|cause| general(&cause.field) == path),
@@ -275,7 +275,7 @@ fn merged(what: &Value) -> Value {
     rule
 }
 
-pub(crate) async fn what_is_missing_or_unknown_is_refused_by_name(world: Arc<TestCluster>) {
+pub(crate) async fn what_is_missing_or_unknown_is_rejected_by_name(world: Arc<TestCluster>) {
     for (more, field, message) in [
         (json!({"slo": null}), "spec.slo", "Required value"),
         (
@@ -334,8 +334,8 @@ pub(crate) async fn what_is_missing_or_unknown_is_refused_by_name(world: Arc<Tes
             "unknown field \"spec.upstreams[0].match.host\"",
         ),
     ] {
-        let refused = try_create(&world.admin, &spec(&more)).await;
-        let causes = refused.expect_err(&format!("{more} is accepted"));
+        let rejected = try_create(&world.admin, &spec(&more)).await;
+        let causes = rejected.expect_err(&format!("{more} is accepted"));
         let is_told = |cause: &Cause| cause.field == field && cause.message.contains(message);
         assert!(causes.iter().any(is_told), "{more}: {causes:?}");
     }
@@ -436,9 +436,9 @@ pub(crate) async fn what_is_at_the_edge_is_accepted(world: Arc<TestCluster>) {
     );
     let mut one_more = upstreams;
     one_more.push(json!({"match": {"service": "last.shop"}}));
-    let refused = try_create(&world.admin, &spec(&json!({"upstreams": one_more}))).await;
+    let rejected = try_create(&world.admin, &spec(&json!({"upstreams": one_more}))).await;
     assert!(
-        refused
+        rejected
             .unwrap_err()
             .iter()
             .any(|cause| cause.field == "spec.upstreams")

@@ -1,7 +1,7 @@
 //! The control service against a real Kubernetes API server: `make test-kube`.
 //!
 //! One API server serves all cases, which keep apart by namespace; a case that stops an API server has one of
-//! its own. The support: [`world`] (what cases share), [`policies`] (how a policy is refused), [`service`]
+//! its own. The support: [`world`] (what cases share), [`policies`] (how a policy is rejected), [`service`]
 //! (the service as a process, with its rights), [`follower`] (a replica of it that has one namespace to itself)
 //! and [`written`] (what replicas have written). All other modules hold cases; a case is an async function that
 //! takes the world and stands in the list below.
@@ -39,10 +39,10 @@ fn main() -> ExitCode {
     suite::play(
         TestCluster::start,
         cases![
-            definition::every_rule_refuses_and_says_what_is_expected,
+            definition::every_rule_rejects_and_says_what_is_expected,
             definition::every_error_of_one_policy_is_told,
-            definition::a_value_outside_its_range_is_refused_at_its_path,
-            definition::what_is_missing_or_unknown_is_refused_by_name,
+            definition::a_value_outside_its_range_is_rejected_at_its_path,
+            definition::what_is_missing_or_unknown_is_rejected_by_name,
             definition::what_the_documents_show_is_accepted,
             definition::what_is_at_the_edge_is_accepted,
             resource::nothing_is_filled_in_that_was_not_written,

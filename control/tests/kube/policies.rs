@@ -1,11 +1,11 @@
-//! How a policy is applied, and what the API server says when it refuses one.
+//! How a policy is applied, and what the API server says when it rejects one.
 
 use http::Request;
 use kube::{Client, Resource as _};
 use serde_json::{Map, Value, json};
 use tidegate_control::resource::BreakerPolicy;
 
-/// A reason for which a policy is refused: the field, and what is wrong with it.
+/// A reason why a policy is rejected: the field, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cause {
     pub(crate) field: String,
@@ -57,7 +57,7 @@ pub(crate) fn at(path: &str, value: &Value) -> Value {
 /// Checks whether a policy would be accepted, like `kubectl create --dry-run=server` does: unknown fields are errors.
 ///
 /// # Errors
-/// Every reason for which the API server refuses it.
+/// Every reason why the API server rejects it.
 pub(crate) async fn try_create(client: &Client, spec: &Value) -> Result<(), Vec<Cause>> {
     let document = json!({
         "apiVersion": BreakerPolicy::api_version(&()), "kind": BreakerPolicy::kind(&()),

@@ -57,6 +57,6 @@ pub(crate) async fn a_leader_that_is_asked_to_end_gives_the_lease_back(world: Ar
     assert_eq!(
         holder.unwrap_or_default(),
         "",
-        "nobody has to wait for the lease to run out"
+        "no replica has to wait until the lease expires"
     );
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tidegate_control::kube::istio::IstioApi;
-use tidegate_meshbed::{Cluster, User, until};
+use tidegate_meshbed::{KubeCluster, User, until};
 
 use crate::policies::{for_others, spec};
 use crate::service::{Rights, account, start};
@@ -19,7 +19,7 @@ const POLICIES: usize = 20;
 const RENEWALS: usize = 12;
 
 /// Lets some time pass, counted in renewals of the lease instead of seconds.
-async fn some_renewals(cluster: &Cluster, user: &User) {
+async fn some_renewals(cluster: &KubeCluster, user: &User) {
     let before = renewals(cluster, user);
     until("the lease is renewed", async || {
         renewals(cluster, user) >= before + RENEWALS

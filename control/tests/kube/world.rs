@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tidegate_control::kube::istio::IstioApi;
 use tidegate_control::resource::BreakerPolicy;
 use tidegate_meshbed::definitions::{Kinds, install};
-use tidegate_meshbed::{Cluster, until, until_equal};
+use tidegate_meshbed::{KubeCluster, until, until_equal};
 
 /// The plugin's kinds of Istio; the rest of it is of no interest here.
 const PLUGIN_KINDS: [&str; 2] = [
@@ -19,7 +19,7 @@ const PLUGIN_KINDS: [&str; 2] = [
 
 /// An API server with the kinds, and a client that may do everything.
 pub(crate) struct TestCluster {
-    pub(crate) cluster: Cluster,
+    pub(crate) cluster: KubeCluster,
     pub(crate) admin: Client,
 }
 
@@ -31,7 +31,7 @@ impl TestCluster {
 
     /// The same with those kinds of Istio that are wanted.
     pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
-        let cluster = Cluster::start().await?;
+        let cluster = KubeCluster::start().await?;
         let admin = cluster.client(cluster.admin()).await?;
         install(&admin, Kinds::Tidegate, |_| true).await?;
         install(&admin, Kinds::Istio, wanted).await?;

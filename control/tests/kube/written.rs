@@ -1,9 +1,9 @@
 //! What replicas have written, by the API server's own record.
 
-use tidegate_meshbed::{Cluster, User};
+use tidegate_meshbed::{KubeCluster, User};
 
 /// The writes of a user except those of the lease, such as `patch trafficextensions`.
-pub(crate) fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
+pub(crate) fn writes(cluster: &KubeCluster, user: &User) -> Vec<String> {
     let writes = cluster.writes_of(user);
     let all = writes
         .iter()
@@ -12,7 +12,7 @@ pub(crate) fn writes(cluster: &Cluster, user: &User) -> Vec<String> {
 }
 
 /// Of these, what Istio or a policy's author can see.
-pub(crate) fn visible_writes(cluster: &Cluster, user: &User) -> Vec<String> {
+pub(crate) fn visible_writes(cluster: &KubeCluster, user: &User) -> Vec<String> {
     let mut writes = writes(cluster, user);
     writes.retain(|what| !what.ends_with(" events"));
     writes
@@ -25,7 +25,7 @@ pub(crate) fn of_plugins(writes: &[String]) -> usize {
 }
 
 /// How often a user has written the lease.
-pub(crate) fn renewals(cluster: &Cluster, user: &User) -> usize {
+pub(crate) fn renewals(cluster: &KubeCluster, user: &User) -> usize {
     let writes = cluster.writes_of(user);
     writes
         .iter()

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use tidegate_control::kube::lease::{Election, LeaseClaim, LeaseRecord, Timing};
+use tidegate_control::kube::lease::{Election, LeaseRecord, LeaseWrite, Timing};
 
 const TIMING: Timing = Timing {
     duration: Duration::from_secs(15),
@@ -18,7 +18,7 @@ struct ScriptedServer {
 
 impl ScriptedServer {
     /// Takes a write if the lease is as it was when it was read.
-    fn write(&mut self, claim: &LeaseClaim, duration: Duration) -> Option<LeaseRecord> {
+    fn write(&mut self, claim: &LeaseWrite, duration: Duration) -> Option<LeaseRecord> {
         let version = self
             .lease
             .as_ref()

@@ -215,7 +215,7 @@ async fn policies_stay_in_force_without_the_server_and_its_return_is_noticed_wit
     assert_eq!(
         replica.metric("leading"),
         0,
-        "who cannot renew does not lead"
+        "a replica that cannot renew does not lead"
     );
     server.set_down(false);
     let back = Instant::now();

@@ -1,8 +1,7 @@
 //! A headless Chromium, driven by its DevTools protocol over one WebSocket.
 //!
-//! The tests need seven of the protocol's methods; the crates that carry all of it weigh more than the
-//! service. Everything that the page complains of (exceptions, errors and warnings in the console, requests
-//! that fail) is kept.
+//! The tests need seven of the protocol's methods. Crates with all of them are larger than the service. The browser keeps
+//! all exceptions, all errors and warnings in the console, and all failed requests of the page.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +17,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::stage::{BOUND, until};
 
-/// Names the program.
+/// The environment variable that names the program.
 const VARIABLE: &str = "TIDEGATE_CHROMIUM";
 
 /// A browser with one page.
@@ -40,7 +39,7 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         let mut command = Command::new(&program);
         command
-            // Its sandbox needs rights that a container seldom has; what it opens is our own page.
+            // Its sandbox needs rights that a container rarely has, and it opens only our own page.
             .args(["--headless", "--no-sandbox", "--disable-gpu"])
             .args(["--no-first-run", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -120,7 +119,7 @@ impl Browser {
         assert!(opened["errorText"].is_null(), "{url}: {opened}");
     }
 
-    /// A window of this width, in pixels, for somebody who likes this colour scheme.
+    /// Sets the width of the window, in pixels, and the preferred color scheme.
     pub(crate) async fn look(&mut self, width: u32, scheme: &str) {
         let is_phone = width < 600;
         let size =
@@ -130,7 +129,7 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", media).await;
     }
 
-    /// What an expression comes to in the page.
+    /// The value of an expression in the page.
     pub(crate) async fn value(&mut self, expression: &str) -> Value {
         let asked = json!({"expression": expression, "returnByValue": true});
         let answer = self.call("Runtime.evaluate", asked).await;
@@ -144,7 +143,7 @@ impl Browser {
         until(expression, async || self.value(expression).await == true).await;
     }
 
-    /// All that the page has complained of since it was asked last.
+    /// The complaints of the page since the last call.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
         std::mem::take(&mut self.complaints)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_control::xds::Module;
 use tidegate_testbed::client::{Call, Caller};
-use tidegate_testbed::envoy::{Cluster, Discovery, Envoy, Plugin, binary, release_module};
+use tidegate_testbed::envoy::{Cluster, DiscoveryProtocol, Envoy, Plugin, binary, release_module};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::stage::{ServingStage, policy, until};
@@ -16,10 +16,10 @@ use crate::stage::{ServingStage, policy, until};
 const SLOTS: u32 = 64;
 const SERVICE: Duration = Duration::from_millis(2);
 
-/// Callers that call all the time.
+/// Callers that send requests all the time.
 const CALLERS: usize = 4;
 
-async fn envoy(stage: &ServingStage, upstream: &Upstream, by: Discovery) -> Envoy {
+async fn envoy(stage: &ServingStage, upstream: &Upstream, by: DiscoveryProtocol) -> Envoy {
     for part in [binary(), release_module()] {
         let path = part.display();
         assert!(part.is_file(), "{path} is not there: make tools module");
@@ -37,7 +37,7 @@ async fn upstream() -> Upstream {
     Upstream::constant("main", SLOTS, SERVICE).await.unwrap()
 }
 
-/// Callers that count how they are answered until they are told to stop.
+/// Callers that count their answers until they are told to stop.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -80,7 +80,7 @@ impl Load {
         .await;
     }
 
-    /// Ends it; what was not answered with 200.
+    /// Ends it, and returns the answers other than 200.
     async fn end(self) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
         let mut lost = Vec::new();
@@ -106,7 +106,7 @@ async fn current(stage: &ServingStage, policy: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_lose_no_request_under_load_in_every_dialect() {
-    for by in Discovery::ALL {
+    for by in DiscoveryProtocol::ALL {
         let stage = ServingStage::start().await;
         stage.write("a.yaml", &policy("a", "tidegate-testbed", 100));
         let upstream = upstream().await;
@@ -141,7 +141,7 @@ async fn a_shed_everything_policy_is_really_in_force() {
     let upstream = Upstream::constant("main", 1, Duration::from_secs(2))
         .await
         .unwrap();
-    let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
+    let envoy = envoy(&stage, &upstream, DiscoveryProtocol::Ecds).await;
     let tight =
         policy("tight", "tidegate-testbed", 1).replace("{max: 1}", "{min: 1, max: 1, initial: 1}");
     stage.write("a.yaml", &tight);
@@ -165,7 +165,7 @@ async fn traffic_continues_without_the_service_and_changes_follow_its_return() {
     let mut stage = ServingStage::start().await;
     stage.write("a.yaml", &policy("a", "tidegate-testbed", 100));
     let upstream = upstream().await;
-    let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
+    let envoy = envoy(&stage, &upstream, DiscoveryProtocol::Ecds).await;
     current(&stage, "a").await;
     let load = Load::start(&envoy);
 
@@ -183,7 +183,7 @@ async fn traffic_continues_without_the_service_and_changes_follow_its_return() {
 async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
     let mut stage = ServingStage::start().await;
     let upstream = upstream().await;
-    let envoy = envoy(&stage, &upstream, Discovery::Ecds).await;
+    let envoy = envoy(&stage, &upstream, DiscoveryProtocol::Ecds).await;
     until("it runs the default", async || {
         stage.resource().await["running"].is_string()
     })
@@ -191,7 +191,7 @@ async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
     let running = stage.resource().await["running"].clone();
     let load = Load::start(&envoy);
 
-    // A service that names a module which the proxy does not have.
+    // This service names a module that the proxy does not have.
     stage.stop().await;
     let module = std::mem::replace(
         &mut stage.settings.plugin.module,
@@ -207,7 +207,7 @@ async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
     assert_eq!(resource["running"], running);
     load.goes_on().await;
 
-    // And one that names the right one again.
+    // This one names the right module again.
     stage.stop().await;
     stage.settings.plugin.module = module;
     stage.resume().await;

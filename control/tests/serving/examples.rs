@@ -1,5 +1,5 @@
-//! The Envoys of the examples, started for real: with their configuration as it stands, only the places of
-//! upstream, service and module are those of this test.
+//! Starts the Envoys of the examples with their own configuration. Only the places of upstream, service and module are
+//! those of this test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::stage::{ServingStage, until};
 
-/// Where the module is in the containers, and beside the configuration that is started from the repository.
+/// Paths of the module: in the containers, and for the configuration that starts from the repository.
 const MODULES: [&str; 2] = ["/etc/envoy/tidegate.wasm", "dist/tidegate.wasm"];
 
 fn example(path: &str) -> PathBuf {
@@ -49,7 +49,7 @@ fn take(document: &mut Value, path: &str) {
     *document = example;
 }
 
-/// All files of the examples whose name ends so.
+/// All files of the examples whose name has this ending.
 fn files(ending: &str) -> Vec<PathBuf> {
     let mut folders = vec![example("")];
     let mut files = Vec::new();

@@ -1,5 +1,5 @@
-//! Proxies that do not keep to the protocol, and what is no proxy at all: silent sockets, clients that send by the
-//! byte, resets, connections by the thousand, and messages that make no sense.
+//! Clients that do not follow the protocol: silent sockets, clients that send byte by byte, resets, thousands of connections,
+//! and messages that make no sense.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -15,20 +15,20 @@ use tokio::time::{interval, timeout};
 use crate::proxy::{DeltaProxy, TYPE, TestProxy, limit};
 use crate::stage::{BOUND, ServingStage, TOKEN, policy, until};
 
-/// How patient the service is where a test waits for the end of its patience.
+/// How long the service waits for silent clients, in tests that wait for the end of that time.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What an HTTP/2 client says first: the preface, and settings that change nothing.
+/// What an HTTP/2 client sends first: the preface, and settings that change nothing.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
 
-/// A connection from one of the addresses of loopback.
+/// A connection from one of the loopback addresses.
 async fn from(source: [u8; 4], addr: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((source, 0).into()).unwrap();
     timeout(BOUND, socket.connect(addr)).await.unwrap().unwrap()
 }
 
-/// That the service ends this connection; what it has said until then.
+/// Checks that the service ends this connection. Returns what it sent before.
 async fn ended(socket: &mut TcpStream) -> Vec<u8> {
     let mut said = Vec::new();
     let end = timeout(BOUND, socket.read_to_end(&mut said)).await;
@@ -36,7 +36,7 @@ async fn ended(socket: &mut TcpStream) -> Vec<u8> {
     said
 }
 
-/// That everything is as it should be for those who mean well.
+/// Checks that well-behaved clients are served as usual.
 async fn is_well(stage: &ServingStage) {
     let served = timeout(BOUND, async {
         let mut sound = TestProxy::connect(stage.settings.xds, "sound", "").await;
@@ -44,10 +44,10 @@ async fn is_well(stage: &ServingStage) {
         assert_eq!(stage.call(Call::get("/v1/policies")).await.status, 200);
         assert_eq!(stage.health("/readyz").await, 200);
     });
-    assert!(served.await.is_ok(), "somebody is kept out");
+    assert!(served.await.is_ok(), "a proxy is not served");
 }
 
-/// The number of connections that a port has turned away for a reason.
+/// The number of connections that a port has closed for this reason.
 async fn turned_away(stage: &ServingStage, port: &str, reason: &str) -> usize {
     let text = stage.call(Call::get("/metrics")).await.body;
     let series = format!(
@@ -68,7 +68,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Headers of a request, not compressed: each a literal that is not indexed.
+/// Headers of a request, not compressed: each one is a literal without indexing.
 fn headers(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let pseudo = [
         (":method", method),
@@ -96,7 +96,7 @@ async fn silent_sockets_block_no_client_at_any_port() {
     })
     .await;
     let settings = &stage.settings;
-    // More than there are places for proxies, and for health checks.
+    // More than the places for proxies and for health checks.
     for (name, port, count, saying) in [
         ("xds", settings.xds, 12, &b""[..]),
         ("xds", settings.xds, 12, PREFACE),
@@ -172,7 +172,7 @@ async fn a_client_that_sends_byte_by_byte_times_out() {
         (http, Vec::new()),
         (http, b"GET /v1/proxies HTTP/1.1\r\nx: ".to_vec()),
         (http, put.into_bytes()),
-        // Headers that are to be continued.
+        // Headers that need a continuation.
         (
             http,
             [PREFACE.to_vec(), frame(1, 0, 1, &headers("GET", "/", &[]))].concat(),
@@ -194,7 +194,7 @@ async fn a_client_that_sends_byte_by_byte_times_out() {
         };
         let end = async {
             let mut said = Vec::new();
-            // A reset is an end, too.
+            // A reset ends the connection, too.
             let _ = reading.read_to_end(&mut said).await;
         };
         let over = timeout(BOUND, async {
@@ -214,7 +214,7 @@ async fn a_stream_without_a_request_is_ended() {
     let mut mute = TestProxy::silent(stage.settings.xds, "mute").await;
     assert_eq!(mute.ended().await.code(), tonic::Code::DeadlineExceeded);
 
-    // One that has said what it wants may be silent for as long as it likes.
+    // A stream with a request may be silent for any time.
     let mut quiet = TestProxy::connect(stage.settings.xds, "quiet", "").await;
     let first = quiet.pushed().await;
     quiet.accept(&first).await;
@@ -238,7 +238,7 @@ async fn one_address_gets_only_its_share_of_connections_and_streams() {
     assert_eq!(turned_away(&stage, "xds", "crowded").await, 1);
     is_well(&stage).await;
 
-    // Once they are gone there is room again.
+    // There is room again after they have ended.
     drop(held);
     until("there is room", async || {
         let mut socket = from([127, 0, 2, 1], xds).await;
@@ -248,7 +248,7 @@ async fn one_address_gets_only_its_share_of_connections_and_streams() {
     })
     .await;
 
-    // Streams are counted whatever connection they come on.
+    // Streams are counted over all connections of an address.
     let channel = crate::proxy::channel(xds).await;
     let mut streams = Vec::new();
     for number in 0..4 {
@@ -270,7 +270,7 @@ async fn one_address_gets_only_its_share_of_connections_and_streams() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_connections_block_no_proxy() {
-    /// At once, so that the descriptors of both sides suffice.
+    /// Connections at a time: the file descriptors must suffice for both sides.
     const BATCH: u32 = 500;
     let stage = ServingStage::with(|settings| {
         settings.max_proxies = 200;
@@ -284,7 +284,7 @@ async fn ten_thousand_connections_block_no_proxy() {
     for batch in 0..10_000 / BATCH {
         let mut flood = Vec::new();
         for number in 0..BATCH {
-            // Many from one address, and many addresses.
+            // Many connections from one address, and from many addresses.
             let host = if number % 2 == 0 {
                 1
             } else {
@@ -331,12 +331,12 @@ async fn a_storm_of_resets_costs_only_its_connection() {
         for number in 0..10_000 {
             let id = 2 * number + 1;
             storm.extend(frame(1, 4, id, &block));
-            // No error; canceled would do as well.
+            // RST_STREAM with the code CANCEL.
             storm.extend(frame(3, 0, id, &[0, 0, 0, 8]));
         }
         let (mut reading, mut writing) = socket.split();
         let writes = async {
-            // The service may hang up while it is still being written to.
+            // The service may close the connection while the client still writes.
             let _ = writing.write_all(&storm).await;
             let _ = writing.shutdown().await;
         };
@@ -353,7 +353,7 @@ async fn a_storm_of_resets_costs_only_its_connection() {
         async || stage.proxies().await == 0,
     )
     .await;
-    // All shares were given back: as many streams as one address may have, one after the other.
+    // All places are free again: opens as many streams as one address may have, one after the other.
     let mut streams = Vec::new();
     for number in 0..stage.settings.max_per_peer {
         let mut proxy = TestProxy::connect(stage.settings.xds, &number.to_string(), "").await;
@@ -362,7 +362,7 @@ async fn a_storm_of_resets_costs_only_its_connection() {
     }
 }
 
-/// A value that is nested so deep.
+/// A value with this depth of nesting.
 fn nested(depth: usize) -> WireValue {
     let mut value = WireValue::default();
     for _ in 0..depth {
@@ -435,7 +435,7 @@ async fn invalid_parts_of_a_request_are_ignored_or_end_the_stream() {
     })
     .await;
 
-    // A type that is none, versions that are none of ours, and nonces of pushes that there were not.
+    // An unknown type, versions that the service never had, and nonces of pushes that never were.
     let mut proxy = TestProxy::silent(xds, "edge").await;
     for type_url in [
         "",
@@ -509,7 +509,7 @@ async fn a_policy_that_needs_dropped_metadata_gets_it() {
     assert_eq!(proxy.ended().await.code(), tonic::Code::Unavailable);
     let (mut proxy, push) = connect().await;
     assert_eq!(limit(&push), 100);
-    // What it has said already it need not say again.
+    // It need not repeat what it has sent already.
     stage.write(
         "a.yaml",
         &by_zone
@@ -564,7 +564,7 @@ async fn a_proxy_that_never_answers_delays_only_itself() {
         sound.accept(&push).await;
     }
 
-    // Its answer to the first brings the newest, and none of those between.
+    // After its answer to the first push it gets the newest version, and none of those between.
     mute.accept(&first).await;
     assert_eq!(limit(&mute.pushed().await), 300);
 }
@@ -585,7 +585,7 @@ async fn a_storm_of_rejections_causes_no_push_and_affects_no_other_proxy() {
     stage.write("a.yaml", &policy("a", "*", 100));
 
     assert_eq!(limit(&sound.pushed().await), 100);
-    // The next that the stormy one gets is another version.
+    // The next push to the proxy that rejects everything has another version.
     assert_eq!(limit(&stormy.pushed().await), 100);
     let metrics = stage.call(Call::get("/metrics")).await.body;
     let metrics = String::from_utf8(metrics.to_vec()).unwrap();
@@ -637,14 +637,14 @@ async fn garbage_on_the_wire_ends_only_the_connection() {
     ];
     for bytes in rubbish {
         let mut socket = TcpStream::connect(stage.settings.xds).await.unwrap();
-        // The service may hang up while it is still being written to.
+        // The service may close the connection while the client still writes.
         let _ = socket.write_all(&bytes).await;
         let _ = socket.shutdown().await;
         let mut answer = Vec::new();
         let end = timeout(BOUND, socket.read_to_end(&mut answer)).await;
         assert!(end.is_ok(), "the connection stays open");
     }
-    // A message that is no protobuf: frame header, then bytes that cannot be a field.
+    // A message that is not protobuf: a frame header, then bytes that cannot be a field.
     let broken = Call::post(
         "/envoy.service.extension.v3.ExtensionConfigDiscoveryService/StreamExtensionConfigs",
         vec![0, 0, 0, 0, 3, 0xff, 0xff, 0xff],

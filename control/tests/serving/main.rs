@@ -1,8 +1,8 @@
-//! The running service over real sockets: proxies played by clients in this process, REST, and a real Envoy.
+//! The running service over real sockets: clients in this process that act as proxies, REST, and a real Envoy.
 //!
 //! The support: [`stage`] (a service and how a test waits), [`proxy`] (a client that speaks discovery),
 //! [`browser`] (a Chromium). All other modules hold cases. `make tools module` builds what the cases in
-//! [`envoy`] need; those in [`page`] run by `make test-page` only.
+//! [`envoy`] need. The cases in [`page`] run only by `make test-page`.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The page at `/` in a real browser: it follows by itself, on a phone as on a desk, in light and in dark.
+//! The page at `/` in a real browser: it updates by itself, on narrow and wide screens, in light and in dark.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::browser::Browser;
 use crate::proxy::TestProxy;
 use crate::stage::{ServingStage, policy, until};
 
-/// What a proxy may say, and what must not become part of the page.
+/// Text that a proxy may send, and that must not become markup of the page.
 const MARKUP: &str = "<img src=x onerror=\"document.title='broken in'\">";
 
 /// The text of a part of the page, if it is shown.
@@ -104,7 +104,7 @@ async fn the_page_fits_any_width_and_can_be_read_in_light_and_dark() {
         &policy("a-policy-with-a-name-that-is-rather-long", "*", 100),
     );
     stage.write("b.yaml", "apiVersion: [");
-    // A rejection refers to one version: the policy must be in force before.
+    // A rejection refers to one version, so the policy must be in force first.
     until("both files were read", async || {
         let found = stage.json("/v1/policies").await;
         found["policies"][0]["name"].is_string() && found["problems"][0]["found"].is_string()

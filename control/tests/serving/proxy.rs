@@ -1,4 +1,4 @@
-//! A client that speaks discovery as a proxy does.
+//! A client that uses the discovery protocol as a proxy does.
 
 use std::net::SocketAddr;
 
@@ -55,12 +55,12 @@ pub(crate) async fn fetch(
 }
 
 impl TestProxy {
-    /// Connects to extension configuration discovery and says nothing yet.
+    /// Connects to extension configuration discovery and sends nothing yet.
     pub(crate) async fn silent(addr: SocketAddr, id: &str) -> Self {
         Self::on(channel(addr).await, id).await.unwrap()
     }
 
-    /// The same on a connection that is there.
+    /// The same on an existing connection.
     pub(crate) async fn on(channel: Channel, id: &str) -> Result<Self, Status> {
         let (requests, outbound) = mpsc::channel(64);
         let mut client = ExtensionConfigDiscoveryServiceClient::new(channel);
@@ -75,7 +75,7 @@ impl TestProxy {
         })
     }
 
-    /// Connects to aggregated discovery and says nothing yet.
+    /// Connects to aggregated discovery and sends nothing yet.
     pub(crate) async fn aggregated(addr: SocketAddr, id: &str) -> Self {
         let (requests, outbound) = mpsc::channel(64);
         let mut client = AggregatedDiscoveryServiceClient::new(channel(addr).await);

@@ -1,7 +1,7 @@
 //! Policies by REST, and what else is served over HTTP.
 
 use serde_json::{Value, json};
-use tidegate_testbed::client::{Call, Reply};
+use tidegate_testbed::client::{Call, CallReply};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ fn put(name: &str, max: u32) -> Call {
     signed(Call::put(&path, policy(name, "*", max)))
 }
 
-fn body(reply: &Reply) -> Value {
+fn body(reply: &CallReply) -> Value {
     serde_json::from_slice(&reply.body).unwrap()
 }
 
@@ -200,7 +200,10 @@ async fn metrics_count_proxies_by_version_and_errors_once() {
         until("it is gone", async || stage.proxies().await == 0).await;
     }
     let old = format!("running{{version=\"{}\"}} 1", versions[0]);
-    assert!(!shows(old).await, "a version that nobody runs has a series");
+    assert!(
+        !shows(old).await,
+        "a version that no proxy runs has a series"
+    );
     assert!(shows("render_errors_total 0".to_owned()).await);
 
     stage.write("b.yaml", "apiVersion: [");

@@ -43,7 +43,7 @@ async fn a_broken_file_is_shown_and_its_policies_stay() {
         1
     );
 
-    // The next push is that of the repaired file: what was broken brought none.
+    // The next push is that of the repaired file. The broken file caused none.
     stage.write("a.yaml", &policy("a", "*", 200));
     assert_eq!(limit(&proxy.pushed().await), 200);
     assert!(problems(&stage).await.is_empty());

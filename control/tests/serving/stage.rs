@@ -9,17 +9,17 @@ use tempfile::TempDir;
 use tidegate_control::net::PATIENCE;
 use tidegate_control::serve::{ControlService, Files, ServeSettings};
 use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
-use tidegate_testbed::client::{Call, Caller, Reply};
+use tidegate_testbed::client::{Call, CallReply, Caller};
 use tidegate_testbed::envoy::release_module;
 use tokio::time::{Instant, sleep};
 
-/// No test waits longer than this for anything that has to happen.
+/// The longest time that a test waits for something to happen.
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
 
-/// Distance between two looks at something that is waited for.
+/// The pause between two checks of a condition.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Who knows it may write.
+/// The token that allows writes.
 pub(crate) const TOKEN: &str = "a token for tests only";
 
 pub(crate) struct ServingStage {
@@ -53,7 +53,8 @@ impl ServingStage {
         stage
     }
 
-    /// Starts the service again, on the same ports. Another test's connection may have been given one of them meanwhile.
+    /// Starts the service again on the same ports. It may have to wait, because another test's connection may have got one of
+    /// them.
     pub(crate) async fn resume(&mut self) {
         let started = Instant::now();
         let service = loop {
@@ -82,14 +83,14 @@ impl ServingStage {
         self.folder.path()
     }
 
-    /// Puts a file of policies in its place in one step.
+    /// Replaces a file of policies in one step.
     pub(crate) fn write(&self, name: &str, text: &str) {
         let new = self.folder.path().join("new");
         fs::write(&new, text).unwrap();
         fs::rename(new, self.file(name)).unwrap();
     }
 
-    pub(crate) async fn call(&self, call: Call) -> Reply {
+    pub(crate) async fn call(&self, call: Call) -> CallReply {
         let caller = Caller::http1(self.settings.http);
         caller.call(&call).await.unwrap()
     }
@@ -128,7 +129,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Plaintext on ports that the kernel chooses.
+/// Settings for plaintext, on ports that the kernel chooses.
 pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> ServeSettings {
     let any = ([127, 0, 0, 1], 0).into();
     ServeSettings {
@@ -155,7 +156,7 @@ pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> Ser
     }
 }
 
-/// A policy for the proxies with an id like `id`, with a limit that tells it from others.
+/// A policy for the proxies with an id like `id`. Its limit tells it from other policies.
 pub(crate) fn policy(name: &str, id: &str, limit: u32) -> String {
     format!(
         "apiVersion: tidegate.dev/v1alpha1

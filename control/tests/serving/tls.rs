@@ -1,4 +1,4 @@
-//! TLS: who may come in, and certificates that change.
+//! TLS: which clients are allowed, and certificates that change.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 use crate::proxy::node;
 use crate::stage::{BOUND, ServingStage, TOKEN, policy, until};
 
-/// Who signs.
+/// A certificate authority.
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
 /// A certificate and its key, as PEM.
@@ -72,7 +72,7 @@ fn install(folder: &Path, identity: &Identity) {
     fs::write(folder.join("tls.crt"), &identity.certificate).unwrap();
 }
 
-/// A service that takes clients of `authority` with a name like `allowed`; those with `admin` in it may write.
+/// A service that accepts clients of `authority` with a name like `allowed`. Clients with `admin` in their name may write.
 async fn stage(authority: &Authority, allowed: &str) -> (ServingStage, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     install(folder.path(), &server(authority));
@@ -93,7 +93,7 @@ async fn stage(authority: &Authority, allowed: &str) -> (ServingStage, tempfile:
     (stage, folder)
 }
 
-/// Writes a list of one name.
+/// Writes a list with one name.
 fn list(folder: &Path, file: &str, name: &str) {
     fs::write(folder.join(file), format!("# a comment\n{name}\n")).unwrap();
 }
@@ -116,7 +116,7 @@ fn config(trusted: &Authority, identity: Option<&Identity>) -> ClientConfig {
     }
 }
 
-/// The status of the answer to a request over HTTP/1.1, or why there is none.
+/// The status of the answer to a request over HTTP/1.1, or the error.
 async fn answer(
     stage: &ServingStage,
     config: ClientConfig,
@@ -126,7 +126,7 @@ async fn answer(
     Ok(text.split(' ').nth(1).unwrap_or_default().to_owned())
 }
 
-/// The answer to a request over HTTP/1.1, or why there is none.
+/// The answer to a request over HTTP/1.1, or the error.
 async fn exchange(
     stage: &ServingStage,
     config: ClientConfig,
@@ -147,7 +147,7 @@ async fn exchange(
     ended.map_err(|error: std::io::Error| error.to_string())
 }
 
-/// A page that looks on.
+/// A page that follows the events.
 async fn watch(stage: &ServingStage, config: ClientConfig) -> TlsStream<TcpStream> {
     let socket = TcpStream::connect(stage.settings.http).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
@@ -214,7 +214,7 @@ async fn a_proxy_s_certificate_cannot_change_a_policy() {
     );
     assert_eq!(writes(proxy, with_token).await, "200", "with the token");
 
-    // The list is read again: who is not on it any more may write no longer.
+    // The list is read again: a client that is no longer on it may not write.
     list(folder.path(), "writers", proxy);
     until("the proxy may write", async || {
         writes(proxy, delete()).await == "204"
@@ -258,7 +258,7 @@ async fn a_client_that_is_removed_from_the_list_is_disconnected() {
         text.is_ok_and(|text| text.contains(&format!("tidegate_control_{series}\n")))
     };
 
-    // A list that cannot be used changes nothing, and is told.
+    // A list that cannot be used changes nothing, and is reported.
     fs::write(folder.path().join("clients"), "# nobody\n").unwrap();
     list(folder.path(), "writers", "spiffe://tests/good/*");
     let other = client(&authority, "spiffe://tests/good/one", 4000);
@@ -274,7 +274,7 @@ async fn a_client_that_is_removed_from_the_list_is_disconnected() {
 
     let mut rest = Vec::new();
     let ended = timeout(BOUND, watching.read_to_end(&mut rest)).await;
-    assert!(ended.is_ok(), "it goes on watching");
+    assert!(ended.is_ok(), "it still gets events");
     let refused = answer(
         &stage,
         config(&authority, Some(&identity)),
@@ -366,7 +366,7 @@ async fn without_a_valid_certificate_no_client_connects() {
         let refused = answer(&stage, config(&ours, identity), &get("/metrics")).await;
         assert!(refused.is_err(), "{refused:?}");
     }
-    // Plaintext is no way round it.
+    // Plaintext does not get around it.
     let mut socket = TcpStream::connect(stage.settings.http).await.unwrap();
     let request =
         get("/v1/proxies").replace("host", &format!("authorization: Bearer {TOKEN}\r\nhost"));
@@ -376,7 +376,7 @@ async fn without_a_valid_certificate_no_client_connects() {
         .await
         .unwrap();
     assert!(!answer.starts_with(b"HTTP"), "answered in plaintext");
-    // And the service lives.
+    // The service still runs.
     let good = client(&ours, "spiffe://tests/one", 4000);
     let answered = self::answer(&stage, config(&ours, Some(&good)), &get("/metrics")).await;
     assert_eq!(answered.as_deref(), Ok("200"));

@@ -1,4 +1,4 @@
-//! Traces, as a collector in this process gets them.
+//! Traces, as a collector in this process receives them.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,11 +23,11 @@ use crate::process::{serving, tidegate_in};
 use crate::proxy::TestProxy;
 use crate::stage::{BOUND, TOKEN, policy, until};
 
-/// A trace and a span that a caller names, as in the specification of W3C Trace Context.
+/// The trace and the span of a caller, from the specification of W3C Trace Context.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 
-/// A span and the name of the service that it is from.
+/// A span and the name of its service.
 type Seen = (String, Span);
 
 #[derive(Clone, Default)]

@@ -19,19 +19,19 @@
 
 use super::silence::Silence;
 use super::thresholds::{OutcomeWeights, Thresholds};
-use super::window::Outcomes;
+use super::window::BucketOutcomes;
 use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
 /// The sum of evidence for an outage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Evidence {
+pub(crate) struct OutageEvidence {
     score: f32,
     /// Since when failures are enough to trip, and only silence is missing.
     waiting_since: Option<Instant>,
 }
 
-impl Evidence {
+impl OutageEvidence {
     /// Since when failures are enough to trip, and only silence is missing. A success of a request that was sent after that
     /// shows that only some requests fail.
     pub(crate) const fn waiting_since(&self) -> Option<Instant> {
@@ -74,7 +74,7 @@ impl Evidence {
     )]
     pub(crate) fn window(
         &mut self,
-        outcomes: Outcomes,
+        outcomes: BucketOutcomes,
         thresholds: &Thresholds,
         silence: &Silence,
         now: Instant,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn failures_to_trip(thresholds: &Thresholds) -> usize {
-        let mut evidence = Evidence::default();
+        let mut evidence = OutageEvidence::default();
         (1..100)
             .find(|_| evidence.failure(thresholds, &silent(), at(60_000)))
             .unwrap()
@@ -151,7 +151,7 @@ mod tests {
         let usually_none = Thresholds::new(0.0, 300.0, 0.5);
         let mut rng = fastrand::Rng::with_seed(11);
         let mut ramp_fails = || {
-            let mut evidence = Evidence::default();
+            let mut evidence = OutageEvidence::default();
             (0..30).any(|_| {
                 if rng.f64() < 0.3 {
                     evidence.failure(&usually_none, &silent(), at(60_000))
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_trickle_with_some_errors_never_trips() {
         let thresholds = Thresholds::new(0.1, 8.0, 0.5);
-        let mut evidence = Evidence::default();
+        let mut evidence = OutageEvidence::default();
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..8 * 3600 * 24 {
             if rng.f64() < 0.1 {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn failures_beside_usual_successes_wait_for_silence() {
         let thresholds = Thresholds::new(0.0, 1200.0, 0.5);
-        let (mut evidence, mut silence) = (Evidence::default(), Silence::default());
+        let (mut evidence, mut silence) = (OutageEvidence::default(), Silence::default());
         for ms in 0..10_000 {
             if ms % 3 == 0 {
                 silence.end(at(ms));

@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use super::evidence::Evidence;
+use super::evidence::OutageEvidence;
 use super::silence::Silence;
 use super::{BreakerState, LocalTrip, Thresholds, TripReason};
 use crate::ablation::{Mechanism, is_off};
@@ -36,7 +36,7 @@ pub(crate) enum Passage {
 pub(crate) struct Gate {
     state: BreakerState,
     epoch: u32,
-    evidence: Evidence,
+    evidence: OutageEvidence,
     /// The gaps between this worker's own successes.
     silence: Silence,
     /// Boxed, because every worker has a gate for each upstream, and most upstreams never need this.

@@ -59,7 +59,7 @@ pub enum BreakerState {
 
 /// The breaker's state as users name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum BreakerPhase {
     /// Requests flow.
     Closed,
     /// Probes or the ramp.
@@ -71,11 +71,11 @@ pub enum Phase {
 impl BreakerState {
     /// The state's name at `now`.
     #[must_use]
-    pub fn phase(&self, now: Instant) -> Phase {
+    pub fn phase(&self, now: Instant) -> BreakerPhase {
         match self {
-            Self::Closed => Phase::Closed,
-            Self::Open { until, .. } if now < *until => Phase::Open,
-            Self::Open { .. } | Self::Ramp { .. } => Phase::HalfOpen,
+            Self::Closed => BreakerPhase::Closed,
+            Self::Open { until, .. } if now < *until => BreakerPhase::Open,
+            Self::Open { .. } | Self::Ramp { .. } => BreakerPhase::HalfOpen,
         }
     }
 }

@@ -16,14 +16,14 @@ const WIDTH: Duration = Duration::from_secs(1);
 
 /// Successes and failures of one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcomes {
+pub(crate) struct BucketOutcomes {
     pub(crate) successes: u64,
     pub(crate) failures: u64,
     /// The time in which they came.
     pub(crate) span: Duration,
 }
 
-impl Outcomes {
+impl BucketOutcomes {
     /// How many outcomes.
     pub(crate) const fn total(self) -> u64 {
         self.successes.saturating_add(self.failures)
@@ -50,12 +50,12 @@ impl Outcomes {
 /// A ring of buckets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    buckets: [Outcomes; BUCKETS],
+    buckets: [BucketOutcomes; BUCKETS],
     newest: u64,
 }
 
 impl Window {
-    pub(crate) fn add(&mut self, outcomes: Outcomes, now: Instant) {
+    pub(crate) fn add(&mut self, outcomes: BucketOutcomes, now: Instant) {
         self.roll(now);
         if let Some(bucket) = self.buckets.get_mut(slot(self.newest)) {
             *bucket = bucket.and(&outcomes);
@@ -63,7 +63,7 @@ impl Window {
     }
 
     /// The newest two buckets, with the unfinished one: an ended outage leaves them soon.
-    pub(crate) fn fresh(&mut self, now: Instant) -> Outcomes {
+    pub(crate) fn fresh(&mut self, now: Instant) -> BucketOutcomes {
         self.recent(FRESH, now)
     }
 
@@ -73,27 +73,27 @@ impl Window {
         reason = "counts of ten seconds stay below 2^53"
     )]
     pub(crate) fn success_rate(&mut self, now: Instant) -> f64 {
-        let Outcomes {
+        let BucketOutcomes {
             successes, span, ..
         } = self.fresh(now);
         successes as f64 / span.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// The newest `count` buckets, with the unfinished one.
-    fn recent(&mut self, count: usize, now: Instant) -> Outcomes {
+    fn recent(&mut self, count: usize, now: Instant) -> BucketOutcomes {
         self.roll(now);
         (0..count.min(BUCKETS) as u64)
             .filter_map(|back| self.newest.checked_sub(back))
             .filter_map(|index| self.buckets.get(slot(index)))
-            .fold(Outcomes::default(), |sum, bucket| sum.and(bucket))
+            .fold(BucketOutcomes::default(), |sum, bucket| sum.and(bucket))
     }
 
-    pub(crate) fn whole(&mut self, now: Instant) -> Outcomes {
+    pub(crate) fn whole(&mut self, now: Instant) -> BucketOutcomes {
         self.recent(BUCKETS, now)
     }
 
     pub(crate) fn clear(&mut self) {
-        self.buckets = [Outcomes::default(); BUCKETS];
+        self.buckets = [BucketOutcomes::default(); BUCKETS];
     }
 
     fn roll(&mut self, now: Instant) {
@@ -101,7 +101,7 @@ impl Window {
         let steps = current.saturating_sub(self.newest).min(BUCKETS as u64);
         for step in 0..steps {
             if let Some(bucket) = self.buckets.get_mut(slot(current - step)) {
-                *bucket = Outcomes::default();
+                *bucket = BucketOutcomes::default();
             }
         }
         self.newest = self.newest.max(current);
@@ -120,7 +120,7 @@ mod tests {
         Instant::from_nanos(seconds * 1_000_000_000)
     }
 
-    const ONE_EACH: Outcomes = Outcomes {
+    const ONE_EACH: BucketOutcomes = BucketOutcomes {
         successes: 1,
         failures: 1,
         span: Duration::from_millis(500),
@@ -134,7 +134,7 @@ mod tests {
         }
         assert_eq!(
             window.whole(at(19)),
-            Outcomes {
+            BucketOutcomes {
                 successes: 10,
                 failures: 10,
                 span: Duration::from_secs(5),

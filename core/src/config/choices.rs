@@ -1,4 +1,4 @@
-//! The choices a policy is made of, each a closed set of names.
+//! The choices in a policy, each a closed set of names.
 
 use std::fmt;
 
@@ -8,14 +8,13 @@ use crate::upstream::leads_anywhere;
 /// Whether decisions are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// Count what would have been shed, admit everything.
+    /// Admit everything, and count what would have been shed.
     Observe,
     /// Shed.
     Enforce,
 }
 
-/// Which moment of a response its latency is measured to, and up to which a request counts as in flight: one clock for
-/// both.
+/// The moment of a response at which its latency ends. A request counts as in flight up to the same moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Until {
     /// The response headers.
@@ -27,7 +26,7 @@ pub enum Until {
     End,
 }
 
-/// What wins when stability and throughput are at odds.
+/// What matters more: stability or throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stance {
     /// Stability: the smallest limit that carries the throughput, early trips.
@@ -36,17 +35,17 @@ pub enum Stance {
     Throughput,
 }
 
-/// What state is kept for, and so what is shed together.
+/// What shares one state, and so is shed together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyBy {
-    /// The cluster, or nothing where its name says that it leads to several destinations.
+    /// The cluster, or nothing if its name says that it leads to several destinations.
     #[default]
     Auto,
     /// The cluster, whatever its name says.
     Cluster,
-    /// Each authority of requests to the cluster: for a cluster whose destinations have nothing in common.
+    /// Each authority in requests to the cluster, for a cluster whose destinations have nothing in common.
     Authority,
-    /// Nothing: requests pass by.
+    /// Nothing: requests pass without a decision.
     Nothing,
 }
 
@@ -55,7 +54,7 @@ pub enum KeyBy {
 pub enum Reply {
     /// The whole service is overloaded: do not retry.
     Stop,
-    /// This endpoint is: another may answer.
+    /// Only this endpoint is overloaded: another one may answer.
     RetryElsewhere,
 }
 
@@ -127,7 +126,7 @@ impl KeyBy {
     /// Every value.
     pub const ALL: [Self; 4] = [Self::Auto, Self::Cluster, Self::Authority, Self::Nothing];
 
-    /// What that is for this cluster, never [`Self::Auto`].
+    /// Replaces [`Self::Auto`] by what it means for this cluster.
     #[must_use]
     pub fn resolve(self, cluster: &str) -> Self {
         match self {

@@ -1,10 +1,9 @@
 //! Where a request's criticality comes from.
 //!
-//! A header that the caller sent along wins, because it knows what the work is
-//! for; then the first rule whose every condition holds; then the default. The
-//! header must come from callers that are trusted: at the edge, strip it.
-//! Every input costs a call into the host, so [`CriticalityConfig::needs`]
-//! says which are used at all.
+//! The caller's header wins, because the caller knows what the work is for.
+//! Next is the first rule whose conditions all hold, and then the default. Only
+//! trusted callers may send the header: remove it at the edge. Each input costs
+//! a host call, so [`CriticalityConfig::needs`] says which inputs are used.
 
 use super::pattern::{Pattern, without_query};
 use super::reader::Section;
@@ -14,7 +13,7 @@ use crate::criticality::Criticality;
 /// Longest header or method name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// How requests get their class.
+/// How requests get their criticality.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalityConfig {
     header: Option<Box<str>>,
@@ -24,7 +23,7 @@ pub struct CriticalityConfig {
     rules: Vec<CriticalityRule>,
 }
 
-/// Which inputs the rules look at. What is `false` need not be read.
+/// Which inputs the rules use. An input that is `false` need not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CriticalityNeeds {
     /// The request's `:path`.
@@ -35,10 +34,10 @@ pub struct CriticalityNeeds {
     pub client_identity: bool,
 }
 
-/// What the rules look at; `None` where it was not read or does not exist.
+/// The inputs of the rules; `None` if an input was not read or does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CriticalityInputs<'a> {
-    /// The request's `:path`; a query is not looked at.
+    /// The request's `:path`; its query is ignored.
     pub path: Option<&'a str>,
     /// The request's `:method`.
     pub method: Option<&'a str>,
@@ -54,7 +53,7 @@ impl CriticalityConfig {
         self.header.as_deref()
     }
 
-    /// Class of a request that nothing else tells about.
+    /// Criticality of a request if neither the header nor a rule gives one.
     #[must_use]
     pub const fn default_class(&self) -> Criticality {
         self.default
@@ -73,7 +72,7 @@ impl CriticalityConfig {
         self.cohort_key.as_deref()
     }
 
-    /// What [`Self::by_rules`] looks at.
+    /// The inputs that [`Self::by_rules`] uses.
     #[must_use]
     pub fn needs(&self) -> CriticalityNeeds {
         CriticalityNeeds {
@@ -83,9 +82,9 @@ impl CriticalityConfig {
         }
     }
 
-    /// The class of a request, given the value of [`Self::header`] if there is
-    /// one. A caller that pays for reading the inputs asks
-    /// [`Criticality::from_header`] first, and [`Self::by_rules`] only after.
+    /// The criticality of a request. `header` is the value of [`Self::header`],
+    /// if the request has it. If reading the inputs costs something, call
+    /// [`Criticality::from_header`] first, and [`Self::by_rules`] only without a result.
     #[must_use]
     pub fn classify(&self, header: Option<&str>, inputs: &CriticalityInputs<'_>) -> Criticality {
         header
@@ -94,7 +93,7 @@ impl CriticalityConfig {
             .unwrap_or_else(|| self.by_rules(inputs))
     }
 
-    /// The class by the first rule that holds, else the default.
+    /// The criticality by the first rule that holds, or else the default.
     #[must_use]
     pub fn by_rules(&self, inputs: &CriticalityInputs<'_>) -> Criticality {
         self.rules
@@ -119,7 +118,7 @@ impl CriticalityConfig {
     }
 }
 
-/// One entry of `criticality.rules`; all conditions set must hold.
+/// One entry of `criticality.rules`. All its conditions must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CriticalityRule {
     path: Option<Pattern>,
@@ -144,7 +143,7 @@ impl CriticalityRule {
         let client_identity = s.text("clientIdentity", &schema::NAME_EXPECTED, Pattern::parse);
         let has_condition = path.is_some() || method.is_some() || client_identity.is_some();
         if !has_condition && errors == s.error_count() {
-            s.refuse_whole(
+            s.reject_whole(
                 "no condition".to_owned(),
                 "at least one of path, method, clientIdentity".to_owned(),
             );

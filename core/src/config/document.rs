@@ -1,11 +1,12 @@
-//! From bytes to a small tree that forgets nothing.
+//! From bytes to a small tree that keeps every entry.
 //!
-//! `serde` derives stop at the first error and `serde_json::Value` silently
-//! drops all but the last of two equal keys. So the text is read into a tree
-//! that keeps every entry in order; the checks happen on the tree.
+//! `serde` derives stop at the first error, and `serde_json::Value` silently
+//! drops all but the last of equal keys. So the text is read into a tree that
+//! keeps every entry in order. The checks happen on the tree.
 //!
-//! Edges: the size is checked before anything is parsed, UTF-8 before JSON,
-//! the nesting depth by `serde_json` (128), the number of values here.
+//! Edges: the size is checked before parsing, and UTF-8 before JSON.
+//! `serde_json` bounds the nesting depth (128), and this file the number of
+//! values.
 
 use std::fmt;
 
@@ -15,8 +16,8 @@ use super::errors::{ConfigError, ConfigErrors, quoted, shortened};
 use super::examples::MINIMAL_EXAMPLE;
 use crate::ratio::decimal;
 
-/// Largest document taken, in bytes. A thousand rules with every key set are
-/// about half of it.
+/// Largest accepted document, in bytes. A thousand rules with every key set
+/// are about half of it.
 pub const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
 /// Most JSON values in a document: bounds the memory of a worker while it reads.
@@ -96,7 +97,7 @@ fn whole_document(found: String, expected: String) -> ConfigErrors {
 
 fn malformed(error: &serde_json::Error) -> ConfigErrors {
     let text = error.to_string();
-    // The place is said once, in front.
+    // The message names the place once, at its start.
     let reason = text.split(" at line ").next().unwrap_or(&text);
     ConfigErrors::one(ConfigError::new(
         format!("line {}, column {}", error.line(), error.column()),
@@ -105,7 +106,7 @@ fn malformed(error: &serde_json::Error) -> ConfigErrors {
     ))
 }
 
-/// Reads one value; `budget` is how many more the document may hold.
+/// Reads one value. `budget` is how many more values the document may have.
 struct NodeSeed<'a> {
     budget: &'a mut usize,
 }

@@ -1,9 +1,10 @@
 //! Durations as people write them: `"250ms"`, `"1.5s"`, `"1m30s"`.
 //!
-//! A bare number would leave the unit to memory, so it is not taken. A
-//! duration is a sum of parts, each a decimal number with a unit, the larger
-//! unit first and each unit once: what Go, Envoy's protobuf form (`"0.25s"`)
-//! and Kubernetes agree on, without their disagreements (days, signs, blanks).
+//! A number without a unit is rejected, because readers would have to remember
+//! the unit. A duration is a sum of parts. Each part is a decimal number with a
+//! unit, larger units come first, and each unit comes once. Go, Envoy's protobuf
+//! form (`"0.25s"`) and Kubernetes agree on this. They disagree on days, signs and
+//! blanks, so these are rejected.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,12 +17,12 @@ const NANOS_PER_UNIT: [(&str, u64); 5] = [
     ("us", 1_000),
 ];
 
-/// Most decimals that mean whole nanoseconds: an hour has 2^13 times an odd number of them, and no other unit as high a
-/// power of two or five.
+/// Most decimals with which a number can still be whole nanoseconds. An hour has 2^13 times an odd number of nanoseconds, and
+/// no other unit has as high a power of two or five.
 const MAX_DECIMALS: usize = 13;
 
-/// The duration that `text` means; `None` when it is not written as above, has
-/// a part finer than a nanosecond, or exceeds 584 years.
+/// The duration in `text`; `None` if it is not written as above, has a part
+/// finer than a nanosecond, or exceeds 584 years.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
     if text.is_empty() {
@@ -66,14 +67,14 @@ fn nanos(number: &str, nanos_per_unit: u64) -> Option<u64> {
         .parse::<u128>()
         .ok()?
         .checked_mul(nanos_per_unit.into())?;
-    // What is finer than a nanosecond is a mistake, not a wish.
+    // A part finer than a nanosecond is taken for a mistake.
     behind
         .is_multiple_of(tenths)
         .then(|| total.checked_add(u64::try_from(behind / tenths).ok()?))?
 }
 
-/// A duration in the form that [`parse_duration`] reads, as short as it goes
-/// without losing a microsecond: `90s` shows as `1m30s`.
+/// A duration in the form that [`parse_duration`] reads, as short as possible
+/// without losing a microsecond: `90s` is shown as `1m30s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readable(pub Duration);
 
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_exact_also_where_only_all_of_them_are_whole_nanoseconds() {
+    fn many_decimals_are_exact_if_together_they_are_whole_nanoseconds() {
         for (text, nanos) in [
             ("10.558458401615h", 38_010_450_245_814),
             ("0.00000000005m", 3),
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn anything_else_is_rejected() {
         for text in [
             "",
             " ",
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn readable_form_reads_back() {
+    fn the_readable_form_reads_back() {
         for (micros, text) in [
             (0, "0s"),
             (90_000_000, "1m30s"),

@@ -1,17 +1,17 @@
-//! What is wrong with a configuration, all of it.
+//! Everything that is wrong with a configuration.
 //!
 //! A policy is pushed to a thousand proxies, so its author needs the whole list
-//! of errors, not the first one. Each error says where, what was found and what
-//! was expected. The found text comes from outside: it is shortened and escaped,
-//! so that it can neither flood a log nor forge a line in it.
+//! of errors, not only the first. Each error says where it is, what was found and
+//! what was expected. The found text comes from outside, so it is shortened and
+//! escaped: it can neither flood a log nor forge a line in it.
 
 use std::fmt::{self, Write as _};
 
 /// Longest text, in characters, that an error repeats from the document.
 const MAX_FOUND_CHARS: usize = 60;
 
-/// Errors kept; a document of a million wrong keys must not become a log of a
-/// hundred megabytes. The rest is counted.
+/// Most errors that are kept; the rest is counted. A document of a million wrong
+/// keys must not become a log of a hundred megabytes.
 const MAX_ERRORS: usize = 100;
 
 /// One thing wrong with a configuration.
@@ -39,7 +39,7 @@ impl ConfigError {
         &self.path
     }
 
-    /// What stands there, escaped and at most about 60 characters long.
+    /// What was found there, escaped and at most about 60 characters long.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.found
@@ -86,13 +86,13 @@ impl ConfigErrors {
         self.omitted = self.omitted.saturating_add(1);
     }
 
-    /// How many things are wrong, those not kept included.
+    /// The number of errors, including those that were not kept.
     #[must_use]
     pub const fn total(&self) -> usize {
         self.errors.len().saturating_add(self.omitted)
     }
 
-    /// The errors kept: the first 100, in the order of the reference.
+    /// The errors that were kept: the first 100, in the order of the reference.
     pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
         self.errors.iter()
     }
@@ -131,7 +131,7 @@ pub(super) fn shortened(text: &str) -> String {
 fn shortened_to(text: &str, max_chars: usize) -> String {
     const ELLIPSIS: &str = "...";
     let mut out = String::new();
-    // Where to cut if the text turns out too long; never inside an escape.
+    // Where to cut if the text is too long; never inside an escape.
     let mut cut = 0;
     for c in text.chars() {
         // Escaped text is ASCII, so bytes are characters.

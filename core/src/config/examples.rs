@@ -1,6 +1,6 @@
-//! Documents for the reference and for the error that a blank document gets.
+//! Documents for the reference, and for the error about a blank document.
 
-/// The smallest document that is a configuration.
+/// The smallest valid document.
 pub const MINIMAL_EXAMPLE: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
 
 /// A document that uses every part; shown in the reference, and a test reads it.

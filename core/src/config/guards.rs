@@ -1,8 +1,8 @@
 //! Bounds of the two guards: the concurrency limit and the breaker.
 //!
-//! Each has values that must be in order. Such a contradiction is reported at
-//! the end that was written here, and only when both ends are sound: a value
-//! that is wrong by itself is no ground for a second complaint.
+//! Each has pairs of values that must be in order. A pair in the wrong order is
+//! one error, at the value that is set in this section. It is reported only if
+//! both values are valid by themselves: a wrong value gets one error, not two.
 
 use std::fmt;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl LimitConfig {
         self.max
     }
 
-    /// Where learning starts, within [`Self::min`] and [`Self::max`].
+    /// Where learning starts, from [`Self::min`] to [`Self::max`].
     #[must_use]
     pub const fn initial(&self) -> u32 {
         self.initial
@@ -56,22 +56,22 @@ impl LimitConfig {
         let (max_open, has_max_open) = sound(s, |s| s.bound(schema::LIMIT_MAX_OPEN, inherited));
         let has_bounds = has_min && has_max;
         if has_bounds && min > max {
-            refuse_order(s, "limit", ("min", &min), ("max", &max));
+            reject_order(s, "limit", ("min", &min), ("max", &max));
         } else if has_bounds && has_initial && s.has("initial") && !(min..=max).contains(&initial) {
             let expected = format!("a number from limit.min to limit.max ({min} to {max})");
-            s.refuse("initial", expected);
+            s.reject("initial", expected);
         }
         if let Some(max_open) = max_open
             && has_min
             && has_max_open
             && min > max_open
         {
-            refuse_order(s, "limit", ("min", &min), ("maxOpen", &max_open));
+            reject_order(s, "limit", ("min", &min), ("maxOpen", &max_open));
         }
         Self {
             min,
             max,
-            // An initial value that was not written here follows the bounds.
+            // An initial value that is not set here follows the bounds.
             initial: initial.min(max).max(min),
             max_open,
         }
@@ -94,8 +94,8 @@ impl BreakerConfig {
         self.enabled
     }
 
-    /// Share of failures from which requests are better refused than sent,
-    /// `0.05..=1`.
+    /// Share of failures from which it is better to shed requests than to send
+    /// them, `0.05..=1`.
     #[must_use]
     pub const fn trip_ratio(&self) -> Ratio {
         self.trip_ratio
@@ -122,7 +122,7 @@ impl BreakerConfig {
         let (max_open, has_max) = sound(s, |s| s.span(schema::MAX_OPEN, inherited));
         if has_min && has_max && min_open > max_open {
             let (low, high) = (Readable(min_open), Readable(max_open));
-            refuse_order(s, "breaker", ("minOpen", &low), ("maxOpen", &high));
+            reject_order(s, "breaker", ("minOpen", &low), ("maxOpen", &high));
         }
         Self {
             enabled,
@@ -133,23 +133,23 @@ impl BreakerConfig {
     }
 }
 
-/// Reads one value, and says whether it may be compared with others: nothing was wrong with it.
+/// Reads one value, and returns whether it had no error and so may be compared with others.
 fn sound<T>(s: &mut Section<'_>, read: impl FnOnce(&mut Section<'_>) -> T) -> (T, bool) {
     let errors = s.error_count();
     let value = read(s);
     (value, errors == s.error_count())
 }
 
-/// Reports two values in the wrong order, at the end that was written here.
-fn refuse_order(
+/// Reports two values in the wrong order, at the one that is set in this section.
+fn reject_order(
     s: &mut Section<'_>,
     object: &str,
     (low_key, low): (&'static str, &dyn fmt::Display),
     (high_key, high): (&'static str, &dyn fmt::Display),
 ) {
     if s.has(high_key) {
-        s.refuse(high_key, format!("at least {object}.{low_key} ({low})"));
+        s.reject(high_key, format!("at least {object}.{low_key} ({low})"));
     } else if s.has(low_key) {
-        s.refuse(low_key, format!("at most {object}.{high_key} ({high})"));
+        s.reject(low_key, format!("at most {object}.{high_key} ({high})"));
     }
 }

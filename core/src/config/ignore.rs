@@ -1,8 +1,9 @@
 //! Health checks.
 //!
-//! A health check must see the upstream as it is, so a few at a time are never shed, and a thousand cheap checks must not
-//! make a dying upstream look healthy, so the outcomes of these do not count. Anybody can send the user-agent of a health
-//! checker, so none is exempt unless the configuration names it, and beyond those few it is an ordinary request.
+//! A health check must see the upstream as it is, so a few checks at a time are never shed. A thousand cheap checks must not
+//! make a dying upstream look healthy, so their outcomes do not count. Any caller can send the user-agent of a health
+//! checker. So a user-agent is exempt only if the configuration names it, and beyond those few a check is an ordinary
+//! request.
 
 use super::pattern::{Pattern, without_query};
 use super::reader::Section;
@@ -11,7 +12,7 @@ use super::schema;
 /// Longest start of a user-agent, in bytes.
 const MAX_AGENT_BYTES: usize = 128;
 
-/// Which requests are passed by and not counted.
+/// Which requests are exempt and not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignore {
     paths: Vec<Pattern>,
@@ -19,19 +20,19 @@ pub struct Ignore {
 }
 
 impl Ignore {
-    /// Whether [`Self::matches`] looks at the path.
+    /// Whether [`Self::matches`] uses the path.
     #[must_use]
     pub const fn needs_path(&self) -> bool {
         !self.paths.is_empty()
     }
 
-    /// Whether [`Self::matches`] looks at the user-agent.
+    /// Whether [`Self::matches`] uses the user-agent.
     #[must_use]
     pub const fn needs_user_agent(&self) -> bool {
         !self.user_agents.is_empty()
     }
 
-    /// Whether the request is to be passed by; `None` where it was not read.
+    /// Whether the request is exempt. An input that was not read is `None`.
     #[must_use]
     pub fn matches(&self, path: Option<&str>, user_agent: Option<&str>) -> bool {
         path.map(without_query)

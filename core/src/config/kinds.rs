@@ -1,4 +1,4 @@
-//! The kinds of fields: what each takes, and how an error and the reference say so.
+//! The kinds of fields: which values each accepts, and how errors and the reference describe them.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::ratio::Ratio;
 /// A row of the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Where it stands from the top of the document; `[]` marks list entries.
+    /// Its path from the top of the document; `[]` marks list entries.
     pub path: &'static str,
-    /// What it takes.
+    /// The values that it accepts.
     pub values: Values,
     /// Whether a rule under `upstreams` may set it too.
     pub is_per_upstream: bool,
@@ -20,7 +20,7 @@ pub struct Field {
     pub doc: &'static str,
 }
 
-/// What a field takes and what it is when absent.
+/// The values that a field accepts, and its value when absent.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
     /// `true` or `false`.
@@ -29,20 +29,20 @@ pub enum Values {
     Choice {
         /// The names.
         names: fn() -> Vec<&'static str>,
-        /// The name taken when absent; `None`: the field is required where it stands.
+        /// The name when absent; `None`: the field is required.
         default: Option<&'static str>,
     },
     /// A fraction.
     Fraction(Fraction),
     /// A whole number.
-    Count(Count),
+    Count(WholeNumber),
     /// A whole number that is not set by default.
     Bound(Bound),
     /// A duration.
     Span(Span),
     /// A text.
     Text {
-        /// What it must be.
+        /// What the text must be.
         expected: &'static str,
         /// `None`: not set.
         default: Option<&'static str>,
@@ -68,7 +68,7 @@ pub struct Flag {
 
 /// An integer and its range, both ends included.
 #[derive(Clone, Copy, Debug)]
-pub struct Count {
+pub struct WholeNumber {
     pub(super) key: &'static str,
     /// Least.
     pub min: u32,
@@ -145,7 +145,7 @@ impl Choice for Criticality {
     }
 }
 
-impl fmt::Display for Count {
+impl fmt::Display for WholeNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a whole number from {} to {}", self.min, self.max)
     }

@@ -1,19 +1,18 @@
 //! The configuration: one JSON document, checked as a whole.
 //!
-//! The document says what is wanted (an objective), not how to get there, and
-//! only the objective has no default. Reading goes from bytes to a tree
-//! (`document`), from the tree to checked types (the other files), and
-//! collects every error on the way (`errors`): a configuration is either
-//! complete and consistent, or refused with the full list. Ranges and defaults
-//! stand in one table ([`schema`]), from which the reference is generated
-//! ([`mod@reference`]).
+//! The document says what is wanted (an objective), not how to reach it. Only
+//! the objective has no default. Reading goes from bytes to a tree (`document`)
+//! and from the tree to checked types (the other files), and collects all
+//! errors (`errors`). A configuration is either complete and consistent, or
+//! rejected with the full list of errors. Ranges and defaults are in one table
+//! ([`schema`]). The reference is generated from it ([`mod@reference`]).
 //!
-//! A document that carries a configuration among other things (a policy in
-//! Kubernetes) is read with the same tools: [`Node`], [`Section`] and
-//! [`Config::read`], so that one list of errors covers all of it.
+//! Some documents have a configuration and other things, such as a policy in
+//! Kubernetes. They are read with the same tools: [`Node`], [`Section`] and
+//! [`Config::read`]. So one list of errors covers the whole document.
 //!
-//! Edges: no bytes make it panic; size, depth, number of values, of rules and
-//! of errors are bounded.
+//! Edges: no input causes a panic. Size, depth, and the numbers of values, rules
+//! and errors are bounded.
 
 mod choices;
 mod criticality;
@@ -48,7 +47,7 @@ pub use guards::{BreakerConfig, LimitConfig};
 pub use ignore::Ignore;
 pub use kinds::Choice;
 pub use overload::OverloadConfig;
-pub use path::{Path, Step};
+pub use path::{Path, PathStep};
 pub use pattern::Pattern;
 pub use policy::{Policy, Slo};
 pub use reader::Section;
@@ -76,8 +75,8 @@ impl Config {
         Section::read_document(&Node::parse(bytes)?, Self::read)
     }
 
-    /// Reads a configuration out of a section that may hold more than it. It
-    /// counts only if no error was collected.
+    /// Reads a configuration from a section that may have other keys too. The
+    /// result is valid only if no error was collected.
     pub fn read(s: &mut Section<'_>) -> Self {
         let enabled = s.flag(schema::ENABLED, None);
         let policy = Policy::read(s, None);
@@ -116,7 +115,7 @@ impl Config {
         &self.criticality
     }
 
-    /// Which requests are passed by.
+    /// Which requests are exempt.
     #[must_use]
     pub const fn ignore(&self) -> &Ignore {
         &self.ignore
@@ -134,8 +133,8 @@ impl Config {
         self.max_destinations
     }
 
-    /// The policy of an upstream and where it stands: the first rule that
-    /// matches, else the top level. Linear in the number of rules.
+    /// The policy of an upstream and its place: the first rule that matches, or
+    /// else the top level. The time is linear in the number of rules.
     #[must_use]
     pub fn policy_for(&self, upstream: &UpstreamName<'_>) -> (RuleIndex, &Policy) {
         let mut rules = self.rules.iter().enumerate();
@@ -146,8 +145,8 @@ impl Config {
             })
     }
 
-    /// The policy at a place that [`Self::policy_for`] gave; the top level's
-    /// for a place that this configuration does not have.
+    /// The policy at a place from [`Self::policy_for`]. If this configuration does
+    /// not have that place, the policy of the top level.
     #[must_use]
     pub fn policy(&self, index: RuleIndex) -> &Policy {
         match index {
@@ -156,7 +155,7 @@ impl Config {
         }
     }
 
-    /// Whether any rule looks at the route's name: else it need not be read.
+    /// Whether any rule uses the route's name. If not, it need not be read.
     #[must_use]
     pub fn needs_route(&self) -> bool {
         self.rules.iter().any(|rule| rule.upstream().needs_route())

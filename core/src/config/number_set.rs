@@ -1,13 +1,13 @@
-//! A set of numbers of a small range, a bit for each: a look costs the same however many there are.
+//! A set of numbers of a small range, with a bit for each number. A look-up costs the same for any number of members.
 
 use super::kinds::Numbers;
 
-/// So many numbers in a row may be told apart.
+/// The size of the largest range that fits.
 const MOST: u32 = 256;
 const BITS_IN_A_WORD: u32 = u64::BITS;
 const WORDS: usize = (MOST / BITS_IN_A_WORD) as usize;
 
-/// Numbers from one on, of [`MOST`] in a row.
+/// A set of numbers from a range of [`MOST`] numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NumberSet {
     min: u32,
@@ -15,7 +15,7 @@ pub(super) struct NumberSet {
 }
 
 impl NumberSet {
-    /// None of the numbers from `min` on.
+    /// The empty set of numbers from `min` on.
     pub(super) const fn empty(min: u32) -> Self {
         Self {
             min,
@@ -23,7 +23,7 @@ impl NumberSet {
         }
     }
 
-    /// Those that hold where nothing is said.
+    /// The default of a field.
     pub(super) fn of(numbers: &Numbers) -> Self {
         let mut set = Self::empty(numbers.min);
         for number in numbers.default {
@@ -32,7 +32,7 @@ impl NumberSet {
         set
     }
 
-    /// Adds a number; one that is out of range is left out.
+    /// Adds a number. A number out of range is ignored.
     pub(super) fn add(&mut self, number: u32) {
         let (word, bit) = self.place(number);
         if let Some(word) = self.words.get_mut(word) {
@@ -40,7 +40,7 @@ impl NumberSet {
         }
     }
 
-    /// Whether a number is among them.
+    /// Whether the set has this number.
     pub(super) fn has(&self, number: u32) -> bool {
         let (word, bit) = self.place(number);
         self.words.get(word).is_some_and(|word| word & bit != 0)

@@ -1,7 +1,7 @@
 //! Which answers say "too busy".
 //!
-//! A quota for each caller, a queue that is full and a service that is down answer with the same statuses, and only the
-//! service's owner knows which is meant. So the set is configurable, and an empty one means that nothing is a signal.
+//! A quota for each caller, a full queue, and a service that is down can answer with the same statuses. Only the service's
+//! owner knows which one a status means. So the set is configurable. With an empty set no answer is a signal.
 
 use super::number_set::NumberSet;
 use super::reader::Section;
@@ -16,13 +16,13 @@ pub struct OverloadConfig {
 }
 
 impl OverloadConfig {
-    /// Whether answers with this HTTP status are signals, with `retry-after` or without.
+    /// Whether answers with this HTTP status are signals, even without `retry-after`.
     #[must_use]
     pub fn has_status(&self, status: u16) -> bool {
         self.statuses.has(status.into())
     }
 
-    /// Whether answers with this HTTP status and a `retry-after` are signals, whatever they are without.
+    /// Whether answers with this HTTP status are signals if they have a `retry-after`.
     #[must_use]
     pub fn has_status_with_retry_after(&self, status: u16) -> bool {
         self.has_status(status) || self.with_retry_after.has(status.into())

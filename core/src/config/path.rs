@@ -1,6 +1,6 @@
-//! Where a value stands: `upstreams[2].limit.max`.
+//! The path of a value: `upstreams[2].limit.max`.
 //!
-//! Kept as a list on the stack while reading; only an error makes it a text.
+//! It is a list on the stack while reading. Only an error turns it into text.
 
 use std::fmt::{self, Write as _};
 
@@ -9,16 +9,16 @@ use super::errors::quoted;
 /// Longer keys are quoted and shortened in paths.
 const MAX_PLAIN_CHARS: usize = 40;
 
-/// Where a value stands, as a list towards the root.
+/// The path of a value, as a list from the value to the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     parent: Option<&'a Self>,
-    pub(super) step: Step<'a>,
+    pub(super) step: PathStep<'a>,
 }
 
 /// The last part of a path.
 #[derive(Clone, Copy, Debug)]
-pub enum Step<'a> {
+pub enum PathStep<'a> {
     /// The whole document.
     Root,
     /// The value at this key of an object.
@@ -28,15 +28,15 @@ pub enum Step<'a> {
 }
 
 impl Path<'_> {
-    /// The whole document; shown as nothing.
+    /// The whole document; shown as an empty text.
     pub const ROOT: Path<'static> = Path {
         parent: None,
-        step: Step::Root,
+        step: PathStep::Root,
     };
 
-    /// What stands one step below.
+    /// The path of a value one step below.
     #[must_use]
-    pub const fn child<'a>(&'a self, step: Step<'a>) -> Path<'a> {
+    pub const fn child<'a>(&'a self, step: PathStep<'a>) -> Path<'a> {
         Path {
             parent: Some(self),
             step,
@@ -50,15 +50,18 @@ impl fmt::Display for Path<'_> {
             fmt::Display::fmt(parent, f)?;
         }
         match self.step {
-            Step::Root => Ok(()),
-            Step::Index(index) => write!(f, "[{index}]"),
-            Step::Key(key) if is_plain(key) => {
-                if self.parent.is_some_and(|p| !matches!(p.step, Step::Root)) {
+            PathStep::Root => Ok(()),
+            PathStep::Index(index) => write!(f, "[{index}]"),
+            PathStep::Key(key) if is_plain(key) => {
+                if self
+                    .parent
+                    .is_some_and(|p| !matches!(p.step, PathStep::Root))
+                {
                     f.write_char('.')?;
                 }
                 f.write_str(key)
             }
-            Step::Key(key) => write!(f, "[{}]", quoted(key)),
+            PathStep::Key(key) => write!(f, "[{}]", quoted(key)),
         }
     }
 }
@@ -76,12 +79,12 @@ mod tests {
 
     #[test]
     fn paths_read_like_the_document() {
-        let upstreams = Path::ROOT.child(Step::Key("upstreams"));
-        let rule = upstreams.child(Step::Index(2));
-        let odd = rule.child(Step::Key("a b\n"));
+        let upstreams = Path::ROOT.child(PathStep::Key("upstreams"));
+        let rule = upstreams.child(PathStep::Index(2));
+        let odd = rule.child(PathStep::Key("a b\n"));
 
         assert_eq!(
-            rule.child(Step::Key("limit")).to_string(),
+            rule.child(PathStep::Key("limit")).to_string(),
             "upstreams[2].limit"
         );
         assert_eq!(odd.to_string(), r#"upstreams[2]["a b\n"]"#);

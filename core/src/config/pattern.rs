@@ -1,10 +1,10 @@
 //! Names with `*` for any text, matched in linear time.
 //!
-//! `*` stands for any text, also none, dots and slashes included; every other
-//! character stands for itself and there is no escape. A pattern without `*`
-//! is compared whole. With nothing but `*` the leftmost place for each piece
-//! is always a right one, so one pass over the name suffices and no pattern
-//! can be made to backtrack.
+//! `*` stands for any text, including an empty one, dots and slashes. Every
+//! other character stands for itself, and there is no escape. A pattern without
+//! `*` must equal the whole name. Since `*` is the only wildcard, no match
+//! is missed if each piece is matched at its leftmost place. So one pass over
+//! the name suffices, and no pattern causes backtracking.
 
 use std::fmt;
 
@@ -36,7 +36,8 @@ impl Pattern {
         Self::parse(text).filter(|_| is_path)
     }
 
-    /// Whether `name` matches; time linear in both lengths, nothing allocated.
+    /// Whether `name` matches. The time is linear in both lengths, and nothing is
+    /// allocated.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let Some((prefix, rest)) = self.0.split_once('*') else {
@@ -58,7 +59,7 @@ impl Pattern {
         true
     }
 
-    /// The pattern as written.
+    /// The text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -71,7 +72,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A path as patterns see it: without query and fragment.
+/// The part of a path that patterns match: without query and fragment.
 pub(super) fn without_query(path: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or(path)
 }
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text_also_none() {
+    fn a_star_stands_for_any_text_even_an_empty_one() {
         for (pattern, name) in [
             ("*", ""),
             ("*", "a.b/c"),

@@ -1,8 +1,8 @@
 //! How one upstream is protected.
 //!
-//! The top level of the document is the policy of every upstream; a rule under
-//! `upstreams` starts from it and replaces what it sets. That is resolved here,
-//! while reading: a [`Policy`] is complete, and has no parent to look up.
+//! The top level of the document is the policy of every upstream. A rule under
+//! `upstreams` starts from it and replaces the values that the rule sets. This is
+//! resolved while reading: a [`Policy`] is complete, and has no parent.
 
 use std::time::Duration;
 
@@ -41,20 +41,20 @@ impl Policy {
         self.mode
     }
 
-    /// Share of the decisions to shed that are carried out, `0..=1`; the
-    /// others are counted as in [`Mode::Observe`].
+    /// Share of the decisions to shed that are carried out, `0..=1`. The others
+    /// are only counted, as in [`Mode::Observe`].
     #[must_use]
     pub const fn enforcement(&self) -> Ratio {
         self.enforcement
     }
 
-    /// Stability or throughput first.
+    /// What matters more: stability or throughput.
     #[must_use]
     pub const fn stance(&self) -> Stance {
         self.stance
     }
 
-    /// What state is kept for.
+    /// What shares one state.
     #[must_use]
     pub const fn key_by(&self) -> KeyBy {
         self.key_by
@@ -78,7 +78,7 @@ impl Policy {
         &self.overload
     }
 
-    /// What a shed request is answered.
+    /// The reply to shed requests, and how many may be shed.
     #[must_use]
     pub const fn shed(&self) -> &ShedConfig {
         &self.shed
@@ -126,7 +126,7 @@ impl Slo {
         self.latency_target
     }
 
-    /// Which moment of the response the latency is measured to. It begins when the upstream has the whole request.
+    /// The moment of the response at which the latency ends. The latency begins when the upstream has the whole request.
     #[must_use]
     pub const fn until(&self) -> Until {
         self.until

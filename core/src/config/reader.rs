@@ -1,20 +1,20 @@
 //! Reads checked values out of the tree and collects what is wrong.
 //!
-//! A [`Section`] is one JSON object with its path. Each read names a key,
-//! takes its range from the schema and always returns a value: on an error the
-//! fallback, so that reading goes on and the next error is found too. Keys
-//! that were not read are errors when the section ends, and so is a key
-//! that stands twice. The values only count if no error was collected.
+//! A [`Section`] is one JSON object with its path. Each read names a key, takes
+//! the range from the schema, and always returns a value. On an error it returns
+//! the fallback, so that reading goes on and finds the next error too. When the
+//! section ends, keys that were not read are errors. So is a key that occurs
+//! twice. The values are valid only if no error was collected.
 //!
-//! Edges: an absent object is read like an empty one (its fields fall back);
-//! when a value is no object at all, that is the one error, and the required
-//! fields inside it are not complained about as well.
+//! Edges: an absent object is read like an empty one, and its fields fall back.
+//! If a value is not an object, that is the only error: missing required fields
+//! in it are not reported.
 
 use std::fmt::{self, Write as _};
 
 use super::document::Node;
 use super::errors::{ConfigError, ConfigErrors};
-use super::path::{Path, Step};
+use super::path::{Path, PathStep};
 use super::typo::closest;
 
 /// One JSON object being read.
@@ -24,7 +24,7 @@ pub struct Section<'a> {
     path: Path<'a>,
     errors: &'a mut ConfigErrors,
     asked: Vec<&'static str>,
-    /// The value was no object: already reported, nothing in it can be missing.
+    /// The value was not an object. This is reported already, so missing keys are not.
     is_lost: bool,
     /// Keys that were not read are ignored.
     is_open: bool,
@@ -60,7 +60,7 @@ impl<'a> Section<'a> {
             Some(Node::Object(entries)) => (entries, false),
             Some(other) => {
                 let shown = match path.step {
-                    Step::Root => "document".to_owned(),
+                    PathStep::Root => "document".to_owned(),
                     _ => path.to_string(),
                 };
                 errors.push(ConfigError::new(
@@ -81,7 +81,7 @@ impl<'a> Section<'a> {
         };
         let value = read(&mut section);
         if !section.is_open {
-            section.refuse_unknown_keys();
+            section.reject_unknown_keys();
         }
         value
     }
@@ -92,7 +92,7 @@ impl<'a> Section<'a> {
         let is_lost = self.is_lost;
         Self::read(
             node,
-            self.path.child(Step::Key(key)),
+            self.path.child(PathStep::Key(key)),
             &mut *self.errors,
             |section| {
                 section.is_lost |= is_lost;
@@ -109,10 +109,10 @@ impl<'a> Section<'a> {
         mut read: impl FnMut(&mut Section<'_>) -> T,
     ) -> Vec<T> {
         let items = self.list(key, max_items).unwrap_or_default();
-        let path = self.path.child(Step::Key(key));
+        let path = self.path.child(PathStep::Key(key));
         let mut values = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let path = path.child(Step::Index(index));
+            let path = path.child(PathStep::Index(index));
             values.push(Self::read(Some(item), path, &mut *self.errors, &mut read));
         }
         values
@@ -137,8 +137,8 @@ impl<'a> Section<'a> {
         is_there.then_some(values)
     }
 
-    /// The list at `key`, each entry through `take`, which answers whether it is as `expected`. Answers whether there is
-    /// a list.
+    /// Reads the list at `key`. Each entry goes through `take`, which returns whether it is as `expected`. Returns whether
+    /// there is a list.
     pub(super) fn entries(
         &mut self,
         key: &'static str,
@@ -149,11 +149,11 @@ impl<'a> Section<'a> {
         let Some(items) = self.list(key, max_items) else {
             return false;
         };
-        let path = self.path.child(Step::Key(key));
+        let path = self.path.child(PathStep::Key(key));
         for (index, item) in items.iter().enumerate() {
             if !take(item) {
                 self.errors.push(ConfigError::new(
-                    path.child(Step::Index(index)).to_string(),
+                    path.child(PathStep::Index(index)).to_string(),
                     item.shown(),
                     expected.to_string(),
                 ));
@@ -181,8 +181,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The value at `key` through `parse`; `None` when absent or wrong, and
-    /// then it has been reported with `expected`.
+    /// The value at `key` through `parse`; `None` if it is absent or wrong. A
+    /// wrong value is reported with `expected`.
     pub fn value<T>(
         &mut self,
         key: &'static str,
@@ -215,7 +215,7 @@ impl<'a> Section<'a> {
         self.is_open = true;
     }
 
-    /// Whether `key` stands in the document.
+    /// Whether the document has `key`.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|(entry, _)| entry == key)
@@ -228,23 +228,23 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Reports the value at `key` though it was readable: it contradicts another.
-    pub fn refuse(&mut self, key: &'static str, expected: String) {
+    /// Reports the value at `key`, which is readable but contradicts another.
+    pub fn reject(&mut self, key: &'static str, expected: String) {
         let node = self.entries.iter().find(|(entry, _)| entry == key);
         let found = node.map_or_else(|| "nothing".to_owned(), |(_, node)| node.shown());
         self.report(key, found, expected);
     }
 
     /// Reports this section as a whole.
-    pub fn refuse_whole(&mut self, found: String, expected: String) {
+    pub fn reject_whole(&mut self, found: String, expected: String) {
         if !self.is_lost {
             self.errors
                 .push(ConfigError::new(self.path.to_string(), found, expected));
         }
     }
 
-    /// How many errors there are so far: equal before and after means that
-    /// what was read in between can be compared with each other.
+    /// How many errors there are so far. If the count is the same before and
+    /// after some reads, their values can be compared with each other.
     #[must_use]
     pub const fn error_count(&self) -> usize {
         self.errors.total()
@@ -252,7 +252,7 @@ impl<'a> Section<'a> {
 
     fn report(&mut self, key: &str, found: String, expected: String) {
         self.errors.push(ConfigError::new(
-            self.path.child(Step::Key(key)).to_string(),
+            self.path.child(PathStep::Key(key)).to_string(),
             found,
             expected,
         ));
@@ -273,7 +273,7 @@ impl<'a> Section<'a> {
         Some(first)
     }
 
-    fn refuse_unknown_keys(&mut self) {
+    fn reject_unknown_keys(&mut self) {
         for (key, _) in self.entries {
             if self.asked.iter().any(|known| known == key) {
                 continue;

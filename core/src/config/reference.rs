@@ -1,7 +1,7 @@
 //! The configuration reference, generated from the schema.
 //!
-//! Written by hand it would drift from the code with the first change of a
-//! default. `cargo run -p tidegate-core --example reference -- configuration`
+//! A page written by hand would differ from the code after the first change of
+//! a default. `cargo run -p tidegate-core --example reference -- configuration`
 //! prints it; a test compares that with `docs/configuration.md`.
 
 use std::fmt;
@@ -16,7 +16,10 @@ use super::schema::{MAX_ENTRIES, MAX_RULES};
 /// The reference as Markdown.
 #[must_use]
 pub fn markdown() -> String {
-    let rows: String = FIELDS.iter().map(|field| Row(field).to_string()).collect();
+    let rows: String = FIELDS
+        .iter()
+        .map(|field| FieldRow(field).to_string())
+        .collect();
     format!(
         "\
 # Configuration
@@ -33,7 +36,7 @@ numbers from 0 to 1, never percent. Everything has a default but the objective, 
 ```
 
 A document with an unknown key, a key that stands twice, a value out of range or a contradiction is
-refused as a whole, with every error at once (`limit.max: found 10, expected at least limit.min (20)`),
+rejected as a whole, with every error at once (`limit.max: found 10, expected at least limit.min (20)`),
 and the configuration before it stays in force. So is one above {kib} KiB.
 
 ## Fields
@@ -55,7 +58,7 @@ choose which, with examples.
 `upstreams` is a list of rules. Each has a `match` with at least one of `service`, `cluster` and `route`
 (all that are set must match) and any of the fields marked *per upstream*. The first rule that matches an
 upstream wins, and only that one: what it does not set comes from the top level, field by field, not from
-a later rule. So put the special rules first. Two rules with the same `match` are refused.
+a later rule. So put the special rules first. Two rules with the same `match` are rejected.
 
 In a pattern `*` stands for any text, also none, dots and slashes included; every other character stands
 for itself, and there is no escape. A pattern without `*` must match the whole name. Case counts.
@@ -123,9 +126,9 @@ then the default. Only the inputs that are configured are read.
     )
 }
 
-struct Row<'a>(&'a Field);
+struct FieldRow<'a>(&'a Field);
 
-impl fmt::Display for Row<'_> {
+impl fmt::Display for FieldRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (takes, default) = takes_and_default(&self.0.values);
         writeln!(
@@ -140,7 +143,7 @@ impl fmt::Display for Row<'_> {
     }
 }
 
-/// The two middle columns. Expected values show as in error messages.
+/// The two middle columns. Expected values are shown as in error messages.
 fn takes_and_default(values: &Values) -> (String, String) {
     match values {
         Values::Flag(flag) => ("true or false".to_owned(), code(&flag.default)),

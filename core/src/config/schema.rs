@@ -1,9 +1,9 @@
 //! Every field once: key, range and default.
 //!
-//! The constants are what the reader checks against, and the rows of
-//! [`FIELDS`] are built from the same constants, so that the generated
-//! reference cannot differ from the code. The prose is in the rows alone,
-//! which the filter never uses: it is not in its module.
+//! The reader checks against these constants. The rows of [`FIELDS`] are built
+//! from them too, so the generated reference cannot differ from the code. The
+//! prose is only in the rows. The filter never uses them, so its module does not
+//! contain the prose.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::ratio::Ratio;
 
 pub use super::fields::FIELDS;
 pub use super::kinds::{
-    Bound, Choice, Count, Field, Flag, Fraction, Numbers, OneOf, Span, Values, names,
+    Bound, Choice, Field, Flag, Fraction, Numbers, OneOf, Span, Values, WholeNumber, names,
 };
 
 const MAX_PER_ENDPOINT: u32 = 100_000;
@@ -22,7 +22,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A literal of this file; a test holds every row to `min <= default <= max`.
+/// A literal of this file. A test checks `min <= default <= max` in every row.
 const fn ratio(value: f64) -> Ratio {
     match Ratio::new(value) {
         Some(ratio) => ratio,
@@ -30,8 +30,8 @@ const fn ratio(value: f64) -> Ratio {
     }
 }
 
-const fn count(key: &'static str, min: u32, max: u32, default: u32) -> Count {
-    Count {
+const fn count(key: &'static str, min: u32, max: u32, default: u32) -> WholeNumber {
+    WholeNumber {
         key,
         min,
         max,
@@ -74,9 +74,9 @@ pub(super) const LATENCY_TARGET: Span = Span {
 };
 pub(super) const LATENCY_UNTIL: (&str, Until) = ("until", Until::Headers);
 pub(super) const SUCCESS_RATE: Fraction = share("successRate", 0.5, 0.99999, Some(ratio(0.999)));
-pub(super) const LIMIT_MIN: Count = count("min", 1, MAX_PER_ENDPOINT, 1);
-pub(super) const LIMIT_MAX: Count = count("max", 1, MAX_PER_ENDPOINT, 10_000);
-pub(super) const LIMIT_INITIAL: Count = count("initial", 1, MAX_PER_ENDPOINT, 20);
+pub(super) const LIMIT_MIN: WholeNumber = count("min", 1, MAX_PER_ENDPOINT, 1);
+pub(super) const LIMIT_MAX: WholeNumber = count("max", 1, MAX_PER_ENDPOINT, 10_000);
+pub(super) const LIMIT_INITIAL: WholeNumber = count("initial", 1, MAX_PER_ENDPOINT, 20);
 pub(super) const LIMIT_MAX_OPEN: Bound = Bound {
     key: "maxOpen",
     min: 1,
@@ -104,12 +104,12 @@ pub(super) const OVERLOAD_WITH_RETRY_AFTER: Numbers = statuses("statusesWithRetr
 pub(super) const OVERLOAD_GRPC: Numbers = Numbers {
     key: "grpcStatuses",
     min: 1,
-    // The last one that gRPC defines.
+    // The last status that gRPC defines.
     max: 16,
     default: &[GRPC_RESOURCE_EXHAUSTED],
 };
 pub(super) const SHED_REPLY: (&str, Reply) = ("reply", Reply::Stop);
-pub(super) const SHED_STATUS: Count = count("status", 400, 599, 503);
+pub(super) const SHED_STATUS: WholeNumber = count("status", 400, 599, 503);
 pub(super) const MAX_BODY_BYTES: usize = 4_096;
 /// What a body must be.
 pub const BODY_EXPECTED: &str = "a text of at most 4096 bytes";
@@ -132,9 +132,9 @@ pub const KEY_EXPECTED: &str = "a text of 1 to 128 bytes";
 pub(super) const MAX_KEY_BYTES: usize = 128;
 /// What the start of a user-agent must be.
 pub const AGENT_EXPECTED: &str = "the start of a user-agent, 1 to 128 bytes";
-pub(super) const MAX_UPSTREAMS: Count = count("maxUpstreams", 1, 10_000, 1_000);
-pub(super) const MAX_DESTINATIONS: Count = count("maxDestinations", 1, 10_000, 100);
+pub(super) const MAX_UPSTREAMS: WholeNumber = count("maxUpstreams", 1, 10_000, 1_000);
+pub(super) const MAX_DESTINATIONS: WholeNumber = count("maxDestinations", 1, 10_000, 100);
 /// Most rules under `upstreams`.
 pub const MAX_RULES: usize = 1_000;
-/// Most entries in any other list: each may be looked at for every request.
+/// Most entries in any other list, because each may be compared with every request.
 pub const MAX_ENTRIES: usize = 100;

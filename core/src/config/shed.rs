@@ -7,7 +7,7 @@ use super::reader::Section;
 use super::schema;
 use crate::ratio::Ratio;
 
-/// What a shed request is answered, and how many may be shed.
+/// The reply to shed requests, and how many may be shed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShedConfig {
     reply: Reply,

@@ -1,20 +1,20 @@
 //! Reading by schema: one method for each kind of field.
 //!
-//! Where the key is absent, what a rule inherits wins over the default; a
-//! required field has neither, and is missed.
+//! If the key is absent, a rule takes the inherited value, and else the default.
+//! A required field has neither, and its absence is an error.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::document::Node;
 use super::duration::parse_duration;
-use super::kinds::{Bound, Choice, Count, Flag, Fraction, Numbers, OneOf, Span, names};
+use super::kinds::{Bound, Choice, Flag, Fraction, Numbers, OneOf, Span, WholeNumber, names};
 use super::number_set::NumberSet;
 use super::reader::Section;
 use super::schema::MAX_ENTRIES;
 use crate::ratio::Ratio;
 
-/// An expected value that must not be left out.
+/// The expected value of a required field.
 struct Required<'a>(&'a dyn fmt::Display);
 
 impl fmt::Display for Required<'_> {
@@ -33,7 +33,7 @@ impl Section<'_> {
         .unwrap_or(flag.default)
     }
 
-    pub(super) fn count(&mut self, count: Count, inherited: Option<u32>) -> u32 {
+    pub(super) fn count(&mut self, count: WholeNumber, inherited: Option<u32>) -> u32 {
         self.value(count.key, &count, |node| {
             whole(node).filter(|value| (count.min..=count.max).contains(value))
         })
@@ -110,8 +110,8 @@ fn number(node: &Node) -> Option<f64> {
     }
 }
 
-/// An integer, also written `20.0` or `2e1`: a protobuf `Struct`, which control
-/// planes carry this document in, knows no other numbers than doubles.
+/// An integer, which may be written as `20.0` or `2e1`: control planes carry this
+/// document in a protobuf `Struct`, and all numbers in it are doubles.
 fn whole(node: &Node) -> Option<u32> {
     match node {
         Node::Whole(value) => u32::try_from(*value).ok(),

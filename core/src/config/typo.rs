@@ -1,13 +1,13 @@
 //! Which key was meant.
 //!
-//! The edit distance (Levenshtein, 1966) finds slips of the finger, and being
-//! blind to case finds `tripratio`. Far keys are not offered: a wrong guess is
+//! The edit distance (Levenshtein, 1966) finds typing errors. It ignores case, so
+//! it finds `tripratio` too. Distant keys are not suggested: a wrong guess is
 //! worse than the plain list.
 
-/// Keys farther apart than this are not offered as "did you mean".
+/// Keys with a greater distance are not suggested as "did you mean".
 const MAX_TYPOS: usize = 2;
 
-/// Longer keys are no misspelling of ours.
+/// Longer keys are not taken for misspellings.
 const MAX_KEY_CHARS: usize = 40;
 
 /// The known key that `key` is most likely a misspelling of.
@@ -18,13 +18,13 @@ pub(super) fn closest(key: &str, known: &[&'static str]) -> Option<&'static str>
     known
         .iter()
         .map(|known| (distance(key, known), *known))
-        // A key must keep more than it loses: `a` is not `min`.
+        // A key must keep more letters than it loses: `a` is not `min`.
         .filter(|(typos, known)| *typos <= MAX_TYPOS && typos.saturating_mul(2) <= known.len())
         .min_by_key(|(typos, _)| *typos)
         .map(|(_, known)| known)
 }
 
-/// Levenshtein distance of two short keys, blind to the case of ASCII letters.
+/// Levenshtein distance of two short keys. It ignores the case of ASCII letters.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (above, a_byte) in a.bytes().enumerate() {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn only_likely_misspellings_are_offered() {
+    fn only_likely_misspellings_are_suggested() {
         let known = ["min", "max", "initial"];
 
         assert_eq!(closest("Max", &known), Some("max"));

@@ -1,9 +1,9 @@
 //! Which policy an upstream gets.
 //!
-//! Rules are tried in the order of the document and the first whose every
-//! condition matches wins; without one the top level holds. Finding the rule
-//! is linear in the number of rules: do it once per upstream and configuration,
-//! not per request.
+//! Rules are tried in the order of the document. The first rule whose conditions
+//! all match wins. If there is none, the top level applies. The search is linear
+//! in the number of rules, so it runs once per upstream and configuration, not
+//! per request.
 
 use std::fmt;
 
@@ -12,28 +12,28 @@ use super::policy::Policy;
 use super::reader::Section;
 use super::schema;
 
-/// What Kubernetes puts behind `name.namespace` in a service's host.
+/// What follows `name.namespace` in the host of a Kubernetes service.
 const SERVICE_LABEL: &str = ".svc";
 
 /// The names by which an upstream can be matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamName<'a> {
-    /// Host of the service, such as `payments.shop.svc.cluster.local`, when
-    /// the cluster's name tells.
+    /// Host of the service, such as `payments.shop.svc.cluster.local`, if the
+    /// cluster's name has it.
     pub service: Option<&'a str>,
     /// Name of the Envoy cluster.
     pub cluster: &'a str,
-    /// Name of the route, when it was read ([`super::Config::needs_route`]).
+    /// Name of the route, if it was read ([`super::Config::needs_route`]).
     pub route: Option<&'a str>,
 }
 
-/// Where a policy stands in the document.
+/// The place of a policy in the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleIndex {
     /// At the top level.
     #[default]
     TopLevel,
-    /// At this place under `upstreams`, from 0.
+    /// At this index under `upstreams`, from 0.
     Rule(usize),
 }
 
@@ -54,19 +54,19 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Which upstreams it is for.
+    /// The upstreams that it applies to.
     #[must_use]
     pub const fn upstream(&self) -> &UpstreamMatch {
         &self.upstream
     }
 
-    /// The policy, complete: what the rule does not set comes from the top level.
+    /// The complete policy. Values that the rule does not set come from the top level.
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Reads the list; every `match` may stand once.
+    /// Reads the list. Each `match` may occur once.
     pub(super) fn read_all(s: &mut Section<'_>, top_level: &Policy) -> Vec<Self> {
         let mut seen: Vec<Option<UpstreamMatch>> = Vec::new();
         s.objects("upstreams", schema::MAX_RULES, |s| {
@@ -81,7 +81,7 @@ impl Rule {
     }
 }
 
-/// The conditions of a rule; at least one is set, and all set must hold.
+/// The conditions of a rule. At least one is set, and all that are set must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamMatch {
     service: Option<Pattern>,
@@ -90,7 +90,7 @@ pub struct UpstreamMatch {
 }
 
 impl UpstreamMatch {
-    /// Whether every condition holds. A name that is not known meets none.
+    /// Whether every condition holds. No condition holds for an unknown name.
     #[must_use]
     pub fn matches(&self, name: &UpstreamName<'_>) -> bool {
         holds(self.service.as_ref(), name.service, matches_service)
@@ -116,7 +116,7 @@ impl UpstreamMatch {
             return None;
         }
         if is_empty {
-            s.refuse_whole(
+            s.reject_whole(
                 "no condition".to_owned(),
                 "at least one of service, cluster, route".to_owned(),
             );
@@ -126,7 +126,7 @@ impl UpstreamMatch {
             .iter()
             .position(|earlier| earlier.as_ref() == Some(&read));
         if let Some(index) = same {
-            s.refuse_whole(
+            s.reject_whole(
                 format!("the conditions of upstreams[{index}] again"),
                 "each match once: the first one wins".to_owned(),
             );
@@ -147,9 +147,9 @@ fn holds(
     }
 }
 
-/// A service goes by its whole host and, in Kubernetes, by `name.namespace`
-/// and `name.namespace.svc` as well. A bare `name` is no short form: the same
-/// name may stand in two namespaces, so say `name.*` to mean all.
+/// A service has its whole host as a name and, in Kubernetes, `name.namespace` and
+/// `name.namespace.svc` as well. `name` alone is not a short form, because two
+/// namespaces may have the same name. `name.*` means all of them.
 fn matches_service(pattern: &Pattern, host: &str) -> bool {
     pattern.matches(host)
         || short_forms(host)
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubernetes_service_goes_by_three_names() {
+    fn a_kubernetes_service_has_three_names() {
         for pattern in [
             HOST,
             "payments.shop",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_name_is_no_short_form() {
+    fn a_name_without_a_namespace_is_no_short_form() {
         for pattern in [
             "payments",
             "shop",

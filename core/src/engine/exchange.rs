@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(round(&mut engine, &mut leader, 2), 1);
         assert_eq!(round(&mut engine, &mut leader, 3), 0);
         assert_eq!(round(&mut engine, &mut other, 4), 0, "begins to lead");
-        assert_eq!(round(&mut engine, &mut other, 5), 0, "knows nobody");
+        assert_eq!(round(&mut engine, &mut other, 5), 0, "knows no upstream");
         assert_eq!(round(&mut engine, &mut other, 6), 1);
         assert_eq!(round(&mut engine, &mut other, 7), 0);
     }

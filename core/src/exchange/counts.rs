@@ -23,7 +23,7 @@ pub(crate) fn add_difference(sum: &mut Tally, before: &[u8], now: &[u8]) {
     if before == now {
         return;
     }
-    let (mut before, mut now) = (Reader::new(before), Reader::new(now));
+    let (mut before, mut now) = (CountsReader::new(before), CountsReader::new(now));
     let (mut old, mut new) = (before.next(), now.next());
     loop {
         match (old, new) {
@@ -49,18 +49,18 @@ pub(crate) fn add_difference(sum: &mut Tally, before: &[u8], now: &[u8]) {
 }
 
 /// Reads numbers and values, up to the end or to the first malformed byte.
-struct Reader<'a> {
+struct CountsReader<'a> {
     rest: &'a [u8],
     next: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CountsReader<'a> {
     const fn new(rest: &'a [u8]) -> Self {
         Self { rest, next: 0 }
     }
 }
 
-impl Iterator for Reader<'_> {
+impl Iterator for CountsReader<'_> {
     type Item = (usize, u64);
 
     fn next(&mut self) -> Option<Self::Item> {

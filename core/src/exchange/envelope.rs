@@ -53,7 +53,7 @@ const ROTATE: u32 = 26;
 
 /// Head and payload as the bytes to share.
 pub(super) fn seal(head: &impl Serialize, mut payload: Vec<u8>) -> Vec<u8> {
-    // Writing plain data to a growing vector cannot fail; were it to, a payload without a head is refused.
+    // Writing plain data to a growing vector cannot fail; and if it did, readers would reject a payload without a head.
     let prefix = postcard::to_extend(head, vec![0; PREFIX]).unwrap_or_default();
     payload.splice(..0, prefix);
     if let Some((prefix, content)) = payload.split_first_chunk_mut::<PREFIX>() {

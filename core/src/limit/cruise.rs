@@ -151,6 +151,12 @@ mod tests {
         refused_share: 0.3,
         ..BUSY
     };
+    /// A tenth of a second without a queue in which the limit refuses requests.
+    const TOO_LOW: WindowStats = WindowStats {
+        span: 0.1,
+        is_refusing: true,
+        ..CALM
+    };
     const AFFORDABLE: f64 = 0.2;
 
     fn usual(affordable: f64, in_force: Option<f64>) -> Reference {
@@ -248,18 +254,17 @@ mod tests {
 
     #[test]
     fn a_limit_that_refuses_without_a_queue_grows() {
-        let calm = WindowStats {
-            is_refusing: true,
+        let too_low = WindowStats {
             span: 0.0,
-            ..CALM
+            ..TOO_LOW
         };
         let grown = |window: &WindowStats, in_force| {
             let mut cruise = Cruise::default();
             cruise.update(window, &usual(AFFORDABLE, in_force), at(0));
             cruise.grown()
         };
-        assert_close(grown(&calm, Some(100.0)), 125.0, "refusing");
-        assert_close(grown(&calm, None), 0.0, "held by a bound");
+        assert_close(grown(&too_low, Some(100.0)), 125.0, "refusing");
+        assert_close(grown(&too_low, None), 0.0, "held by a bound");
         assert_close(grown(&CALM, Some(100.0)), 0.0, "nothing refused");
         assert_close(grown(&REFUSING, Some(100.0)), 0.0, "a queue");
     }
@@ -272,14 +277,9 @@ mod tests {
             is_capacity_known,
             ..usual(AFFORDABLE, Some(100.0))
         };
-        let calm = WindowStats {
-            is_refusing: true,
-            span: 0.1,
-            ..CALM
-        };
         let mut cruise = Cruise::default();
         (1..50).map(|tenth| tenth * 100).find(|ms| {
-            cruise.update(&calm, &usual, at(*ms));
+            cruise.update(&TOO_LOW, &usual, at(*ms));
             cruise.grown() > 0.0
         })
     }
@@ -308,16 +308,11 @@ mod tests {
             is_capacity_known: true,
             ..usual(AFFORDABLE, Some(100.0))
         };
-        let calm = WindowStats {
-            is_refusing: true,
-            span: 0.1,
-            ..CALM
-        };
         let mut cruise = Cruise::default();
-        cruise.update(&calm, &usual, at(100));
+        cruise.update(&TOO_LOW, &usual, at(100));
         cruise.update(&REFUSING, &usual, at(200));
         for tenth in 3..=5 {
-            cruise.update(&calm, &usual, at(tenth * 100));
+            cruise.update(&TOO_LOW, &usual, at(tenth * 100));
             assert_close(cruise.grown(), 0.0, "counted from the queue on");
         }
     }

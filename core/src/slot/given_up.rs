@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(given_up.since(RECENT, at(0)), 0);
         (0..5).for_each(|tenth| given_up.see(at(1_000 + tenth * 100)));
         assert_eq!(given_up.since(RECENT, at(1_500)), 5);
-        assert_eq!(given_up.since(RECENT, at(1_900)), 0, "nobody asks any more");
+        assert_eq!(given_up.since(RECENT, at(1_900)), 0, "too long ago");
         given_up.see_answer();
         given_up.see(at(2_000));
         assert_eq!(given_up.since(RECENT, at(2_000)), 1);

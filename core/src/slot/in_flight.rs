@@ -224,7 +224,7 @@ impl Slot {
     }
 
     /// The age from which waiting requests count as overtaken: they wait far beyond the target although later ones have been
-    /// answered, so they are in no queue. To shed other requests because of them would help nobody.
+    /// answered, so they are in no queue. It would not help to shed other requests because of them.
     fn overtaken(&self, now: Instant) -> Option<Duration> {
         // After the clock jumped back, no request can be said to be later.
         let answered = self.answered_up_to.filter(|at| *at <= now)?;

@@ -1,4 +1,4 @@
-//! The envelope of a payload, as a neighbor writes it who knows the format.
+//! The envelope of a payload, written as by another plugin that knows the format.
 
 use tidegate_core::WIRE_VERSION;
 

@@ -61,7 +61,7 @@ const PIECES: [&str; 48] = [
 ];
 
 #[test]
-fn a_document_is_taken_whole_or_refused_with_all_that_is_wrong() {
+fn a_document_is_taken_whole_or_rejected_with_all_that_is_wrong() {
     bolero::check!(name = "configuration")
         .with_iterations(4_000)
         .for_each(|bytes: &[u8]| check(&pieces::text(bytes, &PIECES)));
@@ -70,11 +70,11 @@ fn a_document_is_taken_whole_or_refused_with_all_that_is_wrong() {
 pub(crate) fn check(document: &[u8]) {
     match Config::from_json(document) {
         Ok(config) => check_taken(&config, document),
-        Err(errors) => check_refused(&errors),
+        Err(errors) => check_rejected(&errors),
     }
 }
 
-fn check_refused(errors: &ConfigErrors) {
+fn check_rejected(errors: &ConfigErrors) {
     let kept = errors.iter().count();
     assert!((1..=MOST_ERRORS).contains(&kept) && kept <= errors.total());
     let omitted = usize::from(errors.total() > kept);

@@ -124,7 +124,7 @@ fn check_verdicts(said: &Said) {
             );
             assert!(
                 !matches!(outcome, Outcome::Failure(_) | Outcome::Overload { .. }),
-                "nobody is blamed unasked"
+                "nothing is blamed without a reason"
             );
         }
     }

@@ -24,7 +24,7 @@ struct Payload {
     cut: u8,
     /// What comes behind it.
     tail: Vec<u8>,
-    /// Whether it gets the checksum that a neighbor would give it who knows the format.
+    /// Whether it gets a right checksum, as from another plugin that knows the format.
     is_sealed: bool,
 }
 

@@ -136,7 +136,7 @@ fn pick<'a>(words: &[&'a str], number: u8) -> &'a str {
 }
 
 #[test]
-fn any_tree_is_taken_whole_or_refused_with_all_that_is_wrong() {
+fn any_tree_is_taken_whole_or_rejected_with_all_that_is_wrong() {
     let entries = produce::<Vec<(Key, Tree)>>().with().len(0..10_usize);
     bolero::check!(name = "configuration_tree")
         .with_generator((produce::<bool>(), entries))

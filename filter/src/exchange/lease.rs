@@ -174,7 +174,7 @@ mod tests {
         let mut one = Worker::new(&host, 1);
         assert!(one.press(Duty::Serving, 0));
         assert!(!one.press(Duty::Serving, 100));
-        assert!(one.press(Duty::Serving, 400), "nobody wanted it");
+        assert!(one.press(Duty::Serving, 400), "no other worker wanted it");
         assert!(one.press(Duty::Serving, 500));
         assert!(one.press(Duty::Serving, 800), "no second offer so soon");
     }

@@ -1,7 +1,7 @@
 //! Which worker publishes under which key.
 //!
-//! Shared data cannot be deleted, so keys are reused: a worker takes the first free place, and the leader frees the
-//! places of workers that stopped reporting. The table is a list of worker numbers, 0 for a free place.
+//! Shared data cannot be deleted, so keys are reused. A worker takes the first free place. The leader frees the places of
+//! workers that stopped reporting. The table is a list of worker numbers; 0 is a free place.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Takes the table over from its bytes.
+    /// Reads the table from its bytes.
     pub fn load(&mut self, bytes: Option<&[u8]>) {
         self.workers = decode(bytes.unwrap_or_default());
         self.read.clone_from(&self.workers);
     }
 
-    /// The bytes to share.
+    /// The bytes of the table, for shared data.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.workers
@@ -44,7 +44,7 @@ impl Places {
         decode(bytes) == self.read
     }
 
-    /// Where a worker publishes.
+    /// The place of a worker.
     #[must_use]
     pub fn place_of(&self, worker: u64) -> Option<usize> {
         self.workers.iter().position(|other| *other == worker)
@@ -65,13 +65,13 @@ impl Places {
         Some(self.workers.len() - 1)
     }
 
-    /// How many are taken.
+    /// How many places are taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.workers.iter().filter(|worker| **worker != 0).count()
     }
 
-    /// All places but that of `own`.
+    /// All places that are taken, except that of `own`, each with its worker.
     pub fn others(&self, own: u64) -> impl Iterator<Item = (usize, u64)> {
         self.workers
             .iter()
@@ -80,13 +80,13 @@ impl Places {
             .filter(move |(_, worker)| *worker != 0 && *worker != own)
     }
 
-    /// A worker reported, at this time.
+    /// Notes that a worker reported at this time.
     pub fn see(&mut self, worker: u64, at: Instant) {
         self.seen.insert(worker, at);
     }
 
-    /// Frees the places of workers that were not seen for `patience`; answers whether there were any. A worker
-    /// that never reported gets as long, from when it was first found in the table.
+    /// Frees the places of workers that did not report for `patience`, and returns whether there were any. For a worker that
+    /// never reported, the time starts when it was first found in the table.
     pub fn forget_gone(&mut self, now: Instant, patience: Duration) -> bool {
         let mut changed = false;
         for worker in self.workers.iter_mut().filter(|worker| **worker != 0) {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_never_reported_is_waited_for() {
+    fn a_worker_that_never_reported_keeps_its_place_for_a_while() {
         let mut places = Places::default();
         places.claim(11);
         assert!(!places.forget_gone(at(10), PATIENCE), "first seen now");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_survives_the_wire() {
+    fn the_table_reads_back_from_its_bytes() {
         let mut places = Places::default();
         places.claim(11);
         places.claim(22);

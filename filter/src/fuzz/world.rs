@@ -47,7 +47,7 @@ const NUMBERS: [&str; 8] = ["0", "8", "14", "4", "1", "-1", "9999999999999999999
 const PATHS: [&str; 4] = ["/", "/healthz", "/pay/1?a=b", ""];
 const CLASSES: [&str; 4] = ["critical_plus", "sheddable", "Critical", "?"];
 
-/// Configurations that are taken, then some that are refused.
+/// Configurations that are taken, then some that are rejected.
 const CONFIGS: [&str; 11] = [
     r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#,
     r#"{"slo":{"latency":{"quantile":0.5,"target":"5ms"}},"limit":{"min":1,"initial":1,"max":2,"maxOpen":4}}"#,

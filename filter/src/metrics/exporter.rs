@@ -26,7 +26,7 @@ pub struct Exporter {
 }
 
 /// A metric, the labels of its upstream, and the value of its own label.
-type Series<'a> = (&'a Metric, &'a str, Option<&'a str>);
+type ExportedSeries<'a> = (&'a Metric, &'a str, Option<&'a str>);
 
 impl Exporter {
     /// Counts a transition of the breaker, or of the limit, of the upstream with these labels.
@@ -77,7 +77,7 @@ impl Exporter {
         }
     }
 
-    fn count<H: Host>(&mut self, proxy: &Proxy<H>, series: Series<'_>, by: u64) {
+    fn count<H: Host>(&mut self, proxy: &Proxy<H>, series: ExportedSeries<'_>, by: u64) {
         if by == 0 {
             return;
         }
@@ -89,7 +89,7 @@ impl Exporter {
     fn rare<H: Host>(
         &mut self,
         proxy: &Proxy<H>,
-        (metric, labels, value): Series<'_>,
+        (metric, labels, value): ExportedSeries<'_>,
     ) -> Option<MetricId> {
         let name = proxy.naming.name(metric, labels, value);
         let handle = self.rare.entry(name.clone());

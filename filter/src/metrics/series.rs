@@ -21,14 +21,14 @@ pub struct Series {
     /// [`tidegate_core::Tally::fingerprint`] of what has been added.
     added: u64,
     /// Those that have ever been more than zero, in the order of sources. Few of all there are.
-    counters: Vec<Counter>,
+    counters: Vec<PublishedCounter>,
     /// Only where this worker led.
     gauges: Option<Box<[Gauge; READING_COUNT]>>,
 }
 
 /// One of [`super::sources::SOURCES`].
 #[derive(Clone, Copy, Debug)]
-struct Counter {
+struct PublishedCounter {
     source: u8,
     handle: Handle,
     /// What has been added, modulo 2^32: a difference is all that is needed.
@@ -67,7 +67,7 @@ impl Series {
                     continue;
                 }
                 self.counters.reserve_exact(1);
-                self.counters.insert(place, Counter::new(number));
+                self.counters.insert(place, PublishedCounter::new(number));
             }
             let Some(counter) = self.counters.get_mut(place) else {
                 continue;
@@ -116,7 +116,7 @@ impl Series {
     }
 }
 
-impl Counter {
+impl PublishedCounter {
     const fn new(source: u8) -> Self {
         Self {
             source,

@@ -3,7 +3,7 @@
 //! Counters take what the workers counted ([`SOURCES`]), gauges what the leader decided ([`READINGS`]).
 
 use tidegate_core::units::Seconds;
-use tidegate_core::{Count, Counted, Criticality, Phase, ShedReason, UpstreamView};
+use tidegate_core::{BreakerPhase, Count, Counted, Criticality, ShedReason, UpstreamView};
 
 use super::table::{
     ADMITTED, BASELINE_RTT, BREAKER_STATE, CLASS_SHED, CLASS_WOULD_SHED, EXEMPT, LIMIT, Metric,
@@ -184,9 +184,9 @@ pub static READINGS: [Reading; READING_COUNT] = [
     Reading {
         metric: BREAKER_STATE,
         read: |view, _| match view.breaker {
-            Phase::Closed => 0,
-            Phase::HalfOpen => 1,
-            Phase::Open => 2,
+            BreakerPhase::Closed => 0,
+            BreakerPhase::HalfOpen => 1,
+            BreakerPhase::Open => 2,
         },
     },
     Reading {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Counters, Decision, Engine, Failure, GivenRequest, Instant, Outcome, Permit, Phase,
-    UpstreamId,
+    BreakerPhase, Counter, Counters, Decision, Engine, Failure, GivenRequest, Instant, Outcome,
+    Permit, UpstreamId,
 };
 
 use crate::explore::Model;
@@ -39,11 +39,11 @@ pub(crate) enum Tenth {
     Leave,
     /// They are not answered.
     Hangs,
-    /// Nobody comes.
+    /// No request comes.
     Quiet,
-    /// Nobody comes, and all that hung fail.
+    /// No request comes, and all that hung fail.
     HungFail,
-    /// Nobody comes, and the callers of all that hung leave.
+    /// No request comes, and the callers of all that hung leave.
     HungLeave,
 }
 
@@ -147,7 +147,7 @@ impl Play {
             let Decision::Admit(permit) = decision else {
                 continue;
             };
-            let is_probe = self.phase() != Phase::Closed && self.loses_probes;
+            let is_probe = self.phase() != BreakerPhase::Closed && self.loses_probes;
             match tenth {
                 Tenth::Hangs => self.hung.push(permit),
                 Tenth::TimesOut => late.push(permit),
@@ -174,7 +174,7 @@ impl Play {
             .complete(permit, outcome, &mut self.counters, now);
     }
 
-    fn phase(&self) -> Phase {
+    fn phase(&self) -> BreakerPhase {
         let now = Instant::from_nanos(self.now);
         let snapshot = self.engine.snapshot(now);
         snapshot.upstreams[self.upstream.index()].breaker
@@ -221,7 +221,7 @@ impl Breaker {
                 upstream.open,
             ),
             (upstream.limit, play.hung.len(), play.counters.in_flight),
-            (upstream.breaker != Phase::Closed).then_some(lasted),
+            (upstream.breaker != BreakerPhase::Closed).then_some(lasted),
             (since.count(), &tenths[tenths.len().saturating_sub(LAST)..]),
         );
         let shows = hash_of(&format!("{shows:?}"));
@@ -254,12 +254,12 @@ impl Model for Breaker {
 
     fn check(&self, moment: &Moment) -> Result<(), String> {
         let mut play = Play::of(&moment.tenths, self.loses_probes);
-        if play.phase() != Phase::Closed {
+        if play.phase() != BreakerPhase::Closed {
             self.opened.set(self.opened.get() + 1);
         }
         // What hangs goes on to hang.
         for ticks in 0..=self.bound {
-            if play.phase() == Phase::Closed {
+            if play.phase() == BreakerPhase::Closed {
                 self.longest.set(self.longest.get().max(ticks));
                 return Ok(());
             }

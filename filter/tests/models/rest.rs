@@ -31,7 +31,7 @@ impl Workers {
         (process, awake)
     }
 
-    /// One tick of all, and, if asked for, a good request each. Answers who decided, and who shed.
+    /// One tick of all, and, if asked for, a good request each. Returns which workers decided, and which shed.
     fn round(
         &self,
         awake: &mut [(usize, Replica)],
@@ -80,7 +80,10 @@ impl Workers {
             }
         }
         if decisions == 0 {
-            return Err(format!("nobody decides after {} rounds", self.rest.rounds));
+            return Err(format!(
+                "no worker decides after {} rounds",
+                self.rest.rounds
+            ));
         }
         if !last.1.is_empty() {
             let rounds = self.rest.rounds;

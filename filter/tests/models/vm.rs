@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use tidegate_core::classify::Length;
 use tidegate_core::config::Config;
-use tidegate_filter::plugin::Plugin;
+use tidegate_filter::plugin::PluginObject;
 use tidegate_filter::stream::{Next, Stream};
 
 use crate::process::{Answer, Call, Process};
@@ -57,7 +57,7 @@ pub(crate) struct Callback {
 /// The VM at work.
 pub(crate) struct Replica {
     way: Way,
-    plugin: Option<Rc<RefCell<Plugin<Way>>>>,
+    plugin: Option<Rc<RefCell<PluginObject<Way>>>>,
     streams: VecDeque<Stream<Way>>,
     pub(crate) shed: usize,
     root: u32,
@@ -126,7 +126,7 @@ impl Replica {
             }
         }
         if ask == Ask::Start {
-            let plugin = Plugin::new(self.way.clone(), "tidegate", CONFIG.clone(), self.root);
+            let plugin = PluginObject::new(self.way.clone(), "tidegate", CONFIG.clone(), self.root);
             self.plugin = Some(Rc::new(RefCell::new(plugin)));
             return;
         }

@@ -1,4 +1,4 @@
-//! What the invariants need to remember of a story: who held the lease, who decided, how many requests came.
+//! What the invariants need to remember of a story: which worker held the lease, which decided, how many requests came.
 
 use crate::process::Event;
 use crate::workers::MILLI;

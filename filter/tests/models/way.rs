@@ -32,7 +32,7 @@ pub(crate) enum Mode {
     Stops,
     /// The process answers it.
     Live,
-    /// Nobody sees it.
+    /// It has no effect.
     Gone,
 }
 

@@ -5,18 +5,18 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use tidegate_loadtests::result::Run;
+use tidegate_loadtests::result::LoadtestRun;
 
 /// Tell whether the results in a folder can be used, and what is missing.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct CheckOptions {
     /// Folder with `run.json` and `results.jsonl`.
     folder: PathBuf,
 }
 
 /// Reads everything; fails when there is something that cannot be used.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let run = Run::read(&options.folder)?;
+pub(crate) fn run(options: &CheckOptions) -> Result<ExitCode> {
+    let run = LoadtestRun::read(&options.folder)?;
     for damage in &run.damaged {
         println!("{damage}");
     }

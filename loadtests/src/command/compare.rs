@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use tidegate_loadtests::compare::{compare, page};
-use tidegate_loadtests::result::Run;
+use tidegate_loadtests::result::LoadtestRun;
 
 /// Say which differences between two runs are more than noise.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct RunCompareOptions {
     /// Folder of the run to compare with.
     before: PathBuf,
     /// Folder of the run that is compared.
@@ -22,8 +22,11 @@ pub(crate) struct Options {
 }
 
 /// Compares the runs, prints the tables and writes them.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let (before, after) = (Run::read(&options.before)?, Run::read(&options.after)?);
+pub(crate) fn run(options: &RunCompareOptions) -> Result<ExitCode> {
+    let (before, after) = (
+        LoadtestRun::read(&options.before)?,
+        LoadtestRun::read(&options.after)?,
+    );
     let page = page(&before, &after, &compare(&before, &after));
     // A reader that closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(page.markdown().as_bytes());

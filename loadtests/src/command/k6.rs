@@ -9,16 +9,16 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use tidegate_loadtests::report::report;
 use tidegate_loadtests::result::{
-    CellResult, Circumstances, Extent, Parameter, RESULTS_FILE, RUN_FILE, Run, Tool,
+    CellResult, Circumstances, Extent, LoadtestRun, Parameter, RESULTS_FILE, RUN_FILE, Tool,
 };
-use tidegate_loadtests::score::Targets;
-use tidegate_loadtests::suite::{self, Played, SuiteError};
+use tidegate_loadtests::score::ScoreTargets;
+use tidegate_loadtests::suite::{self, PlayedTest, SuiteError};
 use tidegate_testbed::run;
 use tidegate_testbed::variant::Variant;
 
 /// Play the scenarios of `loadtests/k6`, on a stage of their own or against the address in BASE_URL.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct K6Options {
     /// Scenarios by name, separated by commas; `all` for every one.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     tests: Vec<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Options {
 const INTERRUPTED: u8 = 130;
 
 /// Plays the scenarios; fails when a threshold was not kept.
-pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(options: &K6Options) -> Result<ExitCode> {
     let tests = suite::chosen(&options.tests)?;
     fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
     let all = async {
@@ -57,7 +57,7 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// Against an address that is not ours: k6's verdicts and pages alone.
-async fn outside(tests: &[&str], options: &Options) -> Result<ExitCode> {
+async fn outside(tests: &[&str], options: &K6Options) -> Result<ExitCode> {
     let mut is_well = true;
     for test in tests {
         is_well &= told(test, suite::outside(test, &options.out).await, options);
@@ -69,7 +69,7 @@ async fn outside(tests: &[&str], options: &Options) -> Result<ExitCode> {
     })
 }
 
-async fn on_stage(tests: &[&str], options: &Options) -> Result<ExitCode> {
+async fn on_stage(tests: &[&str], options: &K6Options) -> Result<ExitCode> {
     let variant: Variant = options.contender.parse()?;
     if !variant.is_available() {
         bail!(
@@ -102,7 +102,7 @@ async fn on_stage(tests: &[&str], options: &Options) -> Result<ExitCode> {
         for test in tests {
             let played = suite::on_stage(test, variant, repetition, &options.out).await;
             let result = match &played {
-                Ok(Played { result, .. }) => result.clone(),
+                Ok(PlayedTest { result, .. }) => result.clone(),
                 Err(error) => Some(suite::failed(test, variant, repetition, said(error))),
             };
             if let Some(result) = &result {
@@ -112,8 +112,12 @@ async fn on_stage(tests: &[&str], options: &Options) -> Result<ExitCode> {
             is_well &= told(test, played, options);
         }
     }
-    let run = Run::read(&options.out)?;
-    super::report::write(&report(&[run], &Targets::ours()?), &options.out, "report")?;
+    let run = LoadtestRun::read(&options.out)?;
+    super::report::write(
+        &report(&[run], &ScoreTargets::ours()?),
+        &options.out,
+        "report",
+    )?;
     Ok(if is_well {
         ExitCode::SUCCESS
     } else {
@@ -122,13 +126,13 @@ async fn on_stage(tests: &[&str], options: &Options) -> Result<ExitCode> {
 }
 
 /// Prints what became of a test; whether all was well.
-fn told(test: &str, played: Result<Played, SuiteError>, options: &Options) -> bool {
+fn told(test: &str, played: Result<PlayedTest, SuiteError>, options: &K6Options) -> bool {
     match played {
         Err(error) => {
             eprintln!("{test:<12} FAILED: {}", said(&error));
             false
         }
-        Ok(Played {
+        Ok(PlayedTest {
             result,
             thresholds,
             missed,

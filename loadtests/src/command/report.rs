@@ -8,13 +8,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use tidegate_loadtests::report::report;
-use tidegate_loadtests::result::Run;
-use tidegate_loadtests::score::Targets;
+use tidegate_loadtests::result::LoadtestRun;
+use tidegate_loadtests::score::ScoreTargets;
 use tidegate_report::page::Page;
 
 /// Write a page and Markdown tables from the results of runs.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct ReportOptions {
     /// Folders with `run.json` and `results.jsonl`; of a study that several have, the last counts.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
@@ -27,19 +27,19 @@ pub(crate) struct Options {
 }
 
 /// Reads the runs and writes both files.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &ReportOptions) -> Result<ExitCode> {
     let targets = match &options.score {
-        None => Targets::ours()?,
+        None => ScoreTargets::ours()?,
         Some(path) => {
             let text =
                 fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-            Targets::parse(&text, &path.display().to_string())?
+            ScoreTargets::parse(&text, &path.display().to_string())?
         }
     };
-    let runs: Vec<Run> = options
+    let runs: Vec<LoadtestRun> = options
         .folders
         .iter()
-        .map(|folder| Run::read(folder))
+        .map(|folder| LoadtestRun::read(folder))
         .collect::<Result<_, _>>()?;
     for damage in runs.iter().flat_map(|run| &run.damaged) {
         eprintln!("tidegate-loadtests: {damage}");

@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use tidegate_loadtests::matrix::Cell;
-use tidegate_loadtests::result::{CellResult, Figure, Outcome};
+use tidegate_loadtests::result::{CellOutcome, CellResult, Figure};
 use tidegate_loadtests::runner::Runner;
 use tidegate_loadtests::topology::Ports;
-use tidegate_testbed::bench::clock::{Clock, spoken};
+use tidegate_testbed::bench::clock::{BenchClock, spoken};
 use tidegate_testbed::envoy;
 use tidegate_testbed::run::{interrupted, raise_file_limit};
 
-use choice::Choice;
+use choice::RunChoice;
 
-pub(crate) use options::Options;
+pub(crate) use options::StudyRunOptions;
 
 /// Exit code of a program that was interrupted.
 const INTERRUPTED: u8 = 130;
 
 /// Plays what is asked for; fails when a cell has failed.
-pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
-    let choice = Choice::of(options)?;
+pub(crate) async fn run(options: &StudyRunOptions) -> Result<ExitCode> {
+    let choice = RunChoice::of(options)?;
     let cells = choice.cells()?;
     if options.list {
         list(&cells);
@@ -46,15 +46,19 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
 fn list(cells: &[Cell]) {
     let mut text: String = cells
         .iter()
-        .map(|cell| cell.result(Outcome::Ok).name() + "\n")
+        .map(|cell| cell.result(CellOutcome::Ok).name() + "\n")
         .collect();
-    let left = Clock::new(cells.iter().map(Cell::length)).left();
+    let left = BenchClock::new(cells.iter().map(Cell::length)).left();
     text += &format!("{} cells, about {}\n", cells.len(), spoken(left));
     // A reader that closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-async fn play_all(options: &Options, choice: &Choice, cells: &[Cell]) -> Result<ExitCode> {
+async fn play_all(
+    options: &StudyRunOptions,
+    choice: &RunChoice,
+    cells: &[Cell],
+) -> Result<ExitCode> {
     check_parts()?;
     raise_file_limit();
     let (folder, mut journal) = folder::open(options, choice, cells)?;
@@ -62,9 +66,9 @@ async fn play_all(options: &Options, choice: &Choice, cells: &[Cell]) -> Result<
         folder: folder.clone(),
         ports: options.first_port.map_or(Ports::Any, Ports::From),
     };
-    let is_due = |cell: &&Cell| !journal.has(&cell.result(Outcome::Ok));
+    let is_due = |cell: &&Cell| !journal.has(&cell.result(CellOutcome::Ok));
     let due: Vec<&Cell> = cells.iter().filter(is_due).collect();
-    let mut clock = Clock::new(due.iter().map(|cell| cell.length()));
+    let mut clock = BenchClock::new(due.iter().map(|cell| cell.length()));
     println!(
         "{}: {} of {} cells, about {}",
         folder.display(),
@@ -77,7 +81,7 @@ async fn play_all(options: &Options, choice: &Choice, cells: &[Cell]) -> Result<
         let head = format!(
             "[{number}/{}] {}",
             cells.len(),
-            cell.result(Outcome::Ok).name()
+            cell.result(CellOutcome::Ok).name()
         );
         announce(&head, clock.left());
         let begun = Instant::now();
@@ -120,7 +124,7 @@ fn check_parts() -> Result<()> {
 
 /// The name of a cell as that of a folder.
 fn file_name(cell: &Cell) -> String {
-    let name = cell.result(Outcome::Ok).name();
+    let name = cell.result(CellOutcome::Ok).name();
     let kept = |letter: char| {
         if letter.is_ascii_alphanumeric() {
             letter

@@ -10,14 +10,14 @@ use tidegate_testbed::variant::Variant;
 
 /// Start an upstream of known capacity behind an Envoy, for k6 by hand, until interrupted.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct StageOptions {
     /// What protects the upstream.
     #[arg(long, default_value = "tidegate")]
     contender: String,
 }
 
 /// Prints the settings of the scenarios and waits for the end.
-pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) async fn run(options: &StageOptions) -> Result<ExitCode> {
     run::raise_file_limit();
     let variant: Variant = options.contender.parse()?;
     let stage = Stage::start(variant).await?;

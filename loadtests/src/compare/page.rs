@@ -3,13 +3,13 @@
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use super::{Comparison, Difference, FALSE_SHARE, Verdict, WORTH};
+use super::{Difference, FALSE_SHARE, RunComparison, Verdict, WORTH};
 use crate::report::circumstances;
-use crate::result::Run;
+use crate::result::LoadtestRun;
 
 /// The comparison as a page.
 #[must_use]
-pub fn page(before: &Run, after: &Run, comparison: &Comparison) -> Page {
+pub fn page(before: &LoadtestRun, after: &LoadtestRun, comparison: &RunComparison) -> Page {
     let mut page = Page::new(&format!("{} against {}", after.info.run, before.info.run));
     page.paragraph(&format!(
         "A difference counts when Welch's t-test over the repetitions says so, with at most {:.0} % expected false ones \
@@ -80,7 +80,7 @@ const HEAD: [&str; 8] = [
 
 /// How many of what, in a sentence.
 #[must_use]
-pub(crate) fn summary(comparison: &Comparison) -> String {
+pub(crate) fn summary(comparison: &RunComparison) -> String {
     let count = |verdict| {
         comparison
             .differences
@@ -144,17 +144,17 @@ mod tests {
     use super::super::compare;
     use super::*;
     use crate::result::tests::{cell, info};
-    use crate::result::{CellResult, Figures};
+    use crate::result::{CellFigures, CellResult};
 
-    fn run(values: &[f64]) -> Run {
+    fn run(values: &[f64]) -> LoadtestRun {
         let cell = |(repetition, qps): (u32, &f64)| CellResult {
-            figures: Figures {
+            figures: CellFigures {
                 qps: Some(*qps),
-                ..Figures::default()
+                ..CellFigures::default()
             },
             ..cell("a", "tidegate", repetition)
         };
-        Run {
+        LoadtestRun {
             info: info(),
             cells: (0..).zip(values).map(cell).collect(),
             damaged: Vec::new(),

@@ -6,7 +6,7 @@
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use super::groups::{Entrant, Group, distinct};
+use super::groups::{CellGroup, Entrant, distinct};
 use crate::compare::welch;
 use crate::result::{Figure, Topology};
 
@@ -40,11 +40,12 @@ fn steps() -> [(&'static str, Entrant, Entrant); 2] {
 }
 
 /// Adds the table: for each load what each step adds.
-pub(super) fn write(page: &mut Page, all: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page, all: &[CellGroup<'_>]) {
     let mut rows = Vec::new();
     for cell in distinct(all.iter().map(|group| group.any.cell.as_str())) {
         let of = |entrant: &Entrant| {
-            let is_of = |group: &&Group<'_>| group.any.cell == cell && group.entrant() == *entrant;
+            let is_of =
+                |group: &&CellGroup<'_>| group.any.cell == cell && group.entrant() == *entrant;
             all.iter().find(is_of)
         };
         for (name, without, with) in steps() {

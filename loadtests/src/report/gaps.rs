@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use crate::result::{Damage, Run};
+use crate::result::{Damage, LoadtestRun};
 
 /// So many failed cells are listed; a run in which more failed needs no longer list.
 const MOST: usize = 40;
 
 /// Says what failed, what was not run and what could not be read; nothing when the run is whole.
-pub(super) fn section(page: &mut Page, run: &Run) {
+pub(super) fn section(page: &mut Page, run: &LoadtestRun) {
     let failed: Vec<_> = run.failed().collect();
     let not_run: Vec<_> = run.not_run().collect();
     if failed.is_empty() && not_run.is_empty() && run.damaged.is_empty() {
@@ -22,7 +22,7 @@ pub(super) fn section(page: &mut Page, run: &Run) {
         page.paragraph(&format!("{study}: {count} planned cells were not run."));
     }
     for damage in &run.damaged {
-        // Where the folder stood is of no use to who reads the page elsewhere.
+        // Readers of the page elsewhere have no use for the path of the folder.
         let name = damage.path.file_name().map(PathBuf::from);
         let damage = Damage {
             path: name.unwrap_or_default(),

@@ -9,7 +9,7 @@ use crate::result::{CellResult, Figure, Topology};
 
 /// All repetitions of one cell with one contender in one topology.
 #[derive(Debug, Clone)]
-pub(crate) struct Group<'a> {
+pub(crate) struct CellGroup<'a> {
     /// One of them, for what all have in common.
     pub(crate) any: &'a CellResult,
     /// Those that came to an end.
@@ -17,14 +17,14 @@ pub(crate) struct Group<'a> {
 }
 
 /// The cells by what they have in common, in order of the first of each.
-pub(crate) fn groups<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
+pub(crate) fn groups<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Vec<CellGroup<'a>> {
+    let mut groups: Vec<CellGroup<'a>> = Vec::new();
     let mut places = BTreeMap::new();
     for cell in cells {
         let key = (&cell.study, &cell.cell, cell.topology, &cell.contender);
         let place = *places.entry(key).or_insert(groups.len());
         if place == groups.len() {
-            groups.push(Group {
+            groups.push(CellGroup {
                 any: cell,
                 ended: Vec::new(),
             });
@@ -36,7 +36,7 @@ pub(crate) fn groups<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Vec
     groups
 }
 
-impl Group<'_> {
+impl CellGroup<'_> {
     /// The values of a figure, one for each repetition that has it.
     pub(crate) fn values(&self, figure: Figure) -> Vec<f64> {
         self.ended
@@ -95,8 +95,8 @@ pub(super) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T>
 }
 
 /// All entrants in some groups, in order of appearance, each with a name and a color.
-pub(super) fn entrants(groups: &[Group<'_>]) -> Vec<(Entrant, String, Color)> {
-    let all = distinct(groups.iter().map(Group::entrant));
+pub(super) fn entrants(groups: &[CellGroup<'_>]) -> Vec<(Entrant, String, Color)> {
+    let all = distinct(groups.iter().map(CellGroup::entrant));
     let first = all
         .iter()
         .map(|entrant| entrant.topology)
@@ -157,7 +157,7 @@ pub(super) fn contender(name: &str) -> &str {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::result::{Figures, Outcome, Parameter, Tool};
+    use crate::result::{CellFigures, CellOutcome, Parameter, Tool};
 
     pub(crate) fn cell(
         cell: &str,
@@ -173,10 +173,10 @@ pub(super) mod tests {
             contender: contender.to_owned(),
             repetition,
             tool: Tool::Fortio,
-            outcome: Outcome::Ok,
-            figures: Figures {
+            outcome: CellOutcome::Ok,
+            figures: CellFigures {
                 p99_ms: Some(p99_ms),
-                ..Figures::default()
+                ..CellFigures::default()
             },
             series: Vec::new(),
             raw: None,
@@ -199,7 +199,7 @@ pub(super) mod tests {
             (found[1].shown(Figure::P99Ms), found[1].shown(Figure::Qps)),
             ("9.00".to_owned(), "-".to_owned())
         );
-        cells[1].outcome = Outcome::Failed {
+        cells[1].outcome = CellOutcome::Failed {
             error: "port in use".to_owned(),
         };
         assert_eq!(groups(&cells)[1].shown(Figure::P99Ms), "!failed");

@@ -1,11 +1,11 @@
 //! Cells over time: response time and rates, second by second.
 
-use tidegate_report::chart::{Chart, Level, Line, Stroke, WIDTH};
+use tidegate_report::chart::{Chart, LevelLine, Line, Stroke, WIDTH};
 use tidegate_report::color::Color;
 use tidegate_report::page::Page;
 use tidegate_sim::number;
 
-use super::groups::{Group, entrants};
+use super::groups::{CellGroup, entrants};
 use crate::result::{CellResult, Point};
 
 /// Width and height of the pictures that stand beside each other.
@@ -15,7 +15,7 @@ const SMALL: (u32, u32) = (430, 220);
 const OBJECTIVES: f64 = 6.0;
 
 /// Adds the pictures of one point: response time and goodput of all entrants together, then the rates of each.
-pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     let painted: Vec<(&CellResult, String, Color)> = entrants(groups)
         .into_iter()
         .filter_map(|(entrant, name, color)| {
@@ -43,7 +43,7 @@ pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
         .iter()
         .find_map(|(cell, ..)| cell.number("objective_ms"))
     {
-        p95.levels.push(Level {
+        p95.levels.push(LevelLine {
             value: objective,
             label: "objective".to_owned(),
         });

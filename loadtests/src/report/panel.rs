@@ -1,10 +1,10 @@
 //! Bars for some cells of a study: one picture for each figure, a group for each point, a bar for each contender.
 
-use tidegate_report::chart::bars::{Bar, Bars, Scale, Series};
+use tidegate_report::chart::bars::{Bar, BarSeries, Bars, Scale};
 use tidegate_report::page::Page;
 use tidegate_sim::number;
 
-use super::groups::{Group, distinct, entrants};
+use super::groups::{CellGroup, distinct, entrants};
 use crate::result::{CellResult, Figure};
 
 /// What is shown of some cells.
@@ -30,7 +30,7 @@ const FAR: f64 = 20.0;
 
 impl Panel<'_> {
     /// Adds the pictures of `groups`; nothing where there are none.
-    pub(super) fn write(&self, page: &mut Page, groups: &[Group<'_>]) {
+    pub(super) fn write(&self, page: &mut Page, groups: &[CellGroup<'_>]) {
         if groups.is_empty() {
             return;
         }
@@ -49,13 +49,13 @@ impl Panel<'_> {
         page.charts(all);
     }
 
-    fn bars(&self, groups: &[Group<'_>], figure: Figure) -> Bars {
+    fn bars(&self, groups: &[CellGroup<'_>], figure: Figure) -> Bars {
         let labels = distinct(groups.iter().map(|group| (self.label)(group.any)));
         let (name, unit) = heading(figure);
         let mut bars = Bars::new(name, unit, labels.clone());
         for (entrant, name, color) in entrants(groups) {
             let at = |label: &String| {
-                let of = |group: &&Group<'_>| {
+                let of = |group: &&CellGroup<'_>| {
                     group.entrant() == entrant && (self.label)(group.any) == *label
                 };
                 let spread = groups.iter().find(of)?.spread(figure)?;
@@ -74,7 +74,7 @@ impl Panel<'_> {
                     greatest,
                 })
             };
-            bars.series.push(Series {
+            bars.series.push(BarSeries {
                 name,
                 color,
                 bars: labels.iter().map(at).collect(),

@@ -4,12 +4,12 @@ use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
 use super::added;
-use super::groups::{Group, distinct};
+use super::groups::{CellGroup, distinct};
 use super::over_time;
 use super::panel::{Panel, parameter};
 use super::storm;
 use crate::result::{Figure, Parameter};
-use crate::score::Targets;
+use crate::score::ScoreTargets;
 
 const LATENCIES: [Figure; 5] = [
     Figure::MeanMs,
@@ -30,8 +30,8 @@ const KNOBS: [(&str, &str); 3] = [
     ),
 ];
 
-pub(super) fn transition(page: &mut Page, all: &[Group<'_>], _: &Targets) {
-    let of = |knob: &str| -> Vec<Group<'_>> {
+pub(super) fn transition(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) {
+    let of = |knob: &str| -> Vec<CellGroup<'_>> {
         all.iter()
             .filter(|group| group.any.cell.starts_with(knob))
             .cloned()
@@ -65,9 +65,9 @@ pub(super) fn transition(page: &mut Page, all: &[Group<'_>], _: &Targets) {
     }
 }
 
-pub(super) fn traffic(page: &mut Page, all: &[Group<'_>], _: &Targets) {
+pub(super) fn traffic(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) {
     stories(page, all);
-    let part = |group: &Group<'_>| {
+    let part = |group: &CellGroup<'_>| {
         group
             .any
             .cell
@@ -78,7 +78,7 @@ pub(super) fn traffic(page: &mut Page, all: &[Group<'_>], _: &Targets) {
     };
     // Each part of the study by itself: not all play all of them, and that is no gap.
     for name in distinct(all.iter().map(part)) {
-        let of_this: Vec<Group<'_>> = all
+        let of_this: Vec<CellGroup<'_>> = all
             .iter()
             .filter(|group| part(group) == name)
             .cloned()
@@ -93,7 +93,7 @@ pub(super) fn traffic(page: &mut Page, all: &[Group<'_>], _: &Targets) {
 }
 
 /// Adds what became of the requests of some cells.
-fn became(page: &mut Page, title: &str, groups: &[Group<'_>]) {
+fn became(page: &mut Page, title: &str, groups: &[CellGroup<'_>]) {
     let panel = Panel {
         title,
         text: "",
@@ -114,7 +114,7 @@ fn became(page: &mut Page, title: &str, groups: &[Group<'_>]) {
     panel.write(page, groups);
 }
 
-pub(super) fn bench(page: &mut Page, all: &[Group<'_>], _: &Targets) {
+pub(super) fn bench(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) {
     let panel = Panel {
         title: "Score and cost",
         text: "",
@@ -132,9 +132,9 @@ pub(super) fn bench(page: &mut Page, all: &[Group<'_>], _: &Targets) {
 }
 
 /// Each cell over time, under its name.
-fn stories(page: &mut Page, all: &[Group<'_>]) {
+fn stories(page: &mut Page, all: &[CellGroup<'_>]) {
     for name in distinct(all.iter().map(|group| group.any.cell.as_str())) {
-        let of_this: Vec<Group<'_>> = all
+        let of_this: Vec<CellGroup<'_>> = all
             .iter()
             .filter(|group| group.any.cell == name)
             .cloned()
@@ -144,7 +144,7 @@ fn stories(page: &mut Page, all: &[Group<'_>]) {
     }
 }
 
-pub(super) fn ambient(page: &mut Page, all: &[Group<'_>], _: &Targets) {
+pub(super) fn ambient(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) {
     Panel {
         title: "Latency",
         text: "Requests a second on so many connections; c: each request with a connection of its own.",
@@ -158,7 +158,7 @@ pub(super) fn ambient(page: &mut Page, all: &[Group<'_>], _: &Targets) {
     added::write(page, all);
 }
 
-pub(super) fn replicas(page: &mut Page, all: &[Group<'_>], _: &Targets) {
+pub(super) fn replicas(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) {
     let figures = [
         Figure::CpuCores,
         Figure::CpuMicros,
@@ -169,9 +169,9 @@ pub(super) fn replicas(page: &mut Page, all: &[Group<'_>], _: &Targets) {
         Figure::P99Ms,
         Figure::P999Ms,
     ];
-    let connections = |group: &Group<'_>| parameter(group.any, "connections");
+    let connections = |group: &CellGroup<'_>| parameter(group.any, "connections");
     for count in distinct(all.iter().map(connections)) {
-        let of_this: Vec<Group<'_>> = all
+        let of_this: Vec<CellGroup<'_>> = all
             .iter()
             .filter(|group| connections(group) == count)
             .cloned()
@@ -194,7 +194,7 @@ const SAID: [(&str, &str); 4] = [
     ("success_by_criticality", "success by criticality"),
 ];
 
-pub(super) fn k6(page: &mut Page, all: &[Group<'_>], _: &Targets) {
+pub(super) fn k6(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) {
     let head: Vec<&str> = std::iter::once("scenario")
         .chain(SAID.map(|(_, head)| head))
         .collect();

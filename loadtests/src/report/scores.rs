@@ -1,19 +1,19 @@
 //! The composite score of each contender, part by part.
 
-use tidegate_report::chart::bars::{Bar, Bars, Series};
+use tidegate_report::chart::bars::{Bar, BarSeries, Bars};
 use tidegate_report::color::Color;
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use super::groups::{Group, contender, entrants};
-use crate::result::{Figure, Figures};
-use crate::score::{Score, Targets, Weights};
+use super::groups::{CellGroup, contender, entrants};
+use crate::result::{CellFigures, Figure};
+use crate::score::{CellScore, ScoreTargets, Weights};
 
 /// Adds table and chart; contenders are in order of the composite.
-pub(super) fn write(page: &mut Page, groups: &[Group<'_>], targets: &Targets) {
+pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>], targets: &ScoreTargets) {
     page.subheading("Composite score");
     let reference = targets.relative_to.as_deref();
-    let is_reference = |group: &&Group<'_>| reference == Some(group.any.contender.as_str());
+    let is_reference = |group: &&CellGroup<'_>| reference == Some(group.any.contender.as_str());
     let absolute = match reference {
         None => Some(targets.clone()),
         Some(_) => groups
@@ -28,7 +28,7 @@ pub(super) fn write(page: &mut Page, groups: &[Group<'_>], targets: &Targets) {
         ));
         return;
     };
-    let mut scored: Vec<(String, Score)> = entrants(groups)
+    let mut scored: Vec<(String, CellScore)> = entrants(groups)
         .into_iter()
         .filter_map(|(entrant, name, _)| {
             let group = groups.iter().find(|group| group.entrant() == entrant)?;
@@ -70,7 +70,7 @@ pub(super) fn write(page: &mut Page, groups: &[Group<'_>], targets: &Targets) {
     ];
     let shown =
         |part: Option<f64>| part.map_or_else(|| "-".to_owned(), |part| format!("{part:.2}"));
-    let row = |(name, score): &(String, Score)| {
+    let row = |(name, score): &(String, CellScore)| {
         let composites =
             [Weights::Equal, Weights::DoubleP99].map(|weights| score.composite(weights));
         let parts = [
@@ -100,25 +100,25 @@ fn cost(cost: crate::score::Cost, figure: Figure, unit: &str) -> String {
     )
 }
 
-fn medians(group: &Group<'_>) -> Figures {
+fn medians(group: &CellGroup<'_>) -> CellFigures {
     let median = |figure| group.spread(figure).map(|spread| spread.median);
     // CPU time of a request is what counts: given for a second, it is the same for the rate of that second.
     let qps = median(Figure::Qps);
     let cpu_seconds = median(Figure::CpuMicros)
         .zip(qps)
         .map(|(micros, qps)| micros * qps / 1e6);
-    Figures {
+    CellFigures {
         seconds: Some(1.0),
         qps,
         cpu_seconds,
         p95_ms: median(Figure::P95Ms),
         p99_ms: median(Figure::P99Ms),
         rss_mib: median(Figure::RssMib),
-        ..Figures::default()
+        ..CellFigures::default()
     }
 }
 
-fn chart(scored: &[(String, Score)]) -> Bars {
+fn chart(scored: &[(String, CellScore)]) -> Bars {
     let groups = scored
         .iter()
         .map(|(name, _)| name.replace('-', "-\n"))
@@ -128,14 +128,14 @@ fn chart(scored: &[(String, Score)]) -> Bars {
         (Weights::Equal, Color::Teal),
         (Weights::DoubleP99, Color::Violet),
     ] {
-        let bar = |(_, score): &(String, Score)| {
+        let bar = |(_, score): &(String, CellScore)| {
             score.composite(weights).map(|value| Bar {
                 value,
                 least: value,
                 greatest: value,
             })
         };
-        bars.series.push(Series {
+        bars.series.push(BarSeries {
             name: weights.to_string(),
             color,
             bars: scored.iter().map(bar).collect(),
@@ -156,7 +156,7 @@ mod tests {
     fn the_best_comes_first_and_who_lacks_a_part_last() {
         let with = |contender: &str, p99_ms: f64| {
             let mut cell = cell("c", (Topology::Shared, contender), 0, p99_ms);
-            cell.figures = Figures {
+            cell.figures = CellFigures {
                 seconds: Some(2.0),
                 qps: Some(1_000.0),
                 cpu_seconds: Some(1.0),
@@ -169,7 +169,7 @@ mod tests {
         let mut cells = [with("a", 1e6), with("b", 1.0), with("c", 1.0)];
         cells[2].figures.rss_mib = None;
         let mut page = Page::new("d");
-        let targets = Targets::parse(
+        let targets = ScoreTargets::parse(
             "p95_ms={target=5,budget=45}\np99_ms={target=10,budget=90}\ncpu_us={target=50,budget=450}\n\
              memory_mib={target=40,budget=160}\nthroughput_rps={floor=0,ceiling=8000}",
             "absolute",
@@ -190,7 +190,7 @@ mod tests {
     fn without_the_contender_that_targets_refer_to_there_is_no_score() {
         let cells = [cell("c", (Topology::Shared, "tidegate"), 0, 1.0)];
         let mut page = Page::new("d");
-        write(&mut page, &groups(&cells), &Targets::ours().unwrap());
+        write(&mut page, &groups(&cells), &ScoreTargets::ours().unwrap());
         let text = page.markdown();
         assert!(
             text.contains("No score: targets are multiples of what Envoy alone has")

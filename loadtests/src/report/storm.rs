@@ -14,7 +14,7 @@ use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 use tidegate_sim::number;
 
-use super::groups::{Group, contender};
+use super::groups::{CellGroup, contender};
 use crate::result::{CellResult, Point};
 use crate::study::storm_spike;
 
@@ -97,7 +97,7 @@ fn mean_goodput(points: &[&Point]) -> Option<f64> {
 }
 
 /// Adds the table: each spike and contender with the verdict; nothing where no spike was played.
-pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     let Some(spike) = storm_spike() else {
         return;
     };
@@ -128,7 +128,7 @@ pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
     page.table(Table::with_names(3, &head, rows));
 }
 
-fn row(group: &Group<'_>, spike: &Range<f64>) -> Vec<String> {
+fn row(group: &CellGroup<'_>, spike: &Range<f64>) -> Vec<String> {
     let all: Option<Vec<Storm>> = group
         .ended
         .iter()
@@ -168,14 +168,14 @@ mod tests {
     use super::super::groups::groups;
     use super::super::groups::tests::cell;
     use super::*;
-    use crate::result::{Figures, Run, Topology};
+    use crate::result::{CellFigures, LoadtestRun, Topology};
 
     /// Two calm seconds, two of spike, and what comes then, as attempts, refused, good.
     fn story(requests: f64, seconds: &[(f64, f64, f64)]) -> CellResult {
         let mut told = cell("storm retry=2s", (Topology::Shared, "tidegate"), 0, 1.0);
-        told.figures = Figures {
+        told.figures = CellFigures {
             requests: Some(requests),
-            ..Figures::default()
+            ..CellFigures::default()
         };
         told.series = (0..seconds.len())
             .zip(seconds)
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn the_committed_run_shows_a_storm_with_static_values_and_none_with_tidegate() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines/reduced");
-        let run = Run::read(&folder).unwrap();
+        let run = LoadtestRun::read(&folder).unwrap();
         let spike = storm_spike().unwrap();
         let mut verdicts: Vec<(String, String, String)> = groups(&run.cells)
             .iter()

@@ -3,23 +3,23 @@
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use super::groups::{Group, entrants, groups};
+use super::groups::{CellGroup, entrants, groups};
 use super::{pictures, scores};
-use crate::result::{CellResult, Figure, Run};
-use crate::score::Targets;
+use crate::result::{CellResult, Figure, LoadtestRun};
+use crate::score::ScoreTargets;
 
 /// A section of the report.
-pub(super) struct Section {
+pub(super) struct ReportSection {
     /// Name of the study in the results.
     pub(super) name: &'static str,
     title: &'static str,
     text: &'static str,
-    pictures: fn(&mut Page, &[Group<'_>], &Targets),
+    pictures: fn(&mut Page, &[CellGroup<'_>], &ScoreTargets),
 }
 
 /// The studies, in the order of the report.
-pub(super) const SECTIONS: [Section; 7] = [
-    Section {
+pub(super) const SECTIONS: [ReportSection; 7] = [
+    ReportSection {
         name: "transition",
         title: "From sidecars to a shared proxy",
         text: "After \"Adaptive Circuit Breaker Configuration for Transition from Istio Sidecar to Ambient Mode\" (2025): \
@@ -27,42 +27,42 @@ pub(super) const SECTIONS: [Section; 7] = [
                Tidegate policy beside it.",
         pictures: pictures::transition,
     },
-    Section {
+    ReportSection {
         name: "traffic",
         title: "Partial failures, queues and retry storms",
         text: "After \"Efficient service mesh traffic management for cloud-native applications\" (2026), section 4.2: \
                response time and request rate over time, static breakers against Tidegate.",
         pictures: pictures::traffic,
     },
-    Section {
+    ReportSection {
         name: "ambient",
         title: "What a proxy and the filter add",
         text: "After \"Ambient Mesh: Can Sidecar-less Istio Make Applications Faster?\" (2024): latency direct, through \
                Envoy, and through Envoy with the filter.",
         pictures: pictures::ambient,
     },
-    Section {
+    ReportSection {
         name: "score",
         title: "Composite score",
         text: "After \"Performance and security of sidecar proxies\" (2026): one score from p95, p99, throughput, CPU and \
                memory.",
         pictures: |page, groups, targets| scores::write(page, groups, targets),
     },
-    Section {
+    ReportSection {
         name: "replicas",
         title: "Cost of many proxies",
         text: "After \"Test report: Istio ambient vs sidecar\" (2024): throughput, latency, CPU and memory for one to eight \
                clients, each with a sidecar or all with one shared proxy.",
         pictures: pictures::replicas,
     },
-    Section {
+    ReportSection {
         name: "k6",
         title: "k6 scenarios",
         text: "The scenarios of make loadtest-k6, each against an Envoy and an upstream of known capacity, with the \
                objective as thresholds.",
         pictures: pictures::k6,
     },
-    Section {
+    ReportSection {
         name: "bench",
         title: "Scenarios on real sockets",
         text: "The scenarios of make bench: the same requests with each contender, held against an oracle that knows the \
@@ -71,9 +71,9 @@ pub(super) const SECTIONS: [Section; 7] = [
     },
 ];
 
-impl Section {
+impl ReportSection {
     /// Adds the section of this study, as `run` has it.
-    pub(super) fn write(&self, page: &mut Page, run: &Run, targets: &Targets) {
+    pub(super) fn write(&self, page: &mut Page, run: &LoadtestRun, targets: &ScoreTargets) {
         let cells: Vec<&CellResult> = run
             .cells
             .iter()
@@ -88,7 +88,7 @@ impl Section {
 }
 
 /// Adds the cells of studies that have no section of their own: the table alone.
-pub(super) fn write_unknown(page: &mut Page, run: &Run) {
+pub(super) fn write_unknown(page: &mut Page, run: &LoadtestRun) {
     let is_known = |cell: &&CellResult| SECTIONS.iter().any(|section| section.name == cell.study);
     let mut names: Vec<&str> = run
         .cells
@@ -108,9 +108,9 @@ pub(super) fn write_unknown(page: &mut Page, run: &Run) {
 }
 
 /// Adds the table of all cells, with the figures that any of them has.
-fn table(page: &mut Page, groups: &[Group<'_>]) {
+fn table(page: &mut Page, groups: &[CellGroup<'_>]) {
     let entrants = entrants(groups);
-    let name = |group: &Group<'_>| {
+    let name = |group: &CellGroup<'_>| {
         let entrant = group.entrant();
         entrants
             .iter()
@@ -121,7 +121,7 @@ fn table(page: &mut Page, groups: &[Group<'_>]) {
     let figures: Vec<Figure> = Figure::ALL.into_iter().filter(has).collect();
     let mut head = vec!["cell", "contender"];
     head.extend(figures.iter().map(|figure| figure.head()));
-    let row = |group: &Group<'_>| {
+    let row = |group: &CellGroup<'_>| {
         let mut row = vec![group.any.cell.clone(), name(group)];
         row.extend(figures.iter().map(|figure| group.shown(*figure)));
         row
@@ -141,12 +141,12 @@ mod tests {
 
     #[test]
     fn a_study_without_a_section_has_its_table() {
-        let run = Run {
+        let run = LoadtestRun {
             info: crate::result::tests::info(),
             cells: vec![cell("a", (Topology::Shared, "tidegate"), 0, 1.5)],
             damaged: Vec::new(),
         };
-        let text = super::super::report(&[run], &Targets::ours().unwrap()).markdown();
+        let text = super::super::report(&[run], &ScoreTargets::ours().unwrap()).markdown();
         assert!(
             text.contains("## s\n") && text.contains("| a | tidegate | 1.50 |"),
             "{text}"

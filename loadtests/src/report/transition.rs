@@ -3,14 +3,14 @@
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 
-use super::groups::{Group, contender};
+use super::groups::{CellGroup, contender};
 use crate::result::{Figure, Topology};
 
 /// Success and goodput of a policy in the two topologies may differ by this share.
 const ALIKE: f64 = 0.05;
 
 /// Adds the table: for each load and contender, both topologies and how far they are apart.
-pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     let sidecars = groups
         .iter()
         .filter(|group| group.any.topology == Topology::Sidecar);
@@ -41,8 +41,8 @@ pub(super) fn write(page: &mut Page, groups: &[Group<'_>]) {
     page.table(Table::with_names(2, &head, rows));
 }
 
-fn row(groups: &[Group<'_>], sidecar: &Group<'_>) -> Option<Vec<String>> {
-    let is_twin = |group: &&Group<'_>| {
+fn row(groups: &[CellGroup<'_>], sidecar: &CellGroup<'_>) -> Option<Vec<String>> {
+    let is_twin = |group: &&CellGroup<'_>| {
         group.any.topology == Topology::Shared
             && group.any.cell == sidecar.any.cell
             && group.any.contender == sidecar.any.contender

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tidegate_sim::number;
-use tidegate_sim::series::{WINDOW, Window};
-use tidegate_testbed::bench::journal::{Line, Metadata, is_alike};
+use tidegate_sim::series::{RunWindow, WINDOW};
+use tidegate_testbed::bench::journal::{JournalLine, Metadata, is_alike};
 
 use super::cell::STUDY_OF_BENCH;
 use super::info::UNKNOWN;
 use super::lines::{Damage, lines};
-use super::{CellResult, Extent, Figures, Outcome, Point, RunInfo, Tool, Topology};
+use super::{CellFigures, CellOutcome, CellResult, Extent, Point, RunInfo, Tool, Topology};
 
 /// Bytes of a MiB.
 const MIB: f64 = 1024.0 * 1024.0;
@@ -27,7 +27,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub(super) fn parse(text: &str, path: &Path) -> (RunInfo, Vec<CellResult>, Vec<Damage>) {
     let mut first: Option<Metadata> = None;
     let (cells, damaged) = lines(text, path, |line| {
-        let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let line: JournalLine = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let first = first.get_or_insert_with(|| line.metadata.clone());
         if is_alike(first, &line.metadata) {
             Ok(cell(&line))
@@ -64,7 +64,7 @@ fn info(metadata: &Metadata, path: &Path) -> RunInfo {
     }
 }
 
-fn cell(line: &Line) -> CellResult {
+fn cell(line: &JournalLine) -> CellResult {
     let outcome = &line.outcome;
     CellResult {
         study: STUDY_OF_BENCH.to_owned(),
@@ -77,25 +77,25 @@ fn cell(line: &Line) -> CellResult {
         contender: outcome.variant.name().to_owned(),
         repetition: line.repetition,
         tool: Tool::Testbed,
-        outcome: Outcome::Ok,
+        outcome: CellOutcome::Ok,
         figures: figures(line),
         series: outcome.windows.iter().map(point).collect(),
         raw: None,
     }
 }
 
-fn figures(line: &Line) -> Figures {
+fn figures(line: &JournalLine) -> CellFigures {
     let (outcome, scored) = (&line.outcome, &line.outcome.figures);
     let count = number::float_len(outcome.windows.len());
     let seconds = count * WINDOW.as_secs_f64();
-    let mean = |rate: fn(&Window) -> f64| {
+    let mean = |rate: fn(&RunWindow) -> f64| {
         (count > 0.0).then(|| outcome.windows.iter().map(rate).sum::<f64>() / count)
     };
     let offered = mean(|window| window.offered);
     let requests = offered.map(|rate| rate * seconds);
     let lost = scored.shed + scored.failed + scored.gave_up;
     let share = |part: u64| (scored.offered > 0).then(|| number::ratio(part, scored.offered));
-    Figures {
+    CellFigures {
         seconds: (count > 0.0).then_some(seconds),
         requests,
         qps: offered,
@@ -111,11 +111,11 @@ fn figures(line: &Line) -> Figures {
         p99_ms: scored.admitted_p99_ms,
         cpu_seconds: Some(outcome.envoy_cpu_s),
         rss_mib: Some(number::float(outcome.envoy_resident_bytes) / MIB),
-        ..Figures::default()
+        ..CellFigures::default()
     }
 }
 
-fn point(window: &Window) -> Point {
+fn point(window: &RunWindow) -> Point {
     Point {
         t: window.at_s - WINDOW.as_secs_f64() / 2.0,
         rps: window.offered,
@@ -135,7 +135,7 @@ mod tests {
     use tidegate_testbed::variant::Variant;
 
     use super::*;
-    use crate::result::{Figure, JOURNAL_FILE, Run};
+    use crate::result::{Figure, JOURNAL_FILE, LoadtestRun};
 
     fn metadata(commit: &str) -> Metadata {
         let facts = [
@@ -157,18 +157,18 @@ mod tests {
     }
 
     fn line(metadata: &Metadata, variant: Variant) -> String {
-        let window = |at_s, good| Window {
+        let window = |at_s, good| RunWindow {
             at_s,
             offered: 100.0,
             good,
-            ..Window::default()
+            ..RunWindow::default()
         };
-        let line = Line {
+        let line = JournalLine {
             metadata: metadata.clone(),
             repetition: 0,
             seed: 7,
             workers: 2,
-            outcome: run::Outcome {
+            outcome: run::RunOutcome {
                 scenario: "steady".to_owned(),
                 variant,
                 figures: score::Figures {
@@ -192,10 +192,10 @@ mod tests {
         serde_json::to_string(&line).unwrap() + "\n"
     }
 
-    fn read(text: &str) -> Result<Run, crate::result::ReadError> {
+    fn read(text: &str) -> Result<LoadtestRun, crate::result::ReadError> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(JOURNAL_FILE), text).unwrap();
-        Run::read(folder.path())
+        LoadtestRun::read(folder.path())
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_without_complete_metadata_is_refused() {
+    fn a_journal_without_complete_metadata_is_rejected() {
         let mut about = metadata("abc");
         about.remove("module");
         about.remove("commit");

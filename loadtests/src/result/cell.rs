@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Figures;
+use super::CellFigures;
 
 /// The scenarios of `make bench`, which are no published study.
 pub(super) const STUDY_OF_BENCH: &str = "bench";
@@ -28,10 +28,10 @@ pub struct CellResult {
     /// What made the load.
     pub tool: Tool,
     /// Whether it came to an end.
-    pub outcome: Outcome,
+    pub outcome: CellOutcome,
     /// The figures, as far as the tool gives them.
     #[serde(default)]
-    pub figures: Figures,
+    pub figures: CellFigures,
     /// Values over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Point>,
@@ -79,7 +79,7 @@ pub enum Tool {
 /// Whether a cell came to an end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum CellOutcome {
     /// It did; the figures count.
     Ok,
     /// It did not, and there are no figures.
@@ -127,8 +127,8 @@ impl CellResult {
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         match &self.outcome {
-            Outcome::Ok => None,
-            Outcome::Failed { error } => Some(error),
+            CellOutcome::Ok => None,
+            CellOutcome::Failed { error } => Some(error),
         }
     }
 
@@ -231,11 +231,11 @@ pub(crate) mod tests {
             contender: contender.to_owned(),
             repetition,
             tool: Tool::Fortio,
-            outcome: Outcome::Ok,
-            figures: Figures {
+            outcome: CellOutcome::Ok,
+            figures: CellFigures {
                 qps: Some(999.5),
                 p99_ms: Some(12.5),
-                ..Figures::default()
+                ..CellFigures::default()
             },
             series: Vec::new(),
             raw: None,
@@ -249,7 +249,7 @@ pub(crate) mod tests {
         written
             .parameters
             .insert("setup".to_owned(), "bookinfo".into());
-        written.outcome = Outcome::Failed {
+        written.outcome = CellOutcome::Failed {
             error: "envoy ended".to_owned(),
         };
         written.series.push(Point {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Figures of one cell; ratios are 0..=1, a figure that the tool does not give is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Figures {
+pub struct CellFigures {
     /// Length of the measurement, in seconds.
     pub seconds: Option<f64>,
     /// Requests that ended.
@@ -48,37 +48,37 @@ pub struct Figures {
 /// A figure of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
-    /// See [`Figures::qps`].
+    /// See [`CellFigures::qps`].
     Qps,
-    /// See [`Figures::success_ratio`].
+    /// See [`CellFigures::success_ratio`].
     SuccessRatio,
-    /// See [`Figures::goodput_rps`].
+    /// See [`CellFigures::goodput_rps`].
     GoodputRps,
-    /// See [`Figures::oracle_ratio`].
+    /// See [`CellFigures::oracle_ratio`].
     OracleRatio,
-    /// See [`Figures::shed_ratio`].
+    /// See [`CellFigures::shed_ratio`].
     ShedRatio,
-    /// See [`Figures::reached_per_request`].
+    /// See [`CellFigures::reached_per_request`].
     ReachedPerRequest,
-    /// See [`Figures::mean_ms`].
+    /// See [`CellFigures::mean_ms`].
     MeanMs,
-    /// See [`Figures::p50_ms`].
+    /// See [`CellFigures::p50_ms`].
     P50Ms,
-    /// See [`Figures::p75_ms`].
+    /// See [`CellFigures::p75_ms`].
     P75Ms,
-    /// See [`Figures::p90_ms`].
+    /// See [`CellFigures::p90_ms`].
     P90Ms,
-    /// See [`Figures::p95_ms`].
+    /// See [`CellFigures::p95_ms`].
     P95Ms,
-    /// See [`Figures::p99_ms`].
+    /// See [`CellFigures::p99_ms`].
     P99Ms,
-    /// See [`Figures::p999_ms`].
+    /// See [`CellFigures::p999_ms`].
     P999Ms,
-    /// Cores that all Envoys of the cell kept busy: [`Figures::cpu_seconds`] by [`Figures::seconds`].
+    /// Cores that all Envoys of the cell kept busy: [`CellFigures::cpu_seconds`] by [`CellFigures::seconds`].
     CpuCores,
     /// CPU time of all Envoys of the cell for each request, in microseconds.
     CpuMicros,
-    /// See [`Figures::rss_mib`].
+    /// See [`CellFigures::rss_mib`].
     RssMib,
 }
 
@@ -119,7 +119,7 @@ impl Figure {
 
     /// Its value; none when the tool does not give it.
     #[must_use]
-    pub fn of(self, figures: &Figures) -> Option<f64> {
+    pub fn of(self, figures: &CellFigures) -> Option<f64> {
         let value = match self {
             Self::Qps => figures.qps,
             Self::SuccessRatio => figures.success_ratio,
@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn cores_are_cpu_time_by_time() {
-        let mut figures = Figures {
+        let mut figures = CellFigures {
             cpu_seconds: Some(3.0),
-            ..Figures::default()
+            ..CellFigures::default()
         };
         assert_eq!(Figure::CpuCores.of(&figures), None);
         figures.seconds = Some(2.0);

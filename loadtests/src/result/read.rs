@@ -10,7 +10,7 @@ use super::{CellResult, JOURNAL_FILE, Lack, RESULTS_FILE, RUN_FILE, RunInfo, Too
 
 /// A run, with everything that can be used of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct LoadtestRun {
     /// On what, when and with what it was made.
     pub info: RunInfo,
     /// The cells, in order of the first line of each; of two lines for one cell the later counts.
@@ -53,7 +53,7 @@ fn listed(lacks: &[Lack]) -> String {
     lines.join("\n")
 }
 
-impl Run {
+impl LoadtestRun {
     /// Reads the folder of a run.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ mod tests {
     use super::super::cell::tests::cell;
     use super::super::info::tests::info;
     use super::*;
-    use crate::result::Outcome;
+    use crate::result::CellOutcome;
 
     fn folder(info: &str, results: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ mod tests {
         let lines = line(&cell("a", "tidegate", 0)) + &line(&cell("b", "tidegate", 0));
         let cut = &lines[..lines.len() - 20];
         let folder = folder(&serde_json::to_string(&info()).unwrap(), cut);
-        let run = Run::read(folder.path()).unwrap();
+        let run = LoadtestRun::read(folder.path()).unwrap();
         assert_eq!(run.cells, [cell("a", "tidegate", 0)]);
         let said = run.damaged[0].to_string();
         assert!(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_complete_metadata_is_refused_with_all_that_is_missing() {
+    fn a_run_without_complete_metadata_is_rejected_with_all_that_is_missing() {
         let mut broken = info();
         broken.kernel.clear();
         broken.versions.clear();
@@ -173,7 +173,7 @@ mod tests {
             &serde_json::to_string(&broken).unwrap(),
             &line(&cell("a", "tidegate", 0)),
         );
-        let said = Run::read(folder.path()).unwrap_err().to_string();
+        let said = LoadtestRun::read(folder.path()).unwrap_err().to_string();
         for path in [
             "kernel",
             "versions.tidegate",
@@ -186,7 +186,7 @@ mod tests {
             );
         }
         let folder = self::folder("{}", "");
-        let error = Run::read(folder.path()).unwrap_err();
+        let error = LoadtestRun::read(folder.path()).unwrap_err();
         assert!(matches!(error, ReadError::NotMetadata { .. }), "{error}");
     }
 
@@ -196,7 +196,7 @@ mod tests {
         planned.planned = [("breakers".to_owned(), 3), ("mesh".to_owned(), 2)].into();
         let lines = line(&cell("a", "tidegate", 0)) + &line(&cell("a", "none", 0));
         let folder = folder(&serde_json::to_string(&planned).unwrap(), &lines);
-        let run = Run::read(folder.path()).unwrap();
+        let run = LoadtestRun::read(folder.path()).unwrap();
         assert_eq!(
             run.not_run().collect::<Vec<_>>(),
             [("breakers", 1), ("mesh", 2)]
@@ -206,14 +206,14 @@ mod tests {
     #[test]
     fn of_two_lines_for_one_cell_the_later_counts() {
         let failed = CellResult {
-            outcome: Outcome::Failed {
+            outcome: CellOutcome::Failed {
                 error: "port in use".to_owned(),
             },
             ..cell("a", "none", 0)
         };
         let lines = line(&failed) + &line(&cell("b", "none", 0)) + &line(&cell("a", "none", 0));
         let folder = folder(&serde_json::to_string(&info()).unwrap(), &lines);
-        let run = Run::read(folder.path()).unwrap();
+        let run = LoadtestRun::read(folder.path()).unwrap();
         assert_eq!(run.cells, [cell("a", "none", 0), cell("b", "none", 0)]);
         assert_eq!(run.failed().count(), 0);
     }

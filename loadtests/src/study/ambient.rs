@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate_sim::scenario::ScenarioError;
 
 use super::plan::{LAX, Study, by, instant, parameters};
-use crate::contender::Contender;
-use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
+use crate::contender::Protection;
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -27,10 +27,10 @@ const RATES: [(u32, u32, bool); 4] = [
 ];
 
 /// Where the request passes.
-const WAYS: [(Topology, Contender); 3] = [
-    (Topology::Direct, Contender::NONE),
-    (Topology::Shared, Contender::NONE),
-    (Topology::Shared, Contender::TIDEGATE),
+const WAYS: [(Topology, Protection); 3] = [
+    (Topology::Direct, Protection::NONE),
+    (Topology::Shared, Protection::NONE),
+    (Topology::Shared, Protection::TIDEGATE),
 ];
 
 const REPETITIONS: u32 = 3;
@@ -55,10 +55,12 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                     repetition,
                     clients: 1,
                     scenario: still(instant(), LAX)?,
-                    load: Load::Fortio(Fortio {
+                    load: CellLoad::Fortio(Fortio {
                         qps: Some(qps.into()),
                         connections,
-                        until: Until::Passed(Duration::from_millis(by(extent, 2_000, 30_000))),
+                        until: MeasurementEnd::Passed(Duration::from_millis(by(
+                            extent, 2_000, 30_000,
+                        ))),
                         warm_up: Duration::from_millis(by(extent, 500, 3_000)),
                         close,
                         pace: Pace::Lockstep,

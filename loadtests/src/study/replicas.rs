@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate_sim::scenario::ScenarioError;
 
 use super::plan::{LAX, Study, by, instant, parameters};
-use crate::contender::Contender;
-use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
+use crate::contender::Protection;
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -33,12 +33,12 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                 if extent == Extent::Reduced && connections != MIDDLE && replicas != SOME {
                     continue;
                 }
-                for contender in [Contender::NONE, Contender::TIDEGATE] {
+                for contender in [Protection::NONE, Protection::TIDEGATE] {
                     for topology in [Topology::Sidecar, Topology::Shared] {
                         let load = Fortio {
                             qps: None,
                             connections,
-                            until: Until::Sent(by(extent, 10_000, 300_000)),
+                            until: MeasurementEnd::Sent(by(extent, 10_000, 300_000)),
                             warm_up: Duration::from_millis(by(extent, 300, 3_000)),
                             close: false,
                             pace: Pace::Lockstep,
@@ -58,7 +58,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
 }
 
 fn cell(
-    (topology, contender): (Topology, Contender),
+    (topology, contender): (Topology, Protection),
     (connections, replicas): (u32, u32),
     repetition: u32,
     load: Fortio,
@@ -75,6 +75,6 @@ fn cell(
         repetition,
         clients: replicas,
         scenario: still(instant(), LAX)?,
-        load: Load::Fortio(load),
+        load: CellLoad::Fortio(load),
     })
 }

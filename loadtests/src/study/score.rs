@@ -8,8 +8,8 @@ use tidegate_sim::scenario::ScenarioError;
 use tidegate_testbed::variant::Variant;
 
 use super::plan::{LAX, Study, by, instant, parameters};
-use crate::contender::Contender;
-use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
+use crate::contender::Protection;
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -29,14 +29,14 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                 name: format!("connections={CONNECTIONS}"),
                 parameters: parameters([("connections", CONNECTIONS.into())]),
                 topology: Topology::Shared,
-                contender: Contender::Known(variant),
+                contender: Protection::Known(variant),
                 repetition,
                 clients: 1,
                 scenario: still(instant(), LAX)?,
-                load: Load::Fortio(Fortio {
+                load: CellLoad::Fortio(Fortio {
                     qps: None,
                     connections: CONNECTIONS,
-                    until: Until::Passed(Duration::from_secs(by(extent, 3, 30))),
+                    until: MeasurementEnd::Passed(Duration::from_secs(by(extent, 3, 30))),
                     warm_up: Duration::from_millis(by(extent, 1_000, 5_000)),
                     close: false,
                     pace: Pace::Lockstep,

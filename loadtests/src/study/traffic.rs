@@ -15,8 +15,8 @@ use tidegate_sim::scenario::{Scenario, ScenarioError};
 use tidegate_testbed::variant::Variant;
 
 use super::plan::{Study, by, parameters};
-use crate::contender::Contender;
-use crate::matrix::{Cell, Load, Users, still};
+use crate::contender::Protection;
+use crate::matrix::{Cell, CellLoad, Users, still};
 use crate::result::{Extent, Parameter, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -28,38 +28,38 @@ pub(super) const STUDY: Study = Study {
 const OBJECTIVE: Duration = Duration::from_millis(300);
 
 /// Contenders in every part of a full run. A part names those of a reduced run.
-const ALL: [Contender; 5] = [
-    Contender::NONE,
-    Contender::EFFICIENT,
-    Contender::Known(Variant::AdaptiveConcurrency),
-    Contender::Known(Variant::AdmissionControl),
-    Contender::TIDEGATE,
+const ALL: [Protection; 5] = [
+    Protection::NONE,
+    Protection::EFFICIENT,
+    Protection::Known(Variant::AdaptiveConcurrency),
+    Protection::Known(Variant::AdmissionControl),
+    Protection::TIDEGATE,
 ];
 
 /// A part of the service is broken: share of errors, share of late answers, and by how much they are late.
-struct Fault {
+struct ServiceFault {
     name: &'static str,
     errors: f64,
     late: f64,
     by: Duration,
     /// The contender of the publication.
-    published: Contender,
+    published: Protection,
 }
 
-const FAULTS: [Fault; 2] = [
-    Fault {
+const FAULTS: [ServiceFault; 2] = [
+    ServiceFault {
         name: "users late=50% by 3s errors=20%",
         errors: 0.2,
         late: 0.5,
         by: Duration::from_secs(3),
-        published: Contender::NONE,
+        published: Protection::NONE,
     },
-    Fault {
+    ServiceFault {
         name: "users errors=30% late=20% by 500ms",
         errors: 0.3,
         late: 0.2,
         by: Duration::from_millis(500),
-        published: Contender::EFFICIENT,
+        published: Protection::EFFICIENT,
     },
 ];
 
@@ -82,12 +82,12 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
     let mut cells = Vec::new();
     for repetition in 0..by(extent, 1, 3) {
         for fault in &FAULTS {
-            let few = [fault.published, Contender::TIDEGATE];
+            let few = [fault.published, Protection::TIDEGATE];
             for contender in by(extent, &few[..], &ALL[..]) {
                 cells.push(users(fault, *contender, repetition, extent)?);
             }
         }
-        let few = [Contender::EFFICIENT, Contender::TIDEGATE];
+        let few = [Protection::EFFICIENT, Protection::TIDEGATE];
         let contenders = by(extent, &few[..], &ALL[..]);
         for percent in by(extent, &[80, 100, 120][..], &[80, 90, 100, 110, 120][..]) {
             for contender in contenders {
@@ -100,7 +100,11 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                 cells.push(storm(every_s, length_s, *contender, repetition)?);
             }
         }
-        let few = [Contender::NONE, Contender::EFFICIENT, Contender::TIDEGATE];
+        let few = [
+            Protection::NONE,
+            Protection::EFFICIENT,
+            Protection::TIDEGATE,
+        ];
         for contender in by(extent, &few[..], &ALL[..]) {
             let scenario = Scenario::parse(CASCADE, "cascade.toml")?;
             let known = [("load_rps", 100_u32.into()), ("setup", "bookinfo".into())];
@@ -109,7 +113,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                 known,
                 *contender,
                 repetition,
-                (scenario, Load::Cascade),
+                (scenario, CellLoad::Cascade),
             ));
         }
     }
@@ -119,9 +123,9 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
 fn cell<const N: usize>(
     name: &str,
     known: [(&str, Parameter); N],
-    contender: Contender,
+    contender: Protection,
     repetition: u32,
-    (scenario, load): (Scenario, Load),
+    (scenario, load): (Scenario, CellLoad),
 ) -> Cell {
     let objective_ms = scenario.slo.latency.as_secs_f64() * 1_000.0;
     let mut known = parameters(known);
@@ -130,7 +134,7 @@ fn cell<const N: usize>(
         study: STUDY.name,
         name: name.to_owned(),
         parameters: known,
-        topology: if load == Load::Cascade {
+        topology: if load == CellLoad::Cascade {
             Topology::Sidecar
         } else {
             Topology::Shared
@@ -144,8 +148,8 @@ fn cell<const N: usize>(
 }
 
 fn users(
-    fault: &Fault,
-    contender: Contender,
+    fault: &ServiceFault,
+    contender: Protection,
     repetition: u32,
     extent: Extent,
 ) -> Result<Cell, ScenarioError> {
@@ -173,13 +177,13 @@ fn users(
         ("late", fault.late.into()),
         ("late_ms", (fault.by.as_secs_f64() * 1_000.0).into()),
     ];
-    let played = (still(upstream, OBJECTIVE)?, Load::Users(load));
+    let played = (still(upstream, OBJECTIVE)?, CellLoad::Users(load));
     Ok(cell(fault.name, known, contender, repetition, played))
 }
 
 fn queue(
     percent: u32,
-    contender: Contender,
+    contender: Protection,
     repetition: u32,
     extent: Extent,
 ) -> Result<Cell, ScenarioError> {
@@ -201,14 +205,14 @@ fn queue(
         known,
         contender,
         repetition,
-        (scenario, Load::Story),
+        (scenario, CellLoad::Story),
     ))
 }
 
 fn storm(
     every_s: u32,
     length_s: u64,
-    contender: Contender,
+    contender: Protection,
     repetition: u32,
 ) -> Result<Cell, ScenarioError> {
     let mut scenario = Scenario::parse(STORM, "storm.toml")?;
@@ -229,7 +233,7 @@ fn storm(
         known,
         contender,
         repetition,
-        (scenario, Load::Story),
+        (scenario, CellLoad::Story),
     ))
 }
 

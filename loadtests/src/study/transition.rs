@@ -13,8 +13,8 @@ use tidegate_sim::scenario::ScenarioError;
 use tidegate_testbed::variant::Variant;
 
 use super::plan::{LAX, Study, by, parameters};
-use crate::contender::{Contender, Pool};
-use crate::matrix::{Cell, Fortio, Load, Pace, Until, still};
+use crate::contender::{Pool, Protection};
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -66,9 +66,9 @@ const BURSTS: [Rate; 2] = [(500, 32), (2_000, 128)];
 const IN_BURSTS: &str = "bursts";
 
 /// Envoy's own filters that adapt, with the settings of their documentation.
-const ADAPTIVE: [Contender; 2] = [
-    Contender::Known(Variant::AdaptiveConcurrency),
-    Contender::Known(Variant::AdmissionControl),
+const ADAPTIVE: [Protection; 2] = [
+    Protection::Known(Variant::AdaptiveConcurrency),
+    Protection::Known(Variant::AdmissionControl),
 ];
 
 /// The load at which clients are counted, and adaptive filters compared, in a reduced run: the upstream's capacity is offered twice over.
@@ -79,13 +79,13 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
     let turned = by(extent, &TURNED_AT[..], &RATES[..]);
     let clients = by(extent, &TWO[..], &CLIENTS[..]);
     for (knob, pool) in pools(extent) {
-        let contender = Contender::Static(pool);
+        let contender = Protection::Static(pool);
         for (rate, clients) in pairs(turned, clients) {
             cells.extend(pair(extent, (&knob, contender), rate, clients, 0)?);
         }
     }
     for repetition in 0..by(extent, 1, 3) {
-        for contender in [Contender::Static(FITTED), Contender::TIDEGATE] {
+        for contender in [Protection::Static(FITTED), Protection::TIDEGATE] {
             let load = ("load", contender);
             for (rate, clients) in pairs(&RATES, clients) {
                 cells.extend(pair(extent, load, rate, clients, repetition)?);
@@ -155,7 +155,7 @@ fn pools(extent: Extent) -> Vec<(String, Pool)> {
 /// The same cell with sidecars and with a shared proxy.
 fn pair(
     extent: Extent,
-    (knob, contender): (&str, Contender),
+    (knob, contender): (&str, Protection),
     (qps, connections): Rate,
     clients: u32,
     repetition: u32,
@@ -172,7 +172,7 @@ fn pair(
         ("capacity_rps", 2_000_u32.into()),
         ("objective_ms", 250_u32.into()),
     ]);
-    if let Contender::Static(pool) = contender {
+    if let Protection::Static(pool) = contender {
         known.extend(parameters([
             ("maxConnections", pool.connections.into()),
             ("http1MaxPendingRequests", pool.pending.into()),
@@ -186,7 +186,7 @@ fn pair(
     let load = Fortio {
         qps: Some(qps.into()),
         connections,
-        until: Until::Passed(Duration::from_secs(by(extent, 5, 30))),
+        until: MeasurementEnd::Passed(Duration::from_secs(by(extent, 5, 30))),
         warm_up: Duration::from_millis(by(extent, 800, 5_000)),
         close: false,
         pace: if knob == IN_BURSTS {
@@ -204,6 +204,6 @@ fn pair(
         repetition,
         clients,
         scenario: scenario.clone(),
-        load: Load::Fortio(load),
+        load: CellLoad::Fortio(load),
     }))
 }

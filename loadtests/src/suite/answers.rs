@@ -11,8 +11,8 @@ use std::time::Duration;
 use tidegate_sim::number;
 
 use super::error::SuiteError;
-use crate::result::{Figures, Point};
-use crate::tool::tally::{Fate, Request, Tally};
+use crate::result::{CellFigures, Point};
+use crate::tool::tally::{Fate, RequestTally, TalliedRequest};
 
 /// The metric with one point for each request.
 const METRIC: &str = "caller_latency";
@@ -23,7 +23,7 @@ const COLUMNS: [&str; 4] = ["metric_name", "timestamp", "metric_value", "extra_t
 /// The requests of a test.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    requests: Vec<Request>,
+    requests: Vec<TalliedRequest>,
     sheds: BTreeMap<String, u64>,
     /// Successes and all requests of each criticality.
     classes: BTreeMap<String, (u64, u64)>,
@@ -66,7 +66,7 @@ fn parse(text: &str) -> Result<Answers, String> {
             .collect();
         let fate = fate(tags.get("outcome").copied()).ok_or_else(wrong)?;
         answers.note(
-            Request {
+            TalliedRequest {
                 at_s: (end_ms - latency_ms) / 1_000.0,
                 latency_ms,
                 fate,
@@ -91,7 +91,7 @@ fn fate(outcome: Option<&str>) -> Option<Fate> {
 }
 
 impl Answers {
-    fn note(&mut self, request: Request, tags: &BTreeMap<&str, &str>) {
+    fn note(&mut self, request: TalliedRequest, tags: &BTreeMap<&str, &str>) {
         if request.fate == Fate::Shed {
             let reason = tags.get("reason").copied().unwrap_or("unnamed");
             *self.sheds.entry(reason.to_owned()).or_default() += 1;
@@ -115,14 +115,14 @@ impl Answers {
         }
     }
 
-    fn tally(&self, objective: Duration) -> Tally<'_> {
+    fn tally(&self, objective: Duration) -> RequestTally<'_> {
         let last = self
             .requests
             .iter()
             .map(|request| request.at_s)
             .fold(0.0, f64::max);
         let length = number::seconds(last.ceil().max(1.0));
-        Tally {
+        RequestTally {
             requests: &self.requests,
             length,
             objective,
@@ -130,7 +130,7 @@ impl Answers {
     }
 
     /// The figures of the whole test.
-    pub(super) fn figures(&self, objective: Duration) -> Figures {
+    pub(super) fn figures(&self, objective: Duration) -> CellFigures {
         self.tally(objective).figures()
     }
 
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_short_is_refused() {
+    fn a_file_that_is_cut_short_is_rejected() {
         assert_eq!(parse(&POINTS[..70]).unwrap_err(), "no request");
         let cut = &POINTS[..POINTS.find("2600,500").unwrap() + 8];
         assert_eq!(parse(cut).unwrap_err(), "caller_latency,2600,500 in line 4");

@@ -14,7 +14,7 @@ use crate::tool;
 
 /// What became of a test.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Played {
+pub struct PlayedTest {
     /// Its result, for a stage of our own.
     pub result: Option<CellResult>,
     /// Thresholds in all.
@@ -34,7 +34,7 @@ pub(super) async fn drive(
     test: &str,
     settings: &[(&str, String)],
     folder: &Path,
-) -> Result<Played, SuiteError> {
+) -> Result<PlayedTest, SuiteError> {
     let file = |ending: &str| folder.join(format!("{test}.{ending}"));
     let summary = file("json");
     let path = tool::path("k6");
@@ -73,7 +73,7 @@ pub(super) async fn drive(
     }
     let (thresholds, missed) = verdict(&summary)?;
     if status.success() == missed.is_empty() {
-        Ok(Played {
+        Ok(PlayedTest {
             result: None,
             thresholds,
             missed,

@@ -12,10 +12,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
-use super::histogram::Histogram;
+use super::histogram::ToolHistogram;
 use super::{ToolError, program, read, run};
-use crate::matrix::{Fortio, Pace, Until};
-use crate::result::Figures;
+use crate::matrix::{Fortio, MeasurementEnd, Pace};
+use crate::result::CellFigures;
 
 /// What is expected of its file.
 const EXPECTED: &str = "a whole result of fortio";
@@ -41,12 +41,12 @@ struct Document {
 #[serde(rename_all = "PascalCase")]
 struct Buckets {
     sum: f64,
-    data: Option<Vec<Bucket>>,
+    data: Option<Vec<FortioBucket>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Bucket {
+struct FortioBucket {
     start: f64,
     end: f64,
     count: f64,
@@ -54,13 +54,13 @@ struct Bucket {
 
 /// What one or more processes have measured.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Measured {
+pub struct FortioResult {
     seconds: f64,
     requests: f64,
-    good: Histogram,
+    good: ToolHistogram,
 }
 
-impl Measured {
+impl FortioResult {
     /// Reads one file.
     ///
     /// # Errors
@@ -97,10 +97,10 @@ impl Measured {
 
     /// The figures that fortio gives; `objective` is the latency within which an answer is good.
     #[must_use]
-    pub fn figures(&self, offered_qps: Option<f64>, objective: Duration) -> Figures {
+    pub fn figures(&self, offered_qps: Option<f64>, objective: Duration) -> CellFigures {
         let per_second = |count: f64| (self.seconds > 0.0).then(|| count / self.seconds);
         let at = |quantile: f64| self.good.quantile_ms(quantile);
-        Figures {
+        CellFigures {
             seconds: Some(self.seconds),
             requests: Some(self.requests),
             qps: per_second(self.requests),
@@ -114,14 +114,14 @@ impl Measured {
             p95_ms: at(0.95),
             p99_ms: at(0.99),
             p999_ms: at(0.999),
-            ..Figures::default()
+            ..CellFigures::default()
         }
     }
 }
 
 impl Buckets {
-    fn histogram(&self) -> Histogram {
-        let mut histogram = Histogram::default();
+    fn histogram(&self) -> ToolHistogram {
+        let mut histogram = ToolHistogram::default();
         for bucket in self.data.iter().flatten() {
             histogram.add(bucket.start * 1_000.0, bucket.end * 1_000.0, bucket.count);
         }
@@ -139,7 +139,7 @@ pub async fn drive(
     targets: &[SocketAddr],
     folder: &Path,
     name: &str,
-) -> Result<Measured, ToolError> {
+) -> Result<FortioResult, ToolError> {
     let program = program("fortio")?;
     let count = u32::try_from(targets.len()).unwrap_or(u32::MAX).max(1);
     let mut processes = JoinSet::new();
@@ -149,23 +149,23 @@ pub async fn drive(
         let length = length(load.until);
         processes.spawn(async move { run("fortio", command, length).await.map(|()| path) });
     }
-    let mut sum = Measured::default();
+    let mut sum = FortioResult::default();
     while let Some(ended) = processes.join_next().await {
         let path: PathBuf = ended.map_err(|error| ToolError::Ended {
             program: "fortio",
             status: "a task that was lost".to_owned(),
             said: error.to_string(),
         })??;
-        sum.add(&Measured::read(&path)?);
+        sum.add(&FortioResult::read(&path)?);
     }
     Ok(sum)
 }
 
-const fn length(until: Until) -> Duration {
+const fn length(until: MeasurementEnd) -> Duration {
     match until {
-        Until::Passed(length) => length,
+        MeasurementEnd::Passed(length) => length,
         // As slow as a request a millisecond.
-        Until::Sent(count) => Duration::from_millis(count as u64),
+        MeasurementEnd::Sent(count) => Duration::from_millis(count as u64),
     }
 }
 
@@ -207,8 +207,12 @@ fn command(
         command.arg("-uniform");
     }
     match load.until {
-        Until::Passed(length) => command.args(["-t", &format!("{}ms", length.as_millis())]),
-        Until::Sent(requests) => command.args(["-n", &part(requests, index, count).to_string()]),
+        MeasurementEnd::Passed(length) => {
+            command.args(["-t", &format!("{}ms", length.as_millis())])
+        }
+        MeasurementEnd::Sent(requests) => {
+            command.args(["-n", &part(requests, index, count).to_string()])
+        }
     };
     command
         .arg("-json")
@@ -236,7 +240,7 @@ mod tests {
     #[test]
     fn latencies_are_those_of_answers_with_success() {
         let (_folder, path) = file(RESULT);
-        let figures = Measured::read(&path)
+        let figures = FortioResult::read(&path)
             .unwrap()
             .figures(Some(200.0), Duration::from_millis(3));
         assert_eq!(
@@ -257,8 +261,8 @@ mod tests {
     #[test]
     fn processes_are_added_up() {
         let (_folder, path) = file(RESULT);
-        let mut sum = Measured::read(&path).unwrap();
-        sum.add(&Measured::read(&path).unwrap());
+        let mut sum = FortioResult::read(&path).unwrap();
+        sum.add(&FortioResult::read(&path).unwrap());
         let figures = sum.figures(None, Duration::from_secs(1));
         assert_eq!((figures.qps, figures.requests), (Some(400.0), Some(800.0)));
     }
@@ -266,7 +270,7 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_short_is_named() {
         let (_folder, path) = file(&RESULT[..120]);
-        let said = Measured::read(&path).unwrap_err().to_string();
+        let said = FortioResult::read(&path).unwrap_err().to_string();
         assert!(
             said.ends_with(
                 "run-0.json: found 120 bytes, cut short, expected a whole result of fortio"
@@ -275,7 +279,7 @@ mod tests {
         );
         let (_folder, path) = file("[]");
         assert!(
-            Measured::read(&path)
+            FortioResult::read(&path)
                 .unwrap_err()
                 .to_string()
                 .contains("found invalid"),

@@ -6,7 +6,7 @@
 
 /// Counts between bounds, in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Histogram {
+pub struct ToolHistogram {
     pieces: Vec<Piece>,
     count: f64,
     sum_ms: f64,
@@ -23,7 +23,7 @@ struct Piece {
 /// Steps of bisection: from minutes down to nanoseconds.
 const STEPS: u32 = 48;
 
-impl Histogram {
+impl ToolHistogram {
     /// Adds `count` answers between two bounds.
     pub fn add(&mut self, from_ms: f64, to_ms: f64, count: f64) {
         self.count += count;
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn answers_between_bounds_are_spread_evenly() {
-        let mut histogram = Histogram::default();
+        let mut histogram = ToolHistogram::default();
         histogram.add(0.0, 10.0, 100.0);
         histogram.add(10.0, 20.0, 100.0);
         near(histogram.quantile_ms(0.5), 10.0);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn several_processes_become_one() {
-        let (mut one, mut other) = (Histogram::default(), Histogram::default());
+        let (mut one, mut other) = (ToolHistogram::default(), ToolHistogram::default());
         one.add(1.0, 1.0, 90.0);
         other.add(8.0, 9.0, 10.0);
         one.add_all(&other, 1.0);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn errors_are_taken_away() {
-        let (mut all, mut errors) = (Histogram::default(), Histogram::default());
+        let (mut all, mut errors) = (ToolHistogram::default(), ToolHistogram::default());
         all.add(0.0, 1.0, 50.0);
         all.add(4.0, 6.0, 50.0);
         all.add_sum(275.0);
@@ -152,7 +152,7 @@ mod tests {
         assert!((all.count() - 50.0).abs() < 1e-9);
         near(all.quantile_ms(0.5), 5.0);
         near(all.mean_ms(), 5.0);
-        let nothing = Histogram::default();
+        let nothing = ToolHistogram::default();
         assert_eq!((nothing.mean_ms(), nothing.quantile_ms(0.5)), (None, None));
     }
 }

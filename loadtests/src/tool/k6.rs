@@ -11,7 +11,7 @@ use std::process::Command;
 use tidegate_testbed::client::headers::SHED_DETAILS;
 use tidegate_testbed::envoy;
 
-use super::tally::{Fate, Request};
+use super::tally::{Fate, TalliedRequest};
 use super::{ToolError, program, read, run};
 use crate::matrix::Users;
 
@@ -33,7 +33,7 @@ pub async fn drive(
     target: SocketAddr,
     folder: &Path,
     name: &str,
-) -> Result<Vec<Request>, ToolError> {
+) -> Result<Vec<TalliedRequest>, ToolError> {
     let points = folder.join(format!("{name}.csv"));
     let mut command = Command::new(program("k6")?);
     let set = |name: &str, value: String| ["-e".to_owned(), format!("{name}={value}")];
@@ -67,7 +67,7 @@ pub async fn drive(
 }
 
 /// The requests of a file.
-fn parse(path: &Path, text: &str) -> Result<Vec<Request>, ToolError> {
+fn parse(path: &Path, text: &str) -> Result<Vec<TalliedRequest>, ToolError> {
     let wrong = |found: String| ToolError::File {
         path: path.to_owned(),
         found,
@@ -101,7 +101,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Request>, ToolError> {
             } else {
                 Fate::Failed
             };
-            requests.push(Request {
+            requests.push(TalliedRequest {
                 at_s: (end_ms - latency_ms) / 1_000.0,
                 latency_ms,
                 fate,
@@ -123,11 +123,11 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Request>, ToolError> {
 }
 
 /// Turns the failure that ended last before each shed into that shed: the script counts it right after the answer.
-fn mark(requests: &mut [Request], mut sheds: Vec<f64>) {
+fn mark(requests: &mut [TalliedRequest], mut sheds: Vec<f64>) {
     sheds.sort_unstable_by(f64::total_cmp);
-    let end = |request: &Request| request.at_s * 1_000.0 + request.latency_ms;
+    let end = |request: &TalliedRequest| request.at_s * 1_000.0 + request.latency_ms;
     requests.sort_unstable_by(|a, b| end(a).total_cmp(&end(b)));
-    let mut failed: Vec<&mut Request> = requests
+    let mut failed: Vec<&mut TalliedRequest> = requests
         .iter_mut()
         .filter(|request| request.fate == Fate::Failed)
         .collect();
@@ -151,7 +151,7 @@ mod tests {
         http_req_duration,1900,0.500000,,503,\nsheds,1900,1.000000,,,\n\
         http_req_duration,2100,10.000000,,500,\nvus,2200,2.000000,,,\n";
 
-    fn at(text: &str) -> Result<Vec<Request>, ToolError> {
+    fn at(text: &str) -> Result<Vec<TalliedRequest>, ToolError> {
         parse(Path::new("points.csv"), text)
     }
 

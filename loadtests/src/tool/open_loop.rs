@@ -17,7 +17,7 @@ use tidegate_testbed::upstream::Upstream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-use super::tally::{Fate, Request};
+use super::tally::{Fate, TalliedRequest};
 use crate::result::Point;
 use crate::topology::{Seen, seen};
 
@@ -32,9 +32,9 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// What a story left behind.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct OpenLoopResult {
     /// The requests of the callers, each with its last attempt.
-    pub requests: Vec<Request>,
+    pub requests: Vec<TalliedRequest>,
     /// Attempts, those among them that Envoy refused, for each second.
     pub attempts: Vec<Seen>,
 }
@@ -45,7 +45,7 @@ pub async fn tell(
     entry: SocketAddr,
     upstream: &Upstream,
     front: &Envoy,
-) -> Told {
+) -> OpenLoopResult {
     let start = Instant::now() + HEAD_START;
     let timeline = scenario
         .upstreams
@@ -73,15 +73,20 @@ pub async fn tell(
     let mut ended = BTreeSet::new();
     while let Ok(record) = receiver.try_recv() {
         ended.insert((record.arrival.at, record.arrival.client));
-        requests.push(Request::from(&record));
+        requests.push(TalliedRequest::from(&record));
     }
     let is_open = |arrival: &&Arrival| !ended.contains(&(arrival.at, arrival.client));
-    requests.extend(arrivals.iter().filter(is_open).map(|arrival| Request {
-        at_s: arrival.at.as_secs_f64(),
-        latency_ms: (scenario.duration + LINGER - arrival.at).as_secs_f64() * 1_000.0,
-        fate: Fate::Failed,
-    }));
-    Told { requests, attempts }
+    requests.extend(
+        arrivals
+            .iter()
+            .filter(is_open)
+            .map(|arrival| TalliedRequest {
+                at_s: arrival.at.as_secs_f64(),
+                latency_ms: (scenario.duration + LINGER - arrival.at).as_secs_f64() * 1_000.0,
+                fate: Fate::Failed,
+            }),
+    );
+    OpenLoopResult { requests, attempts }
 }
 
 /// Reads Envoy's counters at the end of each second, for ever.
@@ -102,7 +107,7 @@ async fn look(front: &Envoy, start: Instant, attempts: &mut Vec<Seen>) {
     }
 }
 
-impl Told {
+impl OpenLoopResult {
     /// Puts the attempts into the points: a rate of requests with retries, and of what was refused among them.
     pub fn count_attempts(&self, points: &mut [Point]) {
         for (point, seen) in points.iter_mut().zip(&self.attempts) {

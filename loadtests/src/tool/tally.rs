@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_sim::number::{float_len, floor, quantile};
 use tidegate_sim::record::{Answer, Record};
 
-use crate::result::{Figures, Point};
+use crate::result::{CellFigures, Point};
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Fate {
 
 /// A request and what became of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Request {
+pub struct TalliedRequest {
     /// When it was due, in seconds from the start of the load.
     pub at_s: f64,
     /// Time to its end, in milliseconds.
@@ -29,7 +29,7 @@ pub struct Request {
     pub fate: Fate,
 }
 
-impl From<&Record> for Request {
+impl From<&Record> for TalliedRequest {
     fn from(record: &Record) -> Self {
         Self {
             at_s: record.arrival.at.as_secs_f64(),
@@ -45,23 +45,23 @@ impl From<&Record> for Request {
 
 /// Requests of one cell.
 #[derive(Debug, Clone, Copy)]
-pub struct Tally<'a> {
+pub struct RequestTally<'a> {
     /// All of them, in any order.
-    pub requests: &'a [Request],
+    pub requests: &'a [TalliedRequest],
     /// How long the load lasted.
     pub length: Duration,
     /// Latency within which an answer is good.
     pub objective: Duration,
 }
 
-impl Tally<'_> {
-    fn is_good(&self, request: &Request) -> bool {
+impl RequestTally<'_> {
+    fn is_good(&self, request: &TalliedRequest) -> bool {
         request.fate == Fate::Served && request.latency_ms <= self.objective.as_secs_f64() * 1_000.0
     }
 
     /// The figures; latencies are those of answers with success.
     #[must_use]
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> CellFigures {
         let seconds = self.length.as_secs_f64();
         let all = float_len(self.requests.len());
         let count = |fate: Fate| {
@@ -82,7 +82,7 @@ impl Tally<'_> {
         let served = latencies(self.requests.iter());
         let at = |of: f64| quantile(&served, of);
         let mean = served.iter().sum::<f64>() / float_len(served.len());
-        Figures {
+        CellFigures {
             seconds: Some(seconds),
             requests: Some(all),
             qps: Some(all / seconds),
@@ -96,7 +96,7 @@ impl Tally<'_> {
             p95_ms: at(0.95),
             p99_ms: at(0.99),
             p999_ms: at(0.999),
-            ..Figures::default()
+            ..CellFigures::default()
         }
     }
 
@@ -104,14 +104,14 @@ impl Tally<'_> {
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let count = floor(self.length.as_secs_f64().ceil());
-        let mut seconds: Vec<Vec<&Request>> = vec![Vec::new(); count];
+        let mut seconds: Vec<Vec<&TalliedRequest>> = vec![Vec::new(); count];
         for request in self.requests {
             if let Some(second) = seconds.get_mut(floor(request.at_s)) {
                 second.push(request);
             }
         }
-        let point = |(index, requests): (usize, Vec<&Request>)| {
-            let of = |is: &dyn Fn(&Request) -> bool| {
+        let point = |(index, requests): (usize, Vec<&TalliedRequest>)| {
+            let of = |is: &dyn Fn(&TalliedRequest) -> bool| {
                 float_len(requests.iter().filter(|request| is(request)).count())
             };
             Point {
@@ -128,7 +128,7 @@ impl Tally<'_> {
 }
 
 /// Latencies of the answers with success, in order.
-fn latencies<'a>(requests: impl Iterator<Item = &'a Request>) -> Vec<f64> {
+fn latencies<'a>(requests: impl Iterator<Item = &'a TalliedRequest>) -> Vec<f64> {
     let mut latencies: Vec<f64> = requests
         .filter(|request| request.fate == Fate::Served)
         .map(|request| request.latency_ms)
@@ -141,8 +141,8 @@ fn latencies<'a>(requests: impl Iterator<Item = &'a Request>) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    const fn request(at_s: f64, latency_ms: f64, fate: Fate) -> Request {
-        Request {
+    const fn request(at_s: f64, latency_ms: f64, fate: Fate) -> TalliedRequest {
+        TalliedRequest {
             at_s,
             latency_ms,
             fate,
@@ -158,7 +158,7 @@ mod tests {
             request(1.5, 3_000.0, Fate::Failed),
         ];
         let length = Duration::from_secs(2);
-        let tally = Tally {
+        let tally = RequestTally {
             requests: &requests,
             length,
             objective: Duration::from_millis(300),
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn nothing_has_no_latency() {
-        let tally = Tally {
+        let tally = RequestTally {
             requests: &[],
             length: Duration::from_secs(1),
             objective: Duration::ZERO,

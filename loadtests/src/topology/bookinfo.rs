@@ -28,7 +28,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::{Ports, TopologyError, alive, proxy};
-use crate::contender::Contender;
+use crate::contender::Protection;
 
 /// Requests that a service works on at the same time.
 const SLOTS: usize = 16;
@@ -46,21 +46,21 @@ const PARTS_WITHIN: Duration = Duration::from_secs(3);
 pub struct Bookinfo {
     ratings: Upstream,
     _details: Upstream,
-    _pages: [Server; 2],
+    _pages: [BookinfoServer; 2],
     proxies: Vec<Envoy>,
     entry: SocketAddr,
 }
 
 /// A service that calls others.
 #[derive(Debug)]
-struct Server {
+struct BookinfoServer {
     addr: SocketAddr,
     accepting: JoinHandle<()>,
 }
 
 /// What a service that calls others does with a request.
 #[derive(Debug)]
-struct Page {
+struct BookinfoPage {
     slots: Semaphore,
     calls: Vec<Caller>,
     within: Duration,
@@ -72,7 +72,7 @@ impl Bookinfo {
     /// # Errors
     /// When a service or an Envoy does not start.
     pub async fn start(
-        contender: &Contender,
+        contender: &Protection,
         scenario: &Scenario,
         ports: Ports,
     ) -> Result<Self, TopologyError> {
@@ -95,7 +95,7 @@ impl Bookinfo {
             proxies.push(behind(contender, scenario, (name, addr), (&proxies, ports)).await?);
         }
         let addrs: Vec<SocketAddr> = proxies.iter().map(Envoy::addr).collect();
-        let reviews = Server::start("reviews", addrs.iter().take(1), STARS_WITHIN).await?;
+        let reviews = BookinfoServer::start("reviews", addrs.iter().take(1), STARS_WITHIN).await?;
         let before_reviews = behind(
             contender,
             scenario,
@@ -106,7 +106,7 @@ impl Bookinfo {
         let parts = [before_reviews.addr()];
         proxies.push(before_reviews);
         let parts = addrs.iter().skip(1).chain(&parts);
-        let page = Server::start("productpage", parts, PARTS_WITHIN).await?;
+        let page = BookinfoServer::start("productpage", parts, PARTS_WITHIN).await?;
         let front = behind(
             contender,
             scenario,
@@ -162,7 +162,7 @@ async fn upstream(name: &str, behaviour: Behaviour) -> Result<Upstream, Topology
 
 /// An Envoy in front of a service, on the port after those that there are.
 async fn behind(
-    contender: &Contender,
+    contender: &Protection,
     scenario: &Scenario,
     service: (&str, SocketAddr),
     (others, ports): (&[Envoy], Ports),
@@ -171,7 +171,7 @@ async fn behind(
     proxy::start(contender, scenario, service, ports.port(index)?).await
 }
 
-impl Server {
+impl BookinfoServer {
     async fn start<'a>(
         name: &str,
         calls: impl Iterator<Item = &'a SocketAddr>,
@@ -183,7 +183,7 @@ impl Server {
         };
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(service)?;
         let addr = listener.local_addr().map_err(service)?;
-        let page = Arc::new(Page {
+        let page = Arc::new(BookinfoPage {
             slots: Semaphore::new(SLOTS),
             calls: calls.map(|addr| Caller::http1(*addr)).collect(),
             within,
@@ -195,13 +195,13 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for BookinfoServer {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-async fn accept(listener: TcpListener, page: Arc<Page>) {
+async fn accept(listener: TcpListener, page: Arc<BookinfoPage>) {
     // What a client does to its connection is its affair; the tasks end with the runtime or their connection.
     while let Ok((stream, _)) = listener.accept().await {
         let page = Arc::clone(&page);
@@ -224,7 +224,7 @@ async fn accept(listener: TcpListener, page: Arc<Page>) {
     }
 }
 
-impl Page {
+impl BookinfoPage {
     /// Makes a page of what can be had.
     async fn make(&self) -> &'static str {
         let _slot = self.slots.acquire().await;

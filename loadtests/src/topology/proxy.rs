@@ -7,7 +7,7 @@ use tidegate_sim::scenario::Scenario;
 use tidegate_testbed::envoy::{Admin, AdminError, Cluster, Envoy};
 
 use super::error::TopologyError;
-use crate::contender::Contender;
+use crate::contender::Protection;
 
 /// What Envoys have counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Sub for Seen {
 
 /// Starts an Envoy with one worker in front of the service at `upstream`.
 pub(super) async fn start(
-    contender: &Contender,
+    contender: &Protection,
     scenario: &Scenario,
     upstream: (&str, SocketAddr),
     port: u16,

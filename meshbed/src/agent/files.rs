@@ -13,7 +13,7 @@ use kube::api::{Api, PostParams};
 use super::injected::InjectedSidecar;
 use crate::cluster::ClusterError;
 use crate::place;
-use crate::proxy::{Node, Role};
+use crate::proxy::{MeshNode, ProxyRole};
 use crate::wait::until;
 
 /// How Envoy begins, as a template that the agent fills in.
@@ -69,7 +69,7 @@ pub(super) async fn credentials(
 }
 
 /// The labels, as the kubelet writes them for a pod that asks for it.
-pub(super) fn labels(node: &Node, folder: &Path) -> Result<(), ClusterError> {
+pub(super) fn labels(node: &MeshNode, folder: &Path) -> Result<(), ClusterError> {
     about_pod("labels", &node.labels, folder)
 }
 
@@ -100,9 +100,9 @@ fn about_pod(
 }
 
 /// Istio's template; without what only Istio's Envoy has, where the agent would ask for it in any case.
-pub(super) fn bootstrap(role: Role, folder: &Path) -> Result<(), ClusterError> {
+pub(super) fn bootstrap(role: ProxyRole, folder: &Path) -> Result<(), ClusterError> {
     let mut text = fs::read_to_string(place::file("envoy_bootstrap.json")?)?;
-    if role == Role::Waypoint {
+    if role == ProxyRole::Waypoint {
         text = text.replace(LEARNS_ABOUT_PEERS, "{{- if false }}");
     }
     Ok(fs::write(folder.join(BOOTSTRAP), text)?)

@@ -11,11 +11,11 @@ use tidegate_testbed::client::Identity;
 
 use super::files;
 use super::workload::{READY_WITHIN, Workload, environment};
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{ClusterError, KubeCluster};
 use crate::istiod::Istiod;
 use crate::place;
 use crate::ports;
-use crate::proxy::{Node, Role};
+use crate::proxy::{MeshNode, ProxyRole};
 
 /// No service has this address.
 const NOWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
@@ -25,13 +25,13 @@ const NOWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
 /// # Errors
 /// When the account is not there, or istiod does not sign.
 pub async fn identity(
-    cluster: &Cluster,
+    cluster: &KubeCluster,
     istiod: &Istiod,
     namespace: &str,
     account: &str,
 ) -> Result<Identity, ClusterError> {
-    let node = Node {
-        role: Role::Sidecar,
+    let node = MeshNode {
+        role: ProxyRole::Sidecar,
         name: format!("caller-{account}"),
         namespace: namespace.to_owned(),
         labels: BTreeMap::new(),
@@ -50,7 +50,7 @@ pub async fn identity(
     files::make(&out)?;
 
     let mut command = Command::new(place::binary("pilot-agent")?);
-    command.args(["proxy", Role::Sidecar.name()]);
+    command.args(["proxy", ProxyRole::Sidecar.name()]);
     environment(&mut command, istiod, &node, workload, &folder);
     let proxy = json!({
         "discoveryAddress": istiod.secure_xds().to_string(),

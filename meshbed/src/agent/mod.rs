@@ -27,11 +27,11 @@ use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::{CallError, Caller};
 use tidegate_testbed::envoy::{self, Admin};
 
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{ClusterError, KubeCluster};
 use crate::istiod::Istiod;
 use crate::place;
 use crate::ports;
-use crate::proxy::{Node, Role};
+use crate::proxy::{MeshNode, ProxyRole};
 
 pub use identity::identity;
 pub use injected::InjectedSidecar;
@@ -56,9 +56,9 @@ impl Agent {
     /// # Errors
     /// When something is missing or refused, or it does not become ready.
     pub async fn start(
-        cluster: &Cluster,
+        cluster: &KubeCluster,
         istiod: &Istiod,
-        node: &Node,
+        node: &MeshNode,
         workload: Workload<'_>,
     ) -> Result<Self, ClusterError> {
         let name = format!("agent-{}.{}", node.name, node.namespace);
@@ -68,7 +68,7 @@ impl Agent {
         files::labels(node, &folder)?;
         files::annotations(workload.injected, &folder)?;
         files::bootstrap(node.role, &folder)?;
-        let open = Ports {
+        let open = StatusPorts {
             admin: ports::free(),
             status: ports::free(),
         };
@@ -110,7 +110,7 @@ impl Deref for Agent {
 
 /// Where it is asked how it is.
 #[derive(Debug, Clone, Copy)]
-struct Ports {
+struct StatusPorts {
     admin: u16,
     status: u16,
 }
@@ -118,10 +118,10 @@ struct Ports {
 /// The agent in namespaces of its own.
 fn envoys_agent(
     istiod: &Istiod,
-    node: &Node,
+    node: &MeshNode,
     workload: Workload<'_>,
     folder: &Path,
-    open: Ports,
+    open: StatusPorts,
 ) -> Result<Command, ClusterError> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
@@ -152,7 +152,7 @@ fn envoys_agent(
     command.env("ENVOY_STATUS_PORT", ports::free().to_string());
     command.env("ENVOY_PROMETHEUS_PORT", ports::free().to_string());
     command.env("ISTIO_META_INTERCEPTION_MODE", "NONE");
-    if node.role == Role::Waypoint {
+    if node.role == ProxyRole::Waypoint {
         command.env("ISTIO_META_ISTIO_VERSION", WAYPOINT_VERSION);
     }
     if let Some(registry) = workload.registry {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::injected::InjectedSidecar;
 use crate::istiod::Istiod;
-use crate::proxy::Node;
+use crate::proxy::MeshNode;
 
 /// The agent gets a certificate first, and Envoy its configuration.
 pub(super) const READY_WITHIN: Duration = Duration::from_secs(90);
@@ -36,7 +36,7 @@ const PASSED_ON: [&str; 2] = ["PATH", "TIDEGATE_RUN"];
 pub(super) fn environment(
     command: &mut Command,
     istiod: &Istiod,
-    node: &Node,
+    node: &MeshNode,
     workload: Workload<'_>,
     folder: &Path,
 ) {

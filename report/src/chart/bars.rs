@@ -1,6 +1,6 @@
 //! Values side by side: groups of bars, with the range of their repetitions.
 //!
-//! Each group is a point of comparison (a load, a number of replicas), each [`Series`] one of those compared. On
+//! Each group is a point of comparison (a load, a number of replicas), each [`BarSeries`] one of those compared. On
 //! a [`Scale::Log`] equal factors have equal heights, so that a value a hundred times another leaves both readable.
 //!
 //! Edges: a value that is missing or no number is a gap, marked by a cross where its bar would begin; on a logarithmic
@@ -29,7 +29,7 @@ pub struct Bars {
     /// Names of the groups, from left to right; a line break begins a second row.
     pub groups: Vec<String>,
     /// Those compared; each has a bar in each group.
-    pub series: Vec<Series>,
+    pub series: Vec<BarSeries>,
     /// How values become heights.
     #[serde(skip)]
     pub scale: Scale,
@@ -45,7 +45,7 @@ pub struct Bars {
 
 /// One of those compared, such as a contender.
 #[derive(Debug, Clone, Serialize)]
-pub struct Series {
+pub struct BarSeries {
     /// Name in the legend.
     pub name: String,
     /// Color of the bars.
@@ -123,7 +123,7 @@ impl Bars {
             .map(|series| Line::new(&series.name, series.color, []))
             .collect();
         let names = heading(&area, &self.title, &self.unit, &keys, self.width)?;
-        let axis = Axis::of(self);
+        let axis = BarAxis::of(self);
         let rows = self.groups.iter().map(|name| name.lines().count()).max();
         let below = px(10) + px(ROW) * u32::try_from(rows.unwrap_or(1)).unwrap_or(1);
         let groups = count(self.groups.len()).max(1.0);
@@ -194,13 +194,13 @@ fn count(many: usize) -> f64 {
 
 /// The axis of values: on a logarithmic scale heights are decades above its foot.
 #[derive(Debug, Clone, Copy)]
-struct Axis {
+struct BarAxis {
     scale: Scale,
     foot: f64,
     height: f64,
 }
 
-impl Axis {
+impl BarAxis {
     fn of(bars: &Bars) -> Self {
         let values = bars.series.iter().flat_map(|series| &series.bars).flatten();
         let values = values.flat_map(|bar| [bar.value, bar.least, bar.greatest]);
@@ -274,7 +274,7 @@ mod tests {
             .map(|group| format!("g{group}\n<x>"))
             .collect();
         Bars {
-            series: vec![Series {
+            series: vec![BarSeries {
                 name: "a<b".to_owned(),
                 color: Color::Teal,
                 bars: values.iter().map(bar).collect(),
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn equal_factors_have_equal_heights_on_a_logarithmic_scale() {
-        let axis = Axis::of(&bars(&[Some(3.0), Some(600.0)], Scale::Log));
+        let axis = BarAxis::of(&bars(&[Some(3.0), Some(600.0)], Scale::Log));
         assert!(
             (axis.foot - 1.0).abs() < 1e-9 && (axis.height - 3.0).abs() < 1e-9,
             "{axis:?}"

@@ -11,7 +11,7 @@ use super::canvas::{
     VALUE_LABELS, framed, ink, letters, px, short,
 };
 use super::legend::{heading, stroke_of};
-use super::{Axis, Band, Chart, Level, Line, Mark, Stroke};
+use super::{Axis, Band, Chart, LevelLine, Line, Mark, Stroke};
 use crate::color::Color;
 
 /// Room below the plot, in pixels.
@@ -123,7 +123,7 @@ fn plot(chart: &Chart, area: &Area<'_>, top: u32) -> Result<()> {
 fn axis_end<'a>(
     asked: Option<f64>,
     lines: impl Iterator<Item = &'a Line>,
-    levels: &[Level],
+    levels: &[LevelLine],
 ) -> f64 {
     let values = lines
         .flat_map(|line| &line.points)
@@ -188,7 +188,7 @@ fn upright(plot: &mut Plot<'_, '_>, mark: &Mark, top: f64) -> Result<()> {
     )
 }
 
-fn across(chart: &Chart, plot: &mut Plot<'_, '_>, level: &Level) -> Result<()> {
+fn across(chart: &Chart, plot: &mut Plot<'_, '_>, level: &LevelLine) -> Result<()> {
     let style = ink(Color::Soft).stroke_width(FINENESS);
     let ends = [(0.0, level.value), (chart.seconds, level.value)].into_iter();
     let line = DashedPathElement::new(ends, px(2), px(3), style);
@@ -304,7 +304,7 @@ mod tests {
             at: 1.0,
             label: "m".to_owned(),
         });
-        chart.levels.push(Level {
+        chart.levels.push(LevelLine {
             value: 1.5,
             label: "l".to_owned(),
         });

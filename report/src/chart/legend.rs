@@ -27,7 +27,7 @@ const THICK: u32 = 4;
 const THIN: u32 = 3;
 
 /// A name's place, in pixels of the canvas.
-struct Entry<'a> {
+struct LegendEntry<'a> {
     line: &'a Line,
     row: u32,
     x: u32,
@@ -39,7 +39,7 @@ fn entries<'a>(
     area: &Area<'_>,
     left: u32,
     right: u32,
-) -> Result<Vec<Entry<'a>>> {
+) -> Result<Vec<LegendEntry<'a>>> {
     let style = letters(LETTERS, Color::Text);
     let (mut row, mut x) = (0, left);
     let mut entries = Vec::new();
@@ -49,7 +49,7 @@ fn entries<'a>(
         if x > left && x + width > right {
             (row, x) = (row + 1, left);
         }
-        entries.push(Entry { line, row, x });
+        entries.push(LegendEntry { line, row, x });
         x += width + px(AFTER_NAME);
     }
     Ok(entries)

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Block, Card, Page, Picture};
 use crate::chart::canvas::style;
-use crate::table::{Cell, Table};
+use crate::table::{Table, TableCell};
 
 /// What all pages look like; charts have a style of their own.
 const STYLE: &str = include_str!("style.css");
@@ -104,10 +104,10 @@ fn of_table(table: &Table) -> Markup {
 
 fn of_cell(cell: &str) -> Markup {
     html! {
-        @match Cell::of(cell) {
-            Cell::Plain(text) => (text),
-            Cell::Stressed(text) => strong { (text) },
-            Cell::Bad(text) => strong.bad { (text) },
+        @match TableCell::of(cell) {
+            TableCell::Plain(text) => (text),
+            TableCell::Stressed(text) => strong { (text) },
+            TableCell::Bad(text) => strong.bad { (text) },
         }
     }
 }

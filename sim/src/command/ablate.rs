@@ -12,16 +12,16 @@ use serde_json::json;
 use tidegate_core::ablation::{Mechanism, Mechanisms, play_without};
 use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::scenario::{self, Scenario};
-use tidegate_sim::sweep::{self, Played, Proxies};
+use tidegate_sim::sweep::{self, PlayedStory, Proxies};
 use tidegate_sim::{tidegate, world};
 
 use super::{chosen, jobs};
 use jobs::PlayJob;
-use table::{AblationRun, AblationTable, Group, MechanismRow};
+use table::{AblationRun, AblationTable, MechanismRow, StoryGroup};
 
 /// Plays scenarios and random stories, once with all mechanisms and once without each of them.
 #[derive(Debug, Parser)]
-pub(crate) struct Options {
+pub(crate) struct AblateOptions {
     /// Mechanisms by name, separated by commas; `all` for every one.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     mechanisms: Vec<String>,
@@ -54,7 +54,7 @@ pub(crate) struct Options {
     out: PathBuf,
 }
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &AblateOptions) -> Result<ExitCode> {
     let mechanisms = chosen("mechanism", &options.mechanisms, Mechanism::ALL, |m| {
         m.name()
     })?;
@@ -91,7 +91,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// All scenarios and stories that are played, with their groups.
-fn cast(options: &Options) -> Result<(Vec<Group>, Vec<Scenario>)> {
+fn cast(options: &AblateOptions) -> Result<(Vec<StoryGroup>, Vec<Scenario>)> {
     let known = Scenario::read_folder(&scenario::folder())?;
     chosen("skip", &options.skip, &known, |s| &s.name)?;
     let mut scenarios = chosen("scenario", &options.scenarios, &known, |s| &s.name)?;
@@ -99,10 +99,10 @@ fn cast(options: &Options) -> Result<(Vec<Group>, Vec<Scenario>)> {
     if scenarios.is_empty() {
         bail!("scenarios: all are skipped, expected at least one");
     }
-    let mut groups = vec![Group::Scenarios; scenarios.len()];
+    let mut groups = vec![StoryGroup::Scenarios; scenarios.len()];
     for (group, proxies) in [
-        (Group::OneProxy, Proxies::One),
-        (Group::Several, Proxies::Some),
+        (StoryGroup::OneProxy, Proxies::One),
+        (StoryGroup::Several, Proxies::Some),
     ] {
         for number in 0..options.stories {
             groups.push(group);
@@ -113,10 +113,14 @@ fn cast(options: &Options) -> Result<(Vec<Group>, Vec<Scenario>)> {
 }
 
 /// Every run; a random story is played once, as there are many of them.
-fn jobs<'a>(groups: &[Group], scenarios: &'a [Scenario], seeds: u64) -> Vec<PlayJob<'a>> {
+fn jobs<'a>(groups: &[StoryGroup], scenarios: &'a [Scenario], seeds: u64) -> Vec<PlayJob<'a>> {
     const KIND: &ContenderKind = &tidegate::KIND;
-    let of_one = |(group, scenario): (&Group, &'a Scenario)| {
-        let seeds = if *group == Group::Scenarios { seeds } else { 1 };
+    let of_one = |(group, scenario): (&StoryGroup, &'a Scenario)| {
+        let seeds = if *group == StoryGroup::Scenarios {
+            seeds
+        } else {
+            1
+        };
         (0..seeds).map(move |repetition| PlayJob {
             scenario,
             contender: KIND,
@@ -128,7 +132,7 @@ fn jobs<'a>(groups: &[Group], scenarios: &'a [Scenario], seeds: u64) -> Vec<Play
 
 fn play(
     jobs: &[PlayJob<'_>],
-    groups: &[Group],
+    groups: &[StoryGroup],
     scenarios: &[Scenario],
     off: &[Mechanism],
     threads: usize,
@@ -147,10 +151,10 @@ fn play(
             .iter()
             .position(|one| one.name == scenario.name)
             .and_then(|index| groups.get(index));
-        let played = Played::of(&scenario.name, "", [(job.contender.name, figures.score)]);
+        let played = PlayedStory::of(&scenario.name, "", [(job.contender.name, figures.score)]);
         let expected = scenario.expected_in_sim();
         anyhow::Ok(AblationRun {
-            group: group.copied().unwrap_or(Group::Scenarios),
+            group: group.copied().unwrap_or(StoryGroup::Scenarios),
             story: scenario.name.clone(),
             repetition: job.repetition,
             score: played.score(job.contender.name).unwrap_or(f64::NAN),
@@ -164,8 +168,10 @@ fn play(
 }
 
 /// What was played, for the text above the table.
-fn head(options: &Options, groups: &[Group]) -> String {
-    let scenarios = groups.iter().filter(|group| **group == Group::Scenarios);
+fn head(options: &AblateOptions, groups: &[StoryGroup]) -> String {
+    let scenarios = groups
+        .iter()
+        .filter(|group| **group == StoryGroup::Scenarios);
     let left_out = if options.skip.is_empty() {
         "none left out".to_owned()
     } else {
@@ -205,7 +211,7 @@ mod tests {
 
     fn score(off: &[Mechanism]) -> f64 {
         let scenarios = [crate::command::scenario("bursts").unwrap()];
-        let groups = [Group::Scenarios];
+        let groups = [StoryGroup::Scenarios];
         let jobs = jobs(&groups, &scenarios, 1);
         let played = play(&jobs, &groups, &scenarios, off, 1).unwrap();
         played[0].score

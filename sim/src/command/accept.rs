@@ -8,14 +8,16 @@ use tidegate_sim::acceptance;
 use tidegate_sim::compare::OURS;
 use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Axes, Played, Proxies, SweepStanding, axes, behind, standing};
+use tidegate_sim::sweep::{
+    self, Axes, PlayedStory, Proxies, SweepStanding, axes, behind, standing,
+};
 use tidegate_sim::targets::{Accept, TargetVerdict, Targets};
 
 use super::stories::{closing, play, save, save_stories};
-use super::sweep_options::Options;
+use super::sweep_options::SweepOptions;
 
 /// Stories of one kind.
-struct Group {
+struct KindOfStories {
     /// As `[accept]` names it.
     name: &'static str,
     axes: Axes,
@@ -23,23 +25,23 @@ struct Group {
 }
 
 /// What is played. A kind of stories that can be drawn anew is a group here, and a bound in `[accept]`.
-const GROUPS: [Group; 4] = [
-    Group {
+const GROUPS: [KindOfStories; 4] = [
+    KindOfStories {
         name: "classic-one",
         axes: Axes::Classic,
         proxies: Proxies::One,
     },
-    Group {
+    KindOfStories {
         name: "classic-some",
         axes: Axes::Classic,
         proxies: Proxies::Some,
     },
-    Group {
+    KindOfStories {
         name: "all-axes-one",
         axes: Axes::All,
         proxies: Proxies::One,
     },
-    Group {
+    KindOfStories {
         name: "all-axes-some",
         axes: Axes::All,
         proxies: Proxies::Some,
@@ -53,14 +55,14 @@ const LOWEST: usize = 5;
 /// The contenders if none is named.
 const CONTENDERS: [&str; 2] = [OURS, "none"];
 
-impl Group {
+impl KindOfStories {
     fn drawn(&self, seed: u64) -> Vec<Scenario> {
         let story = |number| sweep::story_of(self.axes, seed, number, self.proxies);
         (0..STORIES).map(story).collect()
     }
 }
 
-pub(super) fn run(options: &Options) -> Result<ExitCode> {
+pub(super) fn run(options: &SweepOptions) -> Result<ExitCode> {
     let contenders = contenders(&options.contenders)?;
     let targets = Targets::read()?;
     let seed = acceptance::seed()?;
@@ -100,12 +102,12 @@ fn contenders(names: &[String]) -> Result<Vec<ContenderKind>> {
     super::contenders(names)
 }
 
-fn bounds<'a>(targets: &'a Targets, group: &Group) -> Result<&'a Accept> {
+fn bounds<'a>(targets: &'a Targets, group: &KindOfStories) -> Result<&'a Accept> {
     let bounds = targets.accept.get(group.name);
     bounds.with_context(|| format!("sim/targets.toml: expected [accept.{}]", group.name))
 }
 
-fn show(group: &Group, played: &[Played], standings: &[SweepStanding]) {
+fn show(group: &KindOfStories, played: &[PlayedStory], standings: &[SweepStanding]) {
     println!("{}: {} stories", group.name, played.len());
     println!("{}", standing::text(standings));
     if group.axes == Axes::All {
@@ -123,7 +125,7 @@ fn show(group: &Group, played: &[Played], standings: &[SweepStanding]) {
     }
 }
 
-fn figures(group: &Group, played: &[Played], standings: &[SweepStanding]) -> Value {
+fn figures(group: &KindOfStories, played: &[PlayedStory], standings: &[SweepStanding]) -> Value {
     let standing = |one: &SweepStanding| {
         json!({
             "contender": one.contender,

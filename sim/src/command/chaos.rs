@@ -13,7 +13,7 @@ use super::{jobs, stories};
 
 /// Plays stories of faults: crashes, pushes, clock steps, late workers, proxies replaced, a service that is down or slow.
 #[derive(Debug, Parser)]
-pub(crate) struct Options {
+pub(crate) struct ChaosSweepOptions {
     /// Seed of the stories.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     out: PathBuf,
 }
 
-fn stories(options: &Options) -> Result<Vec<Scenario>> {
+fn stories(options: &ChaosSweepOptions) -> Result<Vec<Scenario>> {
     if let Some(path) = &options.story {
         return Ok(vec![Scenario::read(path)?]);
     }
@@ -42,7 +42,7 @@ fn stories(options: &Options) -> Result<Vec<Scenario>> {
     Ok(numbers.map(|number| story(options.seed, number)).collect())
 }
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &ChaosSweepOptions) -> Result<ExitCode> {
     let stories = stories(options)?;
     let kinds = [super::contender(OURS)?];
     let jobs = jobs::all(&stories, &kinds, 1);

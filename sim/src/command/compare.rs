@@ -20,7 +20,7 @@ use super::{chosen, jobs};
 
 /// Runs scenarios with every contender, and compares them.
 #[derive(Debug, Parser)]
-pub(crate) struct Options {
+pub(crate) struct ScenarioCompareOptions {
     /// Scenarios by name, separated by commas; `all` for every one in the folder.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     scenarios: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Options {
     write: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &ScenarioCompareOptions) -> Result<ExitCode> {
     let known = Scenario::read_folder(&scenario::folder())?;
     let scenarios = chosen("scenario", &options.scenarios, &known, |s| &s.name)?;
     let contenders = super::contenders(&options.contenders)?;
@@ -90,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// Prints the result; returns a failure where a check fails.
-fn sum(options: &Options, verdicts: &[Judged], report: &Path) -> ExitCode {
+fn sum(options: &ScenarioCompareOptions, verdicts: &[Judged], report: &Path) -> ExitCode {
     let count = |standing| table::count(verdicts, standing);
     let missed = count(Grade::Missed);
     let is_check = options.check || options.limits;

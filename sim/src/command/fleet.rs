@@ -9,11 +9,11 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use tidegate_sim::fleet::{self, Cost, Fleet, FleetRun, Size, Story, Topology};
+use tidegate_sim::fleet::{self, Fleet, FleetRun, FleetSize, FleetStory, FleetTopology, RunCost};
 
 /// Plays a fleet: do independent proxies share fairly, and without oscillating?
 #[derive(Debug, Parser)]
-pub(crate) struct Options {
+pub(crate) struct FleetOptions {
     /// Callers; as sidecars they are the proxies.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     proxies: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Options {
     check: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &FleetOptions) -> Result<ExitCode> {
     let fleets = fleets(options)?;
     fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
     let mut runs = Vec::new();
@@ -92,11 +92,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     })
 }
 
-fn fleets(options: &Options) -> Result<Vec<Fleet>> {
+fn fleets(options: &FleetOptions) -> Result<Vec<Fleet>> {
     if !(options.rps.is_finite() && options.rps > 0.0) {
         bail!("rps: found {}, expected a number above 0", options.rps);
     }
-    let size = Size {
+    let size = FleetSize {
         callers: options.proxies,
         rps: options.rps,
         endpoints: options.endpoints,
@@ -117,7 +117,7 @@ fn fleets(options: &Options) -> Result<Vec<Fleet>> {
             size.scaled(options.rest_at)
         };
         for name in &options.topology {
-            let Some(topology) = Topology::named(name) else {
+            let Some(topology) = FleetTopology::named(name) else {
                 bail!("topology: found {name}, expected sidecars, waypoint or waypoints-N");
             };
             fleets.push(Fleet {
@@ -130,14 +130,14 @@ fn fleets(options: &Options) -> Result<Vec<Fleet>> {
     Ok(fleets)
 }
 
-fn stories(names: &[String]) -> Result<Vec<Story>> {
+fn stories(names: &[String]) -> Result<Vec<FleetStory>> {
     let mut stories = Vec::new();
     for name in names {
         if name == "all" {
-            return Ok(Story::ALL.to_vec());
+            return Ok(FleetStory::ALL.to_vec());
         }
-        let Some(story) = Story::ALL.iter().find(|story| story.name() == name) else {
-            let names: Vec<&str> = Story::ALL.iter().map(|story| story.name()).collect();
+        let Some(story) = FleetStory::ALL.iter().find(|story| story.name() == name) else {
+            let names: Vec<&str> = FleetStory::ALL.iter().map(|story| story.name()).collect();
             bail!(
                 "scenario: found {name}, expected all or some of: {}",
                 names.join(", ")
@@ -148,7 +148,7 @@ fn stories(names: &[String]) -> Result<Vec<Story>> {
     Ok(stories)
 }
 
-fn play(fleet: &Fleet, options: &Options) -> Result<(FleetRun, Cost)> {
+fn play(fleet: &Fleet, options: &FleetOptions) -> Result<(FleetRun, RunCost)> {
     let bar = ProgressBar::new(u64::from(options.seconds));
     let template = "{bar:40} {pos} of {len} s, {eta} left  {wide_msg}";
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -159,7 +159,7 @@ fn play(fleet: &Fleet, options: &Options) -> Result<(FleetRun, Cost)> {
     let tell = |at: Duration| bar.set_position(at.as_secs());
     let run = fleet::play(fleet, options.threads, &tell)?;
     bar.finish_and_clear();
-    let cost = Cost {
+    let cost = RunCost {
         took: clock.elapsed(),
         memory_kib: peak_memory_kib(),
     };
@@ -173,8 +173,8 @@ fn peak_memory_kib() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn write(options: &Options, runs: &[(FleetRun, Cost)]) -> Result<()> {
-    let entry = |(run, cost): &(FleetRun, Cost)| {
+fn write(options: &FleetOptions, runs: &[(FleetRun, RunCost)]) -> Result<()> {
+    let entry = |(run, cost): &(FleetRun, RunCost)| {
         json!({
             "figures": run.figures,
             "digest": run.digest.to_string(),

@@ -9,9 +9,9 @@ use tidegate_sim::scenario::{self, Scenario};
 
 /// Lists scenarios and contenders.
 #[derive(Debug, Parser)]
-pub(crate) struct Options {}
+pub(crate) struct ListOptions {}
 
-pub(crate) fn run(_options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(_options: &ListOptions) -> Result<ExitCode> {
     for scenario in Scenario::read_folder(&scenario::folder())? {
         let keys = scenario.only_simulated();
         let place = if keys.is_empty() {

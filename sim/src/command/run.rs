@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Parser;
-use tidegate_core::Phase;
+use tidegate_core::BreakerPhase;
 use tidegate_sim::number;
 use tidegate_sim::run::{Noted, Run};
 use tidegate_sim::scenario::{Measure, Range, Scenario};
-use tidegate_sim::series::{self, Window};
+use tidegate_sim::series::{self, RunWindow};
 use tidegate_sim::world;
 
 /// Shows one scenario: its figures, the expectations, the run over time, and what breakers did.
 #[derive(Debug, Parser)]
-pub(crate) struct Options {
+pub(crate) struct ScenarioRunOptions {
     /// A scenario file, or the name of one of this repository.
     scenario: String,
     /// The contender that plays it.
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     seed: Option<u64>,
 }
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &ScenarioRunOptions) -> Result<ExitCode> {
     let mut scenario = super::scenario(&options.scenario)?;
     scenario.seed = options.seed.unwrap_or(scenario.seed);
     let kind = super::contender(&options.contender)?;
@@ -98,7 +98,7 @@ fn over_time(scenario: &Scenario, run: &Run) {
     let columns = u32::try_from(COLUMNS).unwrap_or(u32::MAX);
     let length = (scenario.duration / columns).max(Duration::from_millis(100));
     let windows = series::windows_with(scenario, &run.records, length, |_| scenario.slo.latency);
-    let rate = |value: fn(&Window) -> f64| -> Vec<f64> { windows.iter().map(value).collect() };
+    let rate = |value: fn(&RunWindow) -> f64| -> Vec<f64> { windows.iter().map(value).collect() };
     let (oracle, good) = (rate(|window| window.oracle), rate(|window| window.good));
     let failed = rate(|window| window.failed);
     // One scale for what is compared.
@@ -114,7 +114,7 @@ fn over_time(scenario: &Scenario, run: &Run) {
     let p99 = rate(|window| window.p99_ms.unwrap_or(0.0));
     print_line("p99 ms", &p99, greatest(&p99));
     let at = |column: usize| (number::float_len(column) + 1.0) * length.as_secs_f64();
-    let sampled = |value: fn(&series::Sample) -> Option<u64>| -> Vec<f64> {
+    let sampled = |value: fn(&series::SeriesSample) -> Option<u64>| -> Vec<f64> {
         (0..windows.len())
             .map(|column| {
                 let before = run.samples.iter().rev().find(|s| s.at_s <= at(column));
@@ -163,9 +163,9 @@ fn notes(scenario: &Scenario, run: &Run) {
         let at = note.at.saturating_since(world::START).as_secs_f64();
         let upstream = scenario.upstreams.get(note.upstream);
         let state = match note.breaker {
-            Phase::Closed => "closed",
-            Phase::HalfOpen => "half-open",
-            Phase::Open => "open",
+            BreakerPhase::Closed => "closed",
+            BreakerPhase::HalfOpen => "half-open",
+            BreakerPhase::Open => "open",
         };
         println!(
             "  {at:>8.3} s  proxy {proxy}  {:<12} {state:<10} {}",

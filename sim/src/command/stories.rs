@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::Played;
+use tidegate_sim::sweep::PlayedStory;
 use tidegate_sim::targets::TargetVerdict;
 use tidegate_sim::world;
 
@@ -28,7 +28,7 @@ pub(super) fn play(
     stories: &[Scenario],
     contenders: &[ContenderKind],
     threads: usize,
-) -> Result<Vec<Played>> {
+) -> Result<Vec<PlayedStory>> {
     let jobs = jobs::all(stories, contenders, 1);
     let scores = jobs::play(&jobs, threads, |job| {
         let run = world::play(job.scenario, job.contender);
@@ -38,7 +38,7 @@ pub(super) fn play(
     let of_each = scores.chunks(contenders.len().max(1));
     let played = stories.iter().zip(of_each).map(|(story, scores)| {
         let scores = scores.iter().copied();
-        Played::of(&story.name, &story.title, scores).on(story)
+        PlayedStory::of(&story.name, &story.title, scores).on(story)
     });
     Ok(played.collect())
 }

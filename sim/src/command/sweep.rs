@@ -8,20 +8,22 @@ use tidegate_sim::compare::OURS;
 use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::roster;
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::sweep::{self, Axes, Played, Proxies, SweepStanding, axes, behind, standing};
+use tidegate_sim::sweep::{
+    self, Axes, PlayedStory, Proxies, SweepStanding, axes, behind, standing,
+};
 use tidegate_sim::targets::{self, Found, Targets};
 
 use super::accept;
 use super::stories::{closing, play, save, save_stories};
-pub(crate) use super::sweep_options::Options;
-use super::sweep_options::{Count, Made};
+pub(crate) use super::sweep_options::SweepOptions;
+use super::sweep_options::{AxesArgument, ProxiesArgument};
 
 /// How many stories are shown in which we are furthest behind ...
 const FURTHEST: usize = 10;
 /// ... and how many with our lowest scores.
 const LOWEST: usize = 5;
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &SweepOptions) -> Result<ExitCode> {
     if options.accept {
         return accept::run(options);
     }
@@ -52,7 +54,7 @@ fn contenders(names: &[String]) -> Result<Vec<ContenderKind>> {
 }
 
 /// The bounds of the sweep, if `--check` asks for them; read before anything is played.
-fn bounds(options: &Options, contenders: &[ContenderKind]) -> Result<Option<targets::Sweep>> {
+fn bounds(options: &SweepOptions, contenders: &[ContenderKind]) -> Result<Option<targets::Sweep>> {
     if !options.check {
         return Ok(None);
     }
@@ -64,25 +66,25 @@ fn bounds(options: &Options, contenders: &[ContenderKind]) -> Result<Option<targ
     Ok(Some(bounds.context("sim/targets.toml: expected [sweep]")?))
 }
 
-fn stories(options: &Options) -> Result<Vec<Scenario>> {
+fn stories(options: &SweepOptions) -> Result<Vec<Scenario>> {
     let proxies = match options.proxies {
-        Count::One => Proxies::One,
-        Count::Some => Proxies::Some,
+        ProxiesArgument::One => Proxies::One,
+        ProxiesArgument::Some => Proxies::Some,
     };
     let Some(end) = options.first.checked_add(options.stories) else {
         bail!("first: found {}, which leaves no numbers", options.first);
     };
     let numbers = options.first..end;
     let axes = match options.axes {
-        Made::Classic => Axes::Classic,
-        Made::All => Axes::All,
+        AxesArgument::Classic => Axes::Classic,
+        AxesArgument::All => Axes::All,
     };
     let drawn = numbers.map(|number| sweep::story_of(axes, options.seed, number, proxies));
     Ok(drawn.collect())
 }
 
 /// The stories without the scores of bounds, which are no rivals; with them if no rival played.
-fn of_rivals(played: &[Played], contenders: &[ContenderKind]) -> Vec<Played> {
+fn of_rivals(played: &[PlayedStory], contenders: &[ContenderKind]) -> Vec<PlayedStory> {
     let is_other = |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound();
     let mut played = played.to_vec();
     if contenders.iter().any(|kind| is_other(&kind)) {
@@ -96,7 +98,7 @@ fn of_rivals(played: &[Played], contenders: &[ContenderKind]) -> Vec<Played> {
 }
 
 /// Our scores on each axis, and the stories to look at.
-fn show(played: &[Played]) {
+fn show(played: &[PlayedStory]) {
     println!("{}", axes::text(&axes::axes(played)));
     if let Some((one, gap)) = axes::worst_calm(played) {
         println!(
@@ -127,7 +129,7 @@ fn check(bounds: targets::Sweep, standings: &[SweepStanding]) -> ExitCode {
     closing(&verdicts)
 }
 
-fn write_json(options: &Options, played: &[Played]) -> Result<()> {
+fn write_json(options: &SweepOptions, played: &[PlayedStory]) -> Result<()> {
     let document = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "seed": options.seed,
@@ -147,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    fn parse(args: &[&str]) -> Result<Options, clap::Error> {
-        Options::try_parse_from([&["sweep"], args].concat())
+    fn parse(args: &[&str]) -> Result<SweepOptions, clap::Error> {
+        SweepOptions::try_parse_from([&["sweep"], args].concat())
     }
 
     #[test]
@@ -177,7 +179,7 @@ mod tests {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             contenders(&names).unwrap()
         };
-        let played = [Played::of(
+        let played = [PlayedStory::of(
             "a",
             "t",
             [(OURS, 0.9), ("none", 0.5), ("best-static", 1.0)],

@@ -8,7 +8,7 @@ use tidegate_sim::acceptance;
 
 /// Plays random services and stories: are the laws overfitted to the hand-written scenarios?
 #[derive(Debug, Parser)]
-pub(crate) struct Options {
+pub(crate) struct SweepOptions {
     /// Play the acceptance stories: 400 stories of a seed that is derived from the files of `core/src`.
     #[arg(long, conflicts_with_all = ["stories", "first", "seed", "proxies", "axes", "check"])]
     pub(super) accept: bool,
@@ -26,11 +26,11 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     pub(super) contenders: Vec<String>,
     /// Proxies and endpoints.
-    #[arg(long, value_enum, default_value_t = Count::One)]
-    pub(super) proxies: Count,
+    #[arg(long, value_enum, default_value_t = ProxiesArgument::One)]
+    pub(super) proxies: ProxiesArgument,
     /// What stories are made of.
-    #[arg(long, value_enum, default_value_t = Made::Classic)]
-    pub(super) axes: Made,
+    #[arg(long, value_enum, default_value_t = AxesArgument::Classic)]
+    pub(super) axes: AxesArgument,
     /// Threads; the result does not depend on them.
     #[arg(long, default_value_t = 2)]
     pub(super) threads: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Options {
 
 /// [`tidegate_sim::sweep::Proxies`] on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Count {
+pub(super) enum ProxiesArgument {
     /// One proxy and one endpoint.
     One,
     /// 1, 2, 3, 6 or 20 proxies, and 1, 2 or 8 endpoints; of all axes 1 to 20, and 1 to 8.
@@ -57,7 +57,7 @@ pub(super) enum Count {
 
 /// [`tidegate_sim::sweep::Axes`] on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Made {
+pub(super) enum AxesArgument {
     /// Size, pace, objective, load, incident, workers and retries.
     Classic,
     /// Also bodies, uploads, stalls, crowds and callers without value.

@@ -4,7 +4,7 @@ use super::verdict::best;
 use super::{Comparison, ContenderRun, OURS};
 use crate::charts::{self, Charts, goodput_top, line, oracle};
 use crate::number;
-use crate::profile::Mode;
+use crate::profile::UpstreamMode;
 use crate::scenario::Scenario;
 use tidegate_report::chart::{Band, Chart, Line, Stroke};
 use tidegate_report::color::Color;
@@ -66,7 +66,7 @@ fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
 /// Stretches in which an upstream does not serve.
 fn bands(scenario: &Scenario) -> Vec<Band> {
     charts::bands(scenario, |upstream, behaviour| {
-        (behaviour.mode != Mode::Serve).then(|| format!("{} is down", upstream.name))
+        (behaviour.mode != UpstreamMode::Serve).then(|| format!("{} is down", upstream.name))
     })
 }
 

@@ -17,7 +17,7 @@ use crate::kind::ContenderKind;
 use crate::number;
 use crate::scenario::{Measure, Scenario};
 use crate::score::Figures;
-use crate::series::{self, Sample, Window};
+use crate::series::{self, RunWindow, SeriesSample};
 use crate::world;
 
 /// Name of this project's contender.
@@ -40,9 +40,9 @@ pub struct ContenderRun {
     /// What became of it.
     pub figures: Figures,
     /// What the callers saw, over time; of the first repetition alone.
-    pub windows: Vec<Window>,
+    pub windows: Vec<RunWindow>,
     /// What upstreams and contender did, every half second; likewise.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SeriesSample>,
 }
 
 impl ContenderRun {

@@ -38,8 +38,8 @@ fn verdict(page: &mut Page, verdicts: &[Judged]) {
     }
     page.heading("Verdict");
     page.paragraph(
-        "The targets: ranges for single scenarios, and in every one a score within a margin of the best rival that \
-         nobody tuned and of the one that knows the capacity.",
+        "The targets: ranges for single scenarios, and in every one a score within a margin of the best untuned \
+         rival and of the one that knows the capacity.",
     );
     page.paragraph(&format!(
         "Met {} of {}; {} more are as near as {} grants, and says why.",
@@ -63,7 +63,7 @@ fn who(page: &mut Page, comparison: &Comparison) {
         let tuned = if kind.is_tuned() {
             "knows the capacity"
         } else {
-            "nobody tuned it"
+            "untuned"
         };
         vec![
             kind.name.to_owned(),
@@ -95,17 +95,17 @@ fn one(page: &mut Page, comparison: &Comparison, scenario: &Scenario) {
 mod tests {
     use super::super::tests::comparison;
     use super::*;
-    use crate::series::Window;
+    use crate::series::RunWindow;
 
     #[test]
     fn holds_the_verdict_the_tables_and_a_chart_of_each() {
         let mut all = comparison(&[(OURS, false, 0.9), ("other", false, 0.95)]);
         for outcome in &mut all.outcomes {
             outcome.windows = vec![
-                Window::default(),
-                Window {
+                RunWindow::default(),
+                RunWindow {
                     at_s: 1.0,
-                    ..Window::default()
+                    ..RunWindow::default()
                 },
             ];
         }

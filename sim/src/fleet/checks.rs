@@ -7,11 +7,11 @@ use std::fmt;
 use std::time::Duration;
 
 use super::FleetRun;
-use super::figures::{FleetFigures, PhaseFigures};
+use super::figures::{FleetFigures, FleetPhaseFigures};
 
 /// What a run cost the machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Cost {
+pub struct RunCost {
     /// How long it took.
     pub took: Duration,
     /// The most memory that the process had by its end, KiB, where the system tells.
@@ -20,7 +20,7 @@ pub struct Cost {
 
 /// One check of a run.
 #[derive(Debug, Clone)]
-pub struct Check {
+pub struct FleetCheck {
     /// The check and its result.
     pub text: String,
     /// Whether it holds.
@@ -28,15 +28,15 @@ pub struct Check {
 }
 
 /// Least fairness of the shares of callers with equal demand.
-const MIN_FAIRNESS: Bound = Bound::aim(0.95);
+const MIN_FAIRNESS: CheckBound = CheckBound::aim(0.95);
 /// Where the laws do not make shares equal (`docs/laws/fairness.md` says why), the measured fairness less a margin: among
 /// callers that always ask for more than their share ...
-const KNOWN_FAIRNESS_OF_HEAVY: Bound = Bound {
+const KNOWN_FAIRNESS_OF_HEAVY: CheckBound = CheckBound {
     aim: 0.95,
     known: 0.85,
 };
 /// ... and where one of few proxies has more than its share for a whole overload.
-const KNOWN_FAIRNESS_OF_FEW: Bound = Bound {
+const KNOWN_FAIRNESS_OF_FEW: CheckBound = CheckBound {
     aim: 0.95,
     known: 0.55,
 };
@@ -46,10 +46,10 @@ const FEW_PROXIES: u32 = 10;
 const MIN_SCORE: f64 = 0.95;
 /// Most variation of what is in flight at the endpoints: more is a swing or a drift. With a hundred endpoints chance
 /// alone makes 0.02.
-const MAX_VARIATION: Bound = Bound::aim(0.1);
+const MAX_VARIATION: CheckBound = CheckBound::aim(0.1);
 /// While there is too much load, all proxies that hold a queue cut it by a quarter on each beat: between 1 and 0.75 of it
 /// variation comes to 0.143 at most.
-const KNOWN_VARIATION: Bound = Bound {
+const KNOWN_VARIATION: CheckBound = CheckBound {
     aim: 0.1,
     known: 0.15,
 };
@@ -64,18 +64,18 @@ const MAX_MEMORY_KIB: u64 = 4 * 1024 * 1024;
 
 /// The target, and the bound that is checked where the laws are known to miss it, so that a regression fails.
 #[derive(Debug, Clone, Copy)]
-struct Bound {
+struct CheckBound {
     aim: f64,
     known: f64,
 }
 
-impl Bound {
+impl CheckBound {
     const fn aim(aim: f64) -> Self {
         Self { aim, known: aim }
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for CheckBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if (self.aim - self.known).abs() > f64::EPSILON {
             write!(f, "{} (known limit; the aim is {})", self.known, self.aim)
@@ -87,18 +87,18 @@ impl fmt::Display for Bound {
 
 /// The checks: fairness, goodput, stability, leaks, time and memory.
 #[must_use]
-pub fn checks(runs: &[(FleetRun, Cost)]) -> Vec<Check> {
+pub fn checks(runs: &[(FleetRun, RunCost)]) -> Vec<FleetCheck> {
     runs.iter()
         .flat_map(|(run, cost)| checks_of(&run.figures, cost))
         .collect()
 }
 
-fn checks_of(figures: &FleetFigures, cost: &Cost) -> Vec<Check> {
+fn checks_of(figures: &FleetFigures, cost: &RunCost) -> Vec<FleetCheck> {
     let name = format!("{} {}", figures.story, figures.topology);
     let mut checks = Vec::new();
     let mut check = |what: String, is_met: bool| {
         let text = format!("{name}: {what}");
-        checks.push(Check { text, is_met });
+        checks.push(FleetCheck { text, is_met });
     };
     for phase in &figures.phases {
         for (what, is_met) in phase_checks(phase, figures.proxies) {
@@ -130,7 +130,7 @@ fn checks_of(figures: &FleetFigures, cost: &Cost) -> Vec<Check> {
     checks
 }
 
-fn phase_checks(phase: &PhaseFigures, proxies: u32) -> Vec<(String, bool)> {
+fn phase_checks(phase: &FleetPhaseFigures, proxies: u32) -> Vec<(String, bool)> {
     let shed = phase.shed_by_limit + phase.shed_by_breaker;
     if phase.capacity <= 0.0 {
         let reached = 1.0 - shed;

@@ -105,19 +105,19 @@ impl<'a> ArrivalStream<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{Size, Story, Topology};
-    use crate::rng::{Purpose, generator};
+    use crate::fleet::{FleetSize, FleetStory, FleetTopology};
+    use crate::rng::{RngPurpose, generator};
 
     #[test]
     fn a_shard_sends_its_part_and_heavy_callers_theirs() {
-        let size = Size {
+        let size = FleetSize {
             callers: 40,
             rps: 4_000.0,
             endpoints: 4,
             seconds: 12,
             seed: 5,
         };
-        let fleet = Story::Steady.fleet(&size, Topology::Sidecars);
+        let fleet = FleetStory::Steady.fleet(&size, FleetTopology::Sidecars);
         // Half of 40 callers; 2 of these 20 weigh ten times as much: 38 of 76.
         let senders = Senders {
             light: (0..18).collect(),
@@ -126,7 +126,7 @@ mod tests {
             of_weight: 76.0,
         };
         let mut demand =
-            ArrivalStream::new(&fleet.scenario, senders, generator(5, Purpose::Fleet(0)));
+            ArrivalStream::new(&fleet.scenario, senders, generator(5, RngPurpose::Fleet(0)));
         let (mut all, mut heavy) = (0_u32, 0_u32);
         while let Some((at, caller)) = demand.next() {
             assert!(at <= Duration::from_secs(12) && caller < 20);

@@ -9,8 +9,8 @@ use tidegate_core::Histogram;
 
 use super::ledger::BIN_S;
 use super::ledger::{BINS_PER_SECOND, Bin, BinCounts, Moments, ShardLedger, Share};
-use super::plan::{Fleet, Phase};
-use super::series::{Point, series};
+use super::plan::{Fleet, FleetPhase};
+use super::series::{FleetPoint, series};
 use super::swing::{Swing, mean};
 use crate::number::{self, float};
 
@@ -35,19 +35,19 @@ pub struct FleetFigures {
     /// Requests that engines wrongly counted as in flight; anything but 0 is a leak.
     pub leaked: u64,
     /// Each phase, in its settled part.
-    pub phases: Vec<PhaseFigures>,
+    pub phases: Vec<FleetPhaseFigures>,
     /// Second by second.
-    pub series: Vec<Point>,
+    pub series: Vec<FleetPoint>,
     /// Requests at the endpoints, ten times a second.
     pub at_endpoints: Vec<u64>,
 }
 
 /// A phase in figures; rates are per second.
 #[derive(Debug, Clone, Serialize)]
-pub struct PhaseFigures {
+pub struct FleetPhaseFigures {
     /// Its name and bounds.
     #[serde(flatten)]
-    pub phase: Phase,
+    pub phase: FleetPhase,
     /// What callers sent.
     pub offered: f64,
     /// What the service can answer.
@@ -104,8 +104,8 @@ impl FleetFigures {
             .collect();
         let mut whole = BinCounts::default();
         ledger.bins.iter().for_each(|bin| whole.merge(&bin.counts));
-        let phase = |(phase, shares): (&Phase, &Vec<Share>)| {
-            PhaseFigures::of(fleet, *phase, ledger, &possible, shares)
+        let phase = |(phase, shares): (&FleetPhase, &Vec<Share>)| {
+            FleetPhaseFigures::of(fleet, *phase, ledger, &possible, shares)
         };
         Self {
             story: fleet.scenario.name.trim_start_matches("fleet-").to_owned(),
@@ -123,7 +123,7 @@ impl FleetFigures {
 
     /// The phase of a name.
     #[must_use]
-    pub fn phase(&self, name: &str) -> Option<&PhaseFigures> {
+    pub fn phase(&self, name: &str) -> Option<&FleetPhaseFigures> {
         self.phases
             .iter()
             .find(|figures| figures.phase.name == name)
@@ -158,10 +158,10 @@ fn between<T>(bins: &[T], from_s: u32, to_s: u32) -> &[T] {
     bins.get(index(from_s)..index(to_s)).unwrap_or_default()
 }
 
-impl PhaseFigures {
+impl FleetPhaseFigures {
     fn of(
         fleet: &Fleet,
-        phase: Phase,
+        phase: FleetPhase,
         ledger: &ShardLedger,
         all_possible: &[f64],
         shares: &[Share],

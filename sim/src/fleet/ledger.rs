@@ -2,7 +2,7 @@
 //!
 //! Sums of shards commute, so that the order in which they are merged does not matter.
 
-use tidegate_core::{Histogram, Phase as Breaker};
+use tidegate_core::{BreakerPhase as Breaker, Histogram};
 
 use super::proxy::Look;
 

@@ -17,7 +17,7 @@ use super::ledger::ShardLedger;
 use super::plan::{Fleet, FleetError};
 use super::shard::{Message, SHARDS, Shard};
 use crate::digest::Digest;
-use crate::rng::{self, Purpose};
+use crate::rng::{self, RngPurpose};
 use crate::tidegate;
 use crate::world::START;
 
@@ -99,7 +99,7 @@ fn shards(fleet: &Fleet) -> Result<Vec<Shard<'_>>, FleetError> {
     }
     let config = Config::from_json(policy.to_string().as_bytes());
     let config = config.map_err(|error| FleetError::Policy(error.to_string()))?;
-    let mut rng = rng::generator(fleet.scenario.seed, Purpose::Contender);
+    let mut rng = rng::generator(fleet.scenario.seed, RngPurpose::Contender);
     let seeds: Vec<u64> = (0..fleet.proxies())
         .map(|_| rand::Rng::random(&mut rng))
         .collect();

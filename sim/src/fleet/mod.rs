@@ -33,13 +33,13 @@ mod wheel;
 
 use crate::digest::Digest;
 
-pub use checks::{Check, Cost, checks};
-pub use figures::{FleetFigures, PhaseFigures};
+pub use checks::{FleetCheck, RunCost, checks};
+pub use figures::{FleetFigures, FleetPhaseFigures};
 pub use lockstep::play;
-pub use plan::{Fleet, FleetError, Heavy, Phase, Size, Topology};
+pub use plan::{Fleet, FleetError, FleetPhase, FleetSize, FleetTopology, Heavy};
 pub use report::{page, table};
-pub use series::Point;
-pub use story::Story;
+pub use series::FleetPoint;
+pub use story::FleetStory;
 pub use swing::Swing;
 
 /// What a run left behind.

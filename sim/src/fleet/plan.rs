@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::number;
-use crate::profile::Mode;
+use crate::profile::UpstreamMode;
 use crate::scenario::{Scenario, UpstreamProfile};
 
 /// How large a fleet is, and how long it plays.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Size {
+pub struct FleetSize {
     /// Callers, each with an identity of its own. As sidecars they are the proxies.
     pub callers: u32,
     /// Requests a second that all of them send, on average over the run.
@@ -24,7 +24,7 @@ pub struct Size {
     pub seed: u64,
 }
 
-impl Size {
+impl FleetSize {
     /// A smaller fleet with the same load for each proxy, and as many proxies for each endpoint.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
@@ -44,7 +44,7 @@ impl Size {
 /// The proxies between callers and service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Topology {
+pub enum FleetTopology {
     /// Each caller has its own.
     Sidecars,
     /// This many are shared by all callers; each caller uses one.
@@ -53,7 +53,7 @@ pub enum Topology {
 
 /// A stretch of a story, in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Phase {
+pub struct FleetPhase {
     /// Its name, the same in all topologies.
     pub name: &'static str,
     /// Its beginning.
@@ -70,11 +70,11 @@ pub struct Fleet {
     /// Load and service. Of `proxies` it says how many callers there are.
     pub scenario: Scenario,
     /// The proxies between them.
-    pub topology: Topology,
+    pub topology: FleetTopology,
     /// The heavy callers; none: all are equal.
     pub heavy: Option<Heavy>,
     /// The stretches by which it is judged.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<FleetPhase>,
     /// Whether the proxies protect the service, or only count.
     pub is_protected: bool,
     /// Whether the proxies know how many endpoints there are.
@@ -109,7 +109,7 @@ pub enum FleetError {
     Broken,
 }
 
-impl fmt::Display for Topology {
+impl fmt::Display for FleetTopology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sidecars => f.write_str("sidecars"),
@@ -119,7 +119,7 @@ impl fmt::Display for Topology {
     }
 }
 
-impl Topology {
+impl FleetTopology {
     /// The topology with a name: `sidecars`, `waypoint`, `waypoints-4`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -139,8 +139,8 @@ impl Fleet {
     #[must_use]
     pub fn proxies(&self) -> u32 {
         match self.topology {
-            Topology::Sidecars => self.scenario.proxies,
-            Topology::Waypoints(count) => count.min(self.scenario.proxies),
+            FleetTopology::Sidecars => self.scenario.proxies,
+            FleetTopology::Waypoints(count) => count.min(self.scenario.proxies),
         }
     }
 
@@ -182,7 +182,12 @@ impl Fleet {
         let network = scenario.network.unwrap_or_default();
         let client = scenario.clients.first();
         let stages = scenario.upstreams.first().map(UpstreamProfile::stages);
-        let plays = |mode: Mode| matches!(mode, Mode::Serve | Mode::Fail | Mode::Hang);
+        let plays = |mode: UpstreamMode| {
+            matches!(
+                mode,
+                UpstreamMode::Serve | UpstreamMode::Fail | UpstreamMode::Hang
+            )
+        };
         let rules = [
             (scenario.upstreams.len() == 1, "one upstream"),
             (scenario.clients.len() == 1, "one client"),

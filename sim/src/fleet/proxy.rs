@@ -2,8 +2,8 @@
 
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Counters, Decision, Engine, Event, GivenRequest, Instant, Outcome, Permit, Phase,
-    Shed, UpstreamId,
+    BreakerPhase, Counter, Counters, Decision, Engine, Event, GivenRequest, Instant, Outcome,
+    Permit, Shed, UpstreamId,
 };
 
 use crate::world::proxy::Flight;
@@ -13,18 +13,18 @@ use crate::world::proxy::Flight;
 pub(super) struct FleetProxy {
     engine: Engine,
     upstream: UpstreamId,
-    counts: Counts,
+    counts: ServiceCounts,
     pub(super) flight: Flight,
 }
 
 /// The counts of the one service, as the gauges of a real proxy.
 #[derive(Debug, Default)]
-struct Counts {
+struct ServiceCounts {
     in_flight: u64,
     probes: u64,
 }
 
-impl Counts {
+impl ServiceCounts {
     const fn of(&mut self, counter: Counter) -> &mut u64 {
         match counter {
             Counter::InFlight => &mut self.in_flight,
@@ -33,7 +33,7 @@ impl Counts {
     }
 }
 
-impl Counters for Counts {
+impl Counters for ServiceCounts {
     fn raise(&mut self, _: UpstreamId, counter: Counter) -> Option<u64> {
         let count = self.of(counter);
         *count = count.wrapping_add(1);
@@ -54,7 +54,7 @@ impl Counters for Counts {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) limit: u32,
-    pub(super) breaker: Phase,
+    pub(super) breaker: BreakerPhase,
 }
 
 impl FleetProxy {
@@ -64,7 +64,7 @@ impl FleetProxy {
         Self {
             engine,
             upstream,
-            counts: Counts::default(),
+            counts: ServiceCounts::default(),
             flight,
         }
     }

@@ -1,9 +1,9 @@
 //! Fleet runs for people: a table, and a page with charts.
 
 use super::FleetRun;
-use super::checks::Cost;
-use super::figures::{FleetFigures, PhaseFigures};
-use super::series::Point;
+use super::checks::RunCost;
+use super::figures::{FleetFigures, FleetPhaseFigures};
+use super::series::FleetPoint;
 use super::swing::Swing;
 use crate::number::float;
 use tidegate_report::chart::{Band, Chart, Line, Stroke};
@@ -34,7 +34,7 @@ const HEAD: [&str; 15] = [
 
 /// All phases of all runs as a table.
 #[must_use]
-pub fn table(runs: &[(FleetRun, Cost)]) -> Table {
+pub fn table(runs: &[(FleetRun, RunCost)]) -> Table {
     let rows = runs.iter().flat_map(|(run, _)| {
         let figures = &run.figures;
         figures.phases.iter().map(move |phase| row(figures, phase))
@@ -42,7 +42,7 @@ pub fn table(runs: &[(FleetRun, Cost)]) -> Table {
     Table::new(&HEAD, rows.collect())
 }
 
-fn row(figures: &FleetFigures, phase: &PhaseFigures) -> Vec<String> {
+fn row(figures: &FleetFigures, phase: &FleetPhaseFigures) -> Vec<String> {
     let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0}"));
     let index =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
@@ -88,7 +88,7 @@ fn row(figures: &FleetFigures, phase: &PhaseFigures) -> Vec<String> {
 
 /// A page with a table and charts that set the topologies of each story beside each other.
 #[must_use]
-pub fn page(runs: &[(FleetRun, Cost)]) -> Page {
+pub fn page(runs: &[(FleetRun, RunCost)]) -> Page {
     let mut page = Page::new("A fleet in front of one service");
     page.paragraph(
         "Sidecars adapt each for itself, and know nothing of each other; a waypoint sees all requests. Same service, \
@@ -126,7 +126,7 @@ pub fn page(runs: &[(FleetRun, Cost)]) -> Page {
 }
 
 /// What a chart shows of a second.
-type Value = fn(&Point) -> Option<f64>;
+type Value = fn(&FleetPoint) -> Option<f64>;
 
 const CHARTS: [(&str, &str, Value); 6] = [
     ("Good answers", "a second", |p| Some(float(p.good))),

@@ -7,7 +7,7 @@ use crate::number;
 
 /// One second of a run; rates are per second, levels those at its end.
 #[derive(Debug, Clone, Serialize)]
-pub struct Point {
+pub struct FleetPoint {
     /// Its end, from the start of the run.
     pub at_s: f64,
     /// What callers sent.
@@ -47,18 +47,18 @@ pub struct Point {
 }
 
 /// All seconds; `possible` is what could have been answered, by bin.
-pub(super) fn series(ledger: &ShardLedger, possible: &[f64]) -> Vec<Point> {
+pub(super) fn series(ledger: &ShardLedger, possible: &[f64]) -> Vec<FleetPoint> {
     let bins = ledger.bins.chunks(BINS_PER_SECOND);
     let possible = possible.chunks(BINS_PER_SECOND);
     let seconds = bins.zip(possible).zip(&ledger.seconds).enumerate();
     let points = seconds.map(|(index, ((bins, possible), evenness))| {
         let at_s = number::float_len(index + 1);
-        Point::of(at_s, bins, possible, evenness)
+        FleetPoint::of(at_s, bins, possible, evenness)
     });
     points.collect()
 }
 
-impl Point {
+impl FleetPoint {
     fn of(at_s: f64, bins: &[Bin], possible: &[f64], evenness: &Evenness) -> Self {
         let mut second = Bin::default();
         for bin in bins {

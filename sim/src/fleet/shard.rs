@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidegate_core::Instant;
 use tidegate_core::config::Config;
 
-use self::callers::{Caller, callers};
+use self::callers::{FleetCaller, callers};
 use self::event::ShardEvent;
 use self::held::{HeldRequest, Visit};
 use self::place::{TICK, at_index, home};
@@ -27,11 +27,11 @@ use super::proxy::FleetProxy;
 use super::slab::Slab;
 use super::wheel::Wheel;
 use crate::digest::Digest;
-use crate::rng::{self, Generator, Purpose};
+use crate::rng::{self, Generator, RngPurpose};
 use crate::scenario::UpstreamProfile;
 use crate::world::START;
 use crate::world::proxy::Flight;
-use crate::world::upstream::Upstream;
+use crate::world::upstream::SimUpstream;
 
 pub(super) use self::event::Message;
 pub(super) use self::place::SHARDS;
@@ -43,12 +43,12 @@ pub(super) struct Shard<'a> {
     now: Instant,
     queue: Wheel<ShardEvent>,
     demand: ArrivalStream<'a>,
-    callers: Vec<Caller>,
+    callers: Vec<FleetCaller>,
     proxies: Vec<FleetProxy>,
     held: Slab<HeldRequest>,
     visits: Slab<Visit>,
     /// All endpoints, of which only its own are visited.
-    service: Upstream,
+    service: SimUpstream,
     balancing: Generator,
     hop: Duration,
     deadline: Duration,
@@ -71,7 +71,8 @@ impl<'a> Shard<'a> {
         let scenario = &fleet.scenario;
         let profile = scenario.upstreams.first()?;
         let client = scenario.clients.first()?;
-        let chance = |purpose| rng::generator(scenario.seed, Purpose::Fleet(index * 4 + purpose));
+        let chance =
+            |purpose| rng::generator(scenario.seed, RngPurpose::Fleet(index * 4 + purpose));
         let endpoints = at_index(profile.max_endpoints());
         let own = seeds.iter().enumerate().zip(0..);
         let proxies = own
@@ -93,7 +94,7 @@ impl<'a> Shard<'a> {
             proxies,
             held: Slab::default(),
             visits: Slab::default(),
-            service: Upstream::new(profile, chance(1)),
+            service: SimUpstream::new(profile, chance(1)),
             balancing: chance(2),
             hop: scenario.network.unwrap_or_default().delay,
             deadline: client.deadline,

@@ -2,13 +2,13 @@
 
 /// Identifies the user of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct SlabTicket {
     pub(super) place: u32,
     pub(super) generation: u32,
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct SlabPlace<T> {
     generation: u32,
     value: Option<T>,
 }
@@ -16,7 +16,7 @@ struct Place<T> {
 /// Values by ticket.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    places: Vec<Place<T>>,
+    places: Vec<SlabPlace<T>>,
     free: Vec<u32>,
 }
 
@@ -31,15 +31,15 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     /// Keeps a value.
-    pub(super) fn insert(&mut self, value: T) -> Ticket {
+    pub(super) fn insert(&mut self, value: T) -> SlabTicket {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place {
+            self.places.push(SlabPlace {
                 generation: 0,
                 value: None,
             });
             u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
         });
-        let mut ticket = Ticket {
+        let mut ticket = SlabTicket {
             place,
             generation: 0,
         };
@@ -52,7 +52,7 @@ impl<T> Slab<T> {
     }
 
     /// Takes a value out; none if it was taken before.
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<T> {
+    pub(super) fn remove(&mut self, ticket: SlabTicket) -> Option<T> {
         let entry = self.places.get_mut(index(ticket.place))?;
         if entry.generation != ticket.generation {
             return None;

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::plan::{Fleet, Heavy, Phase, Size, Topology};
+use super::plan::{Fleet, FleetPhase, FleetSize, FleetTopology, Heavy};
 use crate::number;
-use crate::profile::{Behaviour, Change, Mode, ServiceTime};
+use crate::profile::{Behaviour, Change, ServiceTime, UpstreamMode};
 use crate::scenario::{
-    Balancing, ClientProfile, Counting, LoadPoint, Network, STANDARD_UPSTREAM, Scenario, Slo,
-    TimedChange, UpstreamProfile,
+    Balancing, ClientProfile, Counting, LoadPoint, Network, STANDARD_UPSTREAM, Scenario,
+    ScenarioSlo, TimedChange, UpstreamProfile,
 };
 
 /// What happens to the fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Story {
+pub enum FleetStory {
     /// 0.7 x the capacity throughout.
     Steady,
     /// 0.7 x, then 2 x, then 0.7 x.
@@ -25,7 +25,7 @@ pub enum Story {
     Outage,
     /// Half of the endpoints leave and come back.
     HalfLost,
-    /// As [`Story::Overload`], but a tenth of the callers send ten times as much as the others.
+    /// As [`FleetStory::Overload`], but a tenth of the callers send ten times as much as the others.
     Unequal,
 }
 
@@ -44,7 +44,7 @@ const TOO_MUCH: f64 = 2.0;
 const SETTLING_S: u32 = 5;
 const SETTLING_SHARE: u32 = 3;
 
-impl Story {
+impl FleetStory {
     /// All of them, in the order of tables.
     pub const ALL: [Self; 5] = [
         Self::Steady,
@@ -90,12 +90,12 @@ impl Story {
         }
     }
 
-    fn phases(self, seconds: u32) -> Vec<Phase> {
+    fn phases(self, seconds: u32) -> Vec<FleetPhase> {
         let mut from_s = 0;
         let phase = |(name, end): &(&'static str, u32)| {
             let to_s = (seconds * end / 12).max(from_s + 1);
             let settling = SETTLING_S.min((to_s - from_s) / SETTLING_SHARE);
-            let phase = Phase {
+            let phase = FleetPhase {
                 name,
                 from_s,
                 to_s,
@@ -107,7 +107,7 @@ impl Story {
         self.twelfths().iter().map(phase).collect()
     }
 
-    fn load(self, phase: &Phase) -> f64 {
+    fn load(self, phase: &FleetPhase) -> f64 {
         if phase.name == OVERLOAD {
             TOO_MUCH
         } else {
@@ -117,7 +117,7 @@ impl Story {
 
     /// The fleet that plays this story.
     #[must_use]
-    pub fn fleet(self, size: &Size, topology: Topology) -> Fleet {
+    pub fn fleet(self, size: &FleetSize, topology: FleetTopology) -> Fleet {
         let phases = self.phases(size.seconds.max(1));
         Fleet {
             scenario: self.scenario(size, &phases),
@@ -132,11 +132,11 @@ impl Story {
         }
     }
 
-    fn scenario(self, size: &Size, phases: &[Phase]) -> Scenario {
+    fn scenario(self, size: &FleetSize, phases: &[FleetPhase]) -> Scenario {
         let seconds = f64::from(size.seconds.max(1));
-        let weighed = |phase: &Phase| f64::from(phase.to_s - phase.from_s) * self.load(phase);
+        let weighed = |phase: &FleetPhase| f64::from(phase.to_s - phase.from_s) * self.load(phase);
         let mean_load = phases.iter().map(weighed).sum::<f64>() / seconds;
-        let load = |phase: &Phase| LoadPoint {
+        let load = |phase: &FleetPhase| LoadPoint {
             at: Duration::from_secs(u64::from(phase.from_s)),
             x: Some(self.load(phase)),
             rps: None,
@@ -157,7 +157,7 @@ impl Story {
                 jitter: Duration::ZERO,
             }),
             incidents: Vec::new(),
-            slo: Slo::default(),
+            slo: ScenarioSlo::default(),
             upstreams: vec![self.service(size, size.rps / mean_load, phases)],
             clients: vec![ClientProfile::sending(phases.iter().map(load).collect())],
             adversaries: Vec::new(),
@@ -167,7 +167,7 @@ impl Story {
         }
     }
 
-    fn service(self, size: &Size, capacity: f64, phases: &[Phase]) -> UpstreamProfile {
+    fn service(self, size: &FleetSize, capacity: f64, phases: &[FleetPhase]) -> UpstreamProfile {
         let endpoints = size.endpoints.max(1);
         let each = capacity / f64::from(endpoints);
         let slots = (each * SERVICE.as_secs_f64())
@@ -183,7 +183,10 @@ impl Story {
             ..Behaviour::default()
         };
         let (there, gone) = match self {
-            Self::Outage => (Change::mode(Mode::Serve), Change::mode(Mode::Fail)),
+            Self::Outage => (
+                Change::mode(UpstreamMode::Serve),
+                Change::mode(UpstreamMode::Fail),
+            ),
             Self::HalfLost => (
                 self::endpoints(endpoints),
                 self::endpoints(endpoints.div_ceil(2)),

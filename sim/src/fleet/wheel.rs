@@ -17,33 +17,33 @@ const BUCKETS: u64 = 8_192;
 const SPARE: usize = 64;
 
 #[derive(Debug)]
-struct Entry<T> {
+struct WheelEntry<T> {
     at: u64,
     sequence: u64,
     what: T,
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for WheelEntry<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.at, self.sequence) == (other.at, other.sequence)
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for WheelEntry<T> {}
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for WheelEntry<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl<T> Ord for WheelEntry<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.at, self.sequence).cmp(&(other.at, other.sequence))
     }
 }
 
-type Heap<T> = BinaryHeap<Reverse<Entry<T>>>;
+type Heap<T> = BinaryHeap<Reverse<WheelEntry<T>>>;
 
 /// The queue.
 #[derive(Debug)]
@@ -52,9 +52,9 @@ pub(super) struct Wheel<T> {
     current: u64,
     /// What it holds, and events that came too late for their own bucket.
     opened: Heap<T>,
-    buckets: Vec<Vec<Reverse<Entry<T>>>>,
+    buckets: Vec<Vec<Reverse<WheelEntry<T>>>>,
     beyond: Heap<T>,
-    spare: Vec<Vec<Reverse<Entry<T>>>>,
+    spare: Vec<Vec<Reverse<WheelEntry<T>>>>,
     sequence: u64,
 }
 
@@ -75,7 +75,7 @@ impl<T> Wheel<T> {
     pub(super) fn push(&mut self, at: Instant, what: T) {
         self.sequence += 1;
         let at = at.as_nanos();
-        let entry = Reverse(Entry {
+        let entry = Reverse(WheelEntry {
             at,
             sequence: self.sequence,
             what,
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_random_walk_comes_out_sorted() {
         let mut wheel = Wheel::new(at(0));
-        let mut rng = crate::rng::generator(3, crate::rng::Purpose::Fleet(0));
+        let mut rng = crate::rng::generator(3, crate::rng::RngPurpose::Fleet(0));
         let (mut now, mut popped) = (0, 0);
         wheel.push(at(0), 0);
         while let Some((time, depth)) = wheel.pop_before(at(20_000_000_000)) {

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_scenario_is_refused_with_its_line() {
+    fn an_unknown_scenario_is_rejected_with_its_line() {
         let found = faults(&GOOD.replace("outage", "outtage"));
         assert_eq!(
             found,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_within_the_rule_grants_nothing_and_is_refused() {
+    fn a_bound_within_the_rule_grants_nothing_and_is_rejected() {
         for bound in ["0.01", "-1.0", "nan", "1.1"] {
             let found = faults(&GOOD.replace("0.03", bound));
             let expected = "limits.toml:4: scenarios.outage.behind_best_untuned: found";
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_and_scenarios_named_twice_are_refused_with_their_line() {
+    fn unknown_keys_and_scenarios_named_twice_are_rejected_with_their_line() {
         let found = faults(&GOOD.replace("behind_tuned", "behind_tunned"));
         assert!(
             found.contains("line 5") && found.contains("behind_tunned"),

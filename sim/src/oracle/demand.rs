@@ -2,24 +2,28 @@
 
 use std::time::Duration;
 
-use super::request::Request;
+use super::request::OracleRequest;
 use crate::number;
-use crate::profile::{Behaviour, Body, Headers, Mode, PauseClock, ServiceTime};
-use crate::scenario::{Stages, Until};
+use crate::profile::{Behaviour, Body, HeaderTiming, PauseClock, ServiceTime, UpstreamMode};
+use crate::scenario::{LatencyUntil, Stages};
 
 /// A request at an endpoint that behaves in some way.
 pub(super) struct Demand<'a> {
     behaviour: &'a Behaviour,
     service: &'a ServiceTime,
     body: Option<&'a Body>,
-    until: Until,
+    until: LatencyUntil,
     reads_for: Option<Duration>,
     upload: Duration,
     dawdles: Duration,
 }
 
 impl<'a> Demand<'a> {
-    pub(super) fn of(behaviour: &'a Behaviour, request: &Request<'_>, until: Until) -> Self {
+    pub(super) fn of(
+        behaviour: &'a Behaviour,
+        request: &OracleRequest<'_>,
+        until: LatencyUntil,
+    ) -> Self {
         let arrival = request.arrival;
         Self {
             dawdles: request.client.dawdles.unwrap_or_default(),
@@ -30,7 +34,7 @@ impl<'a> Demand<'a> {
     }
 
     /// The demand of a caller that reads to the end.
-    pub(super) fn on(behaviour: &'a Behaviour, path: &str, until: Until) -> Self {
+    pub(super) fn on(behaviour: &'a Behaviour, path: &str, until: LatencyUntil) -> Self {
         Self {
             behaviour,
             service: behaviour.service_for(path),
@@ -67,9 +71,11 @@ impl<'a> Demand<'a> {
     /// Mean time from the slot to the moment that is measured to.
     pub(super) fn to_moment(&self) -> Duration {
         match self.until {
-            Until::Headers if self.behaviour.headers == Headers::AtOnce => Duration::ZERO,
-            Until::Headers | Until::FirstByte => self.service(),
-            Until::End => self.service() + number::seconds(self.body()),
+            LatencyUntil::Headers if self.behaviour.headers == HeaderTiming::AtOnce => {
+                Duration::ZERO
+            }
+            LatencyUntil::Headers | LatencyUntil::FirstByte => self.service(),
+            LatencyUntil::End => self.service() + number::seconds(self.body()),
         }
     }
 
@@ -101,7 +107,7 @@ impl<'a> Demand<'a> {
 
     /// Whether the moment needs no slot at all.
     pub(super) fn is_free(&self) -> bool {
-        self.until == Until::Headers && self.behaviour.headers == Headers::AtOnce
+        self.until == LatencyUntil::Headers && self.behaviour.headers == HeaderTiming::AtOnce
     }
 
     /// The most requests in slots that an oracle uses.
@@ -162,7 +168,7 @@ impl<'a> Demand<'a> {
         }
         let end = at + self.service() + number::seconds(self.body());
         let breaks = |(from, now): &(Duration, Behaviour)| {
-            now.mode == Mode::Refuse && *from > at && *from < end
+            now.mode == UpstreamMode::Refuse && *from > at && *from < end
         };
         stages.iter().any(breaks)
     }
@@ -185,7 +191,7 @@ impl<'a> Demand<'a> {
 
     fn share_above(&self, bound: Duration) -> f64 {
         match self.body {
-            Some(body) if self.until == Until::End => {
+            Some(body) if self.until == LatencyUntil::End => {
                 sum_above(self.service, &body.duration, bound)
             }
             _ => self.service.share_above(bound),
@@ -214,7 +220,7 @@ fn sum_above(one: &ServiceTime, other: &ServiceTime, bound: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, generator};
+    use crate::rng::{RngPurpose, generator};
 
     #[test]
     fn the_law_of_a_sum_is_that_of_the_draws() {
@@ -223,7 +229,7 @@ mod tests {
             sigma,
         };
         let (one, other) = (law(40, 0.5), law(200, 0.8));
-        let mut rng = generator(3, Purpose::Upstream(0));
+        let mut rng = generator(3, RngPurpose::Upstream(0));
         let bound = Duration::from_millis(400);
         let draws = (0..20_000).filter(|_| one.sample(&mut rng) + other.sample(&mut rng) > bound);
         let found = number::float_len(draws.count()) / 20_000.0;

@@ -37,8 +37,8 @@ mod slots;
 mod verdict;
 
 use crate::arrivals::Arrival;
-use crate::scenario::{Bucket, Scenario};
-use request::Request;
+use crate::scenario::{Scenario, TokenBucket};
+use request::OracleRequest;
 use server::Server;
 
 pub use verdict::OracleVerdict;
@@ -52,7 +52,7 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<OracleVerdict> {
         .map(|profile| Server::new(profile, scenario.slo))
         .collect();
     let quotas = scenario.clients.iter();
-    let mut quotas: Vec<Option<Bucket>> = quotas
+    let mut quotas: Vec<Option<TokenBucket>> = quotas
         .map(|client| client.quota.map(|quota| quota.bucket()))
         .collect();
     let mut verdicts = vec![OracleVerdict::WORTHLESS; arrivals.len()];
@@ -73,7 +73,7 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<OracleVerdict> {
             (Some(client), Some(server)) => {
                 let quota = quotas.get_mut(arrival.client).and_then(Option::as_mut);
                 server.judge(
-                    &Request {
+                    &OracleRequest {
                         at,
                         arrival,
                         client,

@@ -6,13 +6,13 @@ use crate::arrivals::Arrival;
 use crate::scenario::ClientProfile;
 
 /// A request that is complete at the service.
-pub(super) struct Request<'a> {
+pub(super) struct OracleRequest<'a> {
     pub(super) at: Duration,
     pub(super) arrival: &'a Arrival,
     pub(super) client: &'a ClientProfile,
 }
 
-impl Request<'_> {
+impl OracleRequest<'_> {
     /// What is left of the caller's patience.
     pub(super) fn patience(&self) -> Duration {
         let uploading = self.at.saturating_sub(self.arrival.at);

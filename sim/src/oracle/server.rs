@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::demand::Demand;
 use super::fluid::Fluid;
-use super::request::Request;
+use super::request::OracleRequest;
 use super::slots::Slots;
 use super::verdict::OracleVerdict;
 use crate::profile::Behaviour;
-use crate::scenario::{Bucket, Slo, Stages, UpstreamProfile};
+use crate::scenario::{ScenarioSlo, Stages, TokenBucket, UpstreamProfile};
 
 /// A share of answers in time below this is none.
 const REACHABLE: f64 = 0.01;
@@ -17,18 +17,18 @@ const REACHABLE: f64 = 0.01;
 /// One upstream: its endpoints, of which each arrival meets the next.
 pub(super) struct Server {
     name: String,
-    slo: Slo,
+    slo: ScenarioSlo,
     stages: Stages,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<OracleEndpoint>,
     turn: usize,
     /// Paths for which the objective is out of reach.
     unreachable: BTreeMap<String, bool>,
 }
 
 impl Server {
-    pub(super) fn new(profile: &UpstreamProfile, slo: Slo) -> Self {
+    pub(super) fn new(profile: &UpstreamProfile, slo: ScenarioSlo) -> Self {
         let count = profile.max_endpoints();
-        let endpoint = |index| Endpoint::new(profile.stages_of(index), (index, count));
+        let endpoint = |index| OracleEndpoint::new(profile.stages_of(index), (index, count));
         Self {
             name: profile.name.clone(),
             slo,
@@ -45,8 +45,8 @@ impl Server {
 
     pub(super) fn judge(
         &mut self,
-        request: &Request<'_>,
-        quota: Option<&mut Bucket>,
+        request: &OracleRequest<'_>,
+        quota: Option<&mut TokenBucket>,
     ) -> OracleVerdict {
         let in_rotation = behaviour(&self.stages, request.at).map_or(1, |now| now.endpoints);
         let in_rotation = usize::try_from(in_rotation).unwrap_or(usize::MAX).max(1);
@@ -111,7 +111,7 @@ impl Server {
 }
 
 /// One endpoint.
-struct Endpoint {
+struct OracleEndpoint {
     stages: Stages,
     room: Room,
 }
@@ -122,7 +122,7 @@ enum Room {
     Slots(Slots),
 }
 
-impl Endpoint {
+impl OracleEndpoint {
     /// Number `place.0` of `place.1` endpoints.
     fn new(stages: Stages, place: (u32, u32)) -> Self {
         let holds = |now: &Behaviour| {

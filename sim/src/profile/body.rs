@@ -39,7 +39,7 @@ impl Body {
 /// When the headers of a response are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Headers {
+pub enum HeaderTiming {
     /// When the work is done.
     #[default]
     AfterWork,
@@ -48,7 +48,7 @@ pub enum Headers {
     AtOnce,
 }
 
-impl Headers {
+impl HeaderTiming {
     /// Whether it is the default, which files leave out.
     #[must_use]
     pub fn is_default(&self) -> bool {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use body::{Body, Headers};
+pub use body::{Body, HeaderTiming};
 pub use crowding::{Connections, Contention};
 pub use lie::Lie;
 pub use pauses::{PauseClock, Pauses};
@@ -44,8 +44,8 @@ pub struct Behaviour {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bodies: BTreeMap<String, Body>,
     /// When the headers of responses are sent.
-    #[serde(skip_serializing_if = "Headers::is_default")]
-    pub headers: Headers,
+    #[serde(skip_serializing_if = "HeaderTiming::is_default")]
+    pub headers: HeaderTiming,
     /// Paths that always fail, at once and without a slot, with this status.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub failing: BTreeMap<String, u16>,
@@ -64,7 +64,7 @@ pub struct Behaviour {
     /// Bound of the waiting line; none: it grows without end.
     pub queue: Option<QueueBound>,
     /// Whether it answers at all.
-    pub mode: Mode,
+    pub mode: UpstreamMode,
     /// Failures that do not depend on load.
     pub errors: Option<Errors>,
     /// Answers that arrive late without holding a slot (a slow neighbor downstream of the service).
@@ -86,14 +86,14 @@ impl Default for Behaviour {
             paths: BTreeMap::new(),
             body: None,
             bodies: BTreeMap::new(),
-            headers: Headers::AfterWork,
+            headers: HeaderTiming::AfterWork,
             failing: BTreeMap::new(),
             lies: BTreeMap::new(),
             pauses: None,
             contention: None,
             connections: None,
             queue: None,
-            mode: Mode::Serve,
+            mode: UpstreamMode::Serve,
             errors: None,
             delay: None,
             abandoned: Abandoned::Finish,
@@ -104,7 +104,7 @@ impl Default for Behaviour {
 /// Whether and how an upstream answers at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum UpstreamMode {
     /// Serves as described.
     Serve,
     /// Answers every request at once with 500 (gRPC: UNAVAILABLE).
@@ -117,7 +117,7 @@ pub enum Mode {
     Reset,
 }
 
-impl Mode {
+impl UpstreamMode {
     /// Whether it answers at all.
     #[must_use]
     pub const fn is_up(self) -> bool {
@@ -190,7 +190,7 @@ pub struct Change {
     /// New service time.
     pub service: Option<ServiceTime>,
     /// New mode.
-    pub mode: Option<Mode>,
+    pub mode: Option<UpstreamMode>,
     /// New share of errors; a share of 0 ends them.
     pub errors: Option<Errors>,
     /// New delay; a share of 0 ends it.
@@ -210,7 +210,7 @@ pub struct Change {
 impl Change {
     /// A change of the mode alone.
     #[must_use]
-    pub fn mode(mode: Mode) -> Self {
+    pub fn mode(mode: UpstreamMode) -> Self {
         Self {
             mode: Some(mode),
             ..Self::default()
@@ -286,9 +286,9 @@ mod tests {
     fn change_leaves_what_it_does_not_name() {
         let mut behaviour = Behaviour::default();
         behaviour.apply(&Change::slots(8));
-        behaviour.apply(&Change::mode(Mode::Hang));
+        behaviour.apply(&Change::mode(UpstreamMode::Hang));
         assert_eq!(behaviour.slots, 8);
-        assert_eq!(behaviour.mode, Mode::Hang);
+        assert_eq!(behaviour.mode, UpstreamMode::Hang);
         assert_eq!(behaviour.service, Behaviour::default().service);
     }
 }

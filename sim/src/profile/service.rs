@@ -160,7 +160,7 @@ mod tests {
             mean: Duration::from_millis(40),
             sigma: 0.5,
         };
-        let mut rng = laws::generator(7, laws::Purpose::Upstream(0));
+        let mut rng = laws::generator(7, laws::RngPurpose::Upstream(0));
         let sum: f64 = (0..20_000)
             .map(|_| law.sample(&mut rng).as_secs_f64())
             .sum();
@@ -176,7 +176,7 @@ mod tests {
             sigma: 1.0,
         };
         let most = Duration::from_secs(8);
-        let mut rng = laws::generator(5, laws::Purpose::Upstream(0));
+        let mut rng = laws::generator(5, laws::RngPurpose::Upstream(0));
         let sum: f64 = (0..20_000)
             .map(|_| law.sample(&mut rng).min(most).as_secs_f64())
             .sum();
@@ -193,7 +193,7 @@ mod tests {
             sigma: 1.2,
         };
         let bound = Duration::from_millis(300);
-        let mut rng = laws::generator(9, laws::Purpose::Upstream(0));
+        let mut rng = laws::generator(9, laws::RngPurpose::Upstream(0));
         let above = (0..40_000).filter(|_| law.sample(&mut rng) > bound).count();
         let found = number::float_len(above) / 40_000.0;
         // A share of 1.1 %; the standard error of 40,000 draws is 0.05 %.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::rng::Generator;
@@ -54,7 +54,7 @@ fn make(_scenario: &Scenario, seed: u64) -> Made {
 
 /// What the controller is doing.
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum ControllerState {
     /// Measuring minRTT; `resume` is the limit afterwards.
     Measuring { resume: f64 },
     /// Following the gradient; `measure_at` is when minRTT is measured again.
@@ -67,7 +67,7 @@ enum State {
 /// The controller.
 pub(super) struct Gradient {
     limit: f64,
-    state: State,
+    state: ControllerState,
     min_rtt: Option<Duration>,
     /// What answered in this window.
     samples: Vec<Duration>,
@@ -90,7 +90,7 @@ impl Gradient {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             limit: MIN_LIMIT,
-            state: State::Measuring { resume: MIN_LIMIT },
+            state: ControllerState::Measuring { resume: MIN_LIMIT },
             min_rtt: None,
             samples: Vec::new(),
             epoch: Instant::ZERO,
@@ -102,7 +102,7 @@ impl Gradient {
 
     /// Runs the timers that are due.
     fn advance(&mut self, now: Instant) {
-        let State::Following {
+        let ControllerState::Following {
             measure_at,
             update_at,
         } = self.state
@@ -112,7 +112,7 @@ impl Gradient {
         if now >= measure_at {
             self.begin_measuring(now);
         } else if now >= update_at {
-            self.state = State::Following {
+            self.state = ControllerState::Following {
                 measure_at,
                 update_at: now + UPDATE_INTERVAL,
             };
@@ -121,7 +121,7 @@ impl Gradient {
     }
 
     fn begin_measuring(&mut self, now: Instant) {
-        self.state = State::Measuring { resume: self.limit };
+        self.state = ControllerState::Measuring { resume: self.limit };
         self.limit = MIN_LIMIT;
         self.windows_at_min = 0;
         self.samples.clear();
@@ -132,7 +132,7 @@ impl Gradient {
         self.min_rtt = self.take_percentile();
         self.limit = resume;
         let interval = MIN_RTT_INTERVAL.as_secs_f64() * (1.0 + self.rng.random::<f64>() * JITTER);
-        self.state = State::Following {
+        self.state = ControllerState::Following {
             measure_at: now + number::seconds(interval),
             update_at: now + UPDATE_INTERVAL,
         };
@@ -160,7 +160,7 @@ impl Gradient {
 
     #[cfg(test)]
     const fn is_measuring(&self) -> bool {
-        matches!(self.state, State::Measuring { .. })
+        matches!(self.state, ControllerState::Measuring { .. })
     }
 }
 
@@ -182,7 +182,7 @@ impl Contender for Gradient {
             return;
         }
         self.samples.push(done.latency);
-        if let State::Measuring { resume } = self.state
+        if let ControllerState::Measuring { resume } = self.state
             && self.samples.len() >= MIN_RTT_REQUESTS
         {
             self.end_measuring(resume, now);
@@ -197,8 +197,8 @@ impl Contender for Gradient {
         self.advance(now);
     }
 
-    fn view(&self, _upstream: usize, _now: Instant) -> View {
-        View {
+    fn view(&self, _upstream: usize, _now: Instant) -> ContenderView {
+        ContenderView {
             limit: Some(self.limit),
             breaker: None,
         }

@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::{Failure, Instant, Outcome};
 
 use super::rolling::{OutcomeCounts, Rolling};
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
@@ -90,8 +90,8 @@ impl Contender for AdmissionControl {
         self.record(done.worker, is_success, now);
     }
 
-    fn view(&self, _upstream: usize, _now: Instant) -> View {
-        View::default()
+    fn view(&self, _upstream: usize, _now: Instant) -> ContenderView {
+        ContenderView::default()
     }
 }
 

@@ -15,7 +15,7 @@
 use tidegate_core::{Failure, Instant, Outcome};
 
 use super::admission_control::AdmissionControl;
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
@@ -58,8 +58,8 @@ impl Contender for OfClusters {
         }
     }
 
-    fn view(&self, _upstream: usize, _now: Instant) -> View {
-        View::default()
+    fn view(&self, _upstream: usize, _now: Instant) -> ContenderView {
+        ContenderView::default()
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tidegate_core::Instant;
 
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
@@ -46,20 +46,20 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 fn make(scenario: &Scenario, _seed: u64) -> Made {
     let upstreams = scenario.upstreams.iter();
-    Ok(Box::new(Limiter {
+    Ok(Box::new(BbrLimiter {
         upstreams: upstreams.map(|_| Bbr::new()).collect(),
     }))
 }
 
 /// What was answered in a stretch of time.
 #[derive(Debug, Clone, Copy)]
-struct Bucket {
+struct BbrBucket {
     from: Instant,
     answers: u32,
     latency: Duration,
 }
 
-impl Bucket {
+impl BbrBucket {
     const fn new(from: Instant) -> Self {
         Self {
             from,
@@ -71,14 +71,14 @@ impl Bucket {
 
 /// The least latency, and when it was last seen.
 #[derive(Debug, Clone, Copy)]
-struct Floor {
+struct BbrFloor {
     latency: Duration,
     seen: Instant,
 }
 
 /// Whether the floor is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum BbrPhase {
     /// It is; whether anything was refused since it was seen.
     Cruise { has_refused: bool },
     /// It is looked for again.
@@ -87,10 +87,10 @@ enum Phase {
 
 /// The limit of one upstream.
 struct Bbr {
-    current: Bucket,
-    finished: VecDeque<Bucket>,
-    floor: Option<Floor>,
-    phase: Phase,
+    current: BbrBucket,
+    finished: VecDeque<BbrBucket>,
+    floor: Option<BbrFloor>,
+    phase: BbrPhase,
     /// Nothing is known before the first bucket has ended.
     bound: Option<f64>,
 }
@@ -98,17 +98,17 @@ struct Bbr {
 impl Bbr {
     const fn new() -> Self {
         Self {
-            current: Bucket::new(Instant::ZERO),
+            current: BbrBucket::new(Instant::ZERO),
             finished: VecDeque::new(),
             floor: None,
-            phase: Phase::Cruise { has_refused: false },
+            phase: BbrPhase::Cruise { has_refused: false },
             bound: None,
         }
     }
 
     /// More than this in flight is too many.
     fn bound(&self) -> Option<f64> {
-        let drained = matches!(self.phase, Phase::Drain { .. });
+        let drained = matches!(self.phase, BbrPhase::Drain { .. });
         let most = self.bound?;
         Some(if drained { most.min(DRAINED) } else { most })
     }
@@ -117,7 +117,7 @@ impl Bbr {
         self.follow(now);
         let in_flight = f64::from(in_flight);
         let is_over = in_flight > 1.0 && self.bound().is_some_and(|bound| in_flight > bound);
-        if let (true, Phase::Cruise { has_refused }) = (is_over, &mut self.phase) {
+        if let (true, BbrPhase::Cruise { has_refused }) = (is_over, &mut self.phase) {
             *has_refused = true;
         }
         !is_over
@@ -133,10 +133,10 @@ impl Bbr {
         if now.saturating_since(self.current.from) >= BUCKET {
             self.finish(now);
         }
-        if let Phase::Drain { until } = self.phase
+        if let BbrPhase::Drain { until } = self.phase
             && now >= until
         {
-            self.phase = Phase::Cruise { has_refused: false };
+            self.phase = BbrPhase::Cruise { has_refused: false };
             if let Some(floor) = &mut self.floor {
                 floor.seen = now;
             }
@@ -145,8 +145,8 @@ impl Bbr {
 
     /// Ends the bucket.
     fn finish(&mut self, now: Instant) {
-        let bucket = std::mem::replace(&mut self.current, Bucket::new(now));
-        let is_old = |old: &Bucket| now.saturating_since(old.from) >= WINDOW;
+        let bucket = std::mem::replace(&mut self.current, BbrBucket::new(now));
+        let is_old = |old: &BbrBucket| now.saturating_since(old.from) >= WINDOW;
         while self.finished.front().is_some_and(is_old) {
             self.finished.pop_front();
         }
@@ -163,28 +163,28 @@ impl Bbr {
 
     /// Takes a bucket's mean latency for the floor where it is lower, or where the floor is out of date.
     fn sink(&mut self, latency: Duration, now: Instant) {
-        let is_old = |floor: Floor| now.saturating_since(floor.seen) >= WINDOW;
+        let is_old = |floor: BbrFloor| now.saturating_since(floor.seen) >= WINDOW;
         let has_expired = self.floor.is_some_and(is_old);
         if self.floor.is_some_and(|floor| latency > floor.latency) && !has_expired {
             return;
         }
-        let has_refused = self.phase == Phase::Cruise { has_refused: true };
-        self.floor = Some(Floor { latency, seen: now });
+        let has_refused = self.phase == BbrPhase::Cruise { has_refused: true };
+        self.floor = Some(BbrFloor { latency, seen: now });
         if has_expired && has_refused {
             let until = now + DRAIN.max(latency);
-            self.phase = Phase::Drain { until };
+            self.phase = BbrPhase::Drain { until };
         } else if has_refused {
-            self.phase = Phase::Cruise { has_refused: false };
+            self.phase = BbrPhase::Cruise { has_refused: false };
         }
     }
 }
 
 /// One limit for each upstream, by its index.
-struct Limiter {
+struct BbrLimiter {
     upstreams: Vec<Bbr>,
 }
 
-impl Contender for Limiter {
+impl Contender for BbrLimiter {
     fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let upstream = self.upstreams.get_mut(ask.upstream);
         if upstream.is_none_or(|bbr| bbr.admit(ask.in_flight, now)) {
@@ -200,9 +200,9 @@ impl Contender for Limiter {
         }
     }
 
-    fn view(&self, upstream: usize, _now: Instant) -> View {
+    fn view(&self, upstream: usize, _now: Instant) -> ContenderView {
         let bound = self.upstreams.get(upstream).and_then(Bbr::bound);
-        View {
+        ContenderView {
             // One that finds the bound in flight still goes.
             limit: bound.map(|bound| number::float_len(number::floor(bound) + 1).max(2.0)),
             breaker: None,

@@ -13,7 +13,7 @@ use tidegate_core::Instant;
 
 use super::adaptive_concurrency::Gradient;
 use super::admission_control::AdmissionControl;
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
@@ -62,7 +62,7 @@ impl Contender for Both {
         self.second.tick(now);
     }
 
-    fn view(&self, upstream: usize, now: Instant) -> View {
+    fn view(&self, upstream: usize, now: Instant) -> ContenderView {
         self.second.view(upstream, now)
     }
 }

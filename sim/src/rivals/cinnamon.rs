@@ -24,10 +24,10 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::limiter::{self, LimitAlgorithm};
-use super::priority::{self, Histogram};
+use super::priority::{self, PriorityHistogram};
 use super::vegas::Vegas;
 use super::windowed::Windowed;
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
@@ -47,7 +47,7 @@ const HISTORY: usize = 1_000;
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
     let services = (0..).zip(&scenario.upstreams);
-    let services = services.map(|(index, _)| Service::new(seed.wrapping_add(index)));
+    let services = services.map(|(index, _)| CinnamonService::new(seed.wrapping_add(index)));
     Ok(Box::new(Cinnamon {
         services: services.collect(),
         update_at: Instant::ZERO + INTERVAL,
@@ -76,7 +76,7 @@ fn error(came_in: f64, went_out: f64, free: f64, limit: f64) -> f64 {
 }
 
 /// One upstream.
-struct Service {
+struct CinnamonService {
     tuner: Windowed<Vegas>,
     pid: Pid,
     /// Lower priorities are refused.
@@ -89,11 +89,11 @@ struct Service {
 }
 
 struct Cinnamon {
-    services: Vec<Service>,
+    services: Vec<CinnamonService>,
     update_at: Instant,
 }
 
-impl Service {
+impl CinnamonService {
     fn new(seed: u64) -> Self {
         Self {
             tuner: Windowed::new(Vegas::new(seed)),
@@ -112,7 +112,7 @@ impl Service {
         let ratio = self
             .pid
             .update(error(self.came_in, self.went_out, free, limit));
-        let mut histogram = Histogram::new();
+        let mut histogram = PriorityHistogram::new();
         for priority in &self.history {
             histogram.add(*priority);
         }
@@ -130,7 +130,7 @@ impl Cinnamon {
     fn advance(&mut self, now: Instant) {
         if now >= self.update_at {
             self.update_at = now + INTERVAL;
-            self.services.iter_mut().for_each(Service::update);
+            self.services.iter_mut().for_each(CinnamonService::update);
         }
     }
 }
@@ -177,8 +177,8 @@ impl Contender for Cinnamon {
         self.advance(now);
     }
 
-    fn view(&self, upstream: usize, _now: Instant) -> View {
-        View {
+    fn view(&self, upstream: usize, _now: Instant) -> ContenderView {
+        ContenderView {
             limit: self.services.get(upstream).map(|s| s.tuner.limit()),
             breaker: None,
         }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn refuses_the_least_important_cohorts_first() {
         let mut cinnamon = Cinnamon {
-            services: vec![Service::new(1)],
+            services: vec![CinnamonService::new(1)],
             update_at: at(500),
         };
         let ask = |cohort| Ask {

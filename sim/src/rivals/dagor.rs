@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use tidegate_core::Instant;
 
-use super::priority::{self, Histogram};
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use super::priority::{self, PriorityHistogram};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
@@ -38,18 +38,18 @@ const ALPHA: f64 = 0.05;
 const BETA: f64 = 0.01;
 
 fn make(scenario: &Scenario, _seed: u64) -> Made {
-    let services = scenario.upstreams.iter().map(|_| Service::new());
+    let services = scenario.upstreams.iter().map(|_| DagorService::new());
     Ok(Box::new(Dagor {
         services: services.collect(),
     }))
 }
 
 /// One upstream.
-struct Service {
+struct DagorService {
     /// Lower priorities are refused.
     cut_off: usize,
     /// What asked in this window.
-    asked: Histogram,
+    asked: PriorityHistogram,
     admitted: u32,
     waited: Duration,
     answered: u32,
@@ -57,7 +57,7 @@ struct Service {
 }
 
 struct Dagor {
-    services: Vec<Service>,
+    services: Vec<DagorService>,
 }
 
 /// Requests to be admitted in the next window.
@@ -70,11 +70,11 @@ fn expected(admitted: u32, is_overloaded: bool) -> f64 {
     }
 }
 
-impl Service {
+impl DagorService {
     fn new() -> Self {
         Self {
             cut_off: 0,
-            asked: Histogram::new(),
+            asked: PriorityHistogram::new(),
             admitted: 0,
             waited: Duration::ZERO,
             answered: 0,
@@ -143,8 +143,8 @@ impl Contender for Dagor {
         }
     }
 
-    fn view(&self, _upstream: usize, _now: Instant) -> View {
-        View::default()
+    fn view(&self, _upstream: usize, _now: Instant) -> ContenderView {
+        ContenderView::default()
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_window_that_waited_20_ms_costs_a_twentieth() {
         let mut dagor = Dagor {
-            services: vec![Service::new()],
+            services: vec![DagorService::new()],
         };
         assert_eq!(window(&mut dagor, 20, 0), 128);
         // 0.95 x 128 = 121.6, 0.95 x 121 = 114.95, and 1.01 x 114 = 115.1.
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn critical_requests_stay_longest() {
         let mut dagor = Dagor {
-            services: vec![Service::new()],
+            services: vec![DagorService::new()],
         };
         dagor.services[0].cut_off = priority::of(tidegate_core::Criticality::CriticalPlus, 0);
         assert_eq!(

@@ -18,10 +18,10 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Instant, Outcome, Phase};
+use tidegate_core::{BreakerPhase, Instant, Outcome};
 
 use super::rolling::Rolling;
-use crate::contender::{Admission, Ask, Contender, Done, Made, Note, RequestId, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made, Note, RequestId};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
@@ -45,14 +45,14 @@ fn make(scenario: &Scenario, _seed: u64) -> Made {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum HystrixState {
     Closed,
     Open { since: Instant },
     HalfOpen { probe: RequestId },
 }
 
 struct Breaker {
-    state: State,
+    state: HystrixState,
     window: Rolling,
 }
 
@@ -64,7 +64,7 @@ struct Hystrix {
 impl Hystrix {
     fn new(upstreams: usize) -> Self {
         let breaker = || Breaker {
-            state: State::Closed,
+            state: HystrixState::Closed,
             window: Rolling::new(WINDOW, BUCKET),
         };
         Self {
@@ -73,7 +73,7 @@ impl Hystrix {
         }
     }
 
-    fn note(&mut self, upstream: usize, breaker: Phase, reason: &'static str, at: Instant) {
+    fn note(&mut self, upstream: usize, breaker: BreakerPhase, reason: &'static str, at: Instant) {
         self.notes.push(Note {
             at,
             upstream,
@@ -99,13 +99,15 @@ impl Contender for Hystrix {
             return Admission::Admit;
         };
         match breaker.state {
-            State::Closed => Admission::Admit,
-            State::Open { since } if now.saturating_since(since) > SLEEP => {
-                breaker.state = State::HalfOpen { probe: ask.request };
-                self.note(ask.upstream, Phase::HalfOpen, "sleep_window", now);
+            HystrixState::Closed => Admission::Admit,
+            HystrixState::Open { since } if now.saturating_since(since) > SLEEP => {
+                breaker.state = HystrixState::HalfOpen { probe: ask.request };
+                self.note(ask.upstream, BreakerPhase::HalfOpen, "sleep_window", now);
                 Admission::Admit
             }
-            State::Open { .. } | State::HalfOpen { .. } => Admission::shed("breaker_open"),
+            HystrixState::Open { .. } | HystrixState::HalfOpen { .. } => {
+                Admission::shed("breaker_open")
+            }
         }
     }
 
@@ -122,19 +124,19 @@ impl Contender for Hystrix {
             breaker.window.record(is_success, now);
         }
         if breaker.state
-            != (State::HalfOpen {
+            != (HystrixState::HalfOpen {
                 probe: done.request,
             })
         {
             return;
         }
         if is_success == Some(true) {
-            breaker.state = State::Closed;
+            breaker.state = HystrixState::Closed;
             breaker.window.clear();
-            self.note(done.upstream, Phase::Closed, "probe", now);
+            self.note(done.upstream, BreakerPhase::Closed, "probe", now);
         } else {
-            breaker.state = State::Open { since: now };
-            self.note(done.upstream, Phase::Open, "probe", now);
+            breaker.state = HystrixState::Open { since: now };
+            self.note(done.upstream, BreakerPhase::Open, "probe", now);
         }
     }
 
@@ -146,25 +148,25 @@ impl Contender for Hystrix {
         for upstream in 0..self.breakers.len() {
             let breaker = self.breakers.get_mut(upstream);
             let opens = breaker.is_some_and(|breaker| {
-                let opens = breaker.state == State::Closed && breaker.is_unhealthy(now);
+                let opens = breaker.state == HystrixState::Closed && breaker.is_unhealthy(now);
                 if opens {
-                    breaker.state = State::Open { since: now };
+                    breaker.state = HystrixState::Open { since: now };
                 }
                 opens
             });
             if opens {
-                self.note(upstream, Phase::Open, "error_percentage", now);
+                self.note(upstream, BreakerPhase::Open, "error_percentage", now);
             }
         }
     }
 
-    fn view(&self, upstream: usize, _now: Instant) -> View {
+    fn view(&self, upstream: usize, _now: Instant) -> ContenderView {
         let phase = |breaker: &Breaker| match breaker.state {
-            State::Closed => Phase::Closed,
-            State::Open { .. } => Phase::Open,
-            State::HalfOpen { .. } => Phase::HalfOpen,
+            HystrixState::Closed => BreakerPhase::Closed,
+            HystrixState::Open { .. } => BreakerPhase::Open,
+            HystrixState::HalfOpen { .. } => BreakerPhase::HalfOpen,
         };
-        View {
+        ContenderView {
             limit: None,
             breaker: self.breakers.get(upstream).map(phase),
         }
@@ -222,12 +224,12 @@ mod tests {
             send(&mut hystrix, Outcome::Success, 10_502),
             "closed, with a window that forgot"
         );
-        let phases: Vec<Phase> = hystrix
+        let phases: Vec<BreakerPhase> = hystrix
             .take_notes()
             .iter()
             .map(|note| note.breaker)
             .collect();
-        use Phase::{Closed, HalfOpen, Open};
+        use BreakerPhase::{Closed, HalfOpen, Open};
         assert_eq!(phases, [Open, HalfOpen, Open, HalfOpen, Closed]);
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Admission, Ask, Contender, Done, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done};
 use crate::number;
 
 /// One completed request, as a limit algorithm sees it.
@@ -85,8 +85,8 @@ impl<L: LimitAlgorithm> Contender for LimitContender<L> {
         }
     }
 
-    fn view(&self, upstream: usize, _now: Instant) -> View {
-        View {
+    fn view(&self, upstream: usize, _now: Instant) -> ContenderView {
+        ContenderView {
             limit: self.limits.get(upstream).map(|l| l.limit().floor()),
             breaker: None,
         }

@@ -8,7 +8,7 @@
 //!     +------------------------------------------------------------- Probation
 //! ```
 //!
-//! (Linkerd's gate is open when requests flow; [`Phase`] uses the opposite sense.)
+//! (Linkerd's gate is open when requests flow; [`BreakerPhase`] uses the opposite sense.)
 //!
 //! Formula of the wait: `1 s x 2^k`, at most 60 s, plus a random share up to 0.5 of it, with the sum at most 60 s.
 //!
@@ -24,10 +24,10 @@
 use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
-use tidegate_core::{Instant, Outcome, Phase};
+use tidegate_core::{BreakerPhase, Instant, Outcome};
 
 use super::rolling::Rolling;
-use crate::contender::{Admission, Ask, Contender, Done, Made, Note, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made, Note};
 use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::rng::Generator;
@@ -54,7 +54,7 @@ fn make(scenario: &Scenario, seed: u64) -> Made {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum LinkerdState {
     Open,
     /// `tries` is the number of waits so far, this one included.
     Shut {
@@ -68,14 +68,14 @@ enum State {
 }
 
 /// One endpoint.
-struct Endpoint {
-    state: State,
+struct LinkerdEndpoint {
+    state: LinkerdState,
     failures_in_a_row: u32,
     window: Rolling,
 }
 
 struct Linkerd {
-    upstreams: Vec<Vec<Endpoint>>,
+    upstreams: Vec<Vec<LinkerdEndpoint>>,
     rng: Generator,
     notes: Vec<Note>,
 }
@@ -87,10 +87,10 @@ fn backoff(tries: u32, share: f64) -> f64 {
     (base + base * JITTER * share).min(MAX_BACKOFF)
 }
 
-impl Endpoint {
+impl LinkerdEndpoint {
     const fn new() -> Self {
         Self {
-            state: State::Open,
+            state: LinkerdState::Open,
             failures_in_a_row: 0,
             window: Rolling::new(WINDOW, BUCKET),
         }
@@ -98,18 +98,18 @@ impl Endpoint {
 
     /// Whether a request may go there; a wait that is over becomes probation.
     fn is_ready(&mut self, now: Instant) -> bool {
-        if let State::Shut { until, tries } = self.state
+        if let LinkerdState::Shut { until, tries } = self.state
             && now >= until
         {
-            self.state = State::Probation {
+            self.state = LinkerdState::Probation {
                 has_probe: false,
                 tries,
             };
         }
         match self.state {
-            State::Open => true,
-            State::Shut { .. } => false,
-            State::Probation { has_probe, .. } => !has_probe,
+            LinkerdState::Open => true,
+            LinkerdState::Shut { .. } => false,
+            LinkerdState::Probation { has_probe, .. } => !has_probe,
         }
     }
 
@@ -142,15 +142,15 @@ impl Linkerd {
         }
     }
 
-    fn endpoint(&mut self, upstream: usize, endpoint: u32) -> Option<&mut Endpoint> {
+    fn endpoint(&mut self, upstream: usize, endpoint: u32) -> Option<&mut LinkerdEndpoint> {
         let endpoints = self.upstreams.get_mut(upstream)?;
         endpoints.get_mut(usize::try_from(endpoint).ok()?)
     }
 
     /// The state after a wait has been chosen.
-    fn shut(&mut self, tries: u32, now: Instant) -> State {
+    fn shut(&mut self, tries: u32, now: Instant) -> LinkerdState {
         let wait = backoff(tries, self.rng.random());
-        State::Shut {
+        LinkerdState::Shut {
             until: now + number::seconds(wait),
             tries,
         }
@@ -163,7 +163,7 @@ impl Contender for Linkerd {
             return Admission::Admit;
         };
         let count = usize::try_from(ask.endpoints).unwrap_or(usize::MAX);
-        endpoints.resize_with(count, Endpoint::new);
+        endpoints.resize_with(count, LinkerdEndpoint::new);
         if endpoints.iter_mut().any(|endpoint| endpoint.is_ready(now)) {
             Admission::Admit
         } else {
@@ -176,7 +176,7 @@ impl Contender for Linkerd {
             return true;
         };
         let is_ready = endpoint.is_ready(now);
-        if let State::Probation { has_probe, .. } = &mut endpoint.state {
+        if let LinkerdState::Probation { has_probe, .. } = &mut endpoint.state {
             *has_probe = true;
         }
         is_ready
@@ -189,7 +189,7 @@ impl Contender for Linkerd {
             Outcome::Failure(_) => (true, false),
             Outcome::Cancelled => {
                 if let Some(endpoint) = self.endpoint(done.upstream, done.endpoint)
-                    && let State::Probation { has_probe, .. } = &mut endpoint.state
+                    && let LinkerdState::Probation { has_probe, .. } = &mut endpoint.state
                 {
                     *has_probe = false;
                 }
@@ -200,26 +200,26 @@ impl Contender for Linkerd {
             return;
         };
         let (state, reason) = match endpoint.state {
-            State::Open => match endpoint.record(is_failure, is_success, now) {
+            LinkerdState::Open => match endpoint.record(is_failure, is_success, now) {
                 Some(reason) => (self.shut(1, now), reason),
                 None => return,
             },
-            State::Probation {
+            LinkerdState::Probation {
                 has_probe: true, ..
             } if is_success => {
-                *endpoint = Endpoint::new();
-                (State::Open, "probe")
+                *endpoint = LinkerdEndpoint::new();
+                (LinkerdState::Open, "probe")
             }
-            State::Probation {
+            LinkerdState::Probation {
                 has_probe: true,
                 tries,
             } => (self.shut(tries.saturating_add(1), now), "probe"),
             // The answer to a request that was on the way when it was shut.
-            State::Shut { .. } | State::Probation { .. } => return,
+            LinkerdState::Shut { .. } | LinkerdState::Probation { .. } => return,
         };
         let breaker = match state {
-            State::Open => Phase::Closed,
-            State::Shut { .. } | State::Probation { .. } => Phase::Open,
+            LinkerdState::Open => BreakerPhase::Closed,
+            LinkerdState::Shut { .. } | LinkerdState::Probation { .. } => BreakerPhase::Open,
         };
         if let Some(endpoint) = self.endpoint(done.upstream, done.endpoint) {
             endpoint.state = state;
@@ -232,21 +232,21 @@ impl Contender for Linkerd {
         });
     }
 
-    fn view(&self, upstream: usize, _now: Instant) -> View {
+    fn view(&self, upstream: usize, _now: Instant) -> ContenderView {
         let endpoints = self.upstreams.get(upstream);
         let phases = endpoints.into_iter().flatten().map(|e| match e.state {
-            State::Open => Phase::Closed,
-            State::Shut { .. } => Phase::Open,
-            State::Probation { .. } => Phase::HalfOpen,
+            LinkerdState::Open => BreakerPhase::Closed,
+            LinkerdState::Shut { .. } => BreakerPhase::Open,
+            LinkerdState::Probation { .. } => BreakerPhase::HalfOpen,
         });
         let best = phases.min_by_key(|phase| match phase {
-            Phase::Closed => 0,
-            Phase::HalfOpen => 1,
-            Phase::Open => 2,
+            BreakerPhase::Closed => 0,
+            BreakerPhase::HalfOpen => 1,
+            BreakerPhase::Open => 2,
         });
-        View {
+        ContenderView {
             limit: None,
-            breaker: Some(best.unwrap_or(Phase::Closed)),
+            breaker: Some(best.unwrap_or(BreakerPhase::Closed)),
         }
     }
 

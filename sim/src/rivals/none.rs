@@ -2,7 +2,7 @@
 
 use tidegate_core::Instant;
 
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
@@ -26,7 +26,7 @@ impl Contender for Unprotected {
 
     fn complete(&mut self, _done: &Done, _now: Instant) {}
 
-    fn view(&self, _upstream: usize, _now: Instant) -> View {
-        View::default()
+    fn view(&self, _upstream: usize, _now: Instant) -> ContenderView {
+        ContenderView::default()
     }
 }

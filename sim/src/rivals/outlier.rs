@@ -16,9 +16,9 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Instant, Outcome, Phase};
+use tidegate_core::{BreakerPhase, Instant, Outcome};
 
-use crate::contender::{Admission, Ask, Contender, Done, Made, Note, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made, Note};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
@@ -46,7 +46,7 @@ fn make(scenario: &Scenario, _seed: u64) -> Made {
 
 /// One host.
 #[derive(Debug, Clone, Copy, Default)]
-struct Host {
+struct OutlierHost {
     failures_in_a_row: u32,
     /// Times it was out, less the looks at which it was in.
     ejections: u32,
@@ -55,13 +55,13 @@ struct Host {
 
 struct Outlier {
     /// Hosts of each upstream, as far as they are known.
-    upstreams: Vec<Vec<Host>>,
+    upstreams: Vec<Vec<OutlierHost>>,
     next_look: Instant,
     notes: Vec<Note>,
 }
 
 /// Whether one more of `hosts` may be left out.
-fn may_eject(hosts: &[Host]) -> bool {
+fn may_eject(hosts: &[OutlierHost]) -> bool {
     let out = hosts
         .iter()
         .filter(|host| host.ejected_at.is_some())
@@ -85,14 +85,14 @@ impl Outlier {
                 let time = (BASE_EJECTION * host.ejections).min(MAX_EJECTION);
                 if now.saturating_since(since) >= time {
                     (host.ejected_at, host.failures_in_a_row) = (None, 0);
-                    self.notes.push(note(upstream, Phase::Closed, now));
+                    self.notes.push(note(upstream, BreakerPhase::Closed, now));
                 }
             }
         }
     }
 }
 
-const fn note(upstream: usize, breaker: Phase, at: Instant) -> Note {
+const fn note(upstream: usize, breaker: BreakerPhase, at: Instant) -> Note {
     Note {
         at,
         upstream,
@@ -108,7 +108,7 @@ impl Contender for Outlier {
             return Admission::Admit;
         };
         let count = usize::try_from(ask.endpoints).unwrap_or(usize::MAX);
-        hosts.resize(count, Host::default());
+        hosts.resize(count, OutlierHost::default());
         if hosts.iter().all(|host| host.ejected_at.is_some()) {
             Admission::shed("no_healthy_upstream")
         } else {
@@ -145,18 +145,23 @@ impl Contender for Outlier {
         if host.failures_in_a_row == CONSECUTIVE_5XX && may_eject {
             host.ejections += 1;
             host.ejected_at = Some(now);
-            self.notes.push(note(done.upstream, Phase::Open, now));
+            self.notes
+                .push(note(done.upstream, BreakerPhase::Open, now));
         }
     }
 
-    fn view(&self, upstream: usize, _now: Instant) -> View {
+    fn view(&self, upstream: usize, _now: Instant) -> ContenderView {
         let is_out = self
             .upstreams
             .get(upstream)
             .is_some_and(|hosts| !hosts.is_empty() && hosts.iter().all(|h| h.ejected_at.is_some()));
-        View {
+        ContenderView {
             limit: None,
-            breaker: Some(if is_out { Phase::Open } else { Phase::Closed }),
+            breaker: Some(if is_out {
+                BreakerPhase::Open
+            } else {
+                BreakerPhase::Closed
+            }),
         }
     }
 

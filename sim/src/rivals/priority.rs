@@ -24,12 +24,12 @@ pub(super) fn of(criticality: Criticality, cohort: u64) -> usize {
 
 /// How many requests asked, by priority.
 #[derive(Debug, Clone)]
-pub(super) struct Histogram {
+pub(super) struct PriorityHistogram {
     counts: Vec<u32>,
     total: u32,
 }
 
-impl Histogram {
+impl PriorityHistogram {
     /// Without a request.
     pub(super) fn new() -> Self {
         Self {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn cut_off_lets_in_what_is_expected_and_not_more() {
-        let mut histogram = Histogram::new();
+        let mut histogram = PriorityHistogram::new();
         for priority in [10, 10, 20, 300, 300, 300] {
             histogram.add(priority);
         }

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use tidegate_core::{Instant, Outcome};
 
-use crate::contender::{Admission, Ask, Contender, Done, Made, View};
+use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
@@ -50,7 +50,7 @@ const MEAN_OVER: u32 = 8;
 
 fn make(scenario: &Scenario, _seed: u64) -> Made {
     let upstreams = scenario.upstreams.iter();
-    Ok(Box::new(Limiter {
+    Ok(Box::new(ProtegoLimiter {
         upstreams: upstreams.map(|_| Protego::new()).collect(),
     }))
 }
@@ -66,7 +66,7 @@ struct Round {
 
 /// What is being counted of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Count {
+struct RoundCount {
     from: Instant,
     until: Instant,
     /// Up to when `held` is known.
@@ -80,13 +80,13 @@ struct Count {
 
 /// Where a round is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Stage {
+enum RoundStage {
     /// No answer has come yet.
     Unknown,
     /// The last step does not show yet.
     Settle { until: Instant },
     /// It is counted.
-    Count(Count),
+    Count(RoundCount),
 }
 
 /// The limit of one upstream.
@@ -95,7 +95,7 @@ struct Protego {
     in_flight: u32,
     service: Duration,
     last: Option<Round>,
-    stage: Stage,
+    stage: RoundStage,
 }
 
 /// Whether to admit more.
@@ -117,7 +117,7 @@ impl Protego {
             in_flight: 0,
             service: Duration::ZERO,
             last: None,
-            stage: Stage::Unknown,
+            stage: RoundStage::Unknown,
         }
     }
 
@@ -126,21 +126,21 @@ impl Protego {
         self.in_flight = in_flight;
         let is_admitted = in_flight < self.limit;
         self.in_flight += u32::from(is_admitted);
-        if let Stage::Count(count) = &mut self.stage {
+        if let RoundStage::Count(count) = &mut self.stage {
             count.is_full |= self.in_flight >= self.limit;
         }
         is_admitted
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
-        self.service = if self.stage == Stage::Unknown {
+        self.service = if self.stage == RoundStage::Unknown {
             done.latency
         } else {
             self.service - self.service / MEAN_OVER + done.latency / MEAN_OVER
         };
         self.follow(now);
         self.in_flight = done.in_flight.saturating_sub(1);
-        if let Stage::Count(count) = &mut self.stage
+        if let RoundStage::Count(count) = &mut self.stage
             && done.outcome == Outcome::Success
         {
             count.successes += 1.0;
@@ -151,11 +151,11 @@ impl Protego {
     fn follow(&mut self, now: Instant) {
         let half = self.service * HALF_ROUND;
         match &mut self.stage {
-            Stage::Unknown if self.service > Duration::ZERO => {
-                self.stage = Stage::Settle { until: now + half };
+            RoundStage::Unknown if self.service > Duration::ZERO => {
+                self.stage = RoundStage::Settle { until: now + half };
             }
-            Stage::Settle { until } if now >= *until => {
-                self.stage = Stage::Count(Count {
+            RoundStage::Settle { until } if now >= *until => {
+                self.stage = RoundStage::Count(RoundCount {
                     from: now,
                     until: now + half,
                     at: now,
@@ -164,21 +164,21 @@ impl Protego {
                     is_full: self.in_flight >= self.limit,
                 });
             }
-            Stage::Count(count) => {
+            RoundStage::Count(count) => {
                 count.held +=
                     f64::from(self.in_flight) * now.saturating_since(count.at).as_secs_f64();
                 count.at = now;
                 if now >= count.until && now > count.from {
                     let count = *count;
                     self.conclude(count, now);
-                    self.stage = Stage::Settle { until: now + half };
+                    self.stage = RoundStage::Settle { until: now + half };
                 }
             }
-            Stage::Unknown | Stage::Settle { .. } => {}
+            RoundStage::Unknown | RoundStage::Settle { .. } => {}
         }
     }
 
-    fn conclude(&mut self, count: Count, now: Instant) {
+    fn conclude(&mut self, count: RoundCount, now: Instant) {
         let length = now.saturating_since(count.from).as_secs_f64();
         let round = Round {
             load: count.held / length,
@@ -198,11 +198,11 @@ impl Protego {
 }
 
 /// One limit for each upstream, by its index.
-struct Limiter {
+struct ProtegoLimiter {
     upstreams: Vec<Protego>,
 }
 
-impl Contender for Limiter {
+impl Contender for ProtegoLimiter {
     fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         let upstream = self.upstreams.get_mut(ask.upstream);
         if upstream.is_none_or(|protego| protego.admit(ask.in_flight, now)) {
@@ -218,9 +218,9 @@ impl Contender for Limiter {
         }
     }
 
-    fn view(&self, upstream: usize, _now: Instant) -> View {
+    fn view(&self, upstream: usize, _now: Instant) -> ContenderView {
         let limit = self.upstreams.get(upstream).map(|protego| protego.limit);
-        View {
+        ContenderView {
             limit: limit.map(f64::from),
             breaker: None,
         }

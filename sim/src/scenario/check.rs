@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{ClientProfile, Scenario, TimedChange, UpstreamProfile};
-use crate::fault::Fault;
+use crate::fault::ProxyFault;
 use crate::profile::Behaviour;
 
 /// More than a simulated run could hold.
@@ -80,7 +80,8 @@ impl Scenario {
                     "incidents[{index}].proxy: found {proxy}, expected < proxies"
                 ));
             }
-            if let Fault::WorkerCrash { worker } | Fault::WorkerLate { worker, .. } = incident.what
+            if let ProxyFault::WorkerCrash { worker } | ProxyFault::WorkerLate { worker, .. } =
+                incident.what
                 && worker >= self.workers
             {
                 faults.push(format!(

@@ -24,7 +24,7 @@ pub struct ClientProfile {
     #[serde(default)]
     pub bursts: Option<Bursts>,
     /// The caller gives up an attempt after this time, its upload included, unless the moment has come that
-    /// [`super::Slo::until`] names.
+    /// [`super::ScenarioSlo::until`] names.
     #[serde(default = "one_second", with = "humantime_serde")]
     pub deadline: Duration,
     /// What the caller does about a failed attempt.
@@ -39,7 +39,7 @@ pub struct ClientProfile {
     /// Body of its requests; none: requests are complete with their headers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<Upload>,
-    /// The caller closes a response, as a good one, this long after the moment that [`super::Slo::until`] names; none: it
+    /// The caller closes a response, as a good one, this long after the moment that [`super::ScenarioSlo::until`] names; none: it
     /// reads to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_for: Option<ServiceTime>,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{ClientProfile, Until};
+use super::{ClientProfile, LatencyUntil};
 use crate::profile::check::status_fault;
 
 impl ClientProfile {
     /// Every fault of upload, reading and quota as `field: what is wrong`.
-    pub(super) fn faults_of_conduct(&self, until: Until) -> Vec<String> {
+    pub(super) fn faults_of_conduct(&self, until: LatencyUntil) -> Vec<String> {
         let mut faults = Vec::new();
         if let Some(upload) = &self.upload {
             if let Some(fault) = upload.duration.fault() {
@@ -24,7 +24,7 @@ impl ClientProfile {
             if let Some(fault) = reads_for.fault() {
                 faults.push(format!("reads_for: {fault}"));
             }
-            if until == Until::End {
+            if until == LatencyUntil::End {
                 faults.push(
                     "reads_for: found a time, expected none where slo.until is end".to_owned(),
                 );
@@ -69,7 +69,7 @@ pub(super) fn is_header_value(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Scenario, Until};
+    use crate::scenario::{LatencyUntil, Scenario};
 
     fn parse(rest: &str) -> Result<Scenario, String> {
         let head = "name='t'\ntitle='t'\nprose='p'\nseed=1\nduration='9s'\n";
@@ -85,7 +85,7 @@ mod tests {
              reads_for={kind='constant', mean='20s'}\nquota={rps=5.0}",
         )
         .unwrap();
-        assert_eq!(scenario.slo.until, Until::FirstByte);
+        assert_eq!(scenario.slo.until, LatencyUntil::FirstByte);
         assert_eq!(
             scenario.clients[0].quota.map(|quota| quota.status),
             Some(429)
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_refused() {
+    fn unknown_words_are_rejected() {
         for wrong in [
             "slo={until='headrs'}\n[[clients]]\nload=[]",
             "[[clients]]\nload=[]\nupload={duration={kind='constant', mean='1s'}, stals=1}",

@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_refused() {
+    fn unknown_keys_are_rejected() {
         let error = Scenario::parse(&format!("sed = 2\n{SMALLEST}"), "test").unwrap_err();
         assert!(error.to_string().contains("sed"), "{error}");
     }
 
     #[test]
-    fn unknown_keys_of_a_timeline_are_refused() {
+    fn unknown_keys_of_a_timeline_are_rejected() {
         let text = format!(
             "{SMALLEST}\n[[upstreams]]\nname = \"main\"\ntimeline = [{{ at = \"1s\", slotz = 3 }}]"
         );

@@ -25,12 +25,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use adversary::{Adversary, Kind as AdversaryKind};
+pub use adversary::{Adversary, AdversaryKind};
 pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries, Upload};
 pub use expect::{Measure, Range};
 pub use file::{ScenarioError, folder};
-pub use objective::{Slo, Until};
-pub use quota::{Bucket, Quota};
+pub use objective::{LatencyUntil, ScenarioSlo};
+pub use quota::{Quota, TokenBucket};
 pub use stage::{Counting, Incident, Network};
 pub use upstream::{Balancing, Exception, Stages, TimedChange, UpstreamProfile};
 
@@ -69,7 +69,7 @@ pub struct Scenario {
     pub incidents: Vec<Incident>,
     /// What is promised to the callers.
     #[serde(default)]
-    pub slo: Slo,
+    pub slo: ScenarioSlo,
     /// The services behind the proxy.
     #[serde(default = "standard_upstream")]
     pub upstreams: Vec<UpstreamProfile>,
@@ -80,7 +80,7 @@ pub struct Scenario {
     pub adversaries: Vec<Adversary>,
     /// Moments from which settling or recovering is measured.
     #[serde(default)]
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ScenarioMark>,
     /// Ranges in which the figures of a Tidegate run must lie.
     #[serde(default)]
     pub expect: BTreeMap<Measure, Range>,
@@ -107,7 +107,7 @@ pub const STANDARD_UPSTREAM: &str = "main";
 /// A moment from which settling or recovering is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mark {
+pub struct ScenarioMark {
     /// When.
     #[serde(with = "humantime_serde")]
     pub at: Duration,
@@ -115,7 +115,7 @@ pub struct Mark {
     pub kind: MarkKind,
 }
 
-/// What is measured from a [`Mark`].
+/// What is measured from a [`ScenarioMark`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkKind {

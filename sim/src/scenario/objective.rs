@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Service level objective.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Slo {
+pub struct ScenarioSlo {
     /// An answer later than this is no good answer. It counts from the end of the upload, if there is one,
     /// because that time is the caller's.
     #[serde(with = "humantime_serde")]
@@ -15,14 +15,14 @@ pub struct Slo {
     /// Share of answers that must be in time, in (0, 1).
     pub quantile: f64,
     /// The moment of a response to which latency is measured, and to which a caller's deadline applies.
-    #[serde(skip_serializing_if = "Until::is_default")]
-    pub until: Until,
+    #[serde(skip_serializing_if = "LatencyUntil::is_default")]
+    pub until: LatencyUntil,
 }
 
 /// The moment of a response to which latency is measured. A response that is broken off after it is no good answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Until {
+pub enum LatencyUntil {
     /// Its headers.
     #[default]
     Headers,
@@ -32,7 +32,7 @@ pub enum Until {
     End,
 }
 
-impl Until {
+impl LatencyUntil {
     /// Whether it is the default, which files leave out.
     #[must_use]
     pub fn is_default(&self) -> bool {
@@ -40,12 +40,12 @@ impl Until {
     }
 }
 
-impl Default for Slo {
+impl Default for ScenarioSlo {
     fn default() -> Self {
         Self {
             latency: Duration::from_millis(300),
             quantile: 0.99,
-            until: Until::Headers,
+            until: LatencyUntil::Headers,
         }
     }
 }

@@ -24,7 +24,7 @@ const fn too_many_requests() -> u16 {
 
 /// A quota in use: a bucket of tokens that holds what is granted in a second, at least one, and begins full.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bucket {
+pub struct TokenBucket {
     rps: f64,
     tokens: f64,
     at: Duration,
@@ -33,8 +33,8 @@ pub struct Bucket {
 impl Quota {
     /// A full bucket.
     #[must_use]
-    pub const fn bucket(&self) -> Bucket {
-        Bucket {
+    pub const fn bucket(&self) -> TokenBucket {
+        TokenBucket {
             rps: self.rps,
             tokens: self.rps.max(1.0),
             at: Duration::ZERO,
@@ -42,7 +42,7 @@ impl Quota {
     }
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Whether a request at this time of the run is within the quota; it takes a token then.
     pub fn take(&mut self, at: Duration) -> bool {
         let earned = at.saturating_sub(self.at).as_secs_f64() * self.rps;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
+use crate::fault::ProxyFault;
 
 /// Time on the wire, one way, between caller and proxy and between proxy and upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub struct Incident {
     pub proxy: Option<u32>,
     /// What.
     #[serde(flatten)]
-    pub what: Fault,
+    pub what: ProxyFault,
 }
 
 /// An [`Incident`] as it is written; serde cannot both flatten and refuse unknown keys.
@@ -60,7 +60,7 @@ pub struct Incident {
 struct FlatIncident {
     #[serde(with = "humantime_serde")]
     at: Duration,
-    kind: Kind,
+    kind: StageKind,
     proxy: Option<u32>,
     worker: Option<u32>,
     #[serde(default, with = "humantime_serde")]
@@ -70,7 +70,7 @@ struct FlatIncident {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Kind {
+enum StageKind {
     WorkerCrash,
     LeaderLost,
     LeaderChanged,
@@ -89,25 +89,27 @@ impl TryFrom<FlatIncident> for Incident {
 
     fn try_from(flat: FlatIncident) -> Result<Self, Self::Error> {
         let what = match (flat.kind, flat.worker, flat.lasts, flat.millis) {
-            (Kind::WorkerCrash, Some(worker), None, None) => Fault::WorkerCrash { worker },
-            (Kind::WorkerCrash, ..) => return Err("worker-crash needs a worker"),
-            (Kind::WorkerLate, Some(worker), Some(lasts), None) => {
-                Fault::WorkerLate { worker, lasts }
+            (StageKind::WorkerCrash, Some(worker), None, None) => {
+                ProxyFault::WorkerCrash { worker }
             }
-            (Kind::WorkerLate, ..) => return Err("worker-late needs a worker and lasts"),
-            (Kind::ClockStep, None, None, Some(millis)) => Fault::ClockStep { millis },
-            (Kind::ClockStep, ..) => return Err("clock-step needs millis"),
+            (StageKind::WorkerCrash, ..) => return Err("worker-crash needs a worker"),
+            (StageKind::WorkerLate, Some(worker), Some(lasts), None) => {
+                ProxyFault::WorkerLate { worker, lasts }
+            }
+            (StageKind::WorkerLate, ..) => return Err("worker-late needs a worker and lasts"),
+            (StageKind::ClockStep, None, None, Some(millis)) => ProxyFault::ClockStep { millis },
+            (StageKind::ClockStep, ..) => return Err("clock-step needs millis"),
             (_, Some(_), ..) => return Err("only worker-crash and worker-late have a worker"),
             (_, _, Some(_), _) => return Err("only worker-late has lasts"),
             (.., Some(_)) => return Err("only clock-step has millis"),
-            (Kind::LeaderLost, ..) => Fault::LeaderLost,
-            (Kind::LeaderChanged, ..) => Fault::LeaderChanged,
-            (Kind::LeaderCrash, ..) => Fault::LeaderCrash,
-            (Kind::Push, ..) => Fault::Push,
-            (Kind::PushOther, ..) => Fault::PushOther,
-            (Kind::PushRejected, ..) => Fault::PushRejected,
-            (Kind::ProxyLeaves, ..) => Fault::ProxyLeaves,
-            (Kind::ProxyJoins, ..) => Fault::ProxyJoins,
+            (StageKind::LeaderLost, ..) => ProxyFault::LeaderLost,
+            (StageKind::LeaderChanged, ..) => ProxyFault::LeaderChanged,
+            (StageKind::LeaderCrash, ..) => ProxyFault::LeaderCrash,
+            (StageKind::Push, ..) => ProxyFault::Push,
+            (StageKind::PushOther, ..) => ProxyFault::PushOther,
+            (StageKind::PushRejected, ..) => ProxyFault::PushRejected,
+            (StageKind::ProxyLeaves, ..) => ProxyFault::ProxyLeaves,
+            (StageKind::ProxyJoins, ..) => ProxyFault::ProxyJoins,
         };
         Ok(Self {
             at: flat.at,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{
-    Behaviour, Body, Change, Contention, Delay, Errors, Mode, Pauses, QueueBound, ServiceTime,
+    Behaviour, Body, Change, Contention, Delay, Errors, Pauses, QueueBound, ServiceTime,
+    UpstreamMode,
 };
 
 /// A service behind the proxy and what becomes of it.
@@ -146,7 +147,7 @@ struct FlatChange {
     endpoints: Option<u32>,
     slots: Option<u32>,
     service: Option<ServiceTime>,
-    mode: Option<Mode>,
+    mode: Option<UpstreamMode>,
     errors: Option<Errors>,
     delay: Option<Delay>,
     queue: Option<QueueBound>,

@@ -3,7 +3,7 @@
 use tidegate_report::table::Table;
 
 use super::labels::{CALM_LABEL, labels};
-use super::played::Played;
+use super::played::PlayedStory;
 use crate::compare::OURS;
 use crate::number;
 
@@ -12,7 +12,7 @@ const NONE: &str = "none";
 
 /// Our scores and those without protection on one axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Axis {
+pub struct AxisScores {
     /// Its label.
     pub label: &'static str,
     /// Stories that lie on it.
@@ -29,14 +29,14 @@ pub struct Axis {
 
 /// Each axis that some story lies on, with those in which we played.
 #[must_use]
-pub fn axes(played: &[Played]) -> Vec<Axis> {
-    let ours: Vec<&Played> = played
+pub fn axes(played: &[PlayedStory]) -> Vec<AxisScores> {
+    let ours: Vec<&PlayedStory> = played
         .iter()
         .filter(|one| one.score(OURS).is_some())
         .collect();
     let found = labels().filter_map(|label| {
         let on_it = ours.iter().filter(|one| one.axes.contains(&label));
-        let stories: Vec<&&Played> = on_it.collect();
+        let stories: Vec<&&PlayedStory> = on_it.collect();
         if stories.is_empty() {
             return None;
         }
@@ -47,7 +47,7 @@ pub fn axes(played: &[Played]) -> Vec<Axis> {
         let (ours, none) = (scores(OURS), scores(NONE));
         let has_none = none.len() == ours.len();
         let gaps = none.iter().zip(&ours).map(|(none, ours)| none - ours);
-        Some(Axis {
+        Some(AxisScores {
             label,
             stories: stories.len(),
             ours: mean(&ours),
@@ -61,7 +61,7 @@ pub fn axes(played: &[Played]) -> Vec<Axis> {
 
 /// One row for each axis.
 #[must_use]
-pub fn text(axes: &[Axis]) -> String {
+pub fn text(axes: &[AxisScores]) -> String {
     let head = [
         "axis",
         "stories",
@@ -72,7 +72,7 @@ pub fn text(axes: &[Axis]) -> String {
     ];
     let shown =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
-    let row = |one: &Axis| {
+    let row = |one: &AxisScores| {
         vec![
             one.label.to_owned(),
             one.stories.to_string(),
@@ -87,7 +87,7 @@ pub fn text(axes: &[Axis]) -> String {
 
 /// The story in which nothing is overloaded and doing nothing is furthest ahead of us, and by how much.
 #[must_use]
-pub fn worst_calm(played: &[Played]) -> Option<(&Played, f64)> {
+pub fn worst_calm(played: &[PlayedStory]) -> Option<(&PlayedStory, f64)> {
     let calm = played.iter().filter(|one| one.axes.contains(&CALM_LABEL));
     let gaps = calm.filter_map(|one| Some((one, one.score(NONE)? - one.score(OURS)?)));
     gaps.max_by(|(_, a), (_, b)| a.total_cmp(b))
@@ -108,7 +108,7 @@ mod tests {
         let calm = scenario("[[clients]]\nload=[{at='0s', x=0.3}]");
         let over = scenario("[[clients]]\nload=[{at='0s', x=3.0}]");
         let played = [(&calm, 0.9, 1.0), (&calm, 1.0, 0.98), (&over, 0.8, 0.1)].map(
-            |(story, ours, none)| Played::of("s", "t", [(OURS, ours), (NONE, none)]).on(story),
+            |(story, ours, none)| PlayedStory::of("s", "t", [(OURS, ours), (NONE, none)]).on(story),
         );
         let found = axes(&played);
         assert_eq!(found[0].label, CALM_LABEL);

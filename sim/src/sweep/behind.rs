@@ -1,6 +1,6 @@
 //! The stories to look at: those in which another is furthest ahead of us, and our lowest scores.
 
-use super::played::Played;
+use super::played::PlayedStory;
 use crate::compare::OURS;
 use tidegate_report::table::Table;
 
@@ -8,7 +8,7 @@ use tidegate_report::table::Table;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Behind<'a> {
     /// The story.
-    pub played: &'a Played,
+    pub played: &'a PlayedStory,
     /// Our score.
     pub ours: f64,
     /// The best other contender and its score; none if no other played.
@@ -17,7 +17,7 @@ pub struct Behind<'a> {
 
 impl<'a> Behind<'a> {
     /// None where we did not play.
-    fn of(played: &'a Played) -> Option<Self> {
+    fn of(played: &'a PlayedStory) -> Option<Self> {
         let others = played.scores.iter().filter(|(who, _)| **who != OURS);
         let best = others.max_by(|(_, a), (_, b)| a.total_cmp(b));
         Some(Self {
@@ -36,7 +36,7 @@ impl<'a> Behind<'a> {
 
 /// The stories in which we are furthest behind, at most so many; none in which we are not behind at all.
 #[must_use]
-pub fn furthest(played: &[Played], most: usize) -> Vec<Behind<'_>> {
+pub fn furthest(played: &[PlayedStory], most: usize) -> Vec<Behind<'_>> {
     let all = played.iter().filter_map(Behind::of);
     let mut behind: Vec<Behind<'_>> = all.filter(|one| one.by() > 0.0).collect();
     behind.sort_by(|a, b| b.by().total_cmp(&a.by()));
@@ -46,7 +46,7 @@ pub fn furthest(played: &[Played], most: usize) -> Vec<Behind<'_>> {
 
 /// The stories with our lowest scores, at most so many.
 #[must_use]
-pub fn lowest(played: &[Played], most: usize) -> Vec<Behind<'_>> {
+pub fn lowest(played: &[PlayedStory], most: usize) -> Vec<Behind<'_>> {
     let mut all: Vec<Behind<'_>> = played.iter().filter_map(Behind::of).collect();
     all.sort_by(|a, b| a.ours.total_cmp(&b.ours));
     all.truncate(most);
@@ -77,10 +77,10 @@ pub fn text(stories: &[Behind<'_>]) -> String {
 mod tests {
     use super::*;
 
-    fn played() -> Vec<Played> {
+    fn played() -> Vec<PlayedStory> {
         [("a", 0.9, 0.5), ("b", 0.6, 0.7), ("c", 0.7, 1.0)]
             .map(|(name, ours, other)| {
-                Played::of(name, "t", [(OURS, ours), ("other", other), ("none", 0.1)])
+                PlayedStory::of(name, "t", [(OURS, ours), ("other", other), ("none", 0.1)])
             })
             .to_vec()
     }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn without_others_nobody_is_ahead() {
-        let alone = [Played::of("a", "t", [(OURS, 0.4)])];
+        let alone = [PlayedStory::of("a", "t", [(OURS, 0.4)])];
         assert!(furthest(&alone, 10).is_empty());
         assert!(text(&lowest(&alone, 5)).contains("0.400  -"));
     }

@@ -6,7 +6,7 @@ use super::uniform::Uniform;
 use crate::number;
 use crate::profile::{Body, Change, ServiceTime};
 use crate::scenario::{
-    Bursts, ClientProfile, LoadPoint, Quota, Scenario, TimedChange, Until, Upload,
+    Bursts, ClientProfile, LatencyUntil, LoadPoint, Quota, Scenario, TimedChange, Upload,
 };
 
 /// A constant multiple of the capacity.
@@ -37,7 +37,7 @@ fn other(story: &Scenario, x: f64) -> Option<ClientProfile> {
 
 /// Callers that open a stream and read it for a while.
 pub(super) fn streams(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
-    if story.slo.until == Until::End {
+    if story.slo.until == LatencyUntil::End {
         return None;
     }
     let longest = number::millis(story.duration) / 5.0;

@@ -6,12 +6,12 @@ use super::rounded;
 use super::service::{DrawnService, slower};
 use super::uniform::Uniform;
 use crate::number;
-use crate::profile::{Change, Delay, Errors, Mode};
+use crate::profile::{Change, Delay, Errors, UpstreamMode};
 use crate::scenario::TimedChange;
 
 /// What happens.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum IncidentKind {
     Nothing,
     Outage,
     Hang,
@@ -35,65 +35,65 @@ impl DrawnIncident {
     /// Draws one for a run of some length; nothing happens in three of ten.
     pub(super) fn drawn(uniform: &mut Uniform, service: &DrawnService, length: Duration) -> Self {
         let kind = uniform.one_of(
-            Kind::Nothing,
+            IncidentKind::Nothing,
             &[
-                Kind::Nothing,
-                Kind::Nothing,
-                Kind::Outage,
-                Kind::Hang,
-                Kind::SlowForGood,
-                Kind::SlowForAWhile,
-                Kind::Halved,
-                Kind::Errors,
-                Kind::Delays,
+                IncidentKind::Nothing,
+                IncidentKind::Nothing,
+                IncidentKind::Outage,
+                IncidentKind::Hang,
+                IncidentKind::SlowForGood,
+                IncidentKind::SlowForAWhile,
+                IncidentKind::Halved,
+                IncidentKind::Errors,
+                IncidentKind::Delays,
             ],
         );
         let law = service.behaviour.service;
         let mut change = Vec::new();
         let words = match kind {
-            Kind::Nothing => {
+            IncidentKind::Nothing => {
                 return Self {
                     timeline: Vec::new(),
                     words: None,
                 };
             }
-            Kind::Outage => {
-                change.push((0.4, Change::mode(Mode::Fail)));
-                change.push((0.6, Change::mode(Mode::Serve)));
+            IncidentKind::Outage => {
+                change.push((0.4, Change::mode(UpstreamMode::Fail)));
+                change.push((0.6, Change::mode(UpstreamMode::Serve)));
                 "outage".to_owned()
             }
-            Kind::Hang => {
-                change.push((0.4, Change::mode(Mode::Hang)));
-                change.push((0.6, Change::mode(Mode::Serve)));
+            IncidentKind::Hang => {
+                change.push((0.4, Change::mode(UpstreamMode::Hang)));
+                change.push((0.6, Change::mode(UpstreamMode::Serve)));
                 "hang".to_owned()
             }
-            Kind::SlowForGood | Kind::SlowForAWhile => {
+            IncidentKind::SlowForGood | IncidentKind::SlowForAWhile => {
                 let factor = rounded::hundredths(uniform.between(1.3, 3.0));
                 let to = |service| Change {
                     service: Some(service),
                     ..Change::default()
                 };
                 change.push((0.4, to(slower(&law, factor))));
-                if matches!(kind, Kind::SlowForAWhile) {
+                if matches!(kind, IncidentKind::SlowForAWhile) {
                     change.push((0.7, to(law)));
                     format!("{factor} x slower for a while")
                 } else {
                     format!("{factor} x slower for good")
                 }
             }
-            Kind::Halved => {
+            IncidentKind::Halved => {
                 let [fewer, again] = halved(service);
                 change.push((0.4, fewer));
                 change.push((0.7, again));
                 "half the slots".to_owned()
             }
-            Kind::Errors => {
+            IncidentKind::Errors => {
                 let share = rounded::hundredths(uniform.between(0.05, 0.4));
                 change.push((0.3, errors(share)));
                 change.push((0.8, errors(0.0)));
                 format!("errors {share}")
             }
-            Kind::Delays => {
+            IncidentKind::Delays => {
                 let share = rounded::hundredths(uniform.between(0.1, 0.5));
                 let by = number::millis(service.objective) * uniform.between(0.2, 0.6);
                 let by = rounded::millis(by);
@@ -144,10 +144,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::sweep::Spread;
+    use crate::sweep::ProxySpread;
 
     fn service(endpoints: u32, slots: u32) -> DrawnService {
-        let spread = Spread {
+        let spread = ProxySpread {
             proxies: 1,
             workers: 1,
             endpoints,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::arrivals::rate_at;
 use crate::oracle;
-use crate::profile::{Behaviour, Change, Headers, Mode};
-use crate::scenario::{AdversaryKind, ClientProfile, Scenario, TimedChange, Until};
+use crate::profile::{Behaviour, Change, HeaderTiming, UpstreamMode};
+use crate::scenario::{AdversaryKind, ClientProfile, LatencyUntil, Scenario, TimedChange};
 
 /// At less than this part of the capacity nothing is overloaded.
 const CALM: f64 = 0.9;
@@ -96,8 +96,13 @@ pub fn of(story: &Scenario) -> Vec<&'static str> {
         any(&begins_over),
         any(&|client| client.bursts.is_some()),
         any(&|client| client.retries.is_some()),
-        ever(&|now| matches!(now.mode, Mode::Fail | Mode::Refuse | Mode::Reset)),
-        ever(&|now| now.mode == Mode::Hang),
+        ever(&|now| {
+            matches!(
+                now.mode,
+                UpstreamMode::Fail | UpstreamMode::Refuse | UpstreamMode::Reset
+            )
+        }),
+        ever(&|now| now.mode == UpstreamMode::Hang),
         changed(&|change| change.service.is_some()),
         changed(&|change| change.slots.is_some() || change.endpoints.is_some()),
         ever(&|now| now.errors.is_some()),
@@ -106,9 +111,9 @@ pub fn of(story: &Scenario) -> Vec<&'static str> {
         ever(&|now| now.endpoints > 1),
         body(false),
         body(true),
-        ever(&|now| now.headers == Headers::AtOnce),
-        story.slo.until == Until::FirstByte,
-        story.slo.until == Until::End,
+        ever(&|now| now.headers == HeaderTiming::AtOnce),
+        story.slo.until == LatencyUntil::FirstByte,
+        story.slo.until == LatencyUntil::End,
         any(&|client| client.reads_for.is_some()),
         any(&|client| client.upload.is_some()),
         any(&|client| client.upload.is_some_and(|upload| upload.stalled > 0.0)),

@@ -15,7 +15,7 @@ const LEAST_BURST_MS: f64 = 5.0;
 
 /// The shape of a load.
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+enum LoadShape {
     /// Always below the capacity.
     Steady,
     /// Above the capacity nearly from the start.
@@ -44,7 +44,7 @@ pub(super) struct DrawnLoad {
 impl DrawnLoad {
     /// Draws one for a run of some length.
     pub(super) fn drawn(uniform: &mut Uniform, length: Duration) -> Self {
-        use Shape::{Bursts, Over, Ramp, Spikes, Steady, Step};
+        use LoadShape::{Bursts, Over, Ramp, Spikes, Steady, Step};
         let shape = uniform.one_of(Steady, &[Over, Step, Ramp, Bursts, Spikes]);
         let high = rounded::hundredths(uniform.scale(1.3, 6.0));
         let low = rounded::hundredths(uniform.between(0.3, 0.85));

@@ -36,15 +36,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    ClientProfile, Counting, Retries, STANDARD_UPSTREAM, Scenario, Slo, Until, UpstreamProfile,
+    ClientProfile, Counting, LatencyUntil, Retries, STANDARD_UPSTREAM, Scenario, ScenarioSlo,
+    UpstreamProfile,
 };
 use incident::DrawnIncident;
 use load::DrawnLoad;
 use service::DrawnService;
-use spread::Spread;
+use spread::ProxySpread;
 use uniform::Uniform;
 
-pub use played::Played;
+pub use played::PlayedStory;
 pub use spread::Proxies;
 pub use standing::SweepStanding;
 
@@ -73,7 +74,7 @@ pub enum Axes {
 #[must_use]
 pub fn story(seed: u64, number: u32, proxies: Proxies) -> Scenario {
     let mut uniform = Uniform::of(seed, number);
-    let spread = Spread::drawn(&mut uniform, proxies);
+    let spread = ProxySpread::drawn(&mut uniform, proxies);
     told(seed, number, proxies, spread, uniform)
 }
 
@@ -85,7 +86,7 @@ pub fn story_of(axes: Axes, seed: u64, number: u32, proxies: Proxies) -> Scenari
     }
     let mut uniform = Uniform::of(seed, number);
     let mut more = Uniform::of_axes(seed, number);
-    let spread = Spread::drawn(&mut uniform, proxies).of_all_axes(&mut more, proxies);
+    let spread = ProxySpread::drawn(&mut uniform, proxies).of_all_axes(&mut more, proxies);
     let mut story = told(seed, number, proxies, spread, uniform);
     story.name = story.name.replacen('-', "-all-", 1);
     story.prose =
@@ -100,7 +101,7 @@ fn told(
     seed: u64,
     number: u32,
     proxies: Proxies,
-    spread: Spread,
+    spread: ProxySpread,
     mut uniform: Uniform,
 ) -> Scenario {
     let service = DrawnService::drawn(&mut uniform, spread);
@@ -125,10 +126,10 @@ fn told(
         counting: Counting::default(),
         network: None,
         incidents: Vec::new(),
-        slo: Slo {
+        slo: ScenarioSlo {
             latency: service.objective,
             quantile: QUANTILE,
-            until: Until::Headers,
+            until: LatencyUntil::Headers,
         },
         upstreams: vec![UpstreamProfile {
             behaviour: service.behaviour,
@@ -165,7 +166,7 @@ fn retries(uniform: &mut Uniform) -> Option<Retries> {
 /// The story in one line.
 fn title(
     service: &DrawnService,
-    spread: Spread,
+    spread: ProxySpread,
     load: &DrawnLoad,
     incident: &DrawnIncident,
     retries: Option<Retries>,

@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 
 /// One story with the score of each contender.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Played {
+pub struct PlayedStory {
     /// The story's name.
     pub name: String,
     /// What happens in it.
@@ -20,7 +20,7 @@ pub struct Played {
     pub scores: BTreeMap<&'static str, f64>,
 }
 
-impl Played {
+impl PlayedStory {
     /// A story with the scores of contenders as they came out.
     #[must_use]
     pub fn of(

@@ -6,8 +6,8 @@ use super::rounded;
 use super::service::{behaviour, lognormal};
 use super::uniform::Uniform;
 use crate::number;
-use crate::profile::{Abandoned, Body, Connections, Contention, Headers, Pauses, ServiceTime};
-use crate::scenario::{Scenario, Until};
+use crate::profile::{Abandoned, Body, Connections, Contention, HeaderTiming, Pauses, ServiceTime};
+use crate::scenario::{LatencyUntil, Scenario};
 
 /// Bodies are at most this part of a run.
 const LONGEST_BODY: f64 = 0.05;
@@ -32,7 +32,7 @@ pub(super) fn unreachable(story: &mut Scenario) -> String {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ResponseKind {
     Free,
     Held,
     Early,
@@ -43,24 +43,24 @@ enum Kind {
 pub(super) fn body(story: &mut Scenario, uniform: &mut Uniform) -> Option<String> {
     let longest = number::millis(story.duration) * LONGEST_BODY;
     let kind = uniform.one_of(
-        Kind::Free,
+        ResponseKind::Free,
         &[
-            Kind::Free,
-            Kind::Held,
-            Kind::Held,
-            Kind::Early,
-            Kind::ToTheEnd,
+            ResponseKind::Free,
+            ResponseKind::Held,
+            ResponseKind::Held,
+            ResponseKind::Early,
+            ResponseKind::ToTheEnd,
         ],
     );
     let mean_ms = match kind {
-        Kind::Free | Kind::Held => uniform.scale(100.0, 5_000.0).min(longest),
-        Kind::Early | Kind::ToTheEnd => uniform.scale(20.0, 1_000.0).min(longest),
+        ResponseKind::Free | ResponseKind::Held => uniform.scale(100.0, 5_000.0).min(longest),
+        ResponseKind::Early | ResponseKind::ToTheEnd => uniform.scale(20.0, 1_000.0).min(longest),
     };
     let duration = lognormal(uniform, rounded::millis(mean_ms), (0.2, 0.8));
     let holds_slot = match kind {
-        Kind::Free | Kind::Early => false,
-        Kind::Held => true,
-        Kind::ToTheEnd => uniform.happens(0.5),
+        ResponseKind::Free | ResponseKind::Early => false,
+        ResponseKind::Held => true,
+        ResponseKind::ToTheEnd => uniform.happens(0.5),
     };
     let waits_for_first_byte = uniform.happens(0.3);
     let skips = uniform.happens(0.5);
@@ -83,13 +83,13 @@ pub(super) fn body(story: &mut Scenario, uniform: &mut Uniform) -> Option<String
         }
     }
     match kind {
-        Kind::Early => {
-            story.upstreams.first_mut()?.behaviour.headers = Headers::AtOnce;
-            story.slo.until = Until::FirstByte;
+        ResponseKind::Early => {
+            story.upstreams.first_mut()?.behaviour.headers = HeaderTiming::AtOnce;
+            story.slo.until = LatencyUntil::FirstByte;
             words.push_str(" after early headers");
         }
-        Kind::ToTheEnd => {
-            story.slo.until = Until::End;
+        ResponseKind::ToTheEnd => {
+            story.slo.until = LatencyUntil::End;
             // So much longer than the mean nearly none is.
             let more = duration.mean().mul_f64(4.0);
             story.slo.latency = whole_millis(story.slo.latency + more);
@@ -100,8 +100,10 @@ pub(super) fn body(story: &mut Scenario, uniform: &mut Uniform) -> Option<String
             let objective = story.slo.latency.as_millis();
             words.push_str(&format!(", objective to the end now {objective} ms"));
         }
-        Kind::Free | Kind::Held if waits_for_first_byte => story.slo.until = Until::FirstByte,
-        Kind::Free | Kind::Held => {}
+        ResponseKind::Free | ResponseKind::Held if waits_for_first_byte => {
+            story.slo.until = LatencyUntil::FirstByte
+        }
+        ResponseKind::Free | ResponseKind::Held => {}
     }
     Some(words)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::rounded;
-use super::spread::Spread;
+use super::spread::ProxySpread;
 use super::uniform::Uniform;
 use crate::number;
 use crate::profile::{Behaviour, ServiceTime};
@@ -29,7 +29,7 @@ pub(super) struct DrawnService {
 
 impl DrawnService {
     /// Draws one, and spreads its slots over endpoints.
-    pub(super) fn drawn(uniform: &mut Uniform, spread: Spread) -> Self {
+    pub(super) fn drawn(uniform: &mut Uniform, spread: ProxySpread) -> Self {
         let (slots, mean_ms) = size(uniform);
         let mean = rounded::micros(mean_ms * 1_000.0);
         let (service, p99_ms) = if uniform.one_of(false, &[true, true, true]) {
@@ -117,7 +117,7 @@ pub(super) fn lognormal(uniform: &mut Uniform, mean: Duration, spread: (f64, f64
 mod tests {
     use super::*;
 
-    const ONE: Spread = Spread {
+    const ONE: ProxySpread = ProxySpread {
         proxies: 1,
         workers: 1,
         endpoints: 1,
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn endpoints_share_the_slots() {
-        let many = Spread {
+        let many = ProxySpread {
             proxies: 1,
             workers: 1,
             endpoints: 8,

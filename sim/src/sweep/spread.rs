@@ -18,14 +18,14 @@ pub enum Proxies {
 
 /// The proxies in front of a service, and its endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spread {
+pub(super) struct ProxySpread {
     pub(super) proxies: u32,
     /// Of each proxy.
     pub(super) workers: u32,
     pub(super) endpoints: u32,
 }
 
-impl Spread {
+impl ProxySpread {
     /// Draws everything in either case, so that later draws are the same.
     pub(super) fn drawn(uniform: &mut Uniform, proxies: Proxies) -> Self {
         let drawn = Self {

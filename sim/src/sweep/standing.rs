@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use super::played::Played;
+use super::played::PlayedStory;
 use crate::number;
 use tidegate_report::table::Table;
 
@@ -38,7 +38,7 @@ pub struct SweepStanding {
 impl SweepStanding {
     /// None for a contender that played no story.
     #[must_use]
-    pub fn of(contender: &'static str, played: &[Played]) -> Option<Self> {
+    pub fn of(contender: &'static str, played: &[PlayedStory]) -> Option<Self> {
         let scored = played.iter().filter_map(|one| one.score(contender));
         let mut scores: Vec<f64> = scored.collect();
         scores.sort_by(f64::total_cmp);
@@ -47,7 +47,7 @@ impl SweepStanding {
             let those = scores.iter().filter(|score| **score < bound);
             number::float_len(those.count()) / count
         };
-        let is_best = |one: &&Played| {
+        let is_best = |one: &&PlayedStory| {
             let most = one.scores.values().copied().fold(0.0, f64::max);
             let own = one.score(contender);
             own.is_some_and(|own| own >= most - AS_GOOD)
@@ -67,7 +67,7 @@ impl SweepStanding {
 
 /// All contenders that played, best mean first.
 #[must_use]
-pub fn standings(played: &[Played]) -> Vec<SweepStanding> {
+pub fn standings(played: &[PlayedStory]) -> Vec<SweepStanding> {
     let who = played.iter().flat_map(|one| one.scores.keys().copied());
     let who: BTreeSet<&'static str> = who.collect();
     let standings = who
@@ -108,10 +108,10 @@ mod tests {
     use super::*;
 
     /// Ten stories: `us` 0.1, 0.2 and so on to 1.0, `other` always 0.5.
-    fn played() -> Vec<Played> {
+    fn played() -> Vec<PlayedStory> {
         let one = |tenth: u32| {
             let us = f64::from(tenth) / 10.0;
-            Played::of("s", "t", [("us", us), ("other", 0.5)])
+            PlayedStory::of("s", "t", [("us", us), ("other", 0.5)])
         };
         (1..=10).map(one).collect()
     }
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_hundredth_behind_is_as_good() {
         let with = |us| {
-            let played = [Played::of("s", "t", [("us", us), ("other", 0.8)])];
+            let played = [PlayedStory::of("s", "t", [("us", us), ("other", 0.8)])];
             SweepStanding::of("us", &played).unwrap().best
         };
         assert_eq!(with(0.795), 1);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn more_than_the_oracle_counts_as_the_oracle() {
-        let played = Played::of("s", "t", [("us", 1.04)]);
+        let played = PlayedStory::of("s", "t", [("us", 1.04)]);
         assert_eq!(played.score("us"), Some(1.0));
     }
 

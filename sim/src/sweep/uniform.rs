@@ -2,7 +2,7 @@
 
 use rand::RngCore;
 
-use crate::rng::{self, Generator, Purpose};
+use crate::rng::{self, Generator, RngPurpose};
 
 /// The random choices of one story.
 #[derive(Debug)]
@@ -11,17 +11,17 @@ pub(super) struct Uniform(Generator);
 impl Uniform {
     /// The choices of the story `number` of a seed.
     pub(super) fn of(seed: u64, number: u32) -> Self {
-        Self(rng::generator(seed, Purpose::Story(number)))
+        Self(rng::generator(seed, RngPurpose::Story(number)))
     }
 
     /// The choices of what a story of all axes has beyond that.
     pub(super) fn of_axes(seed: u64, number: u32) -> Self {
-        Self(rng::generator(seed, Purpose::Axes(number)))
+        Self(rng::generator(seed, RngPurpose::Axes(number)))
     }
 
     /// The choices of a story of faults.
     pub(super) fn of_chaos(seed: u64, number: u32) -> Self {
-        Self(rng::generator(seed, Purpose::Chaos(number)))
+        Self(rng::generator(seed, RngPurpose::Chaos(number)))
     }
 
     /// A number in `low..high`, each as likely.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::TargetVerdict;
 use super::judge::{ROUNDING, shown};
 use crate::scenario::Range;
-use crate::sweep::{Played, SweepStanding, axes};
+use crate::sweep::{PlayedStory, SweepStanding, axes};
 
 /// Bounds for our scores in one group of stories, each of which counts as 1 at most. What is left out does not bind.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -31,7 +31,7 @@ impl Accept {
         &self,
         group: &str,
         ours: Option<&SweepStanding>,
-        played: &[Played],
+        played: &[PlayedStory],
     ) -> Vec<TargetVerdict> {
         let figure = |of: fn(&SweepStanding) -> f64| ours.map_or(f64::NAN, of);
         let verdict = |target: String, found: f64, is_met: bool| TargetVerdict {
@@ -88,7 +88,7 @@ mod tests {
         max: None,
     };
 
-    fn met(bounds: &Accept, ours: Option<&SweepStanding>, played: &[Played]) -> Vec<bool> {
+    fn met(bounds: &Accept, ours: Option<&SweepStanding>, played: &[PlayedStory]) -> Vec<bool> {
         let verdicts = bounds.judge("one", ours, played);
         verdicts.iter().map(|verdict| verdict.is_met).collect()
     }
@@ -123,12 +123,12 @@ mod tests {
             below_seven_tenths: None,
             behind_none_where_calm: Some(0.03),
         };
-        let story = |ours: f64, none: f64, axis: &'static str| Played {
+        let story = |ours: f64, none: f64, axis: &'static str| PlayedStory {
             axes: vec![axis],
-            ..Played::of("a", "t", [(OURS, ours), ("none", none)])
+            ..PlayedStory::of("a", "t", [(OURS, ours), ("none", none)])
         };
         let calm = |ours: f64| story(ours, 1.0, "nothing overloaded");
-        let met = |played: &[Played]| met(&bounds, Some(&GOOD), played);
+        let met = |played: &[PlayedStory]| met(&bounds, Some(&GOOD), played);
         assert_eq!(met(&[calm(0.98), calm(0.97)]), [true, true]);
         assert_eq!(met(&[calm(0.98), calm(0.96)]), [true, false]);
         let busy = story(0.5, 1.0, "overload");

@@ -8,7 +8,7 @@ use crate::scenario::Counting;
 
 /// One set of counts, by the upstream's id: every worker meets the upstreams in the same order.
 #[derive(Debug)]
-pub(super) struct Gauges {
+pub(super) struct CountSet {
     counting: Counting,
     values: Vec<[u64; 2]>,
     /// The worker that counts now, ...
@@ -17,7 +17,7 @@ pub(super) struct Gauges {
     own: BTreeMap<(usize, UpstreamId), u64>,
 }
 
-impl Gauges {
+impl CountSet {
     pub(super) const fn new(counting: Counting) -> Self {
         Self {
             counting,
@@ -76,7 +76,7 @@ impl Gauges {
     }
 }
 
-impl Counters for Gauges {
+impl Counters for CountSet {
     fn raise(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
         let cell = self.cell(upstream, counter)?;
         *cell = cell.wrapping_add(1);

@@ -13,18 +13,18 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    Counter, Decision, Directives, Engine, Event, Instant, Outcome, Permit, Phase, Slice,
+    BreakerPhase, Counter, Decision, Directives, Engine, Event, Instant, Outcome, Permit, Slice,
     UpstreamId,
 };
 
 use crate::contender::{
-    Admission, Ask, Contender, ContenderError, Done, Made, Note, RequestId, View,
+    Admission, Ask, Contender, ContenderError, ContenderView, Done, Made, Note, RequestId,
 };
-use crate::fault::Fault;
+use crate::fault::ProxyFault;
 use crate::kind::{ContenderKind, Make};
-use crate::scenario::{ClientProfile, Counting, Scenario, Until};
+use crate::scenario::{ClientProfile, Counting, LatencyUntil, Scenario};
 use crate::world;
-use counters::Gauges;
+use counters::CountSet;
 use request::Asking;
 
 /// Its kind.
@@ -60,9 +60,9 @@ pub fn policy(scenario: &Scenario) -> serde_json::Value {
     let mut latency = json!({"quantile": scenario.slo.quantile, "target": target});
     let until = match scenario.slo.until {
         // The default, which users leave out.
-        Until::Headers => None,
-        Until::FirstByte => Some("firstByte"),
-        Until::End => Some("end"),
+        LatencyUntil::Headers => None,
+        LatencyUntil::FirstByte => Some("firstByte"),
+        LatencyUntil::End => Some("end"),
     };
     if let (Some(until), Some(latency)) = (until, latency.as_object_mut()) {
         latency.insert("until".to_owned(), json!(until));
@@ -104,17 +104,17 @@ struct Tidegate {
     /// What was pushed last.
     running: Config,
     names: Vec<String>,
-    vms: Vec<Vm>,
+    vms: Vec<SimVm>,
     leader: Option<usize>,
     /// The number of the next VM; no other of the proxy has it, and it is the seed of its chances.
     next_vm: u64,
     /// Whose turn it is to tick.
     turn: usize,
-    gauges: Gauges,
+    gauges: CountSet,
     slices: BTreeMap<usize, Slice<'static>>,
     directives: Directives<'static>,
     learned: Directives<'static>,
-    permits: BTreeMap<RequestId, Held>,
+    permits: BTreeMap<RequestId, HeldPermit>,
     notes: Vec<Note>,
     counting: Counting,
     /// No leader decides before this.
@@ -127,14 +127,14 @@ struct Tidegate {
 }
 
 /// One worker's VM, or the main thread's.
-struct Vm {
+struct SimVm {
     engine: Engine,
     /// By index in the scenario.
     upstreams: Vec<UpstreamId>,
 }
 
 /// An admitted request.
-struct Held {
+struct HeldPermit {
     worker: usize,
     permit: Permit,
 }
@@ -151,7 +151,7 @@ impl Tidegate {
             leader: Some(workers),
             next_vm: seed,
             turn: 0,
-            gauges: Gauges::new(scenario.counting),
+            gauges: CountSet::new(scenario.counting),
             slices: BTreeMap::new(),
             directives: Directives::default(),
             learned: Directives::default(),
@@ -177,7 +177,7 @@ impl Tidegate {
 
     /// Replaces the process: the new one has learned nothing.
     fn restart(&mut self, now: Instant) {
-        self.gauges = Gauges::new(self.counting);
+        self.gauges = CountSet::new(self.counting);
         self.slices.clear();
         self.directives = Directives::default();
         self.learned = Directives::default();
@@ -200,13 +200,13 @@ impl Tidegate {
     }
 
     /// A VM that starts from what was learned.
-    fn fresh_vm(&mut self, now: Instant) -> Vm {
+    fn fresh_vm(&mut self, now: Instant) -> SimVm {
         let mut engine = Engine::of_many(self.running.clone(), now, self.next_vm);
         self.next_vm = self.next_vm.wrapping_add(1);
         engine.adopt(&self.learned, now);
         let names = self.names.iter();
         let upstreams = names.map(|name| engine.upstream(name, None, now)).collect();
-        Vm { engine, upstreams }
+        SimVm { engine, upstreams }
     }
 
     fn crash(&mut self, worker: usize, now: Instant) {
@@ -222,9 +222,9 @@ impl Tidegate {
     fn with_permit(
         &mut self,
         request: RequestId,
-        what: impl FnOnce(&mut Engine, &mut Permit, &mut Gauges),
+        what: impl FnOnce(&mut Engine, &mut Permit, &mut CountSet),
     ) {
-        if let Some(Held { worker, permit }) = self.permits.get_mut(&request)
+        if let Some(HeldPermit { worker, permit }) = self.permits.get_mut(&request)
             && let Some(vm) = self.vms.get_mut(*worker)
         {
             what(&mut vm.engine, permit, self.gauges.of(*worker));
@@ -233,9 +233,9 @@ impl Tidegate {
 
     fn note(&mut self, event: Event, now: Instant) {
         let (id, breaker, reason) = match event {
-            Event::Tripped { upstream, reason } => (upstream, Phase::Open, reason.as_str()),
-            Event::Ramping { upstream } => (upstream, Phase::HalfOpen, "probe_succeeded"),
-            Event::Reset { upstream } => (upstream, Phase::Closed, "ramp_done"),
+            Event::Tripped { upstream, reason } => (upstream, BreakerPhase::Open, reason.as_str()),
+            Event::Ramping { upstream } => (upstream, BreakerPhase::HalfOpen, "probe_succeeded"),
+            Event::Reset { upstream } => (upstream, BreakerPhase::Closed, "ramp_done"),
             Event::LimitReason { .. } => return,
         };
         let mut ids = self.vms.iter().flat_map(|vm| &vm.upstreams);
@@ -270,7 +270,8 @@ impl Contender for Tidegate {
         match decision {
             Decision::Admit(permit) => {
                 let worker = ask.worker;
-                self.permits.insert(ask.request, Held { worker, permit });
+                self.permits
+                    .insert(ask.request, HeldPermit { worker, permit });
                 Admission::Admit
             }
             // The policy's reply is to stop: what is overloaded is the service, not one endpoint.
@@ -305,7 +306,7 @@ impl Contender for Tidegate {
     fn complete(&mut self, done: &Done, now: Instant) {
         let now = self.clock(now);
         // A request whose VM has crashed belongs to no VM.
-        let Some(Held { worker, permit }) = self.permits.remove(&done.request) else {
+        let Some(HeldPermit { worker, permit }) = self.permits.remove(&done.request) else {
             return;
         };
         if let Some(vm) = self.vms.get_mut(worker) {
@@ -330,7 +331,7 @@ impl Contender for Tidegate {
         {
             return;
         }
-        let Some(Vm { engine, .. }) = self.vms.get_mut(worker) else {
+        let Some(SimVm { engine, .. }) = self.vms.get_mut(worker) else {
             return;
         };
         engine.tick(self.gauges.of(worker), now);
@@ -356,40 +357,40 @@ impl Contender for Tidegate {
         }
     }
 
-    fn inject(&mut self, fault: Fault, world_now: Instant) {
+    fn inject(&mut self, fault: ProxyFault, world_now: Instant) {
         let now = self.clock(world_now);
         let index = |worker: u32| usize::try_from(worker).unwrap_or(usize::MAX);
         match fault {
-            Fault::WorkerCrash { worker } => self.crash(index(worker), now),
-            Fault::LeaderLost => self.leader = None,
-            Fault::LeaderCrash => {
+            ProxyFault::WorkerCrash { worker } => self.crash(index(worker), now),
+            ProxyFault::LeaderLost => self.leader = None,
+            ProxyFault::LeaderCrash => {
                 if let Some(leader) = self.leader {
                     self.crash(leader, now);
                     self.led_from = world_now + LEASE;
                 }
             }
-            Fault::LeaderChanged => {
+            ProxyFault::LeaderChanged => {
                 let before = self.leader.replace(0);
                 if let Some(vm) = before.and_then(|leader| self.vms.get_mut(leader)) {
                     vm.engine.resign();
                 }
             }
-            Fault::Push => self.reconfigure(self.config.clone(), now),
-            Fault::PushOther => {
+            ProxyFault::Push => self.reconfigure(self.config.clone(), now),
+            ProxyFault::PushOther => {
                 if let Ok(config) = Config::from_json(OTHER.as_bytes()) {
                     self.reconfigure(config, now);
                 }
             }
-            Fault::PushRejected => {
+            ProxyFault::PushRejected => {
                 // As in the filter: what ran before goes on.
                 if let Ok(config) = Config::from_json(REJECTED.as_bytes()) {
                     self.reconfigure(config, now);
                 }
             }
-            Fault::WorkerLate { worker, lasts } => {
+            ProxyFault::WorkerLate { worker, lasts } => {
                 self.late.insert(index(worker), world_now + lasts);
             }
-            Fault::ClockStep { millis } => {
+            ProxyFault::ClockStep { millis } => {
                 let step = Duration::from_millis(millis.unsigned_abs());
                 if millis < 0 {
                     self.behind += step;
@@ -397,19 +398,19 @@ impl Contender for Tidegate {
                     self.ahead += step;
                 }
             }
-            Fault::ProxyLeaves => {}
-            Fault::ProxyJoins => self.restart(now),
+            ProxyFault::ProxyLeaves => {}
+            ProxyFault::ProxyJoins => self.restart(now),
         }
     }
 
-    fn view(&self, upstream: usize, now: Instant) -> View {
+    fn view(&self, upstream: usize, now: Instant) -> ContenderView {
         let now = self.clock(now);
         let views = self.vms.iter().filter_map(|vm| {
             let id = vm.upstreams.get(upstream)?;
             vm.engine.views(now).find(|view| view.id == *id)
         });
         // The main thread's engine comes last: it follows the leader at once.
-        views.fold(View::default(), |sum, view| View {
+        views.fold(ContenderView::default(), |sum, view| ContenderView {
             limit: Some(f64::from(view.limit)),
             breaker: sum.breaker.max(Some(view.breaker)),
         })

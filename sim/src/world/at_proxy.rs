@@ -2,15 +2,15 @@
 
 use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
-use super::call::{Attempt, Held, Refusal};
+use super::call::{Attempt, HeldByProxy, ProxyRefusal};
 use super::queue::WorldEvent;
-use super::run::World;
+use super::run::SimWorld;
 use crate::arrivals::{Arrival, Sending};
 use crate::contender::{Admission, Ask, Contender, Done};
-use crate::fault::Fault;
+use crate::fault::ProxyFault;
 use crate::scenario::ClientProfile;
 
-impl World<'_> {
+impl SimWorld<'_> {
     /// A request asks its proxy.
     pub(super) fn at_proxy(&mut self, id: usize) {
         let index = self.attempts.get(id).map(|attempt| attempt.call);
@@ -51,7 +51,7 @@ impl World<'_> {
         self.ledger.ask();
         match proxy.contender.admit(&ask, self.now) {
             Admission::Shed { reason, is_final } => {
-                attempt.verdict = Refusal::Shed { reason, is_final };
+                attempt.verdict = ProxyRefusal::Shed { reason, is_final };
                 call.sheds += 1;
                 self.ledger.shed(id, reason);
                 self.push_hop(WorldEvent::AnswerAtCaller { attempt: id });
@@ -68,7 +68,7 @@ impl World<'_> {
                 );
                 attempt.in_flight_before = flight.enter(attempt.endpoint);
                 attempt.admitted_at = self.now;
-                attempt.at_proxy = Held::Waiting;
+                attempt.at_proxy = HeldByProxy::Waiting;
                 attempt.is_complete = arrival.upload.is_none();
                 let upload = arrival.upload;
                 self.held += 1;
@@ -127,7 +127,7 @@ impl World<'_> {
             upstream: attempt.upstream,
             endpoint: u32::try_from(attempt.endpoint).unwrap_or(u32::MAX),
             outcome,
-            is_answered: held == Held::Answered,
+            is_answered: held == HeldByProxy::Answered,
             latency: self.now.saturating_since(attempt.admitted_at),
             waited: attempt.waited_until(self.now),
             in_flight_before: attempt.in_flight_before,
@@ -169,7 +169,7 @@ impl World<'_> {
             return;
         };
         if attempt.is_in_flight() {
-            attempt.verdict = Refusal::TimedOut;
+            attempt.verdict = ProxyRefusal::TimedOut;
             self.complete(id, Outcome::Failure(Failure::Timeout));
             self.cancel_upstream(id);
             self.forward(id, WorldEvent::AnswerAtCaller { attempt: id });
@@ -194,8 +194,8 @@ impl World<'_> {
         let proxies = self.proxies.iter_mut().enumerate();
         for (_, proxy) in proxies.filter(|(index, _)| only.is_none_or(|only| only == *index)) {
             match incident.what {
-                Fault::ProxyLeaves => proxy.is_away = true,
-                Fault::ProxyJoins => proxy.is_away = false,
+                ProxyFault::ProxyLeaves => proxy.is_away = true,
+                ProxyFault::ProxyJoins => proxy.is_away = false,
                 _ => {}
             }
             proxy.contender.inject(incident.what, self.now);

@@ -6,11 +6,11 @@ use tidegate_core::Instant;
 
 use super::call::{Attempt, Place};
 use super::queue::WorldEvent;
-use super::reception::{Acceptance, Job, Reception, Reply};
-use super::run::{START, World};
+use super::reception::{Acceptance, Job, Reception, UpstreamReply};
+use super::run::{START, SimWorld};
 use super::upstream::Endpoint;
 
-impl World<'_> {
+impl SimWorld<'_> {
     /// The headers of a request come.
     pub(super) fn at_upstream(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
@@ -26,7 +26,7 @@ impl World<'_> {
             }
             Acceptance::Wait => attempt.place = Place::Backlog,
             Acceptance::Refused => {
-                attempt.reply = Reply::Reset;
+                attempt.reply = UpstreamReply::Reset;
                 self.push_hop(WorldEvent::AnswerAtProxy { attempt: id });
             }
         }
@@ -65,7 +65,9 @@ impl World<'_> {
         let is_over = is_serving && quota.is_some_and(|quota| !quota.take(at));
         let reception = if is_over {
             let client = self.scenario.clients.get(arrival.client);
-            Reception::Answer(Reply::over_quota(client.and_then(|client| client.quota)))
+            Reception::Answer(UpstreamReply::over_quota(
+                client.and_then(|client| client.quota),
+            ))
         } else {
             upstream.receive(attempt.endpoint, id, &arrival.path)
         };
@@ -238,7 +240,7 @@ impl World<'_> {
             .collect();
         for id in lost {
             if let Some(attempt) = self.attempts.get_mut(id) {
-                attempt.reply = Reply::Reset;
+                attempt.reply = UpstreamReply::Reset;
             }
             self.drop_caller(id, false);
             self.push_hop(WorldEvent::AnswerAtProxy { attempt: id });

@@ -5,12 +5,12 @@ use std::time::Duration;
 use tidegate_core::config::OverloadConfig;
 use tidegate_core::{Failure, Instant, Outcome, classify};
 
-use super::reception::{Flow, Reply};
+use super::reception::{Flow, UpstreamReply};
 use crate::record::Answer;
 
 /// A request as its caller sees it, over all attempts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Call {
+pub(super) struct SimCall {
     pub(super) proxy: usize,
     pub(super) cohort: u64,
     pub(super) attempts: u32,
@@ -19,12 +19,12 @@ pub(super) struct Call {
     pub(super) uploading: Duration,
     /// Latency to the moment that the objective names, where that has come and the end has not.
     pub(super) moment: Option<Duration>,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<CallEnd>,
 }
 
 /// How it ended.
 #[derive(Debug, Clone)]
-pub(super) struct End {
+pub(super) struct CallEnd {
     pub(super) answer: Answer,
     pub(super) latency: Duration,
 }
@@ -44,7 +44,7 @@ pub(super) struct Attempt {
     pub(super) arrived_at: Instant,
     pub(super) waited: Option<Duration>,
     pub(super) awaits: Awaits,
-    pub(super) at_proxy: Held,
+    pub(super) at_proxy: HeldByProxy,
     pub(super) place: Place,
     /// The last byte of the request is at the upstream.
     pub(super) is_complete: bool,
@@ -64,8 +64,8 @@ pub(super) struct Attempt {
     pub(super) caller_due: Instant,
     /// The answer's way back through the upstream takes so much longer.
     pub(super) delay: Duration,
-    pub(super) verdict: Refusal,
-    pub(super) reply: Reply,
+    pub(super) verdict: ProxyRefusal,
+    pub(super) reply: UpstreamReply,
 }
 
 /// What the caller waits for.
@@ -81,7 +81,7 @@ pub(super) enum Awaits {
 
 /// Whether the proxy holds it, and what it knows of the response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum HeldByProxy {
     #[default]
     No,
     /// The headers have not come.
@@ -109,7 +109,7 @@ pub(super) enum Place {
 
 /// Whether and how the proxy refused it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ProxyRefusal {
     #[default]
     None,
     Shed {
@@ -138,7 +138,7 @@ impl Attempt {
             arrived_at: Instant::ZERO,
             waited: None,
             awaits: Awaits::default(),
-            at_proxy: Held::default(),
+            at_proxy: HeldByProxy::default(),
             place: Place::default(),
             is_complete: true,
             is_accepted: false,
@@ -150,8 +150,8 @@ impl Attempt {
             proxy_due: Instant::ZERO,
             caller_due: Instant::ZERO,
             delay: Duration::ZERO,
-            verdict: Refusal::None,
-            reply: Reply::Ok,
+            verdict: ProxyRefusal::None,
+            reply: UpstreamReply::Ok,
         }
     }
 
@@ -164,33 +164,39 @@ impl Attempt {
     /// What the caller gets, and whether it would retry after that.
     pub(super) fn answer(&self) -> (Answer, bool) {
         match (self.verdict, self.reply) {
-            (Refusal::Shed { reason, is_final }, _) => (Answer::Shed(reason.to_owned()), !is_final),
-            (Refusal::TimedOut, _) => (Answer::Failed(TIMED_OUT), true),
-            (Refusal::None, Reply::Ok) => (Answer::Ok, false),
-            (Refusal::None, Reply::Status { status, .. }) => (Answer::Failed(status), true),
-            (Refusal::None, Reply::Reset) => (Answer::Failed(BAD_CONNECTION), true),
+            (ProxyRefusal::Shed { reason, is_final }, _) => {
+                (Answer::Shed(reason.to_owned()), !is_final)
+            }
+            (ProxyRefusal::TimedOut, _) => (Answer::Failed(TIMED_OUT), true),
+            (ProxyRefusal::None, UpstreamReply::Ok) => (Answer::Ok, false),
+            (ProxyRefusal::None, UpstreamReply::Status { status, .. }) => {
+                (Answer::Failed(status), true)
+            }
+            (ProxyRefusal::None, UpstreamReply::Reset) => (Answer::Failed(BAD_CONNECTION), true),
         }
     }
 
     pub(super) fn is_in_flight(&self) -> bool {
-        self.at_proxy != Held::No
+        self.at_proxy != HeldByProxy::No
     }
 
     /// What the proxy learns from the upstream's reply, by the rules of the filter.
     pub(super) fn outcome(&self) -> Outcome {
         match self.reply {
-            Reply::Reset if self.at_proxy == Held::Answered => Outcome::Failure(Failure::Truncated),
-            Reply::Ok => Outcome::Success,
-            Reply::Status {
+            UpstreamReply::Reset if self.at_proxy == HeldByProxy::Answered => {
+                Outcome::Failure(Failure::Truncated)
+            }
+            UpstreamReply::Ok => Outcome::Success,
+            UpstreamReply::Status {
                 status,
                 retry_after,
             } => classify::http_answer(status, retry_after, &OverloadConfig::default()),
-            Reply::Reset => Outcome::Failure(Failure::Connection),
+            UpstreamReply::Reset => Outcome::Failure(Failure::Connection),
         }
     }
 }
 
-impl End {
+impl CallEnd {
     /// For the digest.
     pub(super) fn code(&self) -> u64 {
         match &self.answer {

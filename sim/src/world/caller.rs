@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::call::{Attempt, Awaits, End};
+use super::call::{Attempt, Awaits, CallEnd};
 use super::queue::WorldEvent;
-use super::run::{START, World};
+use super::run::{START, SimWorld};
 use crate::record::Answer;
 use crate::rng;
 
-impl World<'_> {
+impl SimWorld<'_> {
     /// A caller sends an attempt.
     pub(super) fn send(&mut self, call: usize) {
         let (Some(client), Some(arrival)) = (self.client(call), self.arrivals.get(call)) else {
@@ -136,7 +136,7 @@ impl World<'_> {
         {
             proxy.good += 1;
         }
-        call.end = Some(End { answer, latency });
+        call.end = Some(CallEnd { answer, latency });
         self.open -= 1;
     }
 

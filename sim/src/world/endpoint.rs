@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::reception::{Acceptance, Flow, Job, Reception, Reply};
-use crate::profile::{Abandoned, Behaviour, Lie, Mode, PauseClock};
+use super::reception::{Acceptance, Flow, Job, Reception, UpstreamReply};
+use crate::profile::{Abandoned, Behaviour, Lie, PauseClock, UpstreamMode};
 use crate::rng::{self, Generator};
 use crate::scenario::Stages;
 
@@ -139,27 +139,29 @@ impl Endpoint {
             return Reception::Swallow;
         };
         match now.mode {
-            Mode::Serve => {}
-            Mode::Fail => return Reception::Answer(Reply::status(500, None)),
-            Mode::Hang => return Reception::Swallow,
-            Mode::Refuse | Mode::Reset => return Reception::Answer(Reply::Reset),
+            UpstreamMode::Serve => {}
+            UpstreamMode::Fail => return Reception::Answer(UpstreamReply::status(500, None)),
+            UpstreamMode::Hang => return Reception::Swallow,
+            UpstreamMode::Refuse | UpstreamMode::Reset => {
+                return Reception::Answer(UpstreamReply::Reset);
+            }
         }
         if let Some(status) = now.failing.get(path) {
-            return Reception::Answer(Reply::status(*status, None));
+            return Reception::Answer(UpstreamReply::status(*status, None));
         }
         if let Some(lie) = now.lies.get(path) {
             return match *lie {
                 Lie::RetryAfter { seconds } => {
-                    Reception::Answer(Reply::status(Lie::STATUS, Some(seconds)))
+                    Reception::Answer(UpstreamReply::status(Lie::STATUS, Some(seconds)))
                 }
                 Lie::Silence => Reception::Silence,
                 // No proxy takes them.
-                Lie::HugeHeaders { .. } => Reception::Answer(Reply::Reset),
+                Lie::HugeHeaders { .. } => Reception::Answer(UpstreamReply::Reset),
             };
         }
         let mut happens = |share: f64| share > 0.0 && rng::unit(rng) < share;
         if let Some(errors) = now.errors.filter(|errors| happens(errors.share)) {
-            return Reception::Answer(Reply::status(errors.status, None));
+            return Reception::Answer(UpstreamReply::status(errors.status, None));
         }
         let late = now.delay.filter(|delay| happens(delay.share));
         let job = Job {
@@ -175,7 +177,9 @@ impl Endpoint {
             return Reception::Start(self.begin(job));
         }
         match now.queue.filter(|queue| len(&self.line) >= queue.max) {
-            Some(queue) => Reception::Answer(Reply::status(queue.status, queue.retry_after)),
+            Some(queue) => {
+                Reception::Answer(UpstreamReply::status(queue.status, queue.retry_after))
+            }
             None => {
                 self.line.push_back(job);
                 Reception::Wait
@@ -228,7 +232,7 @@ impl Endpoint {
 
     pub(super) fn is_refusing(&self) -> bool {
         let now = self.behaviour();
-        now.is_some_and(|now| now.mode == Mode::Refuse)
+        now.is_some_and(|now| now.mode == UpstreamMode::Refuse)
     }
 }
 

@@ -7,7 +7,7 @@ use tidegate_core::Instant;
 use super::queue::WorldEvent;
 use crate::digest::Digest;
 use crate::run::Noted;
-use crate::series::Sample;
+use crate::series::SeriesSample;
 
 /// The record of a run while it is played.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Ledger {
     pub(super) asked: u64,
     pub(super) admitted: u64,
     pub(super) sheds: BTreeMap<&'static str, u64>,
-    pub(super) samples: Vec<Sample>,
+    pub(super) samples: Vec<SeriesSample>,
     pub(super) notes: Vec<Noted>,
 }
 

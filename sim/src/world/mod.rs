@@ -55,7 +55,7 @@ pub(crate) fn play_with(
     scenario: &Scenario,
     make: &dyn Fn(&Scenario, u64) -> Made,
 ) -> Result<Run, ContenderError> {
-    let mut world = run::World::new(scenario, make)?;
+    let mut world = run::SimWorld::new(scenario, make)?;
     world.play();
     Ok(world.into_run())
 }

@@ -5,7 +5,7 @@ use crate::rng::{self, Generator};
 use crate::scenario::Balancing;
 
 /// One proxy.
-pub(crate) struct Proxy {
+pub(crate) struct SimProxy {
     pub(crate) contender: Box<dyn Contender>,
     /// What it has in flight, by upstream.
     pub(crate) flights: Vec<Flight>,

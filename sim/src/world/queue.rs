@@ -89,33 +89,33 @@ impl WorldEvent {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct QueueEntry {
     at: Instant,
     sequence: u64,
     what: WorldEvent,
 }
 
-impl Entry {
+impl QueueEntry {
     const fn key(&self) -> (Instant, u64) {
         (self.at, self.sequence)
     }
 }
 
-impl PartialEq for Entry {
+impl PartialEq for QueueEntry {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Entry {}
+impl Eq for QueueEntry {}
 
-impl PartialOrd for Entry {
+impl PartialOrd for QueueEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl Ord for QueueEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
@@ -124,14 +124,14 @@ impl Ord for Entry {
 /// The event queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    heap: BinaryHeap<Reverse<Entry>>,
+    heap: BinaryHeap<Reverse<QueueEntry>>,
     sequence: u64,
 }
 
 impl Queue {
     pub(super) fn push(&mut self, at: Instant, what: WorldEvent) {
         self.sequence += 1;
-        self.heap.push(Reverse(Entry {
+        self.heap.push(Reverse(QueueEntry {
             at,
             sequence: self.sequence,
             what,
@@ -141,7 +141,7 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<(Instant, WorldEvent)> {
         self.heap
             .pop()
-            .map(|Reverse(Entry { at, what, .. })| (at, what))
+            .map(|Reverse(QueueEntry { at, what, .. })| (at, what))
     }
 }
 

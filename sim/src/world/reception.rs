@@ -6,7 +6,7 @@ use crate::scenario::Quota;
 
 /// What an upstream sends back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum UpstreamReply {
     /// 200.
     #[default]
     Ok,
@@ -19,7 +19,7 @@ pub(crate) enum Reply {
     Reset,
 }
 
-impl Reply {
+impl UpstreamReply {
     /// The reply to a client beyond its quota.
     pub(crate) fn over_quota(quota: Option<Quota>) -> Self {
         quota.map_or(Self::Ok, |quota| {
@@ -65,7 +65,7 @@ pub(crate) enum Acceptance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reception {
     /// It is answered at once.
-    Answer(Reply),
+    Answer(UpstreamReply),
     /// It takes a slot.
     Start(Job),
     /// It waits for a slot.

@@ -2,29 +2,29 @@
 
 use std::time::Duration;
 
-use tidegate_core::Phase;
+use tidegate_core::BreakerPhase;
 
 use super::queue::WorldEvent;
-use super::run::{START, World};
+use super::run::{START, SimWorld};
 use crate::number;
 use crate::record::{Answer, Record};
 use crate::run::{Noted, Run};
 use crate::score::{Figures, Reached};
-use crate::series::Sample;
+use crate::series::SeriesSample;
 
 /// Interval between two samples of upstreams and contenders.
 pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// A breaker's phase as charts show it; more is worse.
-const fn severity(phase: Phase) -> u64 {
+const fn severity(phase: BreakerPhase) -> u64 {
     match phase {
-        Phase::Closed => 0,
-        Phase::HalfOpen => 1,
-        Phase::Open => 2,
+        BreakerPhase::Closed => 0,
+        BreakerPhase::HalfOpen => 1,
+        BreakerPhase::Open => 2,
     }
 }
 
-impl World<'_> {
+impl SimWorld<'_> {
     /// Collects the contenders' notes.
     pub(super) fn note(&mut self) {
         for (index, proxy) in self.proxies.iter_mut().enumerate() {
@@ -36,10 +36,10 @@ impl World<'_> {
     }
 
     pub(super) fn sample(&mut self) {
-        let mut sample = Sample {
+        let mut sample = SeriesSample {
             at_s: self.now.saturating_since(START).as_secs_f64(),
             in_flight: Some(self.held),
-            ..Sample::default()
+            ..SeriesSample::default()
         };
         for upstream in &self.upstreams {
             let (busy, waiting) = upstream.occupancy();
@@ -108,7 +108,7 @@ impl World<'_> {
         let mut figures = Figures::of(self.scenario, &records, reached);
         let opened = notes
             .iter()
-            .filter(|noted| noted.note.breaker == Phase::Open);
+            .filter(|noted| noted.note.breaker == BreakerPhase::Open);
         figures.breaker_opened = has_breaker.then(|| opened.map(|_| 1).sum());
         let shares: Vec<f64> = self.proxies.iter().map(|p| number::float(p.good)).collect();
         figures.proxy_fairness = fairness(&shares);
@@ -130,9 +130,9 @@ impl World<'_> {
 
 /// Every proxy with every upstream's index.
 fn pairs(
-    proxies: &[super::proxy::Proxy],
+    proxies: &[super::proxy::SimProxy],
     upstreams: usize,
-) -> impl Iterator<Item = (usize, &super::proxy::Proxy)> {
+) -> impl Iterator<Item = (usize, &super::proxy::SimProxy)> {
     proxies
         .iter()
         .flat_map(move |proxy| (0..upstreams).map(move |upstream| (upstream, proxy)))

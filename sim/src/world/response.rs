@@ -3,15 +3,15 @@
 use tidegate_core::{Instant, Outcome};
 
 use super::at_proxy::number;
-use super::call::{Attempt, Held, Place};
+use super::call::{Attempt, HeldByProxy, Place};
 use super::queue::WorldEvent;
-use super::reception::Reply;
-use super::run::{START, World};
+use super::reception::UpstreamReply;
+use super::run::{START, SimWorld};
 use crate::arrivals::Sending;
 use crate::contender::{Contender, RequestId};
-use crate::scenario::Until;
+use crate::scenario::LatencyUntil;
 
-impl World<'_> {
+impl SimWorld<'_> {
     pub(super) fn uploaded_at_proxy(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get(id).filter(|a| a.is_in_flight()) else {
             return;
@@ -114,11 +114,11 @@ impl World<'_> {
     }
 
     pub(super) fn headers_at_proxy(&mut self, id: usize) {
-        let is_waiting = |attempt: &&mut Attempt| attempt.at_proxy == Held::Waiting;
+        let is_waiting = |attempt: &&mut Attempt| attempt.at_proxy == HeldByProxy::Waiting;
         let Some(attempt) = self.attempts.get_mut(id).filter(is_waiting) else {
             return;
         };
-        attempt.at_proxy = Held::Answered;
+        attempt.at_proxy = HeldByProxy::Answered;
         let headers_first = attempt.headers_first;
         self.tell(id, |contender, request, now| {
             contender.headers(request, Outcome::Success, now);
@@ -129,7 +129,7 @@ impl World<'_> {
             });
         }
         let until = self.scenario.slo.until;
-        if until == Until::Headers || (until == Until::FirstByte && !headers_first) {
+        if until == LatencyUntil::Headers || (until == LatencyUntil::FirstByte && !headers_first) {
             self.forward(id, WorldEvent::MomentAtCaller { attempt: id });
         }
     }
@@ -139,7 +139,7 @@ impl World<'_> {
             self.tell(id, |contender, request, now| {
                 contender.first_byte(request, now)
             });
-            if self.scenario.slo.until == Until::FirstByte {
+            if self.scenario.slo.until == LatencyUntil::FirstByte {
                 self.forward(id, WorldEvent::MomentAtCaller { attempt: id });
             }
         }
@@ -151,13 +151,13 @@ impl World<'_> {
             return;
         };
         let (held, body, reply) = (attempt.at_proxy, attempt.body, attempt.reply);
-        if held == Held::Waiting && reply != Reply::Reset {
+        if held == HeldByProxy::Waiting && reply != UpstreamReply::Reset {
             let outcome = attempt.outcome();
-            attempt.at_proxy = Held::Answered;
+            attempt.at_proxy = HeldByProxy::Answered;
             self.tell(id, |contender, request, now| {
                 contender.headers(request, outcome, now);
             });
-        } else if held == Held::Answered && body.is_none() && reply == Reply::Ok {
+        } else if held == HeldByProxy::Answered && body.is_none() && reply == UpstreamReply::Ok {
             // Headers that were sent first, and a body in one piece.
             self.tell(id, |contender, request, now| {
                 contender.first_byte(request, now)

@@ -4,32 +4,32 @@ use std::time::Duration;
 
 use tidegate_core::{Instant, UpstreamKey};
 
-use super::call::{Attempt, Call};
+use super::call::{Attempt, SimCall};
 use super::ledger::Ledger;
-use super::proxy::{Flight, Proxy};
+use super::proxy::{Flight, SimProxy};
 use super::queue::{Queue, WorldEvent};
-use super::upstream::Upstream;
+use super::upstream::SimUpstream;
 use crate::arrivals::{self, Arrival};
 use crate::contender::{ContenderError, Made};
-use crate::rng::{self, Generator, Purpose};
-use crate::scenario::{Bucket, ClientProfile, Network, Scenario};
+use crate::rng::{self, Generator, RngPurpose};
+use crate::scenario::{ClientProfile, Network, Scenario, TokenBucket};
 
 /// The run begins at this instant of the contenders' clock, because no proxy's clock begins with it.
 pub const START: Instant = Instant::from_nanos(1_000_000_000);
 
-pub(super) struct World<'a> {
+pub(super) struct SimWorld<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) now: Instant,
     pub(super) queue: Queue,
     pub(super) arrivals: Vec<Arrival>,
     /// The upstream of each client.
     pub(super) targets: Vec<usize>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<SimCall>,
     pub(super) attempts: Vec<Attempt>,
-    pub(super) proxies: Vec<Proxy>,
-    pub(super) upstreams: Vec<Upstream>,
+    pub(super) proxies: Vec<SimProxy>,
+    pub(super) upstreams: Vec<SimUpstream>,
     /// What is left of each client's quota; none where it has none.
-    pub(super) quotas: Vec<Option<Bucket>>,
+    pub(super) quotas: Vec<Option<TokenBucket>>,
     network: Network,
     pub(super) chance: Chance,
     pub(super) ledger: Ledger,
@@ -47,23 +47,25 @@ pub(super) struct Chance {
     pub(super) balancing: Generator,
 }
 
-impl<'a> World<'a> {
+impl<'a> SimWorld<'a> {
     pub(super) fn new(
         scenario: &'a Scenario,
         make: &dyn Fn(&Scenario, u64) -> Made,
     ) -> Result<Self, ContenderError> {
         let generator = |purpose| rng::generator(scenario.seed, purpose);
-        let upstreams: Vec<Upstream> = (0..)
+        let upstreams: Vec<SimUpstream> = (0..)
             .zip(&scenario.upstreams)
-            .map(|(index, profile)| Upstream::new(profile, generator(Purpose::Upstream(index))))
+            .map(|(index, profile)| {
+                SimUpstream::new(profile, generator(RngPurpose::Upstream(index)))
+            })
             .collect();
-        let mut seeds = generator(Purpose::Contender);
+        let mut seeds = generator(RngPurpose::Contender);
         let mut proxies = Vec::new();
         for index in 0..usize::try_from(scenario.proxies).unwrap_or(usize::MAX) {
             let flights = upstreams
                 .iter()
                 .map(|upstream| Flight::new(upstream.endpoints.len(), index));
-            proxies.push(Proxy {
+            proxies.push(SimProxy {
                 contender: make(scenario, rand::Rng::random(&mut seeds))?,
                 flights: flights.collect(),
                 good: 0,
@@ -84,7 +86,7 @@ impl<'a> World<'a> {
                 .iter()
                 .map(|client| target(client).unwrap_or(usize::MAX))
                 .collect(),
-            calls: vec![Call::default(); arrivals.len()],
+            calls: vec![SimCall::default(); arrivals.len()],
             attempts: Vec::with_capacity(arrivals.len()),
             proxies,
             upstreams,
@@ -95,10 +97,10 @@ impl<'a> World<'a> {
                 .collect(),
             network: scenario.network.unwrap_or_default(),
             chance: Chance {
-                placement: generator(Purpose::Placement),
-                network: generator(Purpose::Network),
-                backoff: generator(Purpose::Backoff),
-                balancing: generator(Purpose::Balancing),
+                placement: generator(RngPurpose::Placement),
+                network: generator(RngPurpose::Network),
+                backoff: generator(RngPurpose::Backoff),
+                balancing: generator(RngPurpose::Balancing),
             },
             ledger: Ledger::default(),
             open: arrivals.len(),

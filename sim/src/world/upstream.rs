@@ -8,13 +8,13 @@ use std::time::Duration;
 pub(crate) use super::endpoint::Endpoint;
 use super::endpoint::Life;
 use super::reception::{Acceptance, Job, Reception};
-use crate::profile::{Behaviour, Headers};
+use crate::profile::{Behaviour, HeaderTiming};
 use crate::rng::Generator;
 use crate::scenario::{Balancing, UpstreamProfile};
 
 /// One service.
 #[derive(Debug)]
-pub(crate) struct Upstream {
+pub(crate) struct SimUpstream {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) balancing: Balancing,
     whole: Life,
@@ -23,7 +23,7 @@ pub(crate) struct Upstream {
     pub(crate) received_while_down: u64,
 }
 
-impl Upstream {
+impl SimUpstream {
     pub(crate) fn new(profile: &UpstreamProfile, rng: Generator) -> Self {
         let count = profile.max_endpoints();
         Self {
@@ -80,7 +80,7 @@ impl Upstream {
     /// Whether an endpoint sends headers before it works.
     pub(crate) fn sends_headers_first(&self, endpoint: usize) -> bool {
         let now = self.behaviour(endpoint);
-        now.is_some_and(|now| now.headers == Headers::AtOnce)
+        now.is_some_and(|now| now.headers == HeaderTiming::AtOnce)
     }
 
     /// Whether an endpoint accepts no more than so many.

@@ -10,14 +10,14 @@ const FIRST_GUESS: Duration = Duration::from_secs(1);
 
 /// Knows how long the stories are that are still to be told, and what a run takes beyond its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock {
+pub struct BenchClock {
     stories: Duration,
     runs: u32,
     over: u32,
     beyond: Duration,
 }
 
-impl Clock {
+impl BenchClock {
     /// A clock for runs with stories of these lengths.
     #[must_use]
     pub fn new(lengths: impl IntoIterator<Item = Duration>) -> Self {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_runs_take_beyond_their_stories_is_learned() {
-        let mut clock = Clock::new([s(10), s(20), s(30)]);
+        let mut clock = BenchClock::new([s(10), s(20), s(30)]);
         assert_eq!(clock.left(), s(60) + FIRST_GUESS * 3);
         clock.ended(s(10), s(11));
         assert_eq!(clock.left(), s(52), "two stories and a second for each");

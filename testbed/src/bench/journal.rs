@@ -14,15 +14,15 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::Turn;
-use crate::run::Outcome;
+use super::plan::PlannedRun;
+use crate::run::RunOutcome;
 
 /// On what, when and with what a run was made.
 pub type Metadata = BTreeMap<String, String>;
 
 /// One run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Line {
+pub struct JournalLine {
     /// On what, when and with what it was made.
     pub metadata: Metadata,
     /// The repetition, from 0.
@@ -32,13 +32,13 @@ pub struct Line {
     /// Worker threads of its Envoy.
     pub workers: u32,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
-impl Line {
+impl JournalLine {
     /// Whether this is the run of `turn`.
     #[must_use]
-    pub fn is_of(&self, turn: &Turn) -> bool {
+    pub fn is_of(&self, turn: &PlannedRun) -> bool {
         self.repetition == turn.repetition
             && self.seed == turn.scenario.seed
             && self.workers == turn.scenario.workers
@@ -66,9 +66,9 @@ pub struct Journal {
 
 /// What was found in a file.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct JournalContents {
     /// Runs that count.
-    pub kept: Vec<Line>,
+    pub kept: Vec<JournalLine>,
     /// Lines that do not: of other conditions, or no whole line.
     pub dropped: usize,
 }
@@ -86,15 +86,15 @@ impl Journal {
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn resume(path: &Path, metadata: &Metadata) -> io::Result<(Self, Found)> {
+    pub fn resume(path: &Path, metadata: &Metadata) -> io::Result<(Self, JournalContents)> {
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             text => text?,
         };
-        let mut found = Found::default();
+        let mut found = JournalContents::default();
         let mut kept = String::new();
         for text in text.lines() {
-            match serde_json::from_str::<Line>(text) {
+            match serde_json::from_str::<JournalLine>(text) {
                 Ok(line) if is_alike(&line.metadata, metadata) => {
                     kept.push_str(text);
                     kept.push('\n');
@@ -115,7 +115,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the line cannot be written.
-    pub fn note(&mut self, line: &Line) -> io::Result<()> {
+    pub fn note(&mut self, line: &JournalLine) -> io::Result<()> {
         let mut text = serde_json::to_string(line)?;
         text.push('\n');
         // One call, and nothing is held back in a buffer.
@@ -136,13 +136,13 @@ mod tests {
         ])
     }
 
-    fn line(commit: &str, repetition: u32) -> Line {
-        Line {
+    fn line(commit: &str, repetition: u32) -> JournalLine {
+        JournalLine {
             metadata: metadata(commit),
             repetition,
             seed: 7,
             workers: 2,
-            outcome: Outcome {
+            outcome: RunOutcome {
                 scenario: "steady".to_owned(),
                 variant: Variant::Tidegate,
                 figures: Figures {

@@ -7,7 +7,7 @@ use tidegate_sim::scenario::Scenario;
 
 /// One planned run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
+pub struct PlannedRun {
     /// The scenario, with the seed of this repetition.
     pub scenario: Scenario,
     /// The contender.
@@ -16,7 +16,7 @@ pub struct Turn {
     pub repetition: u32,
 }
 
-impl Turn {
+impl PlannedRun {
     /// Length of its story.
     #[must_use]
     pub const fn length(&self) -> Duration {
@@ -28,7 +28,7 @@ impl Turn {
 ///
 /// Another repetition draws other arrivals; within one, all contenders get the same.
 #[must_use]
-pub fn turns(scenarios: &[Scenario], variants: &[Variant], repeat: u32) -> Vec<Turn> {
+pub fn turns(scenarios: &[Scenario], variants: &[Variant], repeat: u32) -> Vec<PlannedRun> {
     let mut turns = Vec::new();
     for repetition in 0..repeat {
         for scenario in scenarios {
@@ -36,7 +36,7 @@ pub fn turns(scenarios: &[Scenario], variants: &[Variant], repeat: u32) -> Vec<T
                 seed: scenario.seed + u64::from(repetition),
                 ..scenario.clone()
             };
-            turns.extend(variants.iter().map(|variant| Turn {
+            turns.extend(variants.iter().map(|variant| PlannedRun {
                 scenario: scenario.clone(),
                 variant: *variant,
                 repetition,

@@ -7,7 +7,7 @@ pub mod targets;
 use std::fmt::Write as _;
 
 use super::journal::Metadata;
-use crate::run::Outcome;
+use crate::run::RunOutcome;
 use crate::variant::Variant;
 use median::{Runs, shown};
 use tidegate_report::page::Page;
@@ -31,7 +31,7 @@ const COLUMNS: [(&str, Measure); 10] = [
 
 /// One run in one line.
 #[must_use]
-pub fn summary(outcome: &Outcome) -> String {
+pub fn summary(outcome: &RunOutcome) -> String {
     let of = |measure| {
         let value = outcome.figures.measure(measure);
         value.map_or_else(|| "-".to_owned(), |value| shown(measure, value))
@@ -74,7 +74,7 @@ fn contenders(scenario: &Scenario, runs: Runs<'_>) -> Table {
 
 /// The tables of medians for a terminal.
 #[must_use]
-pub fn tables(scenarios: &[Scenario], outcomes: &[Outcome]) -> String {
+pub fn tables(scenarios: &[Scenario], outcomes: &[RunOutcome]) -> String {
     let mut text = String::new();
     for scenario in scenarios {
         let table = contenders(scenario, Runs(outcomes));
@@ -107,7 +107,7 @@ pub fn targets_table(verdicts: &[TargetVerdict]) -> String {
 #[must_use]
 pub fn page(
     scenarios: &[Scenario],
-    outcomes: &[Outcome],
+    outcomes: &[RunOutcome],
     verdicts: &[TargetVerdict],
     metadata: &Metadata,
 ) -> Page {

@@ -10,18 +10,18 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use tidegate_sim::scenario::{self, Scenario};
 use tidegate_sim::targets::Targets;
-use tidegate_testbed::bench::clock::{Clock, spoken};
-use tidegate_testbed::bench::journal::{Found, Journal, Line, Metadata};
-use tidegate_testbed::bench::plan::{Turn, turns};
+use tidegate_testbed::bench::clock::{BenchClock, spoken};
+use tidegate_testbed::bench::journal::{Journal, JournalContents, JournalLine, Metadata};
+use tidegate_testbed::bench::plan::{PlannedRun, turns};
 use tidegate_testbed::bench::report::median::Runs;
 use tidegate_testbed::bench::report::{self, targets};
-use tidegate_testbed::run::{self, Outcome};
+use tidegate_testbed::run::{self, RunOutcome};
 use tidegate_testbed::variant::Variant;
 use tidegate_testbed::{about, envoy};
 
 /// Runs scenarios on real sockets against Tidegate and its rivals, and compares them.
 #[derive(Debug, Parser)]
-struct Options {
+struct BenchOptions {
     /// Scenarios by name, separated by commas; `all` for every one that sockets can play.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     scenarios: Vec<String>,
@@ -56,7 +56,7 @@ const INTERRUPTED: u8 = 130;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = BenchOptions::parse();
     // What is dropped here, when a signal comes first, ends the Envoy that runs.
     let ended = tokio::select! {
         ended = bench(&options) => ended,
@@ -76,7 +76,7 @@ async fn main() -> ExitCode {
 }
 
 /// Runs everything; false when `--check` found something missed.
-async fn bench(options: &Options) -> Result<bool> {
+async fn bench(options: &BenchOptions) -> Result<bool> {
     let scenarios = scenarios(options)?;
     let variants = variants(options)?;
     let turns = turns(&scenarios, &variants, options.repeat);
@@ -106,28 +106,32 @@ async fn bench(options: &Options) -> Result<bool> {
     finish(options, &scenarios, &outcomes, &metadata)
 }
 
-fn list(scenarios: &[Scenario], variants: &[Variant], turns: &[Turn]) {
+fn list(scenarios: &[Scenario], variants: &[Variant], turns: &[PlannedRun]) {
     for scenario in scenarios {
         let length = spoken(scenario.duration);
         println!("{:<18} {length:>6}  {}", scenario.name, scenario.title);
     }
     let names: Vec<&str> = variants.iter().map(|variant| variant.name()).collect();
     println!("variants: {}", names.join(", "));
-    let left = Clock::new(turns.iter().map(Turn::length)).left();
+    let left = BenchClock::new(turns.iter().map(PlannedRun::length)).left();
     println!("{} runs, about {}", turns.len(), spoken(left));
 }
 
 /// Makes every run that is not in the journal yet, and writes each down.
-async fn run_all(options: &Options, turns: &[Turn], metadata: &Metadata) -> Result<Vec<Outcome>> {
+async fn run_all(
+    options: &BenchOptions,
+    turns: &[PlannedRun],
+    metadata: &Metadata,
+) -> Result<Vec<RunOutcome>> {
     let path = options.out.join("runs.jsonl");
     let (mut journal, found) = if options.resume {
         Journal::resume(&path, metadata)
     } else {
-        Journal::begin(&path).map(|journal| (journal, Found::default()))
+        Journal::begin(&path).map(|journal| (journal, JournalContents::default()))
     }
     .with_context(|| format!("open {}", path.display()))?;
-    let is_made = |turn: &&Turn| found.kept.iter().any(|line| line.is_of(turn));
-    let (made, due): (Vec<&Turn>, Vec<&Turn>) = turns.iter().partition(is_made);
+    let is_made = |turn: &&PlannedRun| found.kept.iter().any(|line| line.is_of(turn));
+    let (made, due): (Vec<&PlannedRun>, Vec<&PlannedRun>) = turns.iter().partition(is_made);
     if options.resume {
         println!(
             "resume: {} runs are made already, {} lines do not count",
@@ -135,11 +139,11 @@ async fn run_all(options: &Options, turns: &[Turn], metadata: &Metadata) -> Resu
             found.dropped
         );
     }
-    let mut clock = Clock::new(due.iter().map(|turn| turn.length()));
+    let mut clock = BenchClock::new(due.iter().map(|turn| turn.length()));
     println!("{} runs, about {}", due.len(), spoken(clock.left()));
-    let is_wanted = |line: &Line| made.iter().any(|turn| line.is_of(turn));
+    let is_wanted = |line: &JournalLine| made.iter().any(|turn| line.is_of(turn));
     let kept = found.kept.iter().filter(|line| is_wanted(line));
-    let mut outcomes: Vec<Outcome> = kept.map(|line| line.outcome.clone()).collect();
+    let mut outcomes: Vec<RunOutcome> = kept.map(|line| line.outcome.clone()).collect();
     for (number, turn) in (made.len() + 1..).zip(due) {
         let name = &turn.scenario.name;
         let head = format!("[{number}/{}] {name:<18} {:<20}", turns.len(), turn.variant);
@@ -149,7 +153,7 @@ async fn run_all(options: &Options, turns: &[Turn], metadata: &Metadata) -> Resu
         clear_line();
         let (summary, left) = (report::summary(&outcome), spoken(clock.left()));
         println!("{head} {summary}  ({left} left)");
-        let line = Line {
+        let line = JournalLine {
             metadata: metadata.clone(),
             repetition: turn.repetition,
             seed: turn.scenario.seed,
@@ -166,9 +170,9 @@ async fn run_all(options: &Options, turns: &[Turn], metadata: &Metadata) -> Resu
 
 /// Prints tables, writes the page; false when `--check` found something missed.
 fn finish(
-    options: &Options,
+    options: &BenchOptions,
     scenarios: &[Scenario],
-    outcomes: &[Outcome],
+    outcomes: &[RunOutcome],
     metadata: &Metadata,
 ) -> Result<bool> {
     println!("{}", report::tables(scenarios, outcomes));
@@ -196,7 +200,11 @@ fn finish(
 const CELLS: u32 = 30;
 
 /// A progress bar on a terminal; nothing otherwise.
-fn progress(head: &str, turn: &Turn, clock: Clock) -> impl Fn(Duration) + Send + Sync + use<> {
+fn progress(
+    head: &str,
+    turn: &PlannedRun,
+    clock: BenchClock,
+) -> impl Fn(Duration) + Send + Sync + use<> {
     let (head, length) = (head.to_owned(), turn.length());
     let is_terminal = std::io::stdout().is_terminal();
     move |passed| {
@@ -221,7 +229,7 @@ fn clear_line() {
 }
 
 /// The chosen scenarios; those that sockets cannot play are named and left out.
-fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
+fn scenarios(options: &BenchOptions) -> Result<Vec<Scenario>> {
     if !(0.05..=100.0).contains(&options.scale) {
         bail!(
             "--scale: found {}, expected a number in 0.05..=100",
@@ -259,7 +267,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
 }
 
 /// The chosen contenders; of `all`, those that can be had.
-fn variants(options: &Options) -> Result<Vec<Variant>> {
+fn variants(options: &BenchOptions) -> Result<Vec<Variant>> {
     let module = envoy::release_module();
     let mut chosen = Vec::new();
     for name in &options.variants {

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
-use tidegate_testbed::chaos::conduct::{Order, Run, conduct};
-use tidegate_testbed::chaos::fault::Kind;
+use tidegate_testbed::chaos::conduct::{ChaosRun, ChaosSettings, conduct};
+use tidegate_testbed::chaos::fault::FaultKind;
 use tidegate_testbed::chaos::{backend, plan, report};
 use tidegate_testbed::{about, envoy, run};
 
 /// Injects faults drawn from a seed into an Envoy with the filter, the control service and two upstreams.
 #[derive(Debug, Parser)]
-struct Options {
+struct ChaosOptions {
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<ChaosPart>,
     /// From which faults, their times and the load are drawn.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -27,7 +27,7 @@ struct Options {
     seconds: u64,
     /// Kinds of faults, by comma (default: all).
     #[arg(long, value_delimiter = ',')]
-    faults: Vec<Kind>,
+    faults: Vec<FaultKind>,
     /// Prints the plan and does nothing.
     #[arg(long)]
     plan: bool,
@@ -40,7 +40,7 @@ struct Options {
 }
 
 #[derive(Debug, Subcommand)]
-enum Part {
+enum ChaosPart {
     /// One of the upstreams: a process that this program starts.
     #[command(hide = true)]
     Upstream {
@@ -58,8 +58,8 @@ const INTERRUPTED: u8 = 130;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let options = Options::parse();
-    if let Some(Part::Upstream { name, port, ledger }) = &options.part {
+    let options = ChaosOptions::parse();
+    if let Some(ChaosPart::Upstream { name, port, ledger }) = &options.part {
         return match backend::serve(name, *port, ledger).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),
@@ -89,13 +89,13 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 type About = BTreeMap<String, String>;
 
 /// The run; `None` when only the plan was asked for.
-async fn play(options: &Options) -> Result<Option<(Run, About)>> {
+async fn play(options: &ChaosOptions) -> Result<Option<(ChaosRun, About)>> {
     let beside = || Ok::<_, std::io::Error>(std::env::current_exe()?.with_file_name("tidegate"));
-    let order = Order {
+    let order = ChaosSettings {
         seed: options.seed,
         length: Duration::from_secs(options.seconds),
         kinds: if options.faults.is_empty() {
-            Kind::ALL.to_vec()
+            FaultKind::ALL.to_vec()
         } else {
             options.faults.clone()
         },
@@ -133,7 +133,7 @@ async fn play(options: &Options) -> Result<Option<(Run, About)>> {
 }
 
 /// Writes the report; false when a fault failed.
-fn finish(options: &Options, run: &Run, about: &About) -> Result<bool> {
+fn finish(options: &ChaosOptions, run: &ChaosRun, about: &About) -> Result<bool> {
     let out = &options.out;
     fs::create_dir_all(out).with_context(|| format!("make {}", out.display()))?;
     let page = out.join("report.md");

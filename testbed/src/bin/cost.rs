@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use tidegate_supervise::ProcessError;
-use tidegate_testbed::cost::counter::Tool;
-use tidegate_testbed::cost::report::{Report, targets};
+use tidegate_testbed::cost::counter::CounterTool;
+use tidegate_testbed::cost::report::{CostReport, targets};
 use tidegate_testbed::cost::subject::Subject;
 use tidegate_testbed::cost::{CostError, interrupt, memory, requests};
 use tidegate_testbed::{about, envoy, run};
 
 /// Measures instructions per request, memory per worker and the module's size.
 #[derive(Debug, Parser)]
-struct Options {
+struct CostOptions {
     /// How to count: perf, valgrind, cpu, or auto for the first of them that works.
     #[arg(long, default_value = "auto")]
     counter: String,
@@ -47,7 +47,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match cost(&Options::parse()) {
+    match cost(&CostOptions::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 }
 
 /// Measures everything; false when `--check` found a target missed.
-fn cost(options: &Options) -> Result<bool> {
+fn cost(options: &CostOptions) -> Result<bool> {
     let module = options.module.clone().unwrap_or_else(envoy::release_module);
     let module = fs::canonicalize(&module)
         .with_context(|| format!("find {} (make filter)", module.display()))?;
@@ -76,7 +76,7 @@ fn cost(options: &Options) -> Result<bool> {
         Subject::AdaptiveConcurrency,
         Subject::Module(module.clone()),
     ];
-    let Counted {
+    let CountedCost {
         tool,
         refusals,
         effort,
@@ -85,9 +85,9 @@ fn cost(options: &Options) -> Result<bool> {
     let memory = if options.no_memory {
         Vec::new()
     } else {
-        let effort = memory::Effort {
+        let effort = memory::MemoryEffort {
             upstreams: options.upstreams,
-            ..memory::Effort::default()
+            ..memory::MemoryEffort::default()
         };
         memory::measure(&bare_and_module, effort, &mut progress)?
     };
@@ -97,7 +97,7 @@ fn cost(options: &Options) -> Result<bool> {
     metadata.insert("module".to_owned(), module.display().to_string());
     metadata.insert("rounds".to_owned(), effort.rounds.to_string());
     metadata.insert("upstreams".to_owned(), options.upstreams.to_string());
-    let report = Report {
+    let report = CostReport {
         metadata,
         counter: tool.name(),
         unit: tool.unit(),
@@ -118,25 +118,25 @@ fn cost(options: &Options) -> Result<bool> {
 }
 
 /// What was counted, and how.
-struct Counted {
-    tool: Tool,
+struct CountedCost {
+    tool: CounterTool,
     refusals: Vec<String>,
-    effort: requests::Effort,
-    rows: Vec<requests::Row>,
+    effort: requests::RequestEffort,
+    rows: Vec<requests::RequestRow>,
 }
 
 /// Counts with the tool that was asked for, or else with the best one that works to the end.
-fn count(options: &Options, subjects: &[Subject]) -> Result<Counted> {
+fn count(options: &CostOptions, subjects: &[Subject]) -> Result<CountedCost> {
     if options.only_memory {
-        return Ok(Counted {
-            tool: Tool::Cpu,
+        return Ok(CountedCost {
+            tool: CounterTool::Cpu,
             refusals: Vec::new(),
-            effort: effort(options, Tool::Cpu)?,
+            effort: effort(options, CounterTool::Cpu)?,
             rows: Vec::new(),
         });
     }
-    let tools: Vec<Tool> = if options.counter == "auto" {
-        Tool::ALL.to_vec()
+    let tools: Vec<CounterTool> = if options.counter == "auto" {
+        CounterTool::ALL.to_vec()
     } else {
         vec![options.counter.parse().context("--counter")?]
     };
@@ -147,7 +147,7 @@ fn count(options: &Options, subjects: &[Subject]) -> Result<Counted> {
             Some(refusal) => refusal,
             None => match requests::measure(subjects, tool, effort, &mut progress) {
                 Ok(rows) => {
-                    return Ok(Counted {
+                    return Ok(CountedCost {
                         tool,
                         refusals,
                         effort,
@@ -156,7 +156,7 @@ fn count(options: &Options, subjects: &[Subject]) -> Result<Counted> {
                 }
                 // Valgrind may not know an instruction of the processor, or refuse another Envoy.
                 Err(CostError::Process(ProcessError::Ended { status, .. }))
-                    if tool == Tool::Valgrind =>
+                    if tool == CounterTool::Valgrind =>
                 {
                     format!("valgrind: envoy does not run in it ({status})")
                 }
@@ -170,9 +170,9 @@ fn count(options: &Options, subjects: &[Subject]) -> Result<Counted> {
     bail!("no counter works: {}", refusals.join("; "))
 }
 
-fn effort(options: &Options, tool: Tool) -> Result<requests::Effort> {
-    let enough = requests::Effort::enough_for(tool);
-    let effort = requests::Effort {
+fn effort(options: &CostOptions, tool: CounterTool) -> Result<requests::RequestEffort> {
+    let enough = requests::RequestEffort::enough_for(tool);
+    let effort = requests::RequestEffort {
         rounds: options.rounds.unwrap_or(enough.rounds),
         requests: options.requests.unwrap_or(enough.requests),
         ..enough
@@ -183,7 +183,7 @@ fn effort(options: &Options, tool: Tool) -> Result<requests::Effort> {
     Ok(effort)
 }
 
-fn write(options: &Options, report: &Report) -> Result<()> {
+fn write(options: &CostOptions, report: &CostReport) -> Result<()> {
     if let Some(folder) = options.out.parent() {
         fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tidegate_testbed::demo::{self, Story, Told, phases, report};
+use tidegate_testbed::demo::{self, DemoResult, Story, phases, report};
 use tidegate_testbed::{about, envoy, run};
 
 /// Tells one story on real sockets: steady, overload, outage, recovery, a pushed configuration.
 #[derive(Debug, Parser)]
-struct Options {
+struct DemoOptions {
     /// Length of the story in seconds, 10 to 600.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=600))]
     seconds: u64,
@@ -33,7 +33,7 @@ const INTERRUPTED: u8 = 130;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = DemoOptions::parse();
     // What is dropped here, when a signal comes first, ends both Envoys.
     let told = tokio::select! {
         told = tell(&options) => told,
@@ -52,7 +52,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn tell(options: &Options) -> Result<Told> {
+async fn tell(options: &DemoOptions) -> Result<DemoResult> {
     for (file, target) in [
         (envoy::binary(), "make tools"),
         (envoy::release_module(), "make filter"),
@@ -72,7 +72,7 @@ async fn tell(options: &Options) -> Result<Told> {
 }
 
 /// Prints the table and writes the files; false when `--check` found a fault.
-fn finish(options: &Options, told: &Told) -> Result<bool> {
+fn finish(options: &DemoOptions, told: &DemoResult) -> Result<bool> {
     println!("\nRates are per second.\n{}", told.table().text());
     println!(
         "good answers in all: {:.0} with Tidegate, {:.0} without",

@@ -4,7 +4,7 @@
 //!
 //! - **late** answers: the request had ended for its caller before the upstream answered it (Envoy's route timeout, a
 //!   caller that gave up), so that no caller waited;
-//! - **cut** answers: the fault may cost this request ([`Fault::may_harm`]), and its life touched the fault.
+//! - **cut** answers: the fault may cost this request ([`InjectedFault::may_harm`]), and its life touched the fault.
 //!
 //! A request may end other than answered or shed under the same condition as the last one.
 
@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::fault::{Fault, Harm};
+use super::fault::{Harm, InjectedFault};
 use super::load::{CallRecord, End};
 
 /// All that is known of the requests between two rests.
 #[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
+pub struct RequestEvidence<'a> {
     /// What callers saw.
     pub records: &'a [CallRecord],
     /// When upstreams answered, by number.
     pub answers: &'a BTreeMap<u64, u64>,
     /// The fault, and when it began and was undone, microseconds; `None` where nothing disturbed.
-    pub fault: Option<(Fault, (u64, u64))>,
+    pub fault: Option<(InjectedFault, (u64, u64))>,
 }
 
 /// What became of the requests.
@@ -54,7 +54,7 @@ pub struct Account {
 impl Account {
     /// Counts.
     #[must_use]
-    pub fn of(evidence: Evidence<'_>) -> Self {
+    pub fn of(evidence: RequestEvidence<'_>) -> Self {
         let mut account = Self::default();
         for record in evidence.records {
             account.add(record, evidence);
@@ -62,7 +62,7 @@ impl Account {
         account
     }
 
-    fn add(&mut self, record: &CallRecord, evidence: Evidence<'_>) {
+    fn add(&mut self, record: &CallRecord, evidence: RequestEvidence<'_>) {
         let answer = evidence.answers.get(&record.number);
         let may_cost = evidence.may_cost(record);
         self.sent += 1;
@@ -93,7 +93,7 @@ impl Account {
     }
 }
 
-impl Evidence<'_> {
+impl RequestEvidence<'_> {
     /// Whether the fault may cost this request.
     fn may_cost(&self, record: &CallRecord) -> bool {
         let Some((fault, (begun, undone))) = &self.fault else {
@@ -119,11 +119,11 @@ fn describe(record: &CallRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::fault::{Kind, Side};
+    use crate::chaos::fault::{FaultKind, UpstreamSide};
 
     const WINDOW: (u64, u64) = (1_000, 2_000);
 
-    fn record(side: Side, times: (u64, u64), end: End) -> CallRecord {
+    fn record(side: UpstreamSide, times: (u64, u64), end: End) -> CallRecord {
         CallRecord {
             number: 1,
             side,
@@ -133,15 +133,15 @@ mod tests {
         }
     }
 
-    fn account(kind: Kind, record: CallRecord, answered_at: Option<u64>) -> Account {
-        let fault = Fault {
+    fn account(kind: FaultKind, record: CallRecord, answered_at: Option<u64>) -> Account {
+        let fault = InjectedFault {
             kind,
-            side: Side::Alpha,
+            side: UpstreamSide::Alpha,
             lasts_ms: 1,
             seed: 0,
         };
         let answers: BTreeMap<u64, u64> = answered_at.map(|at| (1, at)).into_iter().collect();
-        Account::of(Evidence {
+        Account::of(RequestEvidence {
             records: &[record],
             answers: &answers,
             fault: Some((fault, WINDOW)),
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn an_answer_that_arrived_is_neither_lost_nor_harmed() {
         let got = account(
-            Kind::Pushes,
-            record(Side::Alpha, (1_100, 1_200), End::Answered),
+            FaultKind::Pushes,
+            record(UpstreamSide::Alpha, (1_100, 1_200), End::Answered),
             Some(1_150),
         );
         assert_eq!((got.sent, got.answered, got.harmed), (1, 1, 0));
@@ -161,53 +161,66 @@ mod tests {
 
     #[test]
     fn an_answer_that_did_not_arrive_is_lost_where_the_fault_may_cost_nothing() {
-        let broken = record(Side::Alpha, (1_100, 1_200), End::Broken);
-        let got = account(Kind::Pushes, broken.clone(), Some(1_150));
+        let broken = record(UpstreamSide::Alpha, (1_100, 1_200), End::Broken);
+        let got = account(FaultKind::Pushes, broken.clone(), Some(1_150));
         assert_eq!((got.lost.len(), got.unexpected.len()), (1, 1));
-        let got = account(Kind::UpstreamKilled, broken, Some(1_150));
+        let got = account(FaultKind::UpstreamKilled, broken, Some(1_150));
         assert_eq!((got.lost.len(), got.cut, got.harmed), (0, 1, 1));
     }
 
     #[test]
     fn the_other_upstream_and_the_time_after_are_not_excused() {
         let failed = || End::Failed(503, String::new());
-        let other = record(Side::Beta, (1_100, 1_200), failed());
+        let other = record(UpstreamSide::Beta, (1_100, 1_200), failed());
         assert_eq!(
-            account(Kind::UpstreamKilled, other, None).unexpected.len(),
+            account(FaultKind::UpstreamKilled, other, None)
+                .unexpected
+                .len(),
             1
         );
-        let later = record(Side::Alpha, (2_001, 2_200), failed());
+        let later = record(UpstreamSide::Alpha, (2_001, 2_200), failed());
         assert_eq!(
-            account(Kind::UpstreamKilled, later, None).unexpected.len(),
+            account(FaultKind::UpstreamKilled, later, None)
+                .unexpected
+                .len(),
             1
         );
     }
 
     #[test]
     fn nobody_waited_for_a_late_answer() {
-        let gave_up = record(Side::Alpha, (1_100, 1_200), End::GaveUp);
-        let got = account(Kind::UpstreamHung, gave_up, Some(1_201));
+        let gave_up = record(UpstreamSide::Alpha, (1_100, 1_200), End::GaveUp);
+        let got = account(FaultKind::UpstreamHung, gave_up, Some(1_201));
         assert_eq!((got.late, got.cut, got.unheard), (1, 0, 1));
     }
 
     #[test]
     fn a_shed_request_that_was_answered_too_is_lost_whatever_the_fault() {
-        let shed = record(Side::Alpha, (1_100, 1_200), End::Shed);
-        let got = account(Kind::VmCrashAll, shed, Some(1_150));
+        let shed = record(UpstreamSide::Alpha, (1_100, 1_200), End::Shed);
+        let got = account(FaultKind::VmCrashAll, shed, Some(1_150));
         assert_eq!((got.shed, got.lost.len()), (1, 1));
     }
 
     #[test]
     fn a_restart_may_cost_connections_but_no_request_that_got_an_answer() {
-        let failed = record(Side::Beta, (1_100, 1_200), End::Failed(503, String::new()));
-        assert_eq!(account(Kind::HotRestart, failed, None).unexpected.len(), 1);
-        let broken = record(Side::Beta, (1_100, 1_200), End::Broken);
-        assert_eq!(account(Kind::HotRestart, broken, None).harmed, 1);
+        let failed = record(
+            UpstreamSide::Beta,
+            (1_100, 1_200),
+            End::Failed(503, String::new()),
+        );
+        assert_eq!(
+            account(FaultKind::HotRestart, failed, None)
+                .unexpected
+                .len(),
+            1
+        );
+        let broken = record(UpstreamSide::Beta, (1_100, 1_200), End::Broken);
+        assert_eq!(account(FaultKind::HotRestart, broken, None).harmed, 1);
     }
 
     #[test]
     fn an_answer_that_no_upstream_gave_is_a_phantom() {
-        let answered = record(Side::Alpha, (1, 2), End::Answered);
-        assert_eq!(account(Kind::Pushes, answered, None).phantoms.len(), 1);
+        let answered = record(UpstreamSide::Alpha, (1, 2), End::Answered);
+        assert_eq!(account(FaultKind::Pushes, answered, None).phantoms.len(), 1);
     }
 }

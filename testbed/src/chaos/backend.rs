@@ -16,9 +16,9 @@ use anyhow::{Context, Result};
 use tidegate_supervise::{Log, Process, Signal};
 
 use super::clock::now_us;
-use super::fault::Side;
+use super::fault::UpstreamSide;
 use crate::upstream::Upstream;
-use tidegate_sim::profile::{Behaviour, Change, Mode, ServiceTime};
+use tidegate_sim::profile::{Behaviour, Change, ServiceTime, UpstreamMode};
 
 /// Header with the number of a request.
 pub const NUMBER_HEADER: &str = "x-number";
@@ -76,7 +76,7 @@ pub async fn serve(name: &str, port: u16, ledger: &Path) -> Result<()> {
 /// The process of an upstream; it is killed when this is dropped.
 #[derive(Debug)]
 pub struct Backend {
-    side: Side,
+    side: UpstreamSide,
     port: u16,
     ledger: PathBuf,
     read_to: u64,
@@ -88,7 +88,7 @@ impl Backend {
     ///
     /// # Errors
     /// When the process cannot be started or does not listen.
-    pub async fn start(side: Side, folder: &Path) -> Result<Self> {
+    pub async fn start(side: UpstreamSide, folder: &Path) -> Result<Self> {
         let port = free_port()?;
         let ledger = folder.join(format!("{}.ledger", side.name()));
         fs::write(&ledger, "").context("make the ledger")?;
@@ -158,7 +158,7 @@ impl Backend {
     /// # Errors
     /// When it is gone, or does not listen.
     pub async fn serve_again(&mut self) -> Result<()> {
-        self.change(&Change::mode(Mode::Serve))?;
+        self.change(&Change::mode(UpstreamMode::Serve))?;
         Ok(self.process.listens(self.addr(), START_BOUND).await?)
     }
 
@@ -196,7 +196,7 @@ fn parse(text: &str) -> BTreeMap<u64, u64> {
     text.lines().filter_map(entry).collect()
 }
 
-async fn spawn(side: Side, port: u16, ledger: &Path) -> Result<Process> {
+async fn spawn(side: UpstreamSide, port: u16, ledger: &Path) -> Result<Process> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(["upstream", side.name(), &port.to_string()])

@@ -7,22 +7,22 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::clock::WallClock;
-use super::fault::Kind;
+use super::fault::FaultKind;
 use super::invariants::{Broken, Undisturbed};
 use super::outcome::FaultOutcome;
 use super::plan::plan;
-use super::stage::Stage;
-use super::world::World;
+use super::stage::ChaosStage;
+use super::world::ChaosWorld;
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct ChaosSettings {
     /// From which everything is drawn.
     pub seed: u64,
     /// About how long.
     pub length: Duration,
     /// Kinds of faults.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<FaultKind>,
     /// The control service's binary.
     pub service: PathBuf,
     /// Folder for the logs as they stood after faults that failed.
@@ -31,13 +31,13 @@ pub struct Order {
 
 /// A run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Run {
+pub struct ChaosRun {
     /// Its seed.
     pub seed: u64,
     /// Its length as it was ordered, seconds.
     pub ordered_s: u64,
     /// Its kinds as they were ordered.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<FaultKind>,
     /// How long it took, seconds.
     pub took_s: u64,
     /// What the undisturbed part showed.
@@ -47,7 +47,7 @@ pub struct Run {
     /// Planned faults that did not begin in time.
     pub not_begun: usize,
     /// Kinds that this machine cannot play, and why.
-    pub left_out: Vec<(Kind, String)>,
+    pub left_out: Vec<(FaultKind, String)>,
 }
 
 /// The factor by which a run may be longer than ordered, until every kind has come.
@@ -57,7 +57,7 @@ const OVERTIME: f64 = 1.5;
 ///
 /// # Errors
 /// When the processes cannot be started, or do not serve before anything disturbs them.
-pub async fn conduct(order: &Order, say: impl Fn(&str)) -> Result<Run> {
+pub async fn conduct(order: &ChaosSettings, say: impl Fn(&str)) -> Result<ChaosRun> {
     let begun = Instant::now();
     let folder = tempfile::Builder::new()
         .prefix("tidegate-chaos-")
@@ -66,8 +66,8 @@ pub async fn conduct(order: &Order, say: impl Fn(&str)) -> Result<Run> {
     for (kind, reason) in &left_out {
         say(&format!("left out: {kind}: {reason}"));
     }
-    let world = World::start(&order.service, folder.path(), clock).await?;
-    let mut stage = Stage::new(world, order.seed);
+    let world = ChaosWorld::start(&order.service, folder.path(), clock).await?;
+    let mut stage = ChaosStage::new(world, order.seed);
     stage.begin().await.context("before any fault")?;
     let steps = plan(order.seed, &kinds, order.length);
     say(&format!(
@@ -76,7 +76,7 @@ pub async fn conduct(order: &Order, say: impl Fn(&str)) -> Result<Run> {
         steps.len(),
         describe(stage.undisturbed())
     ));
-    let mut run = Run {
+    let mut run = ChaosRun {
         seed: order.seed,
         ordered_s: order.length.as_secs(),
         kinds: order.kinds.clone(),
@@ -87,7 +87,7 @@ pub async fn conduct(order: &Order, say: impl Fn(&str)) -> Result<Run> {
         left_out,
     };
     for (index, step) in steps.iter().enumerate() {
-        let came = |kind: &Kind| run.outcomes.iter().any(|it| it.fault.kind == *kind);
+        let came = |kind: &FaultKind| run.outcomes.iter().any(|it| it.fault.kind == *kind);
         let may_take = if kinds.iter().all(came) {
             order.length
         } else {
@@ -125,17 +125,17 @@ pub async fn conduct(order: &Order, say: impl Fn(&str)) -> Result<Run> {
 
 /// The clock, the kinds that cannot be had, and those that can.
 fn what_can_be_had(
-    order: &Order,
+    order: &ChaosSettings,
     clock: Result<WallClock>,
-) -> (Option<WallClock>, Vec<(Kind, String)>, Vec<Kind>) {
+) -> (Option<WallClock>, Vec<(FaultKind, String)>, Vec<FaultKind>) {
     let mut kinds = order.kinds.clone();
     match clock {
         Ok(clock) => (Some(clock), Vec::new(), kinds),
         Err(error) => {
             let reason = format!("no clock that can be set: {error:#}");
-            let is_asked_for = kinds.contains(&Kind::ClockStep);
-            kinds.retain(|kind| *kind != Kind::ClockStep);
-            let left_out = is_asked_for.then_some((Kind::ClockStep, reason));
+            let is_asked_for = kinds.contains(&FaultKind::ClockStep);
+            kinds.retain(|kind| *kind != FaultKind::ClockStep);
+            let left_out = is_asked_for.then_some((FaultKind::ClockStep, reason));
             (None, left_out.into_iter().collect(), kinds)
         }
     }

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 /// One of the two upstreams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum UpstreamSide {
     /// The first.
     Alpha,
     /// The second.
     Beta,
 }
 
-impl Side {
+impl UpstreamSide {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Alpha, Self::Beta];
 
@@ -33,7 +33,7 @@ impl Side {
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FaultKind {
     /// The VM of one worker traps.
     VmCrashOne,
     /// The VMs of all workers trap.
@@ -77,7 +77,7 @@ pub enum Harm {
     Everybody,
 }
 
-impl Kind {
+impl FaultKind {
     /// All of them.
     pub const ALL: [Self; 14] = [
         Self::VmCrashOne,
@@ -160,7 +160,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -168,12 +168,12 @@ impl fmt::Display for Kind {
 
 /// The name of no kind.
 #[derive(Debug, thiserror::Error)]
-#[error("found {found:?}, expected one of {}", Kind::ALL.map(Kind::name).join(", "))]
+#[error("found {found:?}, expected one of {}", FaultKind::ALL.map(FaultKind::name).join(", "))]
 pub struct UnknownKind {
     found: String,
 }
 
-impl FromStr for Kind {
+impl FromStr for FaultKind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
@@ -187,18 +187,18 @@ impl FromStr for Kind {
 
 /// One fault, with all that was drawn for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct InjectedFault {
     /// What happens.
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// The upstream it hits, where it hits one.
-    pub side: Side,
+    pub side: UpstreamSide,
     /// From its beginning to its end, milliseconds.
     pub lasts_ms: u64,
     /// Seed of what else it draws.
     pub seed: u64,
 }
 
-impl Fault {
+impl InjectedFault {
     /// From its beginning to its end.
     #[must_use]
     pub const fn lasts(&self) -> Duration {
@@ -207,7 +207,7 @@ impl Fault {
 
     /// Whether it may cost a request to `side`.
     #[must_use]
-    pub fn may_harm(&self, side: Side) -> bool {
+    pub fn may_harm(&self, side: UpstreamSide) -> bool {
         match self.kind.harm() {
             Harm::Nobody => false,
             Harm::Upstream => self.side == side,
@@ -216,7 +216,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
         if self.kind.harm() == Harm::Upstream {
@@ -235,10 +235,10 @@ mod tests {
 
     #[test]
     fn every_kind_is_found_by_its_name() {
-        for kind in Kind::ALL {
-            assert_eq!(kind.name().parse::<Kind>().unwrap(), kind);
+        for kind in FaultKind::ALL {
+            assert_eq!(kind.name().parse::<FaultKind>().unwrap(), kind);
         }
-        let error = "flood".parse::<Kind>().unwrap_err().to_string();
+        let error = "flood".parse::<FaultKind>().unwrap_err().to_string();
         assert!(
             error.contains("\"flood\"") && error.contains("disk-full"),
             "{error}"
@@ -247,16 +247,16 @@ mod tests {
 
     #[test]
     fn a_fault_of_one_upstream_leaves_the_other_alone() {
-        let mut fault = Fault {
-            kind: Kind::UpstreamHung,
-            side: Side::Beta,
+        let mut fault = InjectedFault {
+            kind: FaultKind::UpstreamHung,
+            side: UpstreamSide::Beta,
             lasts_ms: 1,
             seed: 0,
         };
-        assert!(fault.may_harm(Side::Beta) && !fault.may_harm(Side::Alpha));
-        fault.kind = Kind::Pushes;
-        assert!(!fault.may_harm(Side::Beta));
-        fault.kind = Kind::VmCrashOne;
-        assert!(fault.may_harm(Side::Alpha));
+        assert!(fault.may_harm(UpstreamSide::Beta) && !fault.may_harm(UpstreamSide::Alpha));
+        fault.kind = FaultKind::Pushes;
+        assert!(!fault.may_harm(UpstreamSide::Beta));
+        fault.kind = FaultKind::VmCrashOne;
+        assert!(fault.may_harm(UpstreamSide::Alpha));
     }
 }

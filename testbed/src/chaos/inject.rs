@@ -12,13 +12,13 @@ use rand::{Rng, SeedableRng};
 use tokio::time::sleep;
 
 use super::clock::now_us;
-use super::fault::{Fault, Kind};
+use super::fault::{FaultKind, InjectedFault};
 use super::policy::{MAX_LIMIT, bad, good};
-use super::world::World;
+use super::world::ChaosWorld;
 
 pub use injected::Injected;
 
-use tidegate_sim::profile::{Change, Mode};
+use tidegate_sim::profile::{Change, UpstreamMode};
 
 /// Policies that one fault pushes.
 const PUSHES: u32 = 100;
@@ -33,7 +33,7 @@ const SLOWER: u32 = 10;
 ///
 /// # Errors
 /// When it cannot be done or undone, or a process ended that should not.
-pub async fn inject(world: &mut World, fault: &Fault) -> Result<Injected> {
+pub async fn inject(world: &mut ChaosWorld, fault: &InjectedFault) -> Result<Injected> {
     let begun = now_us();
     let mut done = Injected::default();
     act(world, fault, &mut done).await?;
@@ -42,52 +42,52 @@ pub async fn inject(world: &mut World, fault: &Fault) -> Result<Injected> {
     Ok(done)
 }
 
-async fn act(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()> {
+async fn act(world: &mut ChaosWorld, fault: &InjectedFault, done: &mut Injected) -> Result<()> {
     let lasts = fault.lasts();
     let backend = world.backend(fault.side)?;
     match fault.kind {
-        Kind::VmCrashOne => crash::one(&world.proxy, done).await?,
-        Kind::VmCrashAll => crash::all(&world.proxy, done).await?,
-        Kind::Pushes => push(world, fault, done).await?,
-        Kind::UpstreamKilled => {
+        FaultKind::VmCrashOne => crash::one(&world.proxy, done).await?,
+        FaultKind::VmCrashAll => crash::all(&world.proxy, done).await?,
+        FaultKind::Pushes => push(world, fault, done).await?,
+        FaultKind::UpstreamKilled => {
             backend.kill()?;
             sleep(lasts).await;
             backend.restart().await?;
         }
-        Kind::UpstreamHung => {
+        FaultKind::UpstreamHung => {
             backend.stop()?;
             sleep(lasts).await;
             backend.go_on()?;
         }
-        Kind::UpstreamRefusing => {
-            backend.change(&Change::mode(Mode::Refuse))?;
+        FaultKind::UpstreamRefusing => {
+            backend.change(&Change::mode(UpstreamMode::Refuse))?;
             sleep(lasts).await;
             backend.serve_again().await?;
         }
-        Kind::UpstreamResetting => {
-            backend.change(&Change::mode(Mode::Reset))?;
+        FaultKind::UpstreamResetting => {
+            backend.change(&Change::mode(UpstreamMode::Reset))?;
             sleep(lasts).await;
             backend.serve_again().await?;
         }
-        Kind::UpstreamSlow => {
+        FaultKind::UpstreamSlow => {
             backend.slow_down(SLOWER)?;
             sleep(lasts).await;
             backend.slow_down(1)?;
         }
-        Kind::ControlKilled => {
+        FaultKind::ControlKilled => {
             world.control.kill()?;
             sleep(lasts).await;
             world.control.restart().await?;
             done.expect_current(world).await?;
         }
-        Kind::DiskFull => fill_disk(world, fault, done).await?,
-        Kind::HotRestart => {
+        FaultKind::DiskFull => fill_disk(world, fault, done).await?,
+        FaultKind::HotRestart => {
             world.proxy.hot_restart().await?;
             done.expect_current(world).await?;
         }
-        Kind::CpuContention => machine::contend(lasts).await?,
-        Kind::ClockStep => machine::step_clock(world, fault, done).await?,
-        Kind::Suspended => {
+        FaultKind::CpuContention => machine::contend(lasts).await?,
+        FaultKind::ClockStep => machine::step_clock(world, fault, done).await?,
+        FaultKind::Suspended => {
             world.proxy.stop()?;
             sleep(lasts).await;
             world.proxy.go_on()?;
@@ -96,7 +96,7 @@ async fn act(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()
     Ok(())
 }
 
-async fn push(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()> {
+async fn push(world: &mut ChaosWorld, fault: &InjectedFault, done: &mut Injected) -> Result<()> {
     /// The broken file.
     const FILE: &str = "broken.yaml";
     let mut rng = StdRng::seed_from_u64(fault.seed);
@@ -128,7 +128,7 @@ async fn push(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<(
 }
 
 /// Puts the policy of the undisturbed part in force again.
-async fn restore(world: &mut World, done: &mut Injected) -> Result<()> {
+async fn restore(world: &mut ChaosWorld, done: &mut Injected) -> Result<()> {
     let status = world.control.put(&good(MAX_LIMIT)).await?;
     if status != 200 {
         let wrong = format!("the policy at the end: found status {status}, expected 200");
@@ -137,7 +137,11 @@ async fn restore(world: &mut World, done: &mut Injected) -> Result<()> {
     done.expect_current(world).await
 }
 
-async fn fill_disk(world: &mut World, fault: &Fault, done: &mut Injected) -> Result<()> {
+async fn fill_disk(
+    world: &mut ChaosWorld,
+    fault: &InjectedFault,
+    done: &mut Injected,
+) -> Result<()> {
     let control = &mut world.control;
     control.fill_disk(true)?;
     let begun = Instant::now();

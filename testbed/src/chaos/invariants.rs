@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::account::Account;
-use super::fault::{Fault, Side};
+use super::fault::{InjectedFault, UpstreamSide};
 use super::proxy::{Guards, Shown, ShownCounters};
 use super::vital::Holds;
 use super::world::HeldResources;
@@ -14,7 +14,7 @@ use super::world::HeldResources;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undisturbed {
     /// Least and greatest limit, by upstream.
-    pub limits: BTreeMap<Side, (u64, u64)>,
+    pub limits: BTreeMap<UpstreamSide, (u64, u64)>,
     /// What the processes held.
     pub held: HeldResources,
 }
@@ -45,7 +45,7 @@ pub struct Stretch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The fault.
-    pub fault: Fault,
+    pub fault: InjectedFault,
     /// From its beginning until it was undone, milliseconds.
     pub took_ms: u64,
     /// From then until the breakers were closed, the limits back, and a second without a request lost or shed had passed,

@@ -1,7 +1,7 @@
 //! Each invariant holds of a sound world, and fails of one that is unsound in one respect.
 
 use super::*;
-use crate::chaos::fault::Kind;
+use crate::chaos::fault::FaultKind;
 use crate::chaos::proxy::Guard;
 
 fn undisturbed() -> Undisturbed {
@@ -10,7 +10,7 @@ fn undisturbed() -> Undisturbed {
         resident: 100 << 20,
     };
     Undisturbed {
-        limits: Side::ALL.map(|side| (side, (10, 20))).into(),
+        limits: UpstreamSide::ALL.map(|side| (side, (10, 20))).into(),
         held: HeldResources {
             envoy: held,
             control: held,
@@ -42,19 +42,19 @@ fn facts() -> Facts {
         ..Guard::default()
     };
     Facts {
-        fault: Fault {
-            kind: Kind::Pushes,
-            side: Side::Alpha,
+        fault: InjectedFault {
+            kind: FaultKind::Pushes,
+            side: UpstreamSide::Alpha,
             lasts_ms: 1,
             seed: 0,
         },
         took_ms: 1,
         recovered_ms: Some(1),
-        guards: Side::ALL.map(|side| (side, guard)).into(),
+        guards: UpstreamSide::ALL.map(|side| (side, guard)).into(),
         rested_ms: Some(1),
         shown: Shown {
             counters: ShownCounters::default(),
-            guards: Side::ALL.map(|side| (side, guard)).into(),
+            guards: UpstreamSide::ALL.map(|side| (side, guard)).into(),
         },
         held: undisturbed().held,
         stretch: stretch(),
@@ -73,11 +73,11 @@ fn broken_by(change: impl FnOnce(&mut Facts)) -> String {
 }
 
 fn at_rest(facts: &mut Facts) -> &mut Guard {
-    facts.shown.guards.get_mut(&Side::Beta).unwrap()
+    facts.shown.guards.get_mut(&UpstreamSide::Beta).unwrap()
 }
 
 fn recovered(facts: &mut Facts) -> &mut Guard {
-    facts.guards.get_mut(&Side::Beta).unwrap()
+    facts.guards.get_mut(&UpstreamSide::Beta).unwrap()
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn counts_that_do_not_add_up_are_seen() {
 #[test]
 fn a_crash_may_lose_counts_but_not_in_the_proof_after_it() {
     let mut facts = facts();
-    facts.fault.kind = Kind::VmCrashOne;
+    facts.fault.kind = FaultKind::VmCrashOne;
     facts.stretch.after.asked = 90;
     assert_eq!(check(&facts, &undisturbed()), []);
     facts.proof.after.asked = 90;

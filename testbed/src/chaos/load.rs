@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::backend::{LONG_PATH, NUMBER_HEADER};
 use super::clock::now_us;
-use super::fault::Side;
+use super::fault::UpstreamSide;
 use crate::client::{Call, Caller};
 
 /// Requests a second, to both upstreams together.
@@ -50,7 +50,7 @@ pub struct CallRecord {
     /// Its number, from 0.
     pub number: u64,
     /// The upstream it is for.
-    pub side: Side,
+    pub side: UpstreamSide,
     /// When it was sent.
     pub sent_us: u64,
     /// When it ended.
@@ -147,9 +147,9 @@ async fn call_on(seed: u64, shared: Arc<Shared>) {
         let gap = -(1.0 - rng.random::<f64>()).ln() / RATE;
         due += Duration::from_secs_f64(gap);
         let side = if rng.random() {
-            Side::Alpha
+            UpstreamSide::Alpha
         } else {
-            Side::Beta
+            UpstreamSide::Beta
         };
         let path = if rng.random_bool(LONG_SHARE) {
             LONG_PATH
@@ -188,7 +188,7 @@ async fn call_on(seed: u64, shared: Arc<Shared>) {
     }
 }
 
-async fn one(caller: &Caller, call: &Call, side: Side) -> End {
+async fn one(caller: &Caller, call: &Call, side: UpstreamSide) -> End {
     let reply = match timeout(DEADLINE, caller.call(call)).await {
         Err(_) => return End::GaveUp,
         Ok(Err(_)) => return End::Broken,

@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
-use super::fault::{Fault, Kind, Side};
+use super::fault::{FaultKind, InjectedFault, UpstreamSide};
 
 /// Start of the processes, and the undisturbed part that later parts are compared with.
 pub const BEGINNING: Duration = Duration::from_secs(12);
@@ -22,16 +22,16 @@ const BEFORE_MS: (u64, u64) = (200, 1_000);
 
 /// One fault and what goes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct ChaosStep {
     /// Undisturbed load before it.
     pub before: Duration,
     /// The fault.
-    pub fault: Fault,
+    pub fault: InjectedFault,
 }
 
 /// The steps of a run of about this length: whole steps only.
 #[must_use]
-pub fn plan(seed: u64, kinds: &[Kind], length: Duration) -> Vec<Step> {
+pub fn plan(seed: u64, kinds: &[FaultKind], length: Duration) -> Vec<ChaosStep> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut steps = Vec::new();
     let mut left = length.saturating_sub(BEGINNING);
@@ -51,21 +51,21 @@ pub fn plan(seed: u64, kinds: &[Kind], length: Duration) -> Vec<Step> {
     steps
 }
 
-fn draw(kind: Kind, rng: &mut StdRng) -> Step {
+fn draw(kind: FaultKind, rng: &mut StdRng) -> ChaosStep {
     let between = |rng: &mut StdRng, (least, most): (u64, u64)| rng.random_range(least..=most);
     let before = Duration::from_millis(between(rng, BEFORE_MS));
     let side = if rng.random() {
-        Side::Alpha
+        UpstreamSide::Alpha
     } else {
-        Side::Beta
+        UpstreamSide::Beta
     };
-    let fault = Fault {
+    let fault = InjectedFault {
         kind,
         side,
         lasts_ms: between(rng, kind.lasts_ms()),
         seed: rng.random(),
     };
-    Step { before, fault }
+    ChaosStep { before, fault }
 }
 
 #[cfg(test)]
@@ -76,15 +76,21 @@ mod tests {
 
     #[test]
     fn one_seed_has_one_plan() {
-        assert_eq!(plan(7, &Kind::ALL, MINUTES), plan(7, &Kind::ALL, MINUTES));
-        assert_ne!(plan(7, &Kind::ALL, MINUTES), plan(8, &Kind::ALL, MINUTES));
+        assert_eq!(
+            plan(7, &FaultKind::ALL, MINUTES),
+            plan(7, &FaultKind::ALL, MINUTES)
+        );
+        assert_ne!(
+            plan(7, &FaultKind::ALL, MINUTES),
+            plan(8, &FaultKind::ALL, MINUTES)
+        );
     }
 
     #[test]
     fn a_longer_run_goes_on_where_a_shorter_one_ends() {
         let (short, long) = (
-            plan(7, &Kind::ALL, MINUTES),
-            plan(7, &Kind::ALL, 2 * MINUTES),
+            plan(7, &FaultKind::ALL, MINUTES),
+            plan(7, &FaultKind::ALL, 2 * MINUTES),
         );
         assert!(short.len() < long.len());
         assert_eq!(long[..short.len()], short);
@@ -93,11 +99,11 @@ mod tests {
     #[test]
     fn two_minutes_have_every_kind() {
         for seed in 0..100 {
-            let kinds: Vec<Kind> = plan(seed, &Kind::ALL, Duration::from_secs(120))
+            let kinds: Vec<FaultKind> = plan(seed, &FaultKind::ALL, Duration::from_secs(120))
                 .iter()
                 .map(|step| step.fault.kind)
                 .collect();
-            for kind in Kind::ALL {
+            for kind in FaultKind::ALL {
                 assert!(kinds.contains(&kind), "seed {seed} has no {kind}");
             }
         }
@@ -105,16 +111,20 @@ mod tests {
 
     #[test]
     fn only_what_is_asked_for_comes_and_nothing_in_no_time() {
-        let steps = plan(1, &[Kind::Pushes], MINUTES);
+        let steps = plan(1, &[FaultKind::Pushes], MINUTES);
         assert!(!steps.is_empty());
-        assert!(steps.iter().all(|step| step.fault.kind == Kind::Pushes));
-        assert_eq!(plan(1, &Kind::ALL, BEGINNING), []);
+        assert!(
+            steps
+                .iter()
+                .all(|step| step.fault.kind == FaultKind::Pushes)
+        );
+        assert_eq!(plan(1, &FaultKind::ALL, BEGINNING), []);
         assert_eq!(plan(1, &[], MINUTES), []);
     }
 
     #[test]
     fn a_fault_lasts_as_long_as_its_kind_may() {
-        for step in plan(3, &Kind::ALL, 10 * MINUTES) {
+        for step in plan(3, &FaultKind::ALL, 10 * MINUTES) {
             let (least, most) = step.fault.kind.lasts_ms();
             assert!((least..=most).contains(&step.fault.lasts_ms), "{step:?}");
         }

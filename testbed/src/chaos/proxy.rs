@@ -11,9 +11,10 @@ use tidegate_supervise::Signal;
 
 use super::backend::free_port;
 use super::clock::WallClock;
-use super::fault::Side;
+use super::fault::UpstreamSide;
 use crate::envoy::{
-    Cluster, Discovery, Envoy, EnvoyBuilder, Generation, Metrics, Plugin, Route, test_module,
+    Cluster, DiscoveryProtocol, Envoy, EnvoyBuilder, Generation, Metrics, Plugin, Route,
+    test_module,
 };
 
 /// Worker threads.
@@ -75,7 +76,7 @@ pub struct Guard {
 }
 
 /// The same of all upstreams.
-pub type Guards = BTreeMap<Side, Guard>;
+pub type Guards = BTreeMap<UpstreamSide, Guard>;
 
 /// Everything that Envoy shows at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +89,7 @@ pub struct Shown {
 
 /// The line of Envoys behind one port.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct ChaosProxy {
     envoy: Envoy,
     base: u32,
     epoch: u32,
@@ -96,13 +97,13 @@ pub struct Proxy {
     builder: EnvoyBuilder,
 }
 
-impl Proxy {
+impl ChaosProxy {
     /// Starts the first one.
     ///
     /// # Errors
     /// When Envoy does not become ready.
     pub async fn start(
-        upstreams: &[(Side, SocketAddr)],
+        upstreams: &[(UpstreamSide, SocketAddr)],
         control: SocketAddr,
         clock: Option<&WallClock>,
     ) -> Result<Self> {
@@ -113,7 +114,7 @@ impl Proxy {
             .port(port)
             .without_access_log()
             .route_timeout(ROUTE_TIMEOUT)
-            .plugin(plugin.served("control", Discovery::Ecds))
+            .plugin(plugin.served("control", DiscoveryProtocol::Ecds))
             .cluster(Cluster::new("control", control).http2());
         for (side, addr) in upstreams {
             builder = builder
@@ -196,7 +197,7 @@ impl Proxy {
             .stats(r"tidegate_|\.downstream_rq_total$")
             .await?;
         let metrics = Metrics::parse(&stats);
-        let guard = |side: Side| {
+        let guard = |side: UpstreamSide| {
             let sum = |metric: &str| metrics.sum(metric, side.name());
             Guard {
                 in_flight: sum("in_flight"),
@@ -212,7 +213,7 @@ impl Proxy {
                 admitted: metrics.sum("requests_admitted_total", ""),
                 shed: metrics.sum("requests_shed_total", ""),
             },
-            guards: Side::ALL.map(|side| (side, guard(side))).into(),
+            guards: UpstreamSide::ALL.map(|side| (side, guard(side))).into(),
         })
     }
 

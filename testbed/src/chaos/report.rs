@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::conduct::Run;
-use super::fault::Kind;
+use super::conduct::ChaosRun;
+use super::fault::FaultKind;
 use super::outcome::FaultOutcome;
 
 /// How to run it again.
 #[must_use]
-pub fn replay(run: &Run) -> String {
+pub fn replay(run: &ChaosRun) -> String {
     let mut command = format!("make chaos SEED={} SECONDS={}", run.seed, run.ordered_s);
-    if run.kinds != Kind::ALL {
+    if run.kinds != FaultKind::ALL {
         let names: Vec<&str> = run.kinds.iter().map(|kind| kind.name()).collect();
         let _ = write!(command, " FAULTS={}", names.join(","));
     }
@@ -20,7 +20,7 @@ pub fn replay(run: &Run) -> String {
 
 /// How many faults passed and failed.
 #[must_use]
-pub fn tally(run: &Run) -> (usize, usize) {
+pub fn tally(run: &ChaosRun) -> (usize, usize) {
     let passed = run
         .outcomes
         .iter()
@@ -31,15 +31,15 @@ pub fn tally(run: &Run) -> (usize, usize) {
 
 /// Whether no fault was left that time was planned for, or every kind that can be had came at least once.
 #[must_use]
-pub fn is_complete(run: &Run) -> bool {
-    let came = |kind: &Kind| run.outcomes.iter().any(|it| it.fault.kind == *kind);
-    let is_out = |kind: &Kind| run.left_out.iter().any(|(left_out, _)| left_out == kind);
+pub fn is_complete(run: &ChaosRun) -> bool {
+    let came = |kind: &FaultKind| run.outcomes.iter().any(|it| it.fault.kind == *kind);
+    let is_out = |kind: &FaultKind| run.left_out.iter().any(|(left_out, _)| left_out == kind);
     run.not_begun == 0 || run.kinds.iter().all(|kind| came(kind) || is_out(kind))
 }
 
 /// The page: how it was made, a table of the kinds, and every failure.
 #[must_use]
-pub fn page(run: &Run, about: &BTreeMap<String, String>) -> String {
+pub fn page(run: &ChaosRun, about: &BTreeMap<String, String>) -> String {
     let (passed, failed) = tally(run);
     let said = |key: &str| about.get(key).map_or("unknown", String::as_str);
     let mut page = format!(
@@ -66,7 +66,7 @@ pub fn page(run: &Run, about: &BTreeMap<String, String>) -> String {
     );
     page += "| fault | times | failed | recovered, median (longest) | at rest, longest | sent | shed | harmed | cut | late | most held: Envoy, control |\n";
     page += "|---|---|---|---|---|---|---|---|---|---|---|\n";
-    for kind in Kind::ALL {
+    for kind in FaultKind::ALL {
         let outcomes: Vec<&FaultOutcome> = run
             .outcomes
             .iter()
@@ -95,7 +95,7 @@ pub fn page(run: &Run, about: &BTreeMap<String, String>) -> String {
     page
 }
 
-fn row(kind: Kind, outcomes: &[&FaultOutcome]) -> String {
+fn row(kind: FaultKind, outcomes: &[&FaultOutcome]) -> String {
     let facts: Vec<_> = outcomes.iter().filter_map(|it| it.facts.as_ref()).collect();
     let failed = outcomes.iter().filter(|it| !it.broken.is_empty()).count();
     let seconds = |ms: u64| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100);
@@ -135,14 +135,14 @@ fn row(kind: Kind, outcomes: &[&FaultOutcome]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::fault::{Fault, Side};
+    use crate::chaos::fault::{InjectedFault, UpstreamSide};
     use crate::chaos::invariants::{Broken, Undisturbed};
 
-    fn run(kinds: &[Kind], failures: &[bool]) -> Run {
+    fn run(kinds: &[FaultKind], failures: &[bool]) -> ChaosRun {
         let outcome = |failed: &bool| FaultOutcome {
-            fault: Fault {
-                kind: Kind::DiskFull,
-                side: Side::Alpha,
+            fault: InjectedFault {
+                kind: FaultKind::DiskFull,
+                side: UpstreamSide::Alpha,
                 lasts_ms: 700,
                 seed: 0,
             },
@@ -155,7 +155,7 @@ mod tests {
                 .into_iter()
                 .collect(),
         };
-        Run {
+        ChaosRun {
             seed: 9,
             ordered_s: 60,
             kinds: kinds.to_vec(),
@@ -170,28 +170,28 @@ mod tests {
     #[test]
     fn a_run_says_how_it_is_replayed() {
         assert_eq!(
-            replay(&run(&Kind::ALL, &[])),
+            replay(&run(&FaultKind::ALL, &[])),
             "make chaos SEED=9 SECONDS=60"
         );
         assert_eq!(
-            replay(&run(&[Kind::Pushes, Kind::DiskFull], &[])),
+            replay(&run(&[FaultKind::Pushes, FaultKind::DiskFull], &[])),
             "make chaos SEED=9 SECONDS=60 FAULTS=pushes,disk-full"
         );
     }
 
     #[test]
     fn a_run_that_was_cut_short_is_complete_only_with_every_kind() {
-        let mut run = run(&[Kind::DiskFull, Kind::Pushes], &[false]);
+        let mut run = run(&[FaultKind::DiskFull, FaultKind::Pushes], &[false]);
         assert!(is_complete(&run));
         run.not_begun = 1;
         assert!(!is_complete(&run));
-        run.left_out = vec![(Kind::Pushes, "no way".to_owned())];
+        run.left_out = vec![(FaultKind::Pushes, "no way".to_owned())];
         assert!(is_complete(&run));
     }
 
     #[test]
     fn failures_are_counted_and_named() {
-        let run = run(&Kind::ALL, &[false, true, false]);
+        let run = run(&FaultKind::ALL, &[false, true, false]);
         assert_eq!(tally(&run), (2, 1));
         let page = page(&run, &BTreeMap::new());
         assert!(

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tokio::time::sleep;
 
-use super::account::{Account, Evidence};
+use super::account::{Account, RequestEvidence};
 use super::clock::now_us;
-use super::fault::{Fault, Side};
+use super::fault::{InjectedFault, UpstreamSide};
 use super::inject::{Injected, inject};
 use super::invariants::{Broken, Facts, Stretch, Undisturbed, check, is_in_band};
 use super::load::Load;
 use super::outcome::FaultOutcome;
-use super::plan::Step;
+use super::plan::ChaosStep;
 use super::proxy::{Guards, Shown};
-use super::world::{HeldResources, World};
+use super::world::{ChaosWorld, HeldResources};
 
 /// Load before the undisturbed part, until limits are learned and connections open.
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -47,17 +47,17 @@ const PROOF: Duration = Duration::from_secs(1);
 const CLOSE_BOUND: Duration = Duration::from_secs(5);
 
 /// The world under load.
-pub(super) struct Stage {
-    world: World,
+pub(super) struct ChaosStage {
+    world: ChaosWorld,
     load: Load,
     undisturbed: Undisturbed,
     /// What Envoy showed at the last rest.
     rested: Shown,
 }
 
-impl Stage {
+impl ChaosStage {
     /// A world whose callers call from now on; when they do is drawn from `seed`.
-    pub(super) fn new(world: World, seed: u64) -> Self {
+    pub(super) fn new(world: ChaosWorld, seed: u64) -> Self {
         let load = Load::start(world.proxy.addr(), seed);
         Self {
             world,
@@ -82,7 +82,7 @@ impl Stage {
             limits.push(self.world.proxy.shown().await?);
             sleep(POLL).await;
         }
-        for side in Side::ALL {
+        for side in UpstreamSide::ALL {
             let seen = limits.iter().filter_map(|shown| shown.guards.get(&side));
             let seen = seen.map(|guard| guard.limit);
             let band = seen.fold((u64::MAX, 0), |(least, most), limit| {
@@ -108,7 +108,7 @@ impl Stage {
     }
 
     /// Does a fault and looks at what is left of it.
-    pub(super) async fn play(&mut self, step: &Step) -> FaultOutcome {
+    pub(super) async fn play(&mut self, step: &ChaosStep) -> FaultOutcome {
         sleep(step.before).await;
         let fault = step.fault;
         match self.facts(fault).await {
@@ -128,7 +128,7 @@ impl Stage {
         }
     }
 
-    async fn facts(&mut self, fault: Fault) -> Result<Facts> {
+    async fn facts(&mut self, fault: InjectedFault) -> Result<Facts> {
         let done = inject(&mut self.world, &fault).await?;
         let undone = Instant::now();
         let (recovered_ms, guards) = self.recover(undone).await?;
@@ -178,14 +178,14 @@ impl Stage {
     /// Lets the load rest, and counts what came since the last rest.
     async fn stretch(
         &mut self,
-        fault: Option<(Fault, &Injected)>,
+        fault: Option<(InjectedFault, &Injected)>,
     ) -> Result<(Option<u64>, Stretch)> {
         let before = self.rested.counters;
         let (rested_ms, shown) = self.rest().await?;
         self.rested = shown;
         let records = self.load.take();
         let answers = self.world.answered()?;
-        let account = Account::of(Evidence {
+        let account = Account::of(RequestEvidence {
             records: &records,
             answers: &answers,
             fault: fault.map(|(fault, done)| (fault, done.window)),

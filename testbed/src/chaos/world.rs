@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::Backend;
 use super::clock::WallClock;
-use super::fault::Side;
-use super::proxy::Proxy;
+use super::fault::UpstreamSide;
+use super::proxy::ChaosProxy;
 use super::service::Control;
 use super::vital::Holds;
 
 /// The processes; they end when this is dropped.
 #[derive(Debug)]
-pub struct World {
+pub struct ChaosWorld {
     /// Envoy.
-    pub proxy: Proxy,
+    pub proxy: ChaosProxy,
     /// The control service.
     pub control: Control,
     /// The upstreams.
-    pub backends: BTreeMap<Side, Backend>,
+    pub backends: BTreeMap<UpstreamSide, Backend>,
 }
 
 /// What the processes hold that may not grow.
@@ -33,14 +33,14 @@ pub struct HeldResources {
     pub control: Holds,
 }
 
-impl World {
+impl ChaosWorld {
     /// Starts all of them, with their files in `folder`.
     ///
     /// # Errors
     /// When one of them does not become ready.
     pub async fn start(binary: &Path, folder: &Path, clock: Option<WallClock>) -> Result<Self> {
         let mut backends = BTreeMap::new();
-        for side in Side::ALL {
+        for side in UpstreamSide::ALL {
             backends.insert(side, Backend::start(side, folder).await?);
         }
         let control = Control::start(binary, folder, clock).await?;
@@ -48,7 +48,7 @@ impl World {
             .iter()
             .map(|(side, backend)| (*side, backend.addr()))
             .collect();
-        let proxy = Proxy::start(&addrs, control.xds(), control.clock()).await?;
+        let proxy = ChaosProxy::start(&addrs, control.xds(), control.clock()).await?;
         Ok(Self {
             proxy,
             control,
@@ -60,7 +60,7 @@ impl World {
     ///
     /// # Errors
     /// Never, as both were started.
-    pub fn backend(&mut self, side: Side) -> Result<&mut Backend> {
+    pub fn backend(&mut self, side: UpstreamSide) -> Result<&mut Backend> {
         self.backends.get_mut(&side).context("no such upstream")
     }
 

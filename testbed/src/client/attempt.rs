@@ -7,20 +7,20 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::headers::{
     ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, SHED_DETAILS, TIMEOUT_HEADER,
 };
-use super::{Call, CallError, Caller, Exchange, Reply};
+use super::{Call, CallError, CallReply, Caller, OpenExchange};
 use tidegate_sim::arrivals::{Arrival, Sending};
 use tidegate_sim::record::Answer;
-use tidegate_sim::scenario::{ClientProfile, Until};
+use tidegate_sim::scenario::{ClientProfile, LatencyUntil};
 use tidegate_sim::tidegate::COHORT_HEADER;
 
 /// What a caller asks for, and how it goes about it.
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct CallPlan {
     pub(super) caller: Caller,
     pub(super) client: ClientProfile,
     pub(super) arrival: Arrival,
     /// The moment that latency and deadline are about.
-    pub(super) until: Until,
+    pub(super) until: LatencyUntil,
     /// What the caller says it is, where callers do.
     pub(super) cohort: Option<String>,
     /// No response is read for longer.
@@ -33,7 +33,7 @@ pub(super) struct Ask {
 const DAWDLE: Duration = Duration::from_millis(500);
 
 /// Reads a little, and then nothing for a while; false at the end.
-async fn dawdle(exchange: &mut Exchange) -> Result<bool, CallError> {
+async fn dawdle(exchange: &mut OpenExchange) -> Result<bool, CallError> {
     let is_more = exchange.chunk().await?.is_some();
     sleep(DAWDLE).await;
     Ok(is_more)
@@ -41,7 +41,7 @@ async fn dawdle(exchange: &mut Exchange) -> Result<bool, CallError> {
 
 /// How an attempt ended.
 #[derive(Debug)]
-pub(super) struct Attempt {
+pub(super) struct AttemptEnd {
     pub(super) answer: Answer,
     /// Whether a further attempt would make sense to the caller.
     pub(super) makes_sense_again: bool,
@@ -54,15 +54,15 @@ pub(super) struct Attempt {
 /// An attempt whose moment has come.
 enum Heard {
     /// A response 200 that can be read on.
-    Good(Exchange),
+    Good(OpenExchange),
     /// A response 200 that is complete.
     Complete,
-    Bad(Reply),
+    Bad(CallReply),
 }
 
-impl Ask {
+impl CallPlan {
     /// Makes attempt `number`, from 1.
-    pub(super) async fn attempt(&self, number: u32) -> Attempt {
+    pub(super) async fn attempt(&self, number: u32) -> AttemptEnd {
         let begun = Instant::now();
         let heard = timeout(self.client.deadline, self.hear(number)).await;
         let moment = Instant::now();
@@ -78,7 +78,7 @@ impl Ask {
             Some(Sending::Takes(time)) if begun + time <= moment => time,
             _ => Duration::ZERO,
         };
-        Attempt {
+        AttemptEnd {
             answer,
             makes_sense_again,
             moment,
@@ -93,16 +93,16 @@ impl Ask {
             return Ok(Heard::Bad(exchange.finish().await?));
         }
         match self.until {
-            Until::Headers => Ok(Heard::Good(exchange)),
-            Until::FirstByte => {
+            LatencyUntil::Headers => Ok(Heard::Good(exchange)),
+            LatencyUntil::FirstByte => {
                 exchange.chunk().await?;
                 Ok(Heard::Good(exchange))
             }
-            Until::End if self.client.dawdles.is_some() => {
+            LatencyUntil::End if self.client.dawdles.is_some() => {
                 while dawdle(&mut exchange).await? {}
                 Ok(Heard::Complete)
             }
-            Until::End => {
+            LatencyUntil::End => {
                 exchange.drain().await?;
                 Ok(Heard::Complete)
             }
@@ -110,7 +110,7 @@ impl Ask {
     }
 
     /// Reads a response until its end, or until the caller has enough of it.
-    async fn read_on(&self, mut exchange: Exchange, moment: Instant) -> Answer {
+    async fn read_on(&self, mut exchange: OpenExchange, moment: Instant) -> Answer {
         let enough = self.arrival.reads_for.or(self.client.dawdles);
         let enough = enough.map(|time| moment + time);
         let until = enough.map_or(self.read_until, |enough| enough.min(self.read_until));
@@ -160,7 +160,7 @@ impl Ask {
     }
 
     /// What a reply other than 200 is, and whether a further attempt makes sense.
-    fn judge(&self, reply: &Reply) -> (Answer, bool) {
+    fn judge(&self, reply: &CallReply) -> (Answer, bool) {
         let is_stubborn = self.client.retries.is_some_and(|retries| retries.stubborn);
         // Callers behind an Envoy do not retry a reply that says the service as a whole is overloaded.
         let is_final = reply.header("x-envoy-ratelimited").is_some();

@@ -9,7 +9,7 @@ use hyper::{Method, Request};
 
 use super::headers::DETAILS_HEADER;
 use super::upload;
-use crate::pace::Body;
+use crate::pace::AnyBody;
 use tidegate_sim::arrivals::Sending;
 
 /// Why a call got no answer.
@@ -135,7 +135,7 @@ impl Call {
     }
 
     /// The request; the time of its upload begins now.
-    pub(super) fn request(&self, addr: SocketAddr) -> Result<Request<Body>, CallError> {
+    pub(super) fn request(&self, addr: SocketAddr) -> Result<Request<AnyBody>, CallError> {
         let authority = self.authority.clone().unwrap_or_else(|| addr.to_string());
         let mut request = Request::builder()
             .method(self.method.clone())
@@ -155,7 +155,7 @@ impl Call {
 
 /// A complete answer.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct CallReply {
     /// HTTP status.
     pub status: u16,
     /// Headers.
@@ -166,7 +166,7 @@ pub struct Reply {
     pub trailers: HeaderMap,
 }
 
-impl Reply {
+impl CallReply {
     /// The value of a header as text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {

@@ -14,20 +14,20 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::CallError;
-use super::hbone::{Hbone, Held};
-use crate::pace::Body;
+use super::hbone::{Hbone, HeldConnection};
+use crate::pace::AnyBody;
 
 /// What is spoken on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(super) enum ConnectionProtocol {
     Http1,
     Http2,
 }
 
 #[derive(Debug)]
 enum Sender {
-    Http1(http1::SendRequest<Body>),
-    Http2(http2::SendRequest<Body>),
+    Http1(http1::SendRequest<AnyBody>),
+    Http2(http2::SendRequest<AnyBody>),
 }
 
 /// A connection; it is closed when the last handle is dropped.
@@ -36,7 +36,7 @@ pub(super) struct Connection {
     sender: Sender,
     driver: Arc<Driver>,
     /// What it runs through.
-    held: Option<Held>,
+    held: Option<HeldConnection>,
 }
 
 /// The task that reads and writes; it ends with its handle.
@@ -50,13 +50,16 @@ impl Drop for Driver {
 }
 
 impl Connection {
-    pub(super) async fn open(addr: SocketAddr, protocol: Protocol) -> Result<Self, CallError> {
+    pub(super) async fn open(
+        addr: SocketAddr,
+        protocol: ConnectionProtocol,
+    ) -> Result<Self, CallError> {
         let connect = |source| CallError::Connect { addr, source };
         let stream = TcpStream::connect(addr).await.map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
         let (sender, driver) = match protocol {
-            Protocol::Http1 => speak_http1(TokioIo::new(stream)).await?,
-            Protocol::Http2 => {
+            ConnectionProtocol::Http1 => speak_http1(TokioIo::new(stream)).await?,
+            ConnectionProtocol::Http2 => {
                 let io = TokioIo::new(stream);
                 let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
                 let driver = tokio::spawn(async move { connection.await.unwrap_or_default() });
@@ -103,7 +106,7 @@ impl Connection {
 
     pub(super) async fn send(
         &mut self,
-        mut request: Request<Body>,
+        mut request: Request<AnyBody>,
     ) -> Result<Response<Incoming>, CallError> {
         match &mut self.sender {
             Sender::Http1(sender) => {

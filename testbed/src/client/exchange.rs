@@ -7,17 +7,17 @@ use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 
 use super::connection::{Connection, Tunnel};
-use super::{CallError, Caller, Reply};
+use super::{CallError, CallReply, Caller};
 
 /// A request whose answer has begun; dropping it ends the exchange as a caller does that goes away.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct OpenExchange {
     response: Response<Incoming>,
     connection: Connection,
     caller: Caller,
 }
 
-impl Exchange {
+impl OpenExchange {
     pub(super) const fn new(
         response: Response<Incoming>,
         connection: Connection,
@@ -69,12 +69,12 @@ impl Exchange {
     ///
     /// # Errors
     /// When the connection breaks.
-    pub async fn finish(self) -> Result<Reply, CallError> {
+    pub async fn finish(self) -> Result<CallReply, CallError> {
         let (head, body) = self.response.into_parts();
         let body = body.collect().await?;
         let trailers = body.trailers().cloned().unwrap_or_default();
         self.caller.give_back(self.connection);
-        Ok(Reply {
+        Ok(CallReply {
             status: head.status.as_u16(),
             headers: head.headers,
             body: body.to_bytes(),

@@ -41,14 +41,14 @@ pub struct Hbone {
 struct Outer {
     sender: http2::SendRequest<Empty<Bytes>>,
     /// Each tunnel holds one more reference.
-    driver: Arc<Driver>,
+    driver: Arc<TunnelDriver>,
 }
 
 /// Reads and writes a connection as long as it is held.
 #[derive(Debug)]
-struct Driver(JoinHandle<()>);
+struct TunnelDriver(JoinHandle<()>);
 
-impl Drop for Driver {
+impl Drop for TunnelDriver {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -56,7 +56,7 @@ impl Drop for Driver {
 
 /// Keeps the connection open that a tunnel runs on, and counts for its bound.
 #[derive(Debug, Clone)]
-pub(super) struct Held(#[expect(dead_code, reason = "held, not read")] Arc<Driver>);
+pub(super) struct HeldConnection(#[expect(dead_code, reason = "held, not read")] Arc<TunnelDriver>);
 
 impl std::fmt::Debug for Hbone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -85,7 +85,10 @@ impl Hbone {
     }
 
     /// A stream of bytes to `service`.
-    pub(super) async fn open(&self, service: SocketAddr) -> Result<(Upgraded, Held), CallError> {
+    pub(super) async fn open(
+        &self,
+        service: SocketAddr,
+    ) -> Result<(Upgraded, HeldConnection), CallError> {
         let (mut sender, held) = self.outer().await?;
         let request = Request::builder()
             .method(Method::CONNECT)
@@ -103,16 +106,22 @@ impl Hbone {
     }
 
     /// A connection with room for one more tunnel.
-    async fn outer(&self) -> Result<(http2::SendRequest<Empty<Bytes>>, Held), CallError> {
+    async fn outer(&self) -> Result<(http2::SendRequest<Empty<Bytes>>, HeldConnection), CallError> {
         let mut outers = self.outers.lock().await;
         outers.retain(|outer| !outer.sender.is_closed());
         // One reference is the list's own.
         let roomy = |outer: &&Outer| Arc::strong_count(&outer.driver) <= MAX_TUNNELS;
         if let Some(outer) = outers.iter().find(roomy) {
-            return Ok((outer.sender.clone(), Held(Arc::clone(&outer.driver))));
+            return Ok((
+                outer.sender.clone(),
+                HeldConnection(Arc::clone(&outer.driver)),
+            ));
         }
         let outer = self.connect().await?;
-        let found = (outer.sender.clone(), Held(Arc::clone(&outer.driver)));
+        let found = (
+            outer.sender.clone(),
+            HeldConnection(Arc::clone(&outer.driver)),
+        );
         outers.push(outer);
         Ok(found)
     }
@@ -131,7 +140,7 @@ impl Hbone {
         let driver = tokio::spawn(async move { connection.await.unwrap_or_default() });
         Ok(Outer {
             sender,
-            driver: Arc::new(Driver(driver)),
+            driver: Arc::new(TunnelDriver(driver)),
         })
     }
 }

@@ -233,7 +233,7 @@ async fn a_workload_of_another_mesh_gets_no_tunnel() {
 }
 
 #[test]
-fn what_is_no_identity_is_refused_by_what_it_lacks() {
+fn what_is_no_identity_is_rejected_by_what_it_lacks() {
     let identity = Authority::new().identity(WEB);
     let keyless = Identity {
         key: "no key".to_owned(),

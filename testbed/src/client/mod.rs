@@ -24,11 +24,11 @@ mod upload;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use connection::{Connection, Protocol};
+use connection::{Connection, ConnectionProtocol};
 
-pub use call::{Call, CallError, Reply};
+pub use call::{Call, CallError, CallReply};
 pub use connection::Tunnel;
-pub use exchange::Exchange;
+pub use exchange::OpenExchange;
 pub use hbone::Hbone;
 pub use identity::{Identity, IdentityError};
 
@@ -36,7 +36,7 @@ pub use identity::{Identity, IdentityError};
 #[derive(Debug, Clone)]
 pub struct Caller {
     addr: SocketAddr,
-    protocol: Protocol,
+    protocol: ConnectionProtocol,
     way: Option<Hbone>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
@@ -47,7 +47,7 @@ impl Caller {
     pub fn http1(addr: SocketAddr) -> Self {
         Self {
             addr,
-            protocol: Protocol::Http1,
+            protocol: ConnectionProtocol::Http1,
             way: None,
             idle: Arc::default(),
         }
@@ -67,7 +67,7 @@ impl Caller {
     pub fn http2(addr: SocketAddr) -> Self {
         Self {
             addr,
-            protocol: Protocol::Http2,
+            protocol: ConnectionProtocol::Http2,
             ..Self::http1(addr)
         }
     }
@@ -85,7 +85,7 @@ impl Caller {
     ///
     /// # Errors
     /// When the connection fails before the answer is complete.
-    pub async fn call(&self, call: &Call) -> Result<Reply, CallError> {
+    pub async fn call(&self, call: &Call) -> Result<CallReply, CallError> {
         self.start(call).await?.finish().await
     }
 
@@ -93,7 +93,7 @@ impl Caller {
     ///
     /// # Errors
     /// As [`Self::call`].
-    pub async fn get(&self, path: &str) -> Result<Reply, CallError> {
+    pub async fn get(&self, path: &str) -> Result<CallReply, CallError> {
         self.call(&Call::get(path)).await
     }
 
@@ -101,7 +101,7 @@ impl Caller {
     ///
     /// # Errors
     /// When the connection fails before the head is there.
-    pub async fn start(&self, call: &Call) -> Result<Exchange, CallError> {
+    pub async fn start(&self, call: &Call) -> Result<OpenExchange, CallError> {
         let mut connection = match self.take() {
             Some(connection) => connection,
             None => self.open().await?,
@@ -110,7 +110,7 @@ impl Caller {
             self.give_back(shared);
         }
         let response = connection.send(call.request(self.addr)?).await?;
-        Ok(Exchange::new(response, connection, self.clone()))
+        Ok(OpenExchange::new(response, connection, self.clone()))
     }
 
     async fn open(&self) -> Result<Connection, CallError> {

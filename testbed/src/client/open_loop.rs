@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Caller;
-use super::attempt::Ask;
+use super::attempt::CallPlan;
 use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::{AdversaryKind, Scenario};
@@ -57,8 +57,8 @@ pub async fn replay(
             Some(AdversaryKind::BulkReset) => &resets,
             _ => &caller,
         };
-        let request = Request {
-            ask: Ask {
+        let request = ScheduledRequest {
+            ask: CallPlan {
                 caller: caller.clone(),
                 client: client.clone(),
                 arrival: arrival.clone(),
@@ -79,13 +79,13 @@ pub async fn replay(
     while under_way.join_next().await.is_some() {}
 }
 
-struct Request {
-    ask: Ask,
+struct ScheduledRequest {
+    ask: CallPlan,
     due: Instant,
     rng: StdRng,
 }
 
-impl Request {
+impl ScheduledRequest {
     async fn run(mut self) -> Record {
         let retries = self.ask.client.retries.map_or(0, |retries| retries.max);
         let most = retries.saturating_add(1);

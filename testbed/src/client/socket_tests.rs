@@ -10,7 +10,7 @@ use super::{Call, Caller, open_loop};
 use crate::poll::{BOUND, until};
 use crate::upstream::{Script, Upstream};
 use tidegate_sim::arrivals;
-use tidegate_sim::profile::{Behaviour, Change, Errors, Mode, QueueBound, ServiceTime};
+use tidegate_sim::profile::{Behaviour, Change, Errors, QueueBound, ServiceTime, UpstreamMode};
 use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::Scenario;
 
@@ -82,7 +82,7 @@ async fn full_line_is_refused_at_once_with_retry_after() {
 #[tokio::test]
 async fn caller_that_goes_away_is_no_longer_under_way() {
     let upstream = quick().await;
-    upstream.change(&Change::mode(Mode::Hang));
+    upstream.change(&Change::mode(UpstreamMode::Hang));
     for caller in [
         Caller::http1(upstream.addr()),
         Caller::http2(upstream.addr()),
@@ -99,11 +99,11 @@ async fn caller_that_goes_away_is_no_longer_under_way() {
 async fn modes_are_told_apart_by_the_caller() {
     let upstream = quick().await;
     let caller = Caller::http1(upstream.addr());
-    upstream.change(&Change::mode(Mode::Fail));
+    upstream.change(&Change::mode(UpstreamMode::Fail));
     assert_eq!(caller.get("/").await.unwrap().status, 500);
-    upstream.change(&Change::mode(Mode::Reset));
+    upstream.change(&Change::mode(UpstreamMode::Reset));
     assert!(caller.get("/").await.is_err());
-    upstream.change(&Change::mode(Mode::Refuse));
+    upstream.change(&Change::mode(UpstreamMode::Refuse));
     let refused = async {
         while tokio::net::TcpStream::connect(upstream.addr())
             .await
@@ -111,7 +111,7 @@ async fn modes_are_told_apart_by_the_caller() {
         {}
     };
     timeout(BOUND, refused).await.unwrap();
-    upstream.change(&Change::mode(Mode::Serve));
+    upstream.change(&Change::mode(UpstreamMode::Serve));
     let back = async { while caller.get("/").await.is_err() {} };
     timeout(BOUND, back).await.unwrap();
     upstream.change(&Change {
@@ -181,7 +181,7 @@ async fn every_arrival_of_an_open_loop_is_recorded_once() {
     let upstream = Upstream::constant("main", 64, Duration::from_millis(1))
         .await
         .unwrap();
-    upstream.change(&Change::mode(Mode::Fail));
+    upstream.change(&Change::mode(UpstreamMode::Fail));
     let arrivals = Arc::new(arrivals::schedule(&scenario));
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let replay = open_loop::replay(

@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::pace::{self, Body, Writer};
+use crate::pace::{self, AnyBody, Writer};
 use tidegate_sim::arrivals::Sending;
 
 /// A piece of a body. Its content does not matter.
 const PIECE: Bytes = Bytes::from_static(b"data\n");
 
 /// A body whose time begins now.
-pub(super) fn body(sending: Sending) -> Body {
+pub(super) fn body(sending: Sending) -> AnyBody {
     let (writer, body) = pace::body();
     tokio::spawn(write(sending, writer, Instant::now()));
     body

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_of_unknown_length_is_refused() {
+    fn answer_of_unknown_length_is_rejected() {
         let bytes = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         assert_eq!(parse(bytes), Err("no content-length"));
     }

@@ -11,7 +11,7 @@ use super::http::{RawConnection, RawRequest};
 use super::{CostError, interrupt};
 
 /// Answers by status.
-pub type Answers = BTreeMap<u16, u64>;
+pub type AnswersByStatus = BTreeMap<u16, u64>;
 
 /// A closed loop.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl Loop {
     ///
     /// # Errors
     /// When a connection breaks or an answer does not come.
-    pub fn run(&mut self, request: &RawRequest, total: u64) -> Result<Answers, CostError> {
-        let mut answers = Answers::new();
+    pub fn run(&mut self, request: &RawRequest, total: u64) -> Result<AnswersByStatus, CostError> {
+        let mut answers = AnswersByStatus::new();
         let (mut sent, mut received) = (0, 0);
         for connection in &mut self.connections {
             if sent < total {
@@ -65,8 +65,8 @@ impl Loop {
     ///
     /// # Errors
     /// When a connection breaks or an answer does not come.
-    pub fn run_each(&mut self, requests: &[RawRequest]) -> Result<Answers, CostError> {
-        let mut answers = Answers::new();
+    pub fn run_each(&mut self, requests: &[RawRequest]) -> Result<AnswersByStatus, CostError> {
+        let mut answers = AnswersByStatus::new();
         for request in requests {
             interrupt::check()?;
             for connection in &mut self.connections {

@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::CostError;
-use super::counter::Tool;
+use super::counter::CounterTool;
 use super::http::RawRequest;
 use super::load::Loop;
-use super::process::{Measured, Shape};
+use super::process::{MeasuredEnvoy, Shape};
 use super::subject::{MANY, Subject, UPSTREAM_HEADER, cluster_name};
 use tidegate_sim::number::float;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effort {
+pub struct MemoryEffort {
     /// Workers of the larger Envoy; the smaller has one.
     pub workers: u32,
     /// Upstreams that every worker serves.
@@ -31,7 +31,7 @@ pub struct Effort {
     pub repetitions: u32,
 }
 
-impl Default for Effort {
+impl Default for MemoryEffort {
     fn default() -> Self {
         Self {
             workers: 4,
@@ -46,12 +46,12 @@ const CONNECTIONS_PER_WORKER: u32 = 2;
 
 /// Anonymous resident memory of one subject, in bytes (medians).
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct MemoryRow {
     /// The subject.
     pub name: String,
     /// With one worker.
     pub one_worker_bytes: u64,
-    /// With [`Effort::workers`].
+    /// With [`MemoryEffort::workers`].
     pub many_workers_bytes: u64,
     /// For each worker more.
     pub per_worker_bytes: f64,
@@ -64,7 +64,7 @@ const UPKEEP_WATCHED: Duration = Duration::from_secs(2);
 
 /// What was seen of one Envoy.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct SeenMemory {
     bytes: u64,
     upkeep_ms_per_second: f64,
 }
@@ -75,15 +75,15 @@ struct Seen {
 /// When an Envoy does not work or an upstream gives another answer than 200.
 pub fn measure(
     subjects: &[Subject],
-    effort: Effort,
+    effort: MemoryEffort,
     said: &mut dyn FnMut(&str),
-) -> Result<Vec<Row>, CostError> {
+) -> Result<Vec<MemoryRow>, CostError> {
     let requests: Vec<RawRequest> = (0..effort.upstreams)
         .map(|index| RawRequest::get(MANY, &[(UPSTREAM_HEADER, &cluster_name(index))]))
         .collect();
     let mut rows = Vec::new();
     for subject in subjects {
-        let mut medians = [Seen::default(); 2];
+        let mut medians = [SeenMemory::default(); 2];
         for (median, workers) in medians.iter_mut().zip([1, effort.workers]) {
             said(&format!("memory: {}, workers: {workers}", subject.name()));
             let mut seen = Vec::new();
@@ -95,7 +95,7 @@ pub fn measure(
         }
         let [one, many] = medians;
         let more = f64::from(effort.workers.saturating_sub(1).max(1));
-        rows.push(Row {
+        rows.push(MemoryRow {
             name: subject.name().to_owned(),
             one_worker_bytes: one.bytes,
             many_workers_bytes: many.bytes,
@@ -111,8 +111,8 @@ fn watch(
     workers: u32,
     many: u32,
     requests: &[RawRequest],
-) -> Result<Seen, CostError> {
-    let measured = Measured::start(subject, Shape { workers, many }, |binary, _| {
+) -> Result<SeenMemory, CostError> {
+    let measured = MeasuredEnvoy::start(subject, Shape { workers, many }, |binary, _| {
         Command::new(binary)
     })?;
     let connections = usize::try_from(workers * CONNECTIONS_PER_WORKER).unwrap_or(1);
@@ -125,10 +125,10 @@ fn watch(
         });
     }
     let started = Instant::now();
-    let count = Tool::Cpu.begin(&measured)?;
+    let count = CounterTool::Cpu.begin(&measured)?;
     thread::sleep(UPKEEP_WATCHED);
     let upkeep_ms = float(count.end(&measured)?) / 1e6;
-    Ok(Seen {
+    Ok(SeenMemory {
         bytes: measured.anonymous_bytes()?,
         upkeep_ms_per_second: upkeep_ms / started.elapsed().as_secs_f64(),
     })

@@ -39,7 +39,7 @@ pub struct Shape {
 
 /// A running Envoy; dropping it ends the process.
 #[derive(Debug)]
-pub struct Measured {
+pub struct MeasuredEnvoy {
     process: Process,
     entry: SocketAddr,
     folder: TempDir,
@@ -48,11 +48,11 @@ pub struct Measured {
     _hanging: TcpListener,
 }
 
-impl Measured {
+impl MeasuredEnvoy {
     /// Starts `subject` and waits until it is ready. `run` makes the command that runs a binary, with files in a folder.
     ///
     /// # Errors
-    /// When Envoy is missing or refuses its configuration.
+    /// When Envoy is missing or rejects its configuration.
     pub fn start(
         subject: &Subject,
         shape: Shape,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::counter::Tool;
+use super::counter::CounterTool;
 use super::{memory, requests};
 use tidegate_report::table::Table;
 use tidegate_sim::number::float;
@@ -26,7 +26,7 @@ const MB: f64 = 1e6;
 
 /// Everything that one run measured.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct CostReport {
     /// Machine, versions, commit, date.
     pub metadata: BTreeMap<String, String>,
     /// The counter's name.
@@ -36,18 +36,18 @@ pub struct Report {
     /// Why better counters were not used.
     pub refusals: Vec<String>,
     /// Costs of requests; the first row is the one without filter.
-    pub requests: Vec<requests::Row>,
+    pub requests: Vec<requests::RequestRow>,
     /// Memory by subject, where it was measured; the first row is the one without filter.
-    pub memory: Vec<memory::Row>,
+    pub memory: Vec<memory::MemoryRow>,
     /// Size of the module in bytes.
     pub module_bytes: u64,
     /// Targets and what was found.
-    pub targets: Vec<Target>,
+    pub targets: Vec<CostTarget>,
 }
 
 /// One target and what was found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Target {
+pub struct CostTarget {
     /// What it is about, with its unit.
     pub name: &'static str,
     /// What was found.
@@ -60,7 +60,7 @@ pub struct Target {
     pub required: bool,
 }
 
-impl Target {
+impl CostTarget {
     fn new(name: &'static str, found: f64, most: f64) -> Self {
         Self {
             name,
@@ -80,11 +80,11 @@ impl Target {
 /// The targets for what was measured; those of instructions only where instructions were counted.
 #[must_use]
 pub fn targets(
-    tool: Tool,
-    requests: &[requests::Row],
-    memory: &[memory::Row],
+    tool: CounterTool,
+    requests: &[requests::RequestRow],
+    memory: &[memory::MemoryRow],
     module_bytes: u64,
-) -> Vec<Target> {
+) -> Vec<CostTarget> {
     let median = |end: &str| {
         requests
             .iter()
@@ -95,18 +95,18 @@ pub fn targets(
     if let (Some(bare), Some(admitted)) = (median("no filter"), median("admitted")) {
         if tool.counts_instructions() {
             let name = "admitted, instructions above no filter";
-            targets.push(Target::new(name, admitted - bare, MAX_ADMITTED));
+            targets.push(CostTarget::new(name, admitted - bare, MAX_ADMITTED));
             let name = "the same, aim";
-            targets.push(Target::new(name, admitted - bare, AIM_ADMITTED).aimed_at());
+            targets.push(CostTarget::new(name, admitted - bare, AIM_ADMITTED).aimed_at());
         }
         if let Some(shed) = median("shed") {
             let name = "shed, share of a forwarded request";
-            targets.push(Target::new(name, shed / bare, MAX_SHED_SHARE));
+            targets.push(CostTarget::new(name, shed / bare, MAX_SHED_SHARE));
         }
     }
     let name = "module, KiB";
     let most = float(MAX_MODULE_BYTES) / KIB;
-    targets.push(Target::new(name, float(module_bytes) / KIB, most));
+    targets.push(CostTarget::new(name, float(module_bytes) / KIB, most));
     let per_worker = |name: &str| {
         memory
             .iter()
@@ -115,7 +115,7 @@ pub fn targets(
     };
     if let (Some(bare), Some(module)) = (per_worker("no filter"), per_worker("tidegate")) {
         let name = "memory per worker above the first, MB";
-        targets.push(Target::new(
+        targets.push(CostTarget::new(
             name,
             (module - bare) / MB,
             MAX_WORKER_BYTES / MB,
@@ -124,7 +124,7 @@ pub fn targets(
     targets
 }
 
-impl Report {
+impl CostReport {
     /// The tables for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
@@ -248,15 +248,15 @@ fn grouped(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::requests::{Row, Spread};
+    use crate::cost::requests::{CostSpread, RequestRow};
 
-    fn row(name: &str, median: f64) -> Row {
-        let spread = Spread {
+    fn row(name: &str, median: f64) -> RequestRow {
+        let spread = CostSpread {
             median,
             min: median,
             max: median,
         };
-        Row {
+        RequestRow {
             name: name.to_owned(),
             per_request: spread,
             background_per_second: spread,
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    fn rows() -> [Row; 3] {
+    fn rows() -> [RequestRow; 3] {
         [
             row("no filter", 200_000.0),
             row("tidegate, admitted", 255_000.0),
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn targets_are_kept_up_to_their_edge() {
-        let kept: Vec<bool> = targets(Tool::Perf, &rows(), &[], MAX_MODULE_BYTES)
+        let kept: Vec<bool> = targets(CounterTool::Perf, &rows(), &[], MAX_MODULE_BYTES)
             .iter()
             .map(|target| target.kept)
             .collect();
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn cpu_time_is_not_judged_as_instructions() {
-        let names: Vec<&str> = targets(Tool::Cpu, &rows(), &[], 0)
+        let names: Vec<&str> = targets(CounterTool::Cpu, &rows(), &[], 0)
             .iter()
             .map(|target| target.name)
             .collect();

@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::CostError;
-use super::counter::Tool;
+use super::counter::CounterTool;
 use super::http::{RawConnection, RawRequest};
-use super::load::{Answers, Loop};
-use super::process::{Measured, Shape};
+use super::load::{AnswersByStatus, Loop};
+use super::process::{MeasuredEnvoy, Shape};
 use super::subject::{ANSWERED, HANGING, SHED_STATUS, Subject};
 use tidegate_sim::number::{float, quantile};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effort {
+pub struct RequestEffort {
     /// Rounds; each measures every row once.
     pub rounds: u32,
     /// Requests of a row in a round.
@@ -31,14 +31,14 @@ pub struct Effort {
     pub background: Duration,
 }
 
-impl Effort {
+impl RequestEffort {
     /// What is enough for `tool`: exact counters need little, CPU time much.
     #[must_use]
-    pub const fn enough_for(tool: Tool) -> Self {
+    pub const fn enough_for(tool: CounterTool) -> Self {
         let (rounds, requests, background_ms) = match tool {
-            Tool::Perf => (5, 20_000, 500),
-            Tool::Valgrind => (3, 2_000, 2_000),
-            Tool::Cpu => (15, 10_000, 300),
+            CounterTool::Perf => (5, 20_000, 500),
+            CounterTool::Valgrind => (3, 2_000, 2_000),
+            CounterTool::Cpu => (15, 10_000, 300),
         };
         Self {
             rounds,
@@ -56,7 +56,7 @@ const TRICKLE_EVERY: Duration = Duration::from_millis(50);
 
 /// Median and range of a figure over the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
+pub struct CostSpread {
     /// The middle.
     pub median: f64,
     /// The least.
@@ -65,7 +65,7 @@ pub struct Spread {
     pub max: f64,
 }
 
-impl Spread {
+impl CostSpread {
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |share| quantile(&values, share).unwrap_or(f64::NAN);
@@ -79,19 +79,19 @@ impl Spread {
 
 /// What one kind of request costs on one subject, in the counter's unit.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct RequestRow {
     /// The subject, and what became of its requests.
     pub name: String,
     /// Per request, without background.
-    pub per_request: Spread,
+    pub per_request: CostSpread,
     /// Per second, whatever the rate: timers, the plugin's tick in every VM.
-    pub background_per_second: Spread,
+    pub background_per_second: CostSpread,
     /// Requests that were measured.
     pub requests: u64,
 }
 
 /// A row yet to be measured.
-struct Plan {
+struct RowPlan {
     name: String,
     subject: usize,
     request: RawRequest,
@@ -102,7 +102,7 @@ struct Plan {
 
 /// An Envoy with its connections, which must live as long.
 struct Bench {
-    measured: Measured,
+    measured: MeasuredEnvoy,
     clients: Loop,
     // The one request that takes the only place at the hanging upstream.
     _holder: Option<RawConnection>,
@@ -114,16 +114,16 @@ struct Bench {
 /// When an Envoy or the counter does not work, or a request gets another answer than the row is about.
 pub fn measure(
     subjects: &[Subject],
-    tool: Tool,
-    effort: Effort,
+    tool: CounterTool,
+    effort: RequestEffort,
     said: &mut dyn FnMut(&str),
-) -> Result<Vec<Row>, CostError> {
+) -> Result<Vec<RequestRow>, CostError> {
     let mut benches = Vec::new();
     for subject in subjects {
         said(&format!("start envoy: {}", subject.name()));
         benches.push(Bench::start(subject, tool, effort)?);
     }
-    let mut plans: Vec<Plan> = subjects.iter().enumerate().flat_map(plans).collect();
+    let mut plans: Vec<RowPlan> = subjects.iter().enumerate().flat_map(plans).collect();
     for plan in &plans {
         said(&format!("warm up: {}", plan.name));
         if let Some(bench) = benches.get_mut(plan.subject) {
@@ -140,17 +140,17 @@ pub fn measure(
     }
     Ok(plans
         .into_iter()
-        .map(|plan| Row {
+        .map(|plan| RequestRow {
             name: plan.name,
-            per_request: Spread::of(plan.per_request),
-            background_per_second: Spread::of(plan.background),
+            per_request: CostSpread::of(plan.per_request),
+            background_per_second: CostSpread::of(plan.background),
             requests: effort.requests * u64::from(effort.rounds),
         })
         .collect())
 }
 
-fn plans((index, subject): (usize, &Subject)) -> Vec<Plan> {
-    let plan = |name: String, path: &str, expected: u16| Plan {
+fn plans((index, subject): (usize, &Subject)) -> Vec<RowPlan> {
+    let plan = |name: String, path: &str, expected: u16| RowPlan {
         name,
         subject: index,
         request: RawRequest::get(path, &[]),
@@ -170,12 +170,16 @@ fn plans((index, subject): (usize, &Subject)) -> Vec<Plan> {
 }
 
 impl Bench {
-    fn start(subject: &Subject, tool: Tool, effort: Effort) -> Result<Self, CostError> {
+    fn start(
+        subject: &Subject,
+        tool: CounterTool,
+        effort: RequestEffort,
+    ) -> Result<Self, CostError> {
         let shape = Shape {
             workers: 1,
             many: 0,
         };
-        let measured = Measured::start(subject, shape, |binary, folder| {
+        let measured = MeasuredEnvoy::start(subject, shape, |binary, folder| {
             tool.command(binary, folder)
         })?;
         let clients = Loop::open(measured.entry(), effort.connections)?;
@@ -193,8 +197,8 @@ impl Bench {
         })
     }
 
-    fn run(&mut self, plan: &Plan, requests: u64) -> Result<(), CostError> {
-        let answers: Answers = self.clients.run(&plan.request, requests)?;
+    fn run(&mut self, plan: &RowPlan, requests: u64) -> Result<(), CostError> {
+        let answers: AnswersByStatus = self.clients.run(&plan.request, requests)?;
         if answers.keys().eq([&plan.expected]) {
             Ok(())
         } else {
@@ -206,7 +210,12 @@ impl Bench {
         }
     }
 
-    fn round(&mut self, plan: &mut Plan, tool: Tool, effort: Effort) -> Result<(), CostError> {
+    fn round(
+        &mut self,
+        plan: &mut RowPlan,
+        tool: CounterTool,
+        effort: RequestEffort,
+    ) -> Result<(), CostError> {
         let busy = self.watch(plan, tool, |bench, plan| {
             bench.run(plan, effort.requests)?;
             Ok(effort.requests)
@@ -229,9 +238,9 @@ impl Bench {
 
     fn watch(
         &mut self,
-        plan: &Plan,
-        tool: Tool,
-        load: impl FnOnce(&mut Self, &Plan) -> Result<u64, CostError>,
+        plan: &RowPlan,
+        tool: CounterTool,
+        load: impl FnOnce(&mut Self, &RowPlan) -> Result<u64, CostError>,
     ) -> Result<Watched, CostError> {
         let started = Instant::now();
         let count = tool.begin(&self.measured)?;
@@ -290,10 +299,10 @@ mod tests {
 
     #[test]
     fn spread_is_median_and_range() {
-        let spread = Spread::of(vec![3.0, 1.0, 9.0]);
+        let spread = CostSpread::of(vec![3.0, 1.0, 9.0]);
         assert_eq!(
             spread,
-            Spread {
+            CostSpread {
                 median: 3.0,
                 min: 1.0,
                 max: 9.0

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::{Phase, SideRecord, Told};
-use tidegate_report::chart::{Band, Chart, Level, Line, Stroke};
+use super::{DemoResult, SideRecord, StoryPhase};
+use tidegate_report::chart::{Band, Chart, LevelLine, Line, Stroke};
 use tidegate_report::color::Color;
 use tidegate_sim::charts::{self, line};
 use tidegate_sim::number;
-use tidegate_sim::series::{self, Sample, Window};
+use tidegate_sim::series::{self, RunWindow, SeriesSample};
 
 /// Goodput of both sides over time: the picture of the effect.
 #[must_use]
-pub fn main_chart(told: &Told) -> Chart {
+pub fn main_chart(told: &DemoResult) -> Chart {
     let mut chart = with_phases(told, "Goodput", "good answers a second", true);
     chart.height = 330;
     chart.top = Some(told.story.capacity() * 1.35);
@@ -28,7 +28,7 @@ pub fn main_chart(told: &Told) -> Chart {
     chart
 }
 
-pub(super) fn latency(told: &Told) -> Chart {
+pub(super) fn latency(told: &DemoResult) -> Chart {
     let mut chart = with_phases(told, "99th percentile", "ms, answers 200", false);
     chart.top = Some(1_080.0);
     let story = &told.story;
@@ -46,7 +46,7 @@ pub(super) fn latency(told: &Told) -> Chart {
     chart
 }
 
-pub(super) fn bad(told: &Told) -> Chart {
+pub(super) fn bad(told: &DemoResult) -> Chart {
     let mut chart = with_phases(told, "Not answered", "requests a second", false);
     let (with, without) = both(told);
     let failed = |name, color, windows| line(name, color, windows, |w| Some(w.failed));
@@ -60,14 +60,14 @@ pub(super) fn bad(told: &Told) -> Chart {
     chart
 }
 
-pub(super) fn reached(told: &Told) -> Chart {
+pub(super) fn reached(told: &DemoResult) -> Chart {
     let mut chart = with_phases(told, "What reaches the service", "requests a second", false);
     let sides = [
         (WITHOUT, Color::Red, &told.without),
         (WITH, Color::Teal, &told.with),
     ];
     for (name, color, side) in sides {
-        let rate = |around: &[Sample]| match around {
+        let rate = |around: &[SeriesSample]| match around {
             [a, .., b] => {
                 let rate = number::float(b.received - a.received) / (b.at_s - a.at_s).max(1e-3);
                 Some((f64::midpoint(a.at_s, b.at_s), Some(rate)))
@@ -77,14 +77,14 @@ pub(super) fn reached(told: &Told) -> Chart {
         let points = samples(told, side).windows(5).step_by(2).filter_map(rate);
         chart.lines.push(Line::new(name, color, points));
     }
-    chart.levels.push(Level {
+    chart.levels.push(LevelLine {
         value: told.story.capacity(),
         label: "capacity".to_owned(),
     });
     chart
 }
 
-pub(super) fn inside(told: &Told) -> Chart {
+pub(super) fn inside(told: &DemoResult) -> Chart {
     let title = "Inside the filter: limit and requests in flight";
     let unit = "requests; shaded: breaker open or half-open";
     let mut chart = with_phases(told, title, unit, false);
@@ -97,24 +97,24 @@ const WITH: &str = "with Tidegate";
 const WITHOUT: &str = "without";
 
 /// The end of the story, in seconds.
-fn end(told: &Told) -> f64 {
+fn end(told: &DemoResult) -> f64 {
     told.story.scenario.duration.as_secs_f64()
 }
 
 /// The samples of a side until the end of the story.
-fn samples<'a>(told: &Told, side: &'a SideRecord) -> &'a [Sample] {
+fn samples<'a>(told: &DemoResult, side: &'a SideRecord) -> &'a [SeriesSample] {
     let until = side.samples.iter().take_while(|s| s.at_s <= end(told));
     side.samples.get(..until.count()).unwrap_or_default()
 }
 
 /// The windows with the filter and without.
-fn both(told: &Told) -> (Vec<Window>, Vec<Window>) {
+fn both(told: &DemoResult) -> (Vec<RunWindow>, Vec<RunWindow>) {
     (windows(told, &told.with), windows(told, &told.without))
 }
 
-fn with_phases(told: &Told, title: &str, unit: &str, is_named: bool) -> Chart {
+fn with_phases(told: &DemoResult, title: &str, unit: &str, is_named: bool) -> Chart {
     let mut chart = Chart::new(title, unit, told.story.scenario.duration.as_secs_f64());
-    let band = |(phase, end): (&Phase, Duration)| Band {
+    let band = |(phase, end): (&StoryPhase, Duration)| Band {
         from: phase.at.as_secs_f64(),
         to: end.as_secs_f64(),
         label: if is_named {
@@ -130,7 +130,7 @@ fn with_phases(told: &Told, title: &str, unit: &str, is_named: bool) -> Chart {
 }
 
 /// Windows with goodput by the objective of their time; a sixtieth of the story each.
-fn windows(told: &Told, side: &SideRecord) -> Vec<Window> {
+fn windows(told: &DemoResult, side: &SideRecord) -> Vec<RunWindow> {
     let story = &told.story;
     let length = (story.scenario.duration / 60).clamp(SHORTEST_WINDOW, LONGEST_WINDOW);
     series::windows_with(&story.scenario, &side.records, length, |at| {

@@ -170,9 +170,9 @@ impl Drop for Dashboard {
     }
 }
 
-type Row = (&'static str, fn(&Half) -> String);
+type DashboardRow = (&'static str, fn(&Half) -> String);
 
-const ROWS: [Row; 7] = [
+const ROWS: [DashboardRow; 7] = [
     ("goodput /s", |half| half.view.good.to_string()),
     ("p99 ms", |half| {
         half.view

@@ -22,18 +22,18 @@ pub struct View {
 /// Keeps what ended within the last second.
 #[derive(Debug, Default)]
 pub struct Live {
-    ended: VecDeque<Ended>,
+    ended: VecDeque<RecentlyEnded>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Ended {
+struct RecentlyEnded {
     at: Duration,
-    kind: Kind,
+    kind: EndKind,
     latency: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EndKind {
     Good,
     Late,
     Shed,
@@ -47,14 +47,14 @@ impl Live {
     /// Takes note of a request that ended; `objective` is the latency target of its time.
     pub fn note(&mut self, record: &Record, objective: Duration) {
         let kind = match record.answer {
-            Answer::Ok if record.is_good(objective) => Kind::Good,
-            Answer::Ok => Kind::Late,
-            Answer::Shed(_) => Kind::Shed,
-            Answer::GaveUp => Kind::GaveUp,
-            Answer::Failed(_) | Answer::Broken => Kind::Failed,
+            Answer::Ok if record.is_good(objective) => EndKind::Good,
+            Answer::Ok => EndKind::Late,
+            Answer::Shed(_) => EndKind::Shed,
+            Answer::GaveUp => EndKind::GaveUp,
+            Answer::Failed(_) | Answer::Broken => EndKind::Failed,
         };
         let at = record.arrival.at + record.latency;
-        self.ended.push_back(Ended {
+        self.ended.push_back(RecentlyEnded {
             at,
             kind,
             latency: record.latency,
@@ -65,7 +65,7 @@ impl Live {
     pub fn view(&mut self, now: Duration) -> View {
         let since = now.saturating_sub(SPAN);
         self.ended.retain(|ended| ended.at >= since);
-        let count = |wanted: &[Kind]| {
+        let count = |wanted: &[EndKind]| {
             let count = self
                 .ended
                 .iter()
@@ -73,7 +73,7 @@ impl Live {
                 .count();
             u64::try_from(count).unwrap_or(u64::MAX)
         };
-        let waited = [Kind::Good, Kind::Late, Kind::GaveUp];
+        let waited = [EndKind::Good, EndKind::Late, EndKind::GaveUp];
         let mut latencies: Vec<Duration> = self
             .ended
             .iter()
@@ -82,9 +82,9 @@ impl Live {
             .collect();
         latencies.sort_unstable();
         View {
-            good: count(&[Kind::Good]),
-            shed: count(&[Kind::Shed]),
-            failed: count(&[Kind::Late, Kind::Failed, Kind::GaveUp]),
+            good: count(&[EndKind::Good]),
+            shed: count(&[EndKind::Shed]),
+            failed: count(&[EndKind::Late, EndKind::Failed, EndKind::GaveUp]),
             p99_ms: number::quantile(&latencies, 0.99).map(number::millis),
         }
     }

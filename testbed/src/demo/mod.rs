@@ -20,11 +20,11 @@ use tidegate_report::table::Table;
 use tidegate_sim::arrivals;
 use tidegate_sim::number;
 use tidegate_sim::record::Record;
-use tidegate_sim::series::Sample;
+use tidegate_sim::series::SeriesSample;
 
 pub use charts::main_chart;
 pub use live::{Live, View};
-pub use story::{Phase, Push, Story};
+pub use story::{Push, Story, StoryPhase};
 
 use dashboard::{Dashboard, Moment};
 use side::{Drive, Side};
@@ -35,14 +35,14 @@ pub struct SideRecord {
     /// Every request.
     pub records: Vec<Record>,
     /// Upstream and filter over time.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SeriesSample>,
     /// CPU time of its Envoy, in seconds.
     pub envoy_cpu_s: f64,
 }
 
 /// What the demo leaves behind.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct DemoResult {
     /// The story.
     pub story: Arc<Story>,
     /// The side with the filter.
@@ -64,7 +64,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// When an upstream or an Envoy cannot be started, or does not survive.
-pub async fn tell(story: Story) -> Result<Told, RunError> {
+pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
     let story = Arc::new(story);
     let arrivals = Arc::new(arrivals::schedule(&story.scenario));
     let (mut with, mut without) = (
@@ -114,7 +114,7 @@ pub async fn tell(story: Story) -> Result<Told, RunError> {
             envoy_cpu_s,
         }
     };
-    Ok(Told {
+    Ok(DemoResult {
         story,
         with: record(with),
         without: record(without),
@@ -153,7 +153,7 @@ const GROUPS: [(&str, u32); 6] = [
     ("reached service", 2),
 ];
 
-impl Told {
+impl DemoResult {
     /// The table by phase: rates per second, `with` and `without` side by side.
     #[must_use]
     pub fn table(&self) -> Table {

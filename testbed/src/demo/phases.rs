@@ -6,7 +6,7 @@ use super::story::Story;
 use tidegate_sim::number;
 use tidegate_sim::oracle;
 use tidegate_sim::record::{Answer, Record};
-use tidegate_sim::series::Sample;
+use tidegate_sim::series::SeriesSample;
 
 /// One side in one phase; rates are per second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -33,7 +33,7 @@ pub struct PhaseFigures {
 
 /// Sorts one side's records and samples into the phases of the story.
 #[must_use]
-pub fn figures(story: &Story, records: &[Record], samples: &[Sample]) -> Vec<PhaseFigures> {
+pub fn figures(story: &Story, records: &[Record], samples: &[SeriesSample]) -> Vec<PhaseFigures> {
     let mut records: Vec<&Record> = records.iter().collect();
     records.sort_by_key(|record| record.arrival.at);
     let arrivals: Vec<_> = records
@@ -41,7 +41,7 @@ pub fn figures(story: &Story, records: &[Record], samples: &[Sample]) -> Vec<Pha
         .map(|record| record.arrival.clone())
         .collect();
     let verdicts = oracle::judge(&story.scenario, &arrivals);
-    let of_phase = |(phase, end): (&super::story::Phase, std::time::Duration)| {
+    let of_phase = |(phase, end): (&super::story::StoryPhase, std::time::Duration)| {
         let length = (end - phase.at).as_secs_f64();
         let mut figures = PhaseFigures {
             phase: phase.name.clone(),
@@ -70,7 +70,7 @@ pub fn figures(story: &Story, records: &[Record], samples: &[Sample]) -> Vec<Pha
         figures.p50_any_ms = number::quantile(&any, 0.5).map(number::millis);
         // Looks are as often as phases are placed, but each comes a moment after it was due.
         let received_by = |at: f64| {
-            let distance = |sample: &Sample| (sample.at_s - at).abs();
+            let distance = |sample: &SeriesSample| (sample.at_s - at).abs();
             let nearest = samples
                 .iter()
                 .min_by(|a, b| distance(a).total_cmp(&distance(b)));

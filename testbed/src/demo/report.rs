@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Told;
+use super::DemoResult;
 use super::charts::{bad, inside, latency, main_chart, reached};
 use crate::envoy::PushOutcome;
 use tidegate_report::page::{Card, Page};
@@ -10,7 +10,7 @@ use tidegate_sim::number;
 
 /// The report as one page.
 #[must_use]
-pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> Page {
+pub fn page(told: &DemoResult, metadata: &BTreeMap<String, String>) -> Page {
     let story = &told.story;
     let mut page = Page::new("Tidegate: the same load with and without");
     page.paragraph(story.scenario.prose.trim());
@@ -28,7 +28,7 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> Page {
     for (push, outcome) in story.pushes.iter().zip(&told.pushes) {
         let verdict = match outcome {
             Some(PushOutcome::Accepted) => "accepted",
-            Some(PushOutcome::Refused) => "refused",
+            Some(PushOutcome::Rejected) => "rejected",
             None => "not noticed",
         };
         page.note(&format!(
@@ -53,7 +53,7 @@ pub fn page(told: &Told, metadata: &BTreeMap<String, String>) -> Page {
     page
 }
 
-fn cards(told: &Told) -> Vec<Card> {
+fn cards(told: &DemoResult) -> Vec<Card> {
     let (with, without) = told.figures();
     let of = |name: &str| {
         let find =

@@ -18,7 +18,7 @@ use crate::variant::{Variant, tidegate_config};
 use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::number;
 use tidegate_sim::record::Record;
-use tidegate_sim::series::Sample;
+use tidegate_sim::series::SeriesSample;
 
 /// A side that is ready to be driven.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Side {
     upstream: Arc<Upstream>,
     is_filtered: bool,
     ended: Arc<Mutex<Ended>>,
-    samples: Vec<Sample>,
+    samples: Vec<SeriesSample>,
 }
 
 /// What has come back so far.
@@ -157,7 +157,7 @@ impl Side {
     }
 
     /// Stops, and hands over what was recorded.
-    pub(super) fn finish(self) -> (Vec<Record>, Vec<Sample>, f64) {
+    pub(super) fn finish(self) -> (Vec<Record>, Vec<SeriesSample>, f64) {
         let cpu = self
             .envoy
             .cpu_time()

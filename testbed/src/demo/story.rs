@@ -13,7 +13,7 @@ pub struct Story {
     /// Load and upstream.
     pub scenario: Scenario,
     /// What people are told about which stretch.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<StoryPhase>,
     /// Configuration pushes.
     pub pushes: Vec<Push>,
 }
@@ -21,7 +21,7 @@ pub struct Story {
 /// A stretch of the story.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Phase {
+pub struct StoryPhase {
     /// One word for charts and checks.
     pub name: String,
     /// Beginning.
@@ -73,7 +73,7 @@ impl Story {
 
     /// The phase at a time.
     #[must_use]
-    pub fn phase_at(&self, at: Duration) -> Option<&Phase> {
+    pub fn phase_at(&self, at: Duration) -> Option<&StoryPhase> {
         self.phases
             .iter()
             .rev()
@@ -82,7 +82,7 @@ impl Story {
     }
 
     /// Each phase with its end.
-    pub fn stretches(&self) -> impl Iterator<Item = (&Phase, Duration)> {
+    pub fn stretches(&self) -> impl Iterator<Item = (&StoryPhase, Duration)> {
         let ends = self.phases.iter().skip(1).map(|phase| phase.at);
         self.phases
             .iter()

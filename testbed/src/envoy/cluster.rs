@@ -11,20 +11,20 @@ use super::duration::duration;
 #[derive(Debug, Clone)]
 pub struct Cluster {
     name: String,
-    discovery: Discovery,
+    discovery: EndpointDiscovery,
     endpoints: Vec<SocketAddr>,
     http2: bool,
-    thresholds: Thresholds,
+    thresholds: CircuitBreakerThresholds,
     requests_per_connection: u32,
     idle_timeout: Option<Duration>,
-    outlier: Option<Outlier>,
-    balancing: Balancing,
+    outlier: Option<OutlierSettings>,
+    balancing: LoadBalancing,
     connect_timeout: Duration,
 }
 
 /// Where a cluster's endpoints come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Discovery {
+enum EndpointDiscovery {
     Static,
     DynamicForwardProxy,
     OriginalDestination,
@@ -32,7 +32,7 @@ enum Discovery {
 
 /// How Envoy spreads requests over the endpoints of a cluster; each worker does it for itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Balancing {
+pub enum LoadBalancing {
     /// One after the other: Envoy's default.
     #[default]
     RoundRobin,
@@ -42,7 +42,7 @@ pub enum Balancing {
     LeastRequest,
 }
 
-impl Balancing {
+impl LoadBalancing {
     const fn name(self) -> &'static str {
         match self {
             Self::RoundRobin => "ROUND_ROBIN",
@@ -54,7 +54,7 @@ impl Balancing {
 
 /// Envoy's static circuit breaker of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct CircuitBreakerThresholds {
     /// Most connections (HTTP/1.1) of the cluster.
     pub max_connections: u32,
     /// Most requests that wait for a connection.
@@ -63,7 +63,7 @@ pub struct Thresholds {
     pub max_requests: u32,
 }
 
-impl Thresholds {
+impl CircuitBreakerThresholds {
     /// Envoy's defaults: 1,024 of each.
     #[must_use]
     pub const fn envoy_default() -> Self {
@@ -99,7 +99,7 @@ impl Thresholds {
 
 /// Outlier detection of a cluster: hosts that fail are left out for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outlier {
+pub struct OutlierSettings {
     /// Failures in a row that eject a host.
     pub consecutive_5xx: u32,
     /// Distance between two looks at ejected hosts.
@@ -110,7 +110,7 @@ pub struct Outlier {
     pub max_ejection_percent: u32,
 }
 
-impl Outlier {
+impl OutlierSettings {
     /// Envoy's defaults, except that a single host may be ejected.
     #[must_use]
     pub const fn envoy_default() -> Self {
@@ -129,14 +129,14 @@ impl Cluster {
     pub fn new(name: &str, endpoint: SocketAddr) -> Self {
         Self {
             name: name.to_owned(),
-            discovery: Discovery::Static,
+            discovery: EndpointDiscovery::Static,
             endpoints: vec![endpoint],
             http2: false,
-            thresholds: Thresholds::unlimited(),
+            thresholds: CircuitBreakerThresholds::unlimited(),
             requests_per_connection: 0,
             idle_timeout: None,
             outlier: None,
-            balancing: Balancing::default(),
+            balancing: LoadBalancing::default(),
             connect_timeout: Duration::from_secs(1),
         }
     }
@@ -155,7 +155,7 @@ impl Cluster {
     #[must_use]
     pub fn dynamic_forward_proxy(name: &str) -> Self {
         Self {
-            discovery: Discovery::DynamicForwardProxy,
+            discovery: EndpointDiscovery::DynamicForwardProxy,
             ..Self::without_endpoints(name)
         }
     }
@@ -176,7 +176,7 @@ impl Cluster {
     #[must_use]
     pub fn original_destination(name: &str) -> Self {
         Self {
-            discovery: Discovery::OriginalDestination,
+            discovery: EndpointDiscovery::OriginalDestination,
             ..Self::without_endpoints(name)
         }
     }
@@ -197,7 +197,7 @@ impl Cluster {
 
     /// Sets Envoy's own static breaker.
     #[must_use]
-    pub const fn thresholds(mut self, thresholds: Thresholds) -> Self {
+    pub const fn thresholds(mut self, thresholds: CircuitBreakerThresholds) -> Self {
         self.thresholds = thresholds;
         self
     }
@@ -218,14 +218,14 @@ impl Cluster {
 
     /// Turns outlier detection on.
     #[must_use]
-    pub const fn outlier(mut self, outlier: Outlier) -> Self {
+    pub const fn outlier(mut self, outlier: OutlierSettings) -> Self {
         self.outlier = Some(outlier);
         self
     }
 
     /// Sets how requests are spread over the endpoints.
     #[must_use]
-    pub const fn balancing(mut self, balancing: Balancing) -> Self {
+    pub const fn balancing(mut self, balancing: LoadBalancing) -> Self {
         self.balancing = balancing;
         self
     }
@@ -273,12 +273,12 @@ impl Cluster {
             },
         });
         let discovery = match self.discovery {
-            Discovery::Static => json!({
+            EndpointDiscovery::Static => json!({
                 "type": "STATIC",
                 "lb_policy": self.balancing.name(),
                 "load_assignment": {"cluster_name": self.name, "endpoints": [{"lb_endpoints": endpoints}]},
             }),
-            Discovery::DynamicForwardProxy => json!({
+            EndpointDiscovery::DynamicForwardProxy => json!({
                 "cluster_type": {
                     "name": "envoy.clusters.dynamic_forward_proxy",
                     "typed_config": {
@@ -290,7 +290,7 @@ impl Cluster {
                 },
                 "lb_policy": "CLUSTER_PROVIDED",
             }),
-            Discovery::OriginalDestination => json!({
+            EndpointDiscovery::OriginalDestination => json!({
                 "type": "ORIGINAL_DST",
                 "lb_policy": "CLUSTER_PROVIDED",
                 "original_dst_lb_config": {"use_http_header": true},

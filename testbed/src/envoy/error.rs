@@ -27,7 +27,7 @@ pub enum EnvoyError {
     /// The admin interface did not answer as expected.
     #[error("ask envoy's admin interface")]
     Admin(#[from] AdminError),
-    /// A configuration push was neither accepted nor refused in time.
+    /// A configuration push was neither accepted nor rejected in time.
     #[error(
         "envoy has not taken note of the configuration after {waited:?}; the end of its log:\n{log}"
     )]

@@ -27,13 +27,14 @@ mod usage;
 pub use access_log::AccessLine;
 pub use admin::{Admin, AdminError};
 pub use builder::EnvoyBuilder;
-pub use cluster::{Balancing, Cluster, Outlier, Thresholds};
+pub use cluster::{CircuitBreakerThresholds, Cluster, LoadBalancing, OutlierSettings};
 pub use error::EnvoyError;
 pub use generation::Generation;
 pub use metrics::{Metrics, TidegateMetric};
 pub use place::{ENVOY_VARIABLE, binary, repository};
 pub use plugin::{
-    Discovery, FailurePolicy, MODULE_VARIABLE, Plugin, PushOutcome, release_module, test_module,
+    DiscoveryProtocol, FailurePolicy, MODULE_VARIABLE, Plugin, PushOutcome, release_module,
+    test_module,
 };
 pub use route::Route;
 pub use running::Envoy;

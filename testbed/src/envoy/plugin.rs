@@ -31,20 +31,23 @@ pub struct Plugin {
     root_id: String,
     failure_policy: FailurePolicy,
     reload_backoff: Duration,
-    source: Source,
+    source: ConfigSource,
 }
 
 /// How the configuration gets to Envoy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+enum ConfigSource {
     Inline,
     File,
-    Served { cluster: String, by: Discovery },
+    Served {
+        cluster: String,
+        by: DiscoveryProtocol,
+    },
 }
 
 /// By which protocol a control service is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Discovery {
+pub enum DiscoveryProtocol {
     /// Extension configuration discovery, state of the world.
     Ecds,
     /// Extension configuration discovery, incremental.
@@ -55,7 +58,7 @@ pub enum Discovery {
     DeltaAds,
 }
 
-impl Discovery {
+impl DiscoveryProtocol {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Ecds, Self::DeltaEcds, Self::Ads, Self::DeltaAds];
 
@@ -83,8 +86,8 @@ impl Discovery {
 pub enum PushOutcome {
     /// It is in force.
     Accepted,
-    /// It was refused; the old one stays in force.
-    Refused,
+    /// It was rejected; the old one stays in force.
+    Rejected,
 }
 
 const WASM_TYPE: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
@@ -107,21 +110,21 @@ impl Plugin {
             root_id: "tidegate".to_owned(),
             failure_policy: FailurePolicy::Reload,
             reload_backoff: Duration::from_secs(1),
-            source: Source::Inline,
+            source: ConfigSource::Inline,
         }
     }
 
     /// The configuration comes by extension discovery from a file, so that [`super::Envoy::push`] can replace it.
     #[must_use]
     pub fn pushed(mut self) -> Self {
-        self.source = Source::File;
+        self.source = ConfigSource::File;
         self
     }
 
     /// The configuration comes from a control service behind the cluster of this name.
     #[must_use]
-    pub fn served(mut self, cluster: &str, by: Discovery) -> Self {
-        self.source = Source::Served {
+    pub fn served(mut self, cluster: &str, by: DiscoveryProtocol) -> Self {
+        self.source = ConfigSource::Served {
             cluster: cluster.to_owned(),
             by,
         };
@@ -151,13 +154,13 @@ impl Plugin {
     }
 
     pub(super) fn is_pushed(&self) -> bool {
-        self.source == Source::File
+        self.source == ConfigSource::File
     }
 
     /// `dynamic_resources` of the bootstrap, where the plugin needs any.
     pub(super) fn dynamic_resources(&self) -> Option<Value> {
         match &self.source {
-            Source::Served { cluster, by } if by.is_aggregated() => {
+            ConfigSource::Served { cluster, by } if by.is_aggregated() => {
                 Some(json!({"ads_config": by.api(cluster)}))
             }
             _ => None,
@@ -171,15 +174,15 @@ impl Plugin {
     /// The entry in the connection manager's list of filters.
     pub(super) fn http_filter(&self, folder: &Path) -> Value {
         let mut source = match &self.source {
-            Source::Inline => {
+            ConfigSource::Inline => {
                 return json!({"name": "tidegate", "typed_config": self.typed_config()});
             }
-            Source::File => json!({"path_config_source": {
+            ConfigSource::File => json!({"path_config_source": {
                 "path": folder.join(DISCOVERY_FILE),
                 "watched_directory": {"path": folder},
             }}),
-            Source::Served { by, .. } if by.is_aggregated() => json!({"ads": {}}),
-            Source::Served { cluster, by } => json!({"api_config_source": by.api(cluster)}),
+            ConfigSource::Served { by, .. } if by.is_aggregated() => json!({"ads": {}}),
+            ConfigSource::Served { cluster, by } => json!({"api_config_source": by.api(cluster)}),
         };
         if let Some(source) = source.as_object_mut() {
             source.insert("resource_api_version".to_owned(), json!("V3"));
@@ -259,11 +262,11 @@ pub fn test_module() -> PathBuf {
     repository().join("dist/tidegate-test.wasm")
 }
 
-/// How many configurations Envoy has accepted and refused.
+/// How many configurations Envoy has accepted and rejected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdicts {
     accepted: u64,
-    refused: u64,
+    rejected: u64,
 }
 
 impl Verdicts {
@@ -279,13 +282,13 @@ impl Verdicts {
         };
         Ok(Self {
             accepted: sum(&[".config_reload"]),
-            refused: sum(&[".config_fail", ".update_rejected"]),
+            rejected: sum(&[".config_fail", ".update_rejected"]),
         })
     }
 
     pub(super) const fn since(self, before: Self) -> Option<PushOutcome> {
-        if self.refused > before.refused {
-            Some(PushOutcome::Refused)
+        if self.rejected > before.rejected {
+            Some(PushOutcome::Rejected)
         } else if self.accepted > before.accepted {
             Some(PushOutcome::Accepted)
         } else {

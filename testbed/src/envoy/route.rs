@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 pub struct Route {
     prefix: String,
     header: Option<(String, String)>,
-    to: Target,
+    to: RouteTarget,
     name: Option<String>,
 }
 
 #[derive(Debug, Clone)]
-enum Target {
+enum RouteTarget {
     Cluster(String),
     Header(String),
 }
@@ -24,7 +24,7 @@ impl Route {
         Self {
             prefix: prefix.to_owned(),
             header: None,
-            to: Target::Cluster(String::new()),
+            to: RouteTarget::Cluster(String::new()),
             name: None,
         }
     }
@@ -48,7 +48,7 @@ impl Route {
     #[must_use]
     pub fn cluster_header(name: &str) -> Self {
         Self {
-            to: Target::Header(name.to_owned()),
+            to: RouteTarget::Header(name.to_owned()),
             ..Self::prefix("/")
         }
     }
@@ -56,7 +56,7 @@ impl Route {
     /// The cluster that gets them.
     #[must_use]
     pub fn to(mut self, cluster: &str) -> Self {
-        self.to = Target::Cluster(cluster.to_owned());
+        self.to = RouteTarget::Cluster(cluster.to_owned());
         self
     }
 
@@ -78,8 +78,8 @@ impl Route {
             "upgrade_configs": [{"upgrade_type": "websocket"}],
         });
         let (key, value) = match &self.to {
-            Target::Cluster(name) => ("cluster", name),
-            Target::Header(name) => ("cluster_header", name),
+            RouteTarget::Cluster(name) => ("cluster", name),
+            RouteTarget::Header(name) => ("cluster_header", name),
         };
         if let Some(action) = action.as_object_mut() {
             action.insert(key.to_owned(), json!(value));

@@ -28,7 +28,7 @@ impl EnvoyBuilder {
     /// Starts the process and waits until it is ready.
     ///
     /// # Errors
-    /// When files cannot be written, the binary is missing, or Envoy refuses its configuration
+    /// When files cannot be written, the binary is missing, or Envoy rejects its configuration
     /// (the end of its log is in the error).
     pub async fn start(self) -> Result<Envoy, EnvoyError> {
         let folder = tempfile::Builder::new()

@@ -9,7 +9,7 @@ use super::services::Services;
 use crate::envoy::{Admin, Metrics};
 use crate::upstream::Counts;
 use crate::variant::Variant;
-use tidegate_sim::series::Sample;
+use tidegate_sim::series::SeriesSample;
 
 /// Distance between two looks at upstreams and plugin.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
@@ -28,7 +28,7 @@ impl Sampler {
         self,
         mut stopped: oneshot::Receiver<()>,
         progress: impl Fn(Duration),
-    ) -> Vec<Sample> {
+    ) -> Vec<SeriesSample> {
         let mut ticks = interval_at(self.start, SAMPLE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut samples = Vec::new();
@@ -57,10 +57,10 @@ pub(crate) fn sample(
     counts: impl Iterator<Item = Counts>,
     plugin: Option<&Metrics>,
     at: Duration,
-) -> Sample {
-    let mut sample = Sample {
+) -> SeriesSample {
+    let mut sample = SeriesSample {
         at_s: at.as_secs_f64(),
-        ..Sample::default()
+        ..SeriesSample::default()
     };
     for counts in counts {
         sample.received += counts.received;

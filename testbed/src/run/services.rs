@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::error::RunError;
-use crate::envoy::{Balancing, Cluster};
+use crate::envoy::{Cluster, LoadBalancing};
 use crate::upstream::{Counts, Quotas, Upstream};
 use tidegate_sim::scenario::{Scenario, TimedChange, UpstreamProfile};
 use tidegate_sim::score::Reached;
@@ -15,11 +15,11 @@ use tidegate_sim::score::Reached;
 /// Every server, endpoint by endpoint, service by service.
 #[derive(Debug, Clone)]
 pub(super) struct Services {
-    endpoints: Arc<Vec<Endpoint>>,
+    endpoints: Arc<Vec<ServiceEndpoint>>,
 }
 
 #[derive(Debug)]
-struct Endpoint {
+struct ServiceEndpoint {
     service: String,
     server: Upstream,
     timeline: Vec<TimedChange>,
@@ -54,7 +54,7 @@ impl Services {
                 name: profile.name.clone(),
                 source,
             })?;
-            endpoints.push(Endpoint {
+            endpoints.push(ServiceEndpoint {
                 service: profile.name.clone(),
                 server,
                 timeline: profile.timeline_of(index),
@@ -67,15 +67,15 @@ impl Services {
 
     /// One service as a cluster of Envoy's.
     pub(super) fn cluster(&self, profile: &UpstreamProfile) -> Cluster {
-        let of_this = |endpoint: &&Endpoint| endpoint.service == profile.name;
+        let of_this = |endpoint: &&ServiceEndpoint| endpoint.service == profile.name;
         let addresses = self.endpoints.iter().filter(of_this);
         let addresses: Vec<SocketAddr> = addresses.map(|one| one.server.addr()).collect();
         let cluster = Cluster::without_endpoints(&profile.name);
         let cluster = addresses.into_iter().fold(cluster, Cluster::endpoint);
         cluster.balancing(match profile.balancing {
-            tidegate_sim::scenario::Balancing::RoundRobin => Balancing::RoundRobin,
-            tidegate_sim::scenario::Balancing::Random => Balancing::Random,
-            tidegate_sim::scenario::Balancing::LeastRequest => Balancing::LeastRequest,
+            tidegate_sim::scenario::Balancing::RoundRobin => LoadBalancing::RoundRobin,
+            tidegate_sim::scenario::Balancing::Random => LoadBalancing::Random,
+            tidegate_sim::scenario::Balancing::LeastRequest => LoadBalancing::LeastRequest,
         })
     }
 
@@ -113,7 +113,7 @@ impl Services {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use tidegate_sim::profile::Mode;
+    use tidegate_sim::profile::UpstreamMode;
 
     fn scenario() -> Scenario {
         let text = "name='t'\ntitle='t'\nprose='p'\nseed=3\nduration='10s'\n\
@@ -149,7 +149,7 @@ mod tests {
             changes.filter_map(|change| change.change.mode).next()
         });
         let modes: Vec<_> = modes.collect();
-        assert_eq!(modes, [None, Some(Mode::Fail), None, None]);
+        assert_eq!(modes, [None, Some(UpstreamMode::Fail), None, None]);
         let at: Vec<Duration> = services.endpoints[1]
             .timeline
             .iter()

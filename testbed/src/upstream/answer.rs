@@ -10,7 +10,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use tokio::time::Instant;
 
-use crate::pace::{self, Body};
+use crate::pace::{self, AnyBody};
 
 /// gRPC status UNAVAILABLE.
 const GRPC_UNAVAILABLE: u32 = 14;
@@ -129,7 +129,7 @@ impl fmt::Debug for ScriptFor {
     }
 }
 
-pub(super) fn plain(status: u16, headers: &[(String, String)], text: &str) -> Response<Body> {
+pub(super) fn plain(status: u16, headers: &[(String, String)], text: &str) -> Response<AnyBody> {
     let mut response = Response::new(Full::new(Bytes::from(text.to_owned())).boxed_unsync());
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -140,7 +140,7 @@ pub(super) fn plain(status: u16, headers: &[(String, String)], text: &str) -> Re
 }
 
 /// A complete answer without a failure.
-pub(super) fn ok(is_grpc: bool) -> Response<Body> {
+pub(super) fn ok(is_grpc: bool) -> Response<AnyBody> {
     if is_grpc {
         grpc(0)
     } else {
@@ -148,7 +148,7 @@ pub(super) fn ok(is_grpc: bool) -> Response<Body> {
     }
 }
 
-pub(super) fn failure(status: u16, is_grpc: bool) -> Response<Body> {
+pub(super) fn failure(status: u16, is_grpc: bool) -> Response<AnyBody> {
     if is_grpc {
         grpc_trailers_only(GRPC_UNAVAILABLE)
     } else {
@@ -157,7 +157,7 @@ pub(super) fn failure(status: u16, is_grpc: bool) -> Response<Body> {
 }
 
 /// Headers 200, and a body that is written elsewhere.
-pub(super) fn with_body(body: Body, is_grpc: bool) -> Response<Body> {
+pub(super) fn with_body(body: AnyBody, is_grpc: bool) -> Response<AnyBody> {
     let mut response = Response::new(body);
     let kind = if is_grpc {
         "application/grpc"
@@ -169,7 +169,7 @@ pub(super) fn with_body(body: Body, is_grpc: bool) -> Response<Body> {
 }
 
 /// One empty message, then the status in trailers.
-pub(super) fn grpc(status: u32) -> Response<Body> {
+pub(super) fn grpc(status: u32) -> Response<AnyBody> {
     let mut trailers = HeaderMap::new();
     set(&mut trailers, "grpc-status", &status.to_string());
     let message = Full::new(Bytes::from_static(&[0, 0, 0, 0, 0]));
@@ -182,7 +182,7 @@ pub(super) fn grpc(status: u32) -> Response<Body> {
     response
 }
 
-pub(super) fn grpc_trailers_only(status: u32) -> Response<Body> {
+pub(super) fn grpc_trailers_only(status: u32) -> Response<AnyBody> {
     let mut response = plain(200, &[], "");
     set(response.headers_mut(), "content-type", "application/grpc");
     set(response.headers_mut(), "grpc-status", &status.to_string());
@@ -190,7 +190,7 @@ pub(super) fn grpc_trailers_only(status: u32) -> Response<Body> {
 }
 
 /// Pieces of a body at regular distances; gRPC callers get messages and a status.
-pub(super) fn stream(chunks: u32, every: Duration, is_grpc: bool) -> Response<Body> {
+pub(super) fn stream(chunks: u32, every: Duration, is_grpc: bool) -> Response<AnyBody> {
     let (writer, body) = pace::body();
     tokio::spawn(async move {
         for number in 0..chunks {

@@ -12,9 +12,9 @@ use super::connections::Seat;
 use super::counts::AnswerOutcome;
 use super::handler::{ResetConnection, Service, lock};
 use super::station::LineFull;
-use super::work::{Flow, Job};
-use crate::pace::{self, Body};
-use tidegate_sim::profile::{Behaviour, Lie, Mode};
+use super::work::{BodyFlow, EndpointJob};
+use crate::pace::{self, AnyBody};
+use tidegate_sim::profile::{Behaviour, Lie, UpstreamMode};
 
 /// gRPC status RESOURCE_EXHAUSTED.
 const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
@@ -46,19 +46,19 @@ impl Service {
         head: &Parts,
         seat: Option<&Seat>,
         is_grpc: bool,
-    ) -> Result<(Response<Body>, AnswerOutcome), ResetConnection> {
+    ) -> Result<(Response<AnyBody>, AnswerOutcome), ResetConnection> {
         let behaviour = Arc::clone(&lock(&self.behaviour));
         match behaviour.mode {
-            Mode::Serve | Mode::Fail => {}
-            Mode::Hang => std::future::pending().await,
-            Mode::Refuse | Mode::Reset => {
+            UpstreamMode::Serve | UpstreamMode::Fail => {}
+            UpstreamMode::Hang => std::future::pending().await,
+            UpstreamMode::Refuse | UpstreamMode::Reset => {
                 self.counters.end(AnswerOutcome::Failed);
                 return Err(ResetConnection);
             }
         }
         let job = self.refusal(&behaviour, head).map_or_else(
             || self.job(&behaviour, head, seat, is_grpc),
-            Err::<Job, Refusal>,
+            Err::<EndpointJob, Refusal>,
         );
         match job {
             Ok(job) => {
@@ -74,7 +74,7 @@ impl Service {
 
     /// Why a request gets neither a slot nor a place in the line, whatever the load.
     fn refusal(&self, behaviour: &Behaviour, head: &Parts) -> Option<Refusal> {
-        if behaviour.mode == Mode::Fail {
+        if behaviour.mode == UpstreamMode::Fail {
             return Some(Refusal::Failure(500));
         }
         let quotas = self.quotas.as_ref();
@@ -102,7 +102,7 @@ impl Service {
         head: &Parts,
         seat: Option<&Seat>,
         is_grpc: bool,
-    ) -> Result<Job, Refusal> {
+    ) -> Result<EndpointJob, Refusal> {
         let path = head.uri.path();
         let max_waiting = behaviour.queue.map(|queue| queue.max);
         let turn = self.station.line_up(max_waiting).map_err(|LineFull| {
@@ -115,11 +115,11 @@ impl Service {
         })?;
         let late = behaviour.delay.filter(|delay| self.happens(delay.share));
         let mut rng = lock(&self.rng);
-        Ok(Job {
+        Ok(EndpointJob {
             turn,
             service: behaviour.service_for(path).sample(&mut *rng),
             delay: late.map_or(Duration::ZERO, |delay| delay.by),
-            flow: behaviour.body_for(path).map(|body| Flow {
+            flow: behaviour.body_for(path).map(|body| BodyFlow {
                 duration: body.duration.sample(&mut *rng),
                 holds_slot: body.holds_slot,
                 bytes: body.bytes,
@@ -150,7 +150,7 @@ impl Refusal {
         }
     }
 
-    fn response(self, is_grpc: bool) -> Response<Body> {
+    fn response(self, is_grpc: bool) -> Response<AnyBody> {
         match self {
             Self::Failure(status) => answer::failure(status, is_grpc),
             Self::Silence => {

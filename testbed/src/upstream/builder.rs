@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::header::HeaderMap;
 
 use super::answer::{RequestHead, Script, ScriptFor};
-use super::pauses::Place;
+use super::pauses::EndpointPlace;
 use super::quota::Quotas;
 use super::witness::Witness;
 use tidegate_sim::profile::{Behaviour, ServiceTime};
@@ -18,7 +18,7 @@ pub struct UpstreamBuilder {
     pub(super) behaviour: Behaviour,
     pub(super) script: Option<ScriptFor>,
     pub(super) seed: u64,
-    pub(super) place: Place,
+    pub(super) place: EndpointPlace,
     pub(super) quotas: Option<Arc<Quotas>>,
     pub(super) port: u16,
     pub(super) witness: Option<Witness>,
@@ -31,7 +31,7 @@ impl UpstreamBuilder {
             behaviour: Behaviour::default(),
             script: None,
             seed: 1,
-            place: Place { index: 0, count: 1 },
+            place: EndpointPlace { index: 0, count: 1 },
             quotas: None,
             port: 0,
             witness: None,
@@ -76,7 +76,7 @@ impl UpstreamBuilder {
     /// It is the endpoint `index` of `count` (default: the only one), by which pauses are spread.
     #[must_use]
     pub const fn endpoint(mut self, index: u32, count: u32) -> Self {
-        self.place = Place { index, count };
+        self.place = EndpointPlace { index, count };
         self
     }
 

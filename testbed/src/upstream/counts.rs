@@ -28,7 +28,7 @@ pub struct Counts {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct AtomicCounts {
     received: AtomicU64,
     received_while_down: AtomicU64,
     served: AtomicU64,
@@ -47,7 +47,7 @@ pub(super) enum AnswerOutcome {
     LineFull,
 }
 
-impl Counters {
+impl AtomicCounts {
     /// Counts a request; it is under way until the guard is dropped.
     pub(super) fn receive(&self, path: &str, is_up: bool) -> UnderWay<'_> {
         self.received.fetch_add(1, Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl Counters {
 
 /// A request under way.
 #[derive(Debug)]
-pub(super) struct UnderWay<'a>(&'a Counters);
+pub(super) struct UnderWay<'a>(&'a AtomicCounts);
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {

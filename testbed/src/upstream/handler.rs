@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep};
 use super::answer::{self, RequestHead, Script, ScriptFor};
 use super::builder::UpstreamBuilder;
 use super::connections::{ConnectionLimit, Seat};
-use super::counts::{AnswerOutcome, Counters, Counts};
-use super::pauses::Clock;
+use super::counts::{AnswerOutcome, AtomicCounts, Counts};
+use super::pauses::EndpointClock;
 use super::quota::Quotas;
 use super::station::Station;
 use super::witness::Witness;
-use crate::pace::Body;
-use tidegate_sim::profile::{Behaviour, Change, Mode};
+use crate::pace::AnyBody;
+use tidegate_sim::profile::{Behaviour, Change, UpstreamMode};
 
 /// The connection must be closed without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -33,10 +33,10 @@ pub(super) struct Service {
     name: String,
     pub(super) behaviour: Mutex<Arc<Behaviour>>,
     pub(super) station: Arc<Station>,
-    pub(super) clock: Arc<Clock>,
+    pub(super) clock: Arc<EndpointClock>,
     pub(super) quotas: Option<Arc<Quotas>>,
     pub(super) rng: Mutex<StdRng>,
-    pub(super) counters: Counters,
+    pub(super) counters: AtomicCounts,
     gate: Option<ConnectionLimit>,
     script: Option<ScriptFor>,
     witness: Option<Witness>,
@@ -57,10 +57,10 @@ impl Service {
         Self {
             name: builder.name,
             station: Station::new(behaviour.slots, behaviour.contention),
-            clock: Arc::new(Clock::new(builder.place, behaviour.pauses)),
+            clock: Arc::new(EndpointClock::new(builder.place, behaviour.pauses)),
             quotas: builder.quotas,
             rng: Mutex::new(StdRng::seed_from_u64(builder.seed)),
-            counters: Counters::default(),
+            counters: AtomicCounts::default(),
             gate: behaviour.connections.map(ConnectionLimit::new),
             script: builder.script,
             witness: builder.witness,
@@ -120,7 +120,7 @@ impl Service {
         &self,
         request: Request<Incoming>,
         seat: Option<&Seat>,
-    ) -> Result<Response<Body>, ResetConnection> {
+    ) -> Result<Response<AnyBody>, ResetConnection> {
         let is_up = lock(&self.behaviour).mode.is_up();
         let path = request.uri().path().to_owned();
         let _under_way = self.counters.receive(&path, is_up);
@@ -164,7 +164,7 @@ impl Service {
         script: Script,
         request: Request<Incoming>,
         is_grpc: bool,
-    ) -> Result<(Response<Body>, AnswerOutcome), ResetConnection> {
+    ) -> Result<(Response<AnyBody>, AnswerOutcome), ResetConnection> {
         if !matches!(script, Script::Hang | Script::Reset) {
             let _ = request.into_body().collect().await;
         }
@@ -201,8 +201,8 @@ impl Service {
     }
 }
 
-const fn door_for(mode: Mode) -> Door {
-    if matches!(mode, Mode::Refuse) {
+const fn door_for(mode: UpstreamMode) -> Door {
+    if matches!(mode, UpstreamMode::Refuse) {
         Door::Refusing
     } else {
         Door::Open
@@ -210,7 +210,7 @@ const fn door_for(mode: Mode) -> Door {
 }
 
 /// Accepts an upgrade and sends every byte of the tunnel back as it is: a proxy does not look into it.
-fn echo(mut request: Request<Incoming>) -> Response<Body> {
+fn echo(mut request: Request<Incoming>) -> Response<AnyBody> {
     let mut response = answer::plain(StatusCode::SWITCHING_PROTOCOLS.as_u16(), &[], "");
     answer::set(response.headers_mut(), "connection", "Upgrade");
     answer::set(response.headers_mut(), "upgrade", "websocket");

@@ -9,32 +9,32 @@ use tidegate_sim::profile::{PauseClock, Pauses};
 
 /// Which endpoint of its service one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct EndpointPlace {
     pub(super) index: u32,
     pub(super) count: u32,
 }
 
 /// The clock of one endpoint.
 #[derive(Debug)]
-pub(super) struct Clock {
-    place: Place,
-    pace: Mutex<Pace>,
+pub(super) struct EndpointClock {
+    place: EndpointPlace,
+    pace: Mutex<PausesInForce>,
 }
 
 /// The pauses that are in force.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct PausesInForce {
     /// When the run began.
     start: Instant,
     pauses: Option<PauseClock>,
 }
 
-impl Clock {
+impl EndpointClock {
     /// A clock on which the run begins now.
-    pub(super) fn new(place: Place, pauses: Option<Pauses>) -> Self {
+    pub(super) fn new(place: EndpointPlace, pauses: Option<Pauses>) -> Self {
         let clock = Self {
             place,
-            pace: Mutex::new(Pace {
+            pace: Mutex::new(PausesInForce {
                 start: Instant::now(),
                 pauses: None,
             }),
@@ -49,21 +49,21 @@ impl Clock {
     }
 
     pub(super) fn change(&self, pauses: Option<Pauses>) {
-        let Place { index, count } = self.place;
+        let EndpointPlace { index, count } = self.place;
         let pauses = pauses.and_then(|pauses| pauses.clock(index, count));
         self.edit(|pace| pace.pauses = pauses);
     }
 
-    pub(super) fn pace(&self) -> Pace {
+    pub(super) fn pace(&self) -> PausesInForce {
         *self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn edit(&self, edit: impl FnOnce(&mut Pace)) {
+    fn edit(&self, edit: impl FnOnce(&mut PausesInForce)) {
         edit(&mut self.pace.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Pace {
+impl PausesInForce {
     /// When work that begins at `from` is done.
     pub(super) fn finish(&self, from: Instant, work: Duration) -> Instant {
         match self.pauses {
@@ -97,13 +97,13 @@ mod tests {
             together: false,
         };
         let second = Duration::from_secs(1);
-        let of = |index| Clock::new(Place { index, count: 2 }, Some(pauses));
+        let of = |index| EndpointClock::new(EndpointPlace { index, count: 2 }, Some(pauses));
         let (first, other) = (of(0), of(1));
         let start = Instant::now() + 100 * second;
         for clock in [&first, &other] {
             clock.begin(start);
         }
-        let done = |clock: &Clock| clock.pace().finish(start + second / 2, second) - start;
+        let done = |clock: &EndpointClock| clock.pace().finish(start + second / 2, second) - start;
         assert_eq!(
             done(&first),
             second * 5 / 2,

@@ -7,20 +7,20 @@ use hyper::header::HeaderMap;
 use tokio::time::Instant;
 
 use crate::client::headers::CLIENT_HEADER;
-use tidegate_sim::scenario::{Bucket, Quota, Scenario};
+use tidegate_sim::scenario::{Quota, Scenario, TokenBucket};
 
 /// The quotas of a service's clients, for all its endpoints together.
 #[derive(Debug)]
 pub struct Quotas {
     begun: Instant,
     /// By what a client calls itself in [`CLIENT_HEADER`].
-    by_client: BTreeMap<String, Grant>,
+    by_client: BTreeMap<String, QuotaGrant>,
 }
 
 #[derive(Debug)]
-struct Grant {
+struct QuotaGrant {
     quota: Quota,
-    bucket: Mutex<Bucket>,
+    bucket: Mutex<TokenBucket>,
 }
 
 impl Quotas {
@@ -32,7 +32,7 @@ impl Quotas {
         let granted = own.filter_map(|(index, client)| {
             let quota = client.quota?;
             let bucket = Mutex::new(quota.bucket());
-            Some((index.to_string(), Grant { quota, bucket }))
+            Some((index.to_string(), QuotaGrant { quota, bucket }))
         });
         Self {
             begun: Instant::now(),

@@ -9,12 +9,12 @@ use tokio::time::timeout;
 
 use super::{Quotas, Upstream, UpstreamBuilder};
 use crate::client::headers::CLIENT_HEADER;
-use crate::client::{Call, CallError, Caller, Reply};
+use crate::client::{Call, CallError, CallReply, Caller};
 use crate::poll::{BOUND, until};
 use tidegate_sim::arrivals::Sending;
 use tidegate_sim::profile::{
-    Abandoned, Behaviour, Body, Change, Connections, Contention, Headers, Lie, Mode, Pauses,
-    ServiceTime,
+    Abandoned, Behaviour, Body, Change, Connections, Contention, HeaderTiming, Lie, Pauses,
+    ServiceTime, UpstreamMode,
 };
 use tidegate_sim::scenario::Scenario;
 
@@ -46,7 +46,7 @@ fn body(duration: ServiceTime, holds_slot: bool) -> Option<Body> {
     })
 }
 
-fn send(caller: &Caller, call: Call) -> JoinHandle<Result<Reply, CallError>> {
+fn send(caller: &Caller, call: Call) -> JoinHandle<Result<CallReply, CallError>> {
     let caller = caller.clone();
     tokio::spawn(async move { caller.call(&call).await })
 }
@@ -99,7 +99,7 @@ async fn a_body_that_holds_no_slot_leaves_it_to_the_next() {
 #[tokio::test]
 async fn headers_at_once_come_before_slot_and_work() {
     let upstream = start(|b| {
-        b.headers = Headers::AtOnce;
+        b.headers = HeaderTiming::AtOnce;
         b.service = LONG;
         b.failing = [("/fails".to_owned(), 503)].into();
     })
@@ -115,7 +115,7 @@ async fn headers_at_once_come_before_slot_and_work() {
 
 #[tokio::test]
 async fn headers_at_once_are_followed_by_the_body_when_the_work_is_done() {
-    let upstream = start(|b| b.headers = Headers::AtOnce).await;
+    let upstream = start(|b| b.headers = HeaderTiming::AtOnce).await;
     let caller = Caller::http1(upstream.addr());
     let reply = timeout(BOUND, caller.get("/")).await.unwrap().unwrap();
     assert_eq!((reply.status, reply.body.len()), (200, 5));
@@ -131,7 +131,7 @@ async fn headers_at_once_are_followed_by_the_body_when_the_work_is_done() {
 #[tokio::test]
 async fn work_of_a_caller_that_went_away_after_early_headers_ends_where_it_is_skipped() {
     let upstream = start(|b| {
-        b.headers = Headers::AtOnce;
+        b.headers = HeaderTiming::AtOnce;
         b.service = LONG;
         b.abandoned = Abandoned::Skip;
     })
@@ -387,7 +387,10 @@ async fn a_witness_hears_of_answers_and_of_no_failure() {
     let upstream = upstream.start().await.unwrap();
     assert_eq!(upstream.addr().port(), port);
     let caller = Caller::http1(upstream.addr());
-    for (number, mode, status) in [("1", Mode::Serve, 200), ("2", Mode::Fail, 500)] {
+    for (number, mode, status) in [
+        ("1", UpstreamMode::Serve, 200),
+        ("2", UpstreamMode::Fail, 500),
+    ] {
         upstream.change(&Change::mode(mode));
         let call = Call::get("/").header("x-number", number);
         assert_eq!(caller.call(&call).await.unwrap().status, status);

@@ -13,19 +13,19 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use super::pauses::Pace;
+use super::pauses::PausesInForce;
 use tidegate_sim::profile::Contention;
 
 #[derive(Debug)]
 pub(super) struct Station {
-    line: Mutex<Line>,
+    line: Mutex<WaitingLine>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct WaitingLine {
     slots: u32,
     busy: u32,
-    waiting: VecDeque<oneshot::Sender<Slot>>,
+    waiting: VecDeque<oneshot::Sender<HeldSlot>>,
     contention: Option<Contention>,
     /// Time by which services were longer than they should have been.
     overrun: Duration,
@@ -38,13 +38,13 @@ pub(super) struct LineFull;
 /// A place in the line, or the slot itself where one was free.
 #[derive(Debug)]
 pub(super) enum Turn {
-    Now(Slot),
-    Later(oneshot::Receiver<Slot>),
+    Now(HeldSlot),
+    Later(oneshot::Receiver<HeldSlot>),
 }
 
 impl Turn {
     /// Waits for the slot; none when the station is gone.
-    pub(super) async fn slot(self) -> Option<Slot> {
+    pub(super) async fn slot(self) -> Option<HeldSlot> {
         match self {
             Self::Now(slot) => Some(slot),
             Self::Later(turn) => turn.await.ok(),
@@ -54,7 +54,7 @@ impl Turn {
 
 /// A slot that is held; dropping it hands it on.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct HeldSlot {
     station: Option<Arc<Station>>,
     since: Instant,
     /// How many times as long service takes beside those in the other slots.
@@ -63,7 +63,7 @@ pub(super) struct Slot {
 
 impl Station {
     pub(super) fn new(slots: u32, contention: Option<Contention>) -> Arc<Self> {
-        let line = Line {
+        let line = WaitingLine {
             slots,
             busy: 0,
             waiting: VecDeque::new(),
@@ -80,7 +80,7 @@ impl Station {
         let mut line = self.lock();
         if line.busy < line.slots {
             line.busy += 1;
-            return Ok(Turn::Now(Slot::now(self, &line)));
+            return Ok(Turn::Now(HeldSlot::now(self, &line)));
         }
         let bound = max_waiting.map(|max| usize::try_from(max).unwrap_or(usize::MAX));
         if bound.is_some_and(|max| line.waiting.len() >= max) {
@@ -108,7 +108,7 @@ impl Station {
                 return;
             };
             line.busy += 1;
-            let slot = Slot::now(self, &line);
+            let slot = HeldSlot::now(self, &line);
             drop(line);
             // A slot that is not taken is handed on when it is dropped.
             drop(next.send(slot));
@@ -135,7 +135,7 @@ impl Station {
                 line.busy -= 1;
                 return;
             };
-            let slot = Slot::now(&self, &line);
+            let slot = HeldSlot::now(&self, &line);
             drop(line);
             match next.send(slot) {
                 Ok(()) => return,
@@ -145,13 +145,13 @@ impl Station {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slot {
-    fn now(station: &Arc<Station>, line: &Line) -> Self {
+impl HeldSlot {
+    fn now(station: &Arc<Station>, line: &WaitingLine) -> Self {
         let contention = line.contention;
         Self {
             station: Some(Arc::clone(station)),
@@ -161,7 +161,7 @@ impl Slot {
     }
 
     /// Works for `service`, counted from when the slot became free; it is held on.
-    pub(super) async fn serve(&mut self, service: Duration, pace: Pace) {
+    pub(super) async fn serve(&mut self, service: Duration, pace: PausesInForce) {
         let Some(station) = self.station.as_ref() else {
             return;
         };
@@ -178,7 +178,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for HeldSlot {
     fn drop(&mut self) {
         if let Some(station) = self.station.take() {
             station.release();
@@ -194,7 +194,7 @@ mod tests {
         station.line_up(Some(1)).unwrap()
     }
 
-    async fn slot(turn: Turn) -> Slot {
+    async fn slot(turn: Turn) -> HeldSlot {
         turn.slot().await.unwrap()
     }
 

@@ -10,22 +10,22 @@ use tokio::time::{Instant, sleep};
 
 use super::answer;
 use super::connections::Seat;
-use super::pauses::Clock;
-use super::station::{Slot, Turn};
-use crate::pace::{self, Body, Writer};
-use tidegate_sim::profile::{Abandoned, Headers};
+use super::pauses::EndpointClock;
+use super::station::{HeldSlot, Turn};
+use crate::pace::{self, AnyBody, Writer};
+use tidegate_sim::profile::{Abandoned, HeaderTiming};
 
 /// What a request needs of its endpoint; it has a slot or a place in the line.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct EndpointJob {
     pub(super) turn: Turn,
     pub(super) service: Duration,
     /// The response begins so much later.
     pub(super) delay: Duration,
-    pub(super) flow: Option<Flow>,
-    pub(super) headers: Headers,
+    pub(super) flow: Option<BodyFlow>,
+    pub(super) headers: HeaderTiming,
     pub(super) abandoned: Abandoned,
-    pub(super) clock: Arc<Clock>,
+    pub(super) clock: Arc<EndpointClock>,
     /// The connection, where there is a limit.
     pub(super) seat: Option<Seat>,
     pub(super) is_grpc: bool,
@@ -33,7 +33,7 @@ pub(super) struct Job {
 
 /// The body of one response.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Flow {
+pub(super) struct BodyFlow {
     pub(super) duration: Duration,
     pub(super) holds_slot: bool,
     /// Its size; 0: as little as shows.
@@ -45,16 +45,16 @@ const MOST_AT_ONCE: u32 = 64 << 10;
 /// What is written. The content does not matter.
 static BYTES: [u8; MOST_AT_ONCE as usize] = [b'x'; MOST_AT_ONCE as usize];
 
-impl Job {
+impl EndpointJob {
     /// Works and responds; none when the upstream is gone.
-    pub(super) async fn respond(self) -> Option<Response<Body>> {
+    pub(super) async fn respond(self) -> Option<Response<AnyBody>> {
         match self.headers {
-            Headers::AfterWork => self.respond_after_work().await,
-            Headers::AtOnce => Some(self.respond_at_once().await),
+            HeaderTiming::AfterWork => self.respond_after_work().await,
+            HeaderTiming::AtOnce => Some(self.respond_at_once().await),
         }
     }
 
-    async fn respond_after_work(self) -> Option<Response<Body>> {
+    async fn respond_after_work(self) -> Option<Response<AnyBody>> {
         let (delay, flow, is_grpc) = (self.delay, self.flow, self.is_grpc);
         let (abandoned, clock) = (self.abandoned, Arc::clone(&self.clock));
         let work = self.work();
@@ -79,7 +79,7 @@ impl Job {
         Some(answer::with_body(body, is_grpc))
     }
 
-    async fn respond_at_once(self) -> Response<Body> {
+    async fn respond_at_once(self) -> Response<AnyBody> {
         let (delay, flow, is_grpc) = (self.delay, self.flow, self.is_grpc);
         let (abandoned, clock) = (self.abandoned, Arc::clone(&self.clock));
         clock.pace().awake().await;
@@ -98,7 +98,7 @@ impl Job {
             };
             let slot = Self::hold(slot, flow);
             if writer.wait_until(Instant::now() + delay).await {
-                let flow = flow.unwrap_or(Flow::NONE);
+                let flow = flow.unwrap_or(BodyFlow::NONE);
                 flow.write(&writer, &clock, is_grpc).await;
             }
             drop(slot);
@@ -107,7 +107,7 @@ impl Job {
     }
 
     /// Waits for the slot and works; none when the upstream is gone.
-    async fn work(self) -> Option<Slot> {
+    async fn work(self) -> Option<HeldSlot> {
         // Taken until the work is over, even where the caller went away.
         let _seat = self.seat;
         let mut slot = self.turn.slot().await?;
@@ -116,12 +116,12 @@ impl Job {
     }
 
     /// The slot, where the body holds it; otherwise it is handed on.
-    fn hold(slot: Slot, flow: Option<Flow>) -> Option<Slot> {
+    fn hold(slot: HeldSlot, flow: Option<BodyFlow>) -> Option<HeldSlot> {
         flow.is_some_and(|flow| flow.holds_slot).then_some(slot)
     }
 }
 
-impl Flow {
+impl BodyFlow {
     /// What follows headers that were sent at once, where there is no body to speak of.
     const NONE: Self = Self {
         duration: Duration::ZERO,
@@ -130,7 +130,7 @@ impl Flow {
     };
 
     /// Writes the body until its end, or until the caller is gone.
-    async fn write(self, writer: &Writer, clock: &Clock, is_grpc: bool) {
+    async fn write(self, writer: &Writer, clock: &EndpointClock, is_grpc: bool) {
         let (begun, pace) = (Instant::now(), clock.pace());
         // gRPC: an empty message.
         let piece: &'static [u8] = match MOST_AT_ONCE.min(self.bytes) {

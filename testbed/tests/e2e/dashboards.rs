@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_testbed::client::Call;
 use tidegate_testbed::client::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER};
-use tidegate_testbed::dashboards::{self, Names};
+use tidegate_testbed::dashboards::{self, DashboardNames};
 use tidegate_testbed::envoy::{
     Cluster, Envoy, FailurePolicy, Plugin, Route, repository, test_module,
 };
@@ -165,7 +165,7 @@ async fn after_a_crash() -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_query_asks_for_a_metric_that_envoy_does_not_show() {
-    let names = Names::read().unwrap();
+    let names = DashboardNames::read().unwrap();
     // What takes a crash; its turn has to end before the next begins.
     let crashed = after_a_crash().await;
     let (mut stage, crowds, upstreams) = busy(&everything()).await;

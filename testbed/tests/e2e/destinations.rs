@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_sim::profile::{Change, Mode};
+use tidegate_sim::profile::{Change, UpstreamMode};
 use tidegate_testbed::client::Call;
 use tidegate_testbed::envoy::{Cluster, Envoy, EnvoyBuilder, Plugin, PushOutcome};
 use tidegate_testbed::upstream::{Script, Upstream};
@@ -26,7 +26,7 @@ async fn serving() -> Upstream {
 /// One whose connections are refused.
 async fn dead() -> Upstream {
     let upstream = serving().await;
-    upstream.change(&Change::mode(Mode::Refuse));
+    upstream.change(&Change::mode(UpstreamMode::Refuse));
     upstream
 }
 
@@ -93,7 +93,7 @@ async fn a_dead_destination_is_shed_and_no_other_and_comes_back() {
         .await;
     ensure!(stage, stage.opened(FORWARD).await > 0, "no transition");
 
-    dead.change(&Change::mode(Mode::Serve));
+    dead.change(&Change::mode(UpstreamMode::Serve));
     stage
         .until("ten calls in a row are served", async || {
             in_turn(&stage.caller(), &to_dead, 10).await.ok == 10

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_testbed::client::{Call, CallError, Caller, Reply};
+use tidegate_testbed::client::{Call, CallError, CallReply, Caller};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -17,7 +17,7 @@ pub(crate) const SHED: &str = "tidegate_shed_";
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether the filter answered.
-pub(crate) fn is_shed(reply: &Reply) -> bool {
+pub(crate) fn is_shed(reply: &CallReply) -> bool {
     reply
         .details()
         .is_some_and(|details| details.starts_with(SHED))
@@ -37,7 +37,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, reply: Option<&Reply>) {
+    fn add(&mut self, reply: Option<&CallReply>) {
         match reply {
             Some(reply) if is_shed(reply) => self.shed += 1,
             Some(reply) if reply.status == 200 => self.ok += 1,
@@ -101,7 +101,7 @@ pub(crate) async fn until_shed(
     caller: &Caller,
     call: &Call,
     most: u64,
-) -> (u64, Reply) {
+) -> (u64, CallReply) {
     for number in 0..most {
         if let Ok(Ok(reply)) = timeout(BOUND, caller.call(call)).await
             && is_shed(&reply)
@@ -161,8 +161,8 @@ pub(crate) async fn pour<const CLASSES: usize>(
 
 /// Calls that are under way together; dropping it gives up those that are not answered.
 pub(crate) struct Crowd {
-    calls: JoinSet<Result<Reply, CallError>>,
-    replies: Vec<Reply>,
+    calls: JoinSet<Result<CallReply, CallError>>,
+    replies: Vec<CallReply>,
 }
 
 impl Crowd {
@@ -185,7 +185,7 @@ impl Crowd {
     }
 
     /// The answers so far; a call without one is a failure of the test.
-    pub(crate) fn replies(&mut self) -> &[Reply] {
+    pub(crate) fn replies(&mut self) -> &[CallReply] {
         while let Some(done) = self.calls.try_join_next() {
             self.replies.push(done.unwrap().unwrap());
         }

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_sim::profile::{Behaviour, Change, Mode, QueueBound, ServiceTime};
+use tidegate_sim::profile::{Behaviour, Change, QueueBound, ServiceTime, UpstreamMode};
 use tidegate_testbed::client::{Call, Caller};
-use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, Thresholds};
+use tidegate_testbed::envoy::{CircuitBreakerThresholds, Cluster, Envoy, Plugin};
 use tidegate_testbed::upstream::{Script, Upstream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -75,7 +75,7 @@ async fn answers_with_5xx_open_the_breaker() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_connections_open_the_breaker() {
     let upstream = scripted(|_| Script::status(200)).await;
-    upstream.change(&Change::mode(Mode::Refuse));
+    upstream.change(&Change::mode(UpstreamMode::Refuse));
     opens(upstream.addr()).await;
 }
 
@@ -158,10 +158,10 @@ async fn envoys_own_static_breaker_does_not_open_ours() {
         }
     })
     .await;
-    let thresholds = Thresholds {
+    let thresholds = CircuitBreakerThresholds {
         max_connections: 1,
         max_pending_requests: 1,
-        ..Thresholds::unlimited()
+        ..CircuitBreakerThresholds::unlimited()
     };
     let turn = turn::shared().await;
     let document = config(json!({"slo": {"latency": {"quantile": 0.99, "target": "60s"}}}));

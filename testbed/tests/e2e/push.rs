@@ -36,7 +36,7 @@ async fn accepted(stage: &mut Stage, document: &Value) {
     let outcome = stage.envoy.push(&document.to_string()).await;
     match outcome {
         Ok(PushOutcome::Accepted) => {}
-        Ok(PushOutcome::Refused) => stage.fail(&format!("refused: {document}")).await,
+        Ok(PushOutcome::Rejected) => stage.fail(&format!("rejected: {document}")).await,
         Err(error) => stage.fail(&chain(&error)).await,
     }
 }
@@ -123,7 +123,7 @@ async fn an_open_breaker_stays_open_across_a_push() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_push_is_refused_and_the_old_configuration_stays() {
+async fn a_bad_push_is_rejected_and_the_old_configuration_stays() {
     let good = fixed_limit(1, json!({"shed": {"status": 529}}));
     let (_upstream, mut stage) = pushable(&good, |_| Script::Hang).await;
     let caller = stage.caller();
@@ -149,7 +149,7 @@ async fn a_bad_push_is_refused_and_the_old_configuration_stays() {
     for (document, path) in bad {
         let outcome = stage.envoy.push(document).await;
         match outcome {
-            Ok(PushOutcome::Refused) => {}
+            Ok(PushOutcome::Rejected) => {}
             Ok(PushOutcome::Accepted) => stage.fail(&format!("accepted: {document}")).await,
             Err(error) => stage.fail(&chain(&error)).await,
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER};
-use tidegate_testbed::client::{Call, Reply};
+use tidegate_testbed::client::{Call, CallReply};
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::{fixed_limit, open_for_long};
@@ -11,7 +11,7 @@ use crate::stage::{Stage, ensure, guarding};
 use crate::turn;
 
 /// The reply to the second request at a limit of one, and the stage.
-async fn second_at_a_limit_of_one(members: Value, call: &Call) -> (Stage, Reply) {
+async fn second_at_a_limit_of_one(members: Value, call: &Call) -> (Stage, CallReply) {
     let turn = turn::shared().await;
     let upstream = Upstream::builder("main")
         .script(|_| Some(Script::Hang))

@@ -17,7 +17,7 @@ use tidegate_control::document::{YamlDocument, documents};
 use tidegate_control::policy::Problem;
 use tidegate_core::config::{ConfigErrors, Node, Section};
 
-use crate::command::Failure;
+use crate::command::CommandFailure;
 
 /// The id of the option that names the file.
 pub(super) const FLAG: &str = "settings";
@@ -46,13 +46,13 @@ pub(super) fn key(arg: &Arg) -> Option<String> {
 ///
 /// # Errors
 /// All errors of the file, one per line.
-pub(super) fn defaults(command: &Command, path: &Path) -> Result<Vec<Setting>, Failure> {
+pub(super) fn defaults(command: &Command, path: &Path) -> Result<Vec<Setting>, CommandFailure> {
     let source = path.display().to_string();
-    let text = fs::read(path).map_err(|error| Failure(format!("{source}: {error}")))?;
+    let text = fs::read(path).map_err(|error| CommandFailure(format!("{source}: {error}")))?;
     read(command, &source, &text).map_err(|mut problems| {
         problems.sort_by_key(|problem| problem.place);
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure(format!("invalid settings\n{}", lines.join("\n")))
+        CommandFailure(format!("invalid settings\n{}", lines.join("\n")))
     })
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 
 use super::needs;
-use crate::command::Failure;
+use crate::command::CommandFailure;
 
 /// Everything around the configuration at the proxies.
 #[derive(Debug, Args)]
@@ -71,7 +71,7 @@ enum Crash {
 const RELOAD_BACKOFF: Duration = Duration::from_secs(1);
 
 impl Filter {
-    pub(super) fn plugin(self) -> Result<PluginTemplate, Failure> {
+    pub(super) fn plugin(self) -> Result<PluginTemplate, CommandFailure> {
         if self.module_url.is_some() {
             needs(&self.module_sha256, "module-sha256", "module-url")?;
         }

@@ -12,7 +12,7 @@ use tidegate_control::kube::settings::{
 };
 
 use super::{needs, time};
-use crate::command::Failure;
+use crate::command::CommandFailure;
 
 /// How often the service checks which of Istio's APIs the server has.
 const RECHECK: Duration = Duration::from_secs(30);
@@ -134,7 +134,7 @@ enum ChainPlace {
 
 impl Kubernetes {
     /// The settings; `None`: no cluster.
-    pub(super) fn settings(self) -> Result<Option<KubeSettings>, Failure> {
+    pub(super) fn settings(self) -> Result<Option<KubeSettings>, CommandFailure> {
         if !self.kubernetes {
             return Ok(None);
         }
@@ -184,7 +184,7 @@ impl Kubernetes {
         let errors: Vec<String> = settings.errors().iter().map(|e| format!("--{e}")).collect();
         match errors.is_empty() {
             true => Ok(Some(settings)),
-            false => Err(Failure(errors.join("\n"))),
+            false => Err(CommandFailure(errors.join("\n"))),
         }
     }
 }

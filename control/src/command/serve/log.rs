@@ -7,14 +7,14 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::command::Failure;
+use crate::command::CommandFailure;
 
 /// Targets of kube that log every failed request and watch. The service logs each outage itself, once.
 const KUBE_REQUESTS: [&str; 2] = ["kube_client::client", "kube_client::client::builder"];
 
 /// The log, on standard error, and traces.
 #[derive(Debug, Args)]
-pub(super) struct Log {
+pub(super) struct ServiceLog {
     /// Form of the log
     #[arg(long, value_enum, env = "TIDEGATE_LOG_FORMAT", default_value_t)]
     log_format: LogFormat,
@@ -40,13 +40,13 @@ enum LogFormat {
     Text,
 }
 
-impl Log {
+impl ServiceLog {
     /// Starts the log, and traces if they are configured. Call it within the runtime.
-    pub(super) fn begin(&self) -> Result<Option<Traces>, Failure> {
-        let levels =
-            EnvFilter::try_new(&self.log).map_err(|error| Failure(format!("--log: {error}")))?;
+    pub(super) fn begin(&self) -> Result<Option<Traces>, CommandFailure> {
+        let levels = EnvFilter::try_new(&self.log)
+            .map_err(|error| CommandFailure(format!("--log: {error}")))?;
         let traces = Traces::start(self.otlp_endpoint.as_deref())
-            .map_err(|error| Failure(error.to_string()))?;
+            .map_err(|error| CommandFailure(error.to_string()))?;
         let is_asked_for = self.log.contains("kube_client");
         let filter = levels.and(filter_fn(move |metadata| {
             let is_trouble = *metadata.level() <= Level::WARN;

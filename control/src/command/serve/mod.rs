@@ -17,10 +17,10 @@ use tidegate_control::serve::{ControlService, ServeSettings};
 use tidegate_core::config::parse_duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Failure, Outcome, output};
+use super::{CommandFailure, CommandOutcome, output};
 use filter::Filter;
 use kubernetes::Kubernetes;
-use log::Log;
+use log::ServiceLog;
 use security::Security;
 
 /// Serve configuration to proxies by xDS, with policies from a directory, REST or Kubernetes
@@ -102,7 +102,7 @@ pub(super) struct Serve {
     #[arg(long, value_name = "TIME", env = "TIDEGATE_GRACE", default_value = "5s", value_parser = time)]
     grace: Duration,
     #[command(flatten)]
-    log: Log,
+    log: ServiceLog,
     #[command(flatten)]
     security: Security,
     #[command(flatten)]
@@ -118,7 +118,10 @@ impl Serve {
     }
 
     /// The values in a settings file.
-    pub(super) fn defaults(grammar: &Command, path: &Path) -> Result<Vec<file::Setting>, Failure> {
+    pub(super) fn defaults(
+        grammar: &Command,
+        path: &Path,
+    ) -> Result<Vec<file::Setting>, CommandFailure> {
         file::defaults(grammar, path)
     }
 
@@ -128,13 +131,17 @@ impl Serve {
     }
 
     /// Serves until it is told to stop. `command` is its grammar, `matches` is the parsed command line.
-    pub(super) fn run(self, command: &Command, matches: &ArgMatches) -> Result<Outcome, Failure> {
+    pub(super) fn run(
+        self,
+        command: &Command,
+        matches: &ArgMatches,
+    ) -> Result<CommandOutcome, CommandFailure> {
         if self.print_settings {
             output::print(&print::settings(command, matches))?;
-            return Ok(Outcome::Clean);
+            return Ok(CommandOutcome::Clean);
         }
         let runtime = tokio::runtime::Runtime::new()
-            .map_err(|error| Failure(format!("cannot start threads: {error}")))?;
+            .map_err(|error| CommandFailure(format!("cannot start threads: {error}")))?;
         let _entered = runtime.enter();
         let traces = self.log.begin()?;
         let served = self
@@ -143,14 +150,14 @@ impl Serve {
         if let Some(traces) = traces {
             traces.stop();
         }
-        served.map(|()| Outcome::Clean)
+        served.map(|()| CommandOutcome::Clean)
     }
 
-    fn settings(self) -> Result<ServeSettings, Failure> {
+    fn settings(self) -> Result<ServeSettings, CommandFailure> {
         let kubernetes = self.kubernetes.settings()?;
         if self.policies.is_none() && self.state.is_none() && kubernetes.is_none() {
             let expected = "expected --policies DIR, --state DIR, --kubernetes, or several";
-            return Err(Failure(format!("no source of policies: {expected}")));
+            return Err(CommandFailure(format!("no source of policies: {expected}")));
         }
         let allow_plaintext = self.security.allow_plaintext;
         Ok(ServeSettings {
@@ -172,14 +179,14 @@ impl Serve {
     }
 }
 
-async fn serve(settings: ServeSettings) -> Result<(), Failure> {
+async fn serve(settings: ServeSettings) -> Result<(), CommandFailure> {
     let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
     let [Ok(mut terminate), Ok(mut interrupt)] = signals else {
-        return Err(Failure("cannot listen for signals".to_owned()));
+        return Err(CommandFailure("cannot listen for signals".to_owned()));
     };
     let service = ControlService::start(settings)
         .await
-        .map_err(|error| Failure(error.to_string()))?;
+        .map_err(|error| CommandFailure(error.to_string()))?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -189,10 +196,10 @@ async fn serve(settings: ServeSettings) -> Result<(), Failure> {
 }
 
 /// Checks that `option` is set if `given` is; clap's own check does not know the settings file.
-fn needs<T>(option: &Option<T>, name: &str, given: &str) -> Result<(), Failure> {
+fn needs<T>(option: &Option<T>, name: &str, given: &str) -> Result<(), CommandFailure> {
     match option {
         Some(_) => Ok(()),
-        None => Err(Failure(format!("--{given} needs --{name}"))),
+        None => Err(CommandFailure(format!("--{given} needs --{name}"))),
     }
 }
 

@@ -7,7 +7,7 @@ use tidegate_control::net::ServerTlsFiles;
 use tidegate_control::serve::Files;
 
 use super::needs;
-use crate::command::Failure;
+use crate::command::CommandFailure;
 
 /// Which clients may connect.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(super) struct Security {
 }
 
 impl Security {
-    pub(super) fn files(self) -> Result<Files, Failure> {
+    pub(super) fn files(self) -> Result<Files, CommandFailure> {
         if self.tls_cert.is_some() {
             needs(&self.tls_key, "tls-key", "tls-cert")?;
         }

@@ -31,10 +31,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The state of the connection; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Connectivity(Arc<Mutex<State>>);
+pub(super) struct Connectivity(Arc<Mutex<ConnectivityState>>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ConnectivityState {
     #[default]
     Connected,
     Failing {
@@ -47,7 +47,7 @@ enum State {
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum ApiOutcome {
     Answered,
     Failed,
 }
@@ -59,25 +59,27 @@ enum ConnectivityChange {
     Restored { after: Duration },
 }
 
-impl State {
+impl ConnectivityState {
     /// The state after an outcome, and the change to log.
-    fn after(self, outcome: Outcome, now: Instant) -> (Self, Option<ConnectivityChange>) {
+    fn after(self, outcome: ApiOutcome, now: Instant) -> (Self, Option<ConnectivityChange>) {
         match (self, outcome) {
-            (Self::Connected | Self::Failing { .. }, Outcome::Answered) => (Self::Connected, None),
-            (Self::Disconnected { since }, Outcome::Answered) => {
+            (Self::Connected | Self::Failing { .. }, ApiOutcome::Answered) => {
+                (Self::Connected, None)
+            }
+            (Self::Disconnected { since }, ApiOutcome::Answered) => {
                 let after = now.saturating_duration_since(since);
                 (
                     Self::Connected,
                     Some(ConnectivityChange::Restored { after }),
                 )
             }
-            (Self::Connected, Outcome::Failed) => (Self::Failing { since: now }, None),
-            (Self::Failing { since }, Outcome::Failed)
+            (Self::Connected, ApiOutcome::Failed) => (Self::Failing { since: now }, None),
+            (Self::Failing { since }, ApiOutcome::Failed)
                 if now.saturating_duration_since(since) >= PATIENCE =>
             {
                 (Self::Disconnected { since }, Some(ConnectivityChange::Lost))
             }
-            (Self::Failing { .. } | Self::Disconnected { .. }, Outcome::Failed) => (self, None),
+            (Self::Failing { .. } | Self::Disconnected { .. }, ApiOutcome::Failed) => (self, None),
         }
     }
 }
@@ -92,14 +94,14 @@ impl Connectivity {
         move |result| {
             match &result {
                 Ok(answer) if is_gateway_error(answer.status()) => {}
-                Ok(_) => connectivity.note(Outcome::Answered, &""),
-                Err(error) => connectivity.note(Outcome::Failed, &describe(error.as_ref())),
+                Ok(_) => connectivity.note(ApiOutcome::Answered, &""),
+                Err(error) => connectivity.note(ApiOutcome::Failed, &describe(error.as_ref())),
             }
             result
         }
     }
 
-    fn note(&self, outcome: Outcome, error: &dyn fmt::Display) {
+    fn note(&self, outcome: ApiOutcome, error: &dyn fmt::Display) {
         let change = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let (next, change) = state.after(outcome, ClockReading::now().instant);
@@ -132,14 +134,14 @@ fn is_gateway_error(status: StatusCode) -> bool {
 mod tests {
     use super::*;
 
-    const ANSWERED: Outcome = Outcome::Answered;
-    const FAILED: Outcome = Outcome::Failed;
+    const ANSWERED: ApiOutcome = ApiOutcome::Answered;
+    const FAILED: ApiOutcome = ApiOutcome::Failed;
 
     /// The changes after these outcomes, each at its time in milliseconds.
-    fn changes(outcomes: &[(u64, Outcome)]) -> Vec<Option<ConnectivityChange>> {
+    fn changes(outcomes: &[(u64, ApiOutcome)]) -> Vec<Option<ConnectivityChange>> {
         let start = Instant::now();
-        let mut state = State::default();
-        let step = |&(at, outcome): &(u64, Outcome)| {
+        let mut state = ConnectivityState::default();
+        let step = |&(at, outcome): &(u64, ApiOutcome)| {
             let (next, change) = state.after(outcome, start + Duration::from_millis(at));
             state = next;
             change
@@ -196,10 +198,14 @@ mod tests {
         };
         observe(Err("refused".into()));
         let failing = state();
-        assert_ne!(failing, State::Connected);
+        assert_ne!(failing, ConnectivityState::Connected);
         observe(answer(503));
         assert_eq!(state(), failing);
         observe(answer(403));
-        assert_eq!(state(), State::Connected, "an error status is an answer");
+        assert_eq!(
+            state(),
+            ConnectivityState::Connected,
+            "an error status is an answer"
+        );
     }
 }

@@ -13,12 +13,12 @@ use kube::runtime::utils::Backoff as _;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::election::{Election, LeaseClaim, LeaseRecord};
+use super::election::{Election, LeaseRecord, LeaseWrite};
 use crate::event::EventSink;
 use crate::kube::client::backoff::backoff;
 use crate::kube::client::error::{describe, is_unanswered};
 use crate::kube::clock::ClockReading;
-use crate::kube::event::{KubeEvent, WriteResult, WriteTarget};
+use crate::kube::event::{KubeEvent, WriteOutcome, WriteTarget};
 use crate::kube::settings::LeaseSettings;
 use crate::kube::shared::SharedState;
 
@@ -106,10 +106,10 @@ impl Candidate {
         match self.write(&claim, acquired).await {
             Ok(lease) => election.taken(lease, now),
             Err(Error::Api(status)) if status.code == CONFLICT => {
-                self.report(WriteResult::Conflict);
+                self.report(WriteOutcome::Conflict);
             }
             Err(error) => {
-                self.report(WriteResult::Failed);
+                self.report(WriteOutcome::Failed);
                 return Err(error);
             }
         }
@@ -118,7 +118,7 @@ impl Candidate {
 
     async fn write(
         &self,
-        claim: &LeaseClaim,
+        claim: &LeaseWrite,
         acquired: &mut Option<MicroTime>,
     ) -> Result<LeaseRecord, Error> {
         let now = MicroTime(ClockReading::now().wall);
@@ -156,11 +156,11 @@ impl Candidate {
             }
             None => self.leases.create(&params, &lease).await?,
         };
-        self.report(WriteResult::Done);
+        self.report(WriteOutcome::Done);
         Ok(record(&lease))
     }
 
-    fn report(&self, result: WriteResult) {
+    fn report(&self, result: WriteOutcome) {
         self.events
             .send(KubeEvent::Written(WriteTarget::Lease, result));
     }

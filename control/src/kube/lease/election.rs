@@ -81,7 +81,7 @@ pub struct LeaseRecord {
 
 /// A write of the lease, on the condition that it has not changed since it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseClaim {
+pub struct LeaseWrite {
     /// The new holder; `None`: it is released.
     pub holder: Option<String>,
     /// See [`LeaseRecord::transitions`].
@@ -97,11 +97,11 @@ pub struct LeaseClaim {
 pub struct Election {
     identity: String,
     timing: Timing,
-    state: State,
+    state: ElectionState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum ElectionState {
     Following {
         seen: Option<Sighting>,
     },
@@ -127,7 +127,7 @@ impl Election {
         Self {
             identity,
             timing,
-            state: State::Following { seen: None },
+            state: ElectionState::Following { seen: None },
         }
     }
 
@@ -135,20 +135,20 @@ impl Election {
     #[must_use]
     pub fn leads_until(&self) -> Option<Instant> {
         match &self.state {
-            State::Leading { since, .. } => since.checked_add(self.timing.term()),
-            State::Following { .. } | State::Ended => None,
+            ElectionState::Leading { since, .. } => since.checked_add(self.timing.term()),
+            ElectionState::Following { .. } | ElectionState::Ended => None,
         }
     }
 
     /// The lease was read (`None`: it does not exist). Returns the write to attempt, if any.
-    pub fn read(&mut self, lease: Option<LeaseRecord>, now: Instant) -> Option<LeaseClaim> {
+    pub fn read(&mut self, lease: Option<LeaseRecord>, now: Instant) -> Option<LeaseWrite> {
         self.expire(now);
-        if self.state == State::Ended {
+        if self.state == ElectionState::Ended {
             return None;
         }
         let is_ours = lease.as_ref().is_some_and(|held| self.holds(held));
-        if matches!(self.state, State::Leading { .. }) && !is_ours {
-            self.state = State::Following { seen: None };
+        if matches!(self.state, ElectionState::Leading { .. }) && !is_ours {
+            self.state = ElectionState::Following { seen: None };
         }
         let Some(held) = lease else {
             return Some(self.claim(None));
@@ -161,8 +161,8 @@ impl Election {
 
     /// The write that [`Election::read`] returned succeeded; its request was sent at `asked`.
     pub fn taken(&mut self, held: LeaseRecord, asked: Instant) {
-        if self.state != State::Ended && self.holds(&held) {
-            self.state = State::Leading {
+        if self.state != ElectionState::Ended && self.holds(&held) {
+            self.state = ElectionState::Leading {
                 since: asked,
                 held: Some(held),
             };
@@ -175,15 +175,15 @@ impl Election {
     }
 
     /// Ends the participation. Returns the write that releases the lease, so that others need not wait.
-    pub fn stop(&mut self) -> Option<LeaseClaim> {
-        let before = std::mem::replace(&mut self.state, State::Ended);
-        let State::Leading {
+    pub fn stop(&mut self) -> Option<LeaseWrite> {
+        let before = std::mem::replace(&mut self.state, ElectionState::Ended);
+        let ElectionState::Leading {
             held: Some(held), ..
         } = before
         else {
             return None;
         };
-        Some(LeaseClaim {
+        Some(LeaseWrite {
             holder: None,
             transitions: held.transitions,
             is_new: true,
@@ -193,7 +193,7 @@ impl Election {
 
     fn expire(&mut self, now: Instant) {
         if self.leads_until().is_some_and(|until| until <= now) {
-            self.state = State::Following { seen: None };
+            self.state = ElectionState::Following { seen: None };
         }
     }
 
@@ -203,7 +203,7 @@ impl Election {
 
     /// Whether another replica's lease has not changed for its whole duration.
     fn is_expired(&mut self, held: &LeaseRecord, now: Instant) -> bool {
-        let State::Following { seen } = &mut self.state else {
+        let ElectionState::Following { seen } = &mut self.state else {
             return false;
         };
         match seen {
@@ -220,11 +220,11 @@ impl Election {
         }
     }
 
-    fn claim(&self, held: Option<&LeaseRecord>) -> LeaseClaim {
+    fn claim(&self, held: Option<&LeaseRecord>) -> LeaseWrite {
         let is_new = held.is_none_or(|held| !self.holds(held));
         let before = held.map_or(0, |held| held.transitions);
         let passes = held.is_some() && is_new;
-        LeaseClaim {
+        LeaseWrite {
             holder: Some(self.identity.clone()),
             transitions: before.saturating_add(i32::from(passes)),
             is_new,

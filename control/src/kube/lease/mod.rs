@@ -4,4 +4,4 @@ mod candidate;
 mod election;
 
 pub(super) use candidate::Candidate;
-pub use election::{Election, LeaseClaim, LeaseRecord, Timing};
+pub use election::{Election, LeaseRecord, LeaseWrite, Timing};

@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::{Findings, Judge, MIN_OVERDUE};
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::TripReason;
-use crate::breaker::window::Outcomes;
+use crate::breaker::window::BucketOutcomes;
 use crate::config::BreakerConfig;
 use crate::loads::is_caused_by_load;
 use crate::tally::Count;
@@ -25,7 +25,7 @@ impl Judge {
         let sample = findings.sample;
         let (now, trip_ratio) = (findings.now, config.trip_ratio().as_f64());
         let thresholds = self.rates.thresholds(config);
-        let outcomes = Outcomes {
+        let outcomes = BucketOutcomes {
             successes: sample
                 .tally
                 .get(Count::Successes)
@@ -42,7 +42,7 @@ impl Judge {
             }
             // An upstream that says it is too busy is alive.
             let is_busy = sample.tally.get(Count::Overloads) > 0;
-            let evidence = Outcomes {
+            let evidence = BucketOutcomes {
                 failures: if is_busy { 0 } else { outcomes.failures },
                 ..outcomes
             };

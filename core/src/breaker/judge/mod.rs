@@ -8,7 +8,7 @@ mod rates;
 
 use core::time::Duration;
 
-use super::evidence::Evidence;
+use super::evidence::OutageEvidence;
 use super::interval::{History, OpenBounds, open_interval};
 use super::silence::Silence;
 use super::window::Window;
@@ -60,7 +60,7 @@ pub(crate) enum BreakerTransition {
 pub(crate) struct Judge {
     state: BreakerState,
     epoch: u32,
-    evidence: Evidence,
+    evidence: OutageEvidence,
     /// The gaps between the proxy's successes, and between answers of any kind.
     successes: Silence,
     answers: Silence,

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use tidegate_loadtests::matrix::Cell;
-use tidegate_loadtests::result::{Extent, Outcome, Parameter, RUN_FILE, Run};
+use tidegate_loadtests::result::{CellOutcome, Extent, LoadtestRun, Parameter, RUN_FILE};
 use tidegate_loadtests::study::{self, Study};
 use tidegate_testbed::about;
 
-use super::options::Options;
+use super::options::StudyRunOptions;
 
 /// Name of the parameter in `run.json` with the studies that were chosen.
 pub(super) const STUDIES: &str = "studies";
@@ -21,7 +21,7 @@ pub(super) const CELLS: &str = "cells";
 
 /// What a run is to play.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct RunChoice {
     /// Name of the run.
     pub(super) name: String,
     /// How much of the matrix.
@@ -32,9 +32,9 @@ pub(super) struct Choice {
     pub(super) part: String,
 }
 
-impl Choice {
+impl RunChoice {
     /// What the options mean.
-    pub(super) fn of(options: &Options) -> Result<Self> {
+    pub(super) fn of(options: &StudyRunOptions) -> Result<Self> {
         let extent = if options.full {
             Extent::Full
         } else {
@@ -64,8 +64,8 @@ impl Choice {
     }
 
     /// Takes from the run what is not said again.
-    fn go_on(&mut self, options: &Options) -> Result<()> {
-        let info = Run::read(&options.out.join(&self.name))?.info;
+    fn go_on(&mut self, options: &StudyRunOptions) -> Result<()> {
+        let info = LoadtestRun::read(&options.out.join(&self.name))?.info;
         if !options.full {
             self.extent = info.extent;
         }
@@ -95,7 +95,7 @@ impl Choice {
         for study in studies {
             cells.extend(study.cells(self.extent)?);
         }
-        cells.retain(|cell| cell.result(Outcome::Ok).name().contains(&self.part));
+        cells.retain(|cell| cell.result(CellOutcome::Ok).name().contains(&self.part));
         if cells.is_empty() {
             bail!(
                 "--cells: found {}, expected a part of the name of a cell (--list shows them)",

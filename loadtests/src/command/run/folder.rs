@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use tidegate_loadtests::journal::Journal;
+use tidegate_loadtests::journal::ResultJournal;
 use tidegate_loadtests::matrix::Cell;
 use tidegate_loadtests::result::{Circumstances, Parameter, RUN_FILE, Tool};
 use tidegate_loadtests::tool::program;
 
-use super::choice::{CELLS, Choice, STUDIES};
-use super::options::Options;
+use super::choice::{CELLS, RunChoice, STUDIES};
+use super::options::StudyRunOptions;
 
 /// The folder of the run and its journal, begun or gone on with.
 pub(super) fn open(
-    options: &Options,
-    choice: &Choice,
+    options: &StudyRunOptions,
+    choice: &RunChoice,
     cells: &[Cell],
-) -> Result<(PathBuf, Journal)> {
+) -> Result<(PathBuf, ResultJournal)> {
     let tools: BTreeSet<Tool> = cells.iter().map(Cell::tool).collect();
     let is_there = |tool: &Tool| tool.program().is_none_or(|name| program(name).is_ok());
     let mut planned: BTreeMap<String, usize> = BTreeMap::new();
@@ -40,14 +40,14 @@ pub(super) fn open(
     .gather()?;
     let folder = options.out.join(&choice.name);
     let journal = if options.resume {
-        Journal::resume(&folder, &info)?
+        ResultJournal::resume(&folder, &info)?
     } else if folder.join(RUN_FILE).exists() {
         bail!(
             "{}: found a run, expected none (RESUME=1 goes on with it)",
             folder.display()
         );
     } else {
-        Journal::begin(&folder, &info)?
+        ResultJournal::begin(&folder, &info)?
     };
     Ok((folder, journal))
 }

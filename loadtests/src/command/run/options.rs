@@ -6,7 +6,7 @@ use clap::Args;
 
 /// Play studies and write down what came out.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct StudyRunOptions {
     /// Studies by name, separated by commas, or `all` [default: all; with `--resume` what the run was begun with].
     #[arg(long, value_delimiter = ',')]
     pub(super) studies: Option<Vec<String>>,

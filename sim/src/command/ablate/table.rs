@@ -19,7 +19,7 @@ const SHOWN: usize = 2;
 /// What stories are averaged over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Group {
+pub(super) enum StoryGroup {
     /// The scenarios of this repository.
     Scenarios,
     /// Random stories with one proxy and one endpoint.
@@ -28,14 +28,14 @@ pub(super) enum Group {
     Several,
 }
 
-impl Group {
+impl StoryGroup {
     const ALL: [Self; 3] = [Self::Scenarios, Self::OneProxy, Self::Several];
 }
 
 /// One run.
 #[derive(Debug, Clone)]
 pub(super) struct AblationRun {
-    pub(super) group: Group,
+    pub(super) group: StoryGroup,
     pub(super) story: String,
     pub(super) repetition: u64,
     /// In 0..=1.
@@ -61,7 +61,7 @@ pub(super) struct MechanismRow {
     what: String,
     /// Runs in which it could have made a difference.
     runs: usize,
-    changes: BTreeMap<Group, ScoreChange>,
+    changes: BTreeMap<StoryGroup, ScoreChange>,
     /// The scenario, and the random story, that loses most without it.
     worst_scenario: Option<(String, f64)>,
     worst_story: Option<(String, f64)>,
@@ -75,7 +75,7 @@ pub(super) struct MechanismRow {
 #[derive(Debug, Clone)]
 pub(super) struct AblationTable {
     pub(super) head: String,
-    pub(super) means: BTreeMap<Group, f64>,
+    pub(super) means: BTreeMap<StoryGroup, f64>,
     pub(super) rows: Vec<MechanismRow>,
 }
 
@@ -89,10 +89,10 @@ impl MechanismRow {
             .map(|outcome| (*replaced.get(&key(outcome)).unwrap_or(&outcome)).clone())
             .collect();
         let (before, after_of) = (scores(base), scores(&after));
-        let changed = |((group, story), score): (&(Group, String), &f64)| {
+        let changed = |((group, story), score): (&(StoryGroup, String), &f64)| {
             let before = before.get(&(*group, story.clone()));
             let change = score - before.copied().unwrap_or(f64::NAN);
-            (*group == Group::Scenarios, (story.clone(), change))
+            (*group == StoryGroup::Scenarios, (story.clone(), change))
         };
         let changes: Vec<(bool, (String, f64))> = after_of.iter().map(changed).collect();
         let of = |scenarios: bool| {
@@ -110,7 +110,7 @@ impl MechanismRow {
             name: joined(off, Mechanism::name, "+"),
             what: joined(off, Mechanism::what, " "),
             runs: without.len(),
-            changes: Group::ALL
+            changes: StoryGroup::ALL
                 .into_iter()
                 .filter_map(|group| Some((group, ScoreChange::of(group, &before, &after_of)?)))
                 .collect(),
@@ -157,7 +157,7 @@ impl MechanismRow {
 
     fn cells(&self) -> String {
         let mut text = format!("| `{}` | {} |", self.name, self.what);
-        for group in Group::ALL {
+        for group in StoryGroup::ALL {
             let cell = self.changes.get(&group).map_or_else(
                 || " - |".to_owned(),
                 |one| format!(" {:+.4} ± {:.4} |", one.change, one.error),
@@ -175,8 +175,8 @@ impl MechanismRow {
 }
 
 impl ScoreChange {
-    fn of(group: Group, before: &Scores, after: &Scores) -> Option<Self> {
-        let of_group = |scores: &Scores| -> Vec<f64> {
+    fn of(group: StoryGroup, before: &GroupScores, after: &GroupScores) -> Option<Self> {
+        let of_group = |scores: &GroupScores| -> Vec<f64> {
             let those = scores.iter().filter(|((one, _), _)| *one == group);
             those.map(|(_, score)| *score).collect()
         };
@@ -202,14 +202,14 @@ impl ScoreChange {
 impl AblationTable {
     pub(super) fn new(head: String, base: &[AblationRun]) -> Self {
         let scores = scores(base);
-        let mean_of = |group: Group| {
+        let mean_of = |group: StoryGroup| {
             let those = scores.iter().filter(|((one, _), _)| *one == group);
             let those: Vec<f64> = those.map(|(_, score)| *score).collect();
             Some((group, mean(&those)?))
         };
         Self {
             head,
-            means: Group::ALL.into_iter().filter_map(mean_of).collect(),
+            means: StoryGroup::ALL.into_iter().filter_map(mean_of).collect(),
             rows: Vec::new(),
         }
     }
@@ -222,9 +222,9 @@ impl AblationTable {
         let mut text = format!(
             "{}\n\nMeans with every mechanism: scenarios {:.4}, stories with one proxy {:.4}, stories with several {:.4}.\n\n",
             self.head,
-            mean(Group::Scenarios),
-            mean(Group::OneProxy),
-            mean(Group::Several)
+            mean(StoryGroup::Scenarios),
+            mean(StoryGroup::OneProxy),
+            mean(StoryGroup::Several)
         );
         text += &listed(
             &rows,
@@ -288,11 +288,11 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / number::float_len(values.len()))
 }
 
-type Scores = BTreeMap<(Group, String), f64>;
+type GroupScores = BTreeMap<(StoryGroup, String), f64>;
 
 /// Every story's mean score over its seeds.
-fn scores(outcomes: &[AblationRun]) -> Scores {
-    let mut all: BTreeMap<(Group, String), Vec<f64>> = BTreeMap::new();
+fn scores(outcomes: &[AblationRun]) -> GroupScores {
+    let mut all: BTreeMap<(StoryGroup, String), Vec<f64>> = BTreeMap::new();
     for outcome in outcomes {
         let story = (outcome.group, outcome.story.clone());
         all.entry(story).or_default().push(outcome.score);
@@ -330,7 +330,7 @@ fn missed(outcomes: &[AblationRun]) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn outcome(group: Group, story: &str, repetition: u64, score: f64) -> AblationRun {
+    fn outcome(group: StoryGroup, story: &str, repetition: u64, score: f64) -> AblationRun {
         AblationRun {
             group,
             story: story.to_owned(),
@@ -343,18 +343,18 @@ mod tests {
 
     fn base() -> Vec<AblationRun> {
         vec![
-            outcome(Group::Scenarios, "a", 0, 0.9),
-            outcome(Group::Scenarios, "a", 1, 0.7),
-            outcome(Group::Scenarios, "b", 0, 1.0),
-            outcome(Group::OneProxy, "s1-00000", 0, 0.5),
+            outcome(StoryGroup::Scenarios, "a", 0, 0.9),
+            outcome(StoryGroup::Scenarios, "a", 1, 0.7),
+            outcome(StoryGroup::Scenarios, "b", 0, 1.0),
+            outcome(StoryGroup::OneProxy, "s1-00000", 0, 0.5),
         ]
     }
 
     #[test]
     fn runs_that_were_not_played_again_count_as_before() {
-        let without = [outcome(Group::Scenarios, "a", 1, 0.5)];
+        let without = [outcome(StoryGroup::Scenarios, "a", 1, 0.5)];
         let row = MechanismRow::new(&[Mechanism::Hold], &base(), &without);
-        let change = row.changes[&Group::Scenarios];
+        let change = row.changes[&StoryGroup::Scenarios];
         assert!((change.change + 0.05).abs() < 1e-9, "{change:?}");
         assert!((change.mean - 0.85).abs() < 1e-9, "{change:?}");
         assert!((change.error - 0.05).abs() < 1e-9, "{change:?}");
@@ -362,8 +362,8 @@ mod tests {
         assert!(worst.0 == "a" && (worst.1 + 0.1).abs() < 1e-9, "{worst:?}");
         assert_eq!(row.worst_story, None, "no random story loses");
         assert_eq!(row.best, None, "nothing gains");
-        assert!(row.changes[&Group::OneProxy].change.abs() < 1e-9);
-        assert!(!row.changes.contains_key(&Group::Several));
+        assert!(row.changes[&StoryGroup::OneProxy].change.abs() < 1e-9);
+        assert!(!row.changes.contains_key(&StoryGroup::Several));
         assert!(!row.is_nothing_on_average() && !row.is_candidate());
     }
 
@@ -371,8 +371,8 @@ mod tests {
     fn what_may_go_changes_no_mean_and_costs_no_scenario_much() {
         let many = |score: f64| -> Vec<AblationRun> {
             let names = (0..9).map(|number| format!("a{number}"));
-            let rest = names.map(|name| outcome(Group::Scenarios, &name, 0, 0.9));
-            rest.chain([outcome(Group::Scenarios, "b", 0, score)])
+            let rest = names.map(|name| outcome(StoryGroup::Scenarios, &name, 0, 0.9));
+            rest.chain([outcome(StoryGroup::Scenarios, "b", 0, score)])
                 .collect()
         };
         for (score, expected) in [
@@ -382,7 +382,7 @@ mod tests {
             (0.919, true),
             (0.93, false),
         ] {
-            let without = [outcome(Group::Scenarios, "b", 0, score)];
+            let without = [outcome(StoryGroup::Scenarios, "b", 0, score)];
             let row = MechanismRow::new(&[Mechanism::Hold], &many(0.9), &without);
             assert_eq!(row.is_candidate(), expected, "{score}");
         }
@@ -397,7 +397,7 @@ mod tests {
             MechanismRow::new(
                 &[mechanism],
                 &base(),
-                &[outcome(Group::Scenarios, "b", 0, score)],
+                &[outcome(StoryGroup::Scenarios, "b", 0, score)],
             )
         };
         table.rows = vec![
@@ -421,7 +421,7 @@ mod tests {
             let runs = values.into_iter().zip(0..);
             let runs = runs.map(|(value, repetition)| AblationRun {
                 expected: vec![(Measure::Score, range, Some(value))],
-                ..outcome(Group::Scenarios, "a", repetition, value)
+                ..outcome(StoryGroup::Scenarios, "a", repetition, value)
             });
             runs.collect()
         };

@@ -7,7 +7,7 @@ use super::event::{EndpointAnswer, ShardEvent};
 use super::held::Visit;
 use super::place::{at_index, bin_at};
 use crate::world::START;
-use crate::world::reception::{Acceptance, Job, Reception, Reply};
+use crate::world::reception::{Acceptance, Job, Reception, UpstreamReply};
 use crate::world::upstream::Endpoint;
 
 impl Shard<'_> {
@@ -18,7 +18,7 @@ impl Shard<'_> {
         let key = self.visits.insert(visit);
         if self.service.accept(at_index(endpoint), at_index(key.place)) == Acceptance::Refused {
             self.visits.remove(key);
-            self.reply(visit, Reply::Reset, Duration::ZERO);
+            self.reply(visit, UpstreamReply::Reset, Duration::ZERO);
             return;
         }
         match self
@@ -57,15 +57,15 @@ impl Shard<'_> {
             self.start(endpoint, next);
         }
         if let Some(visit) = self.visits.remove_from(visit) {
-            self.reply(visit, Reply::Ok, delay);
+            self.reply(visit, UpstreamReply::Ok, delay);
         }
     }
 
-    pub(super) fn reply(&mut self, visit: Visit, reply: Reply, delay: Duration) {
+    pub(super) fn reply(&mut self, visit: Visit, reply: UpstreamReply, delay: Duration) {
         let answer = match reply {
-            Reply::Ok => EndpointAnswer::Ok,
-            Reply::Status { status, .. } => EndpointAnswer::Status(status),
-            Reply::Reset => EndpointAnswer::Reset,
+            UpstreamReply::Ok => EndpointAnswer::Ok,
+            UpstreamReply::Status { status, .. } => EndpointAnswer::Status(status),
+            UpstreamReply::Reset => EndpointAnswer::Reset,
         };
         let ticket = visit.ticket;
         let at = self.now + delay + self.hop;

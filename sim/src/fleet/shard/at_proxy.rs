@@ -7,7 +7,7 @@ use super::Shard;
 use super::event::{EndpointAnswer, ShardEvent};
 use super::held::HeldRequest;
 use super::place::{TICK, at_index, bin_at, home};
-use crate::fleet::slab::Ticket;
+use crate::fleet::slab::SlabTicket;
 
 impl Shard<'_> {
     pub(super) fn at_proxy(&mut self, index: u32) {
@@ -80,7 +80,7 @@ impl Shard<'_> {
         );
     }
 
-    pub(super) fn answered(&mut self, ticket: Ticket, answer: EndpointAnswer) {
+    pub(super) fn answered(&mut self, ticket: SlabTicket, answer: EndpointAnswer) {
         let Some(held) = self.held.remove(ticket) else {
             return;
         };
@@ -112,7 +112,7 @@ impl Shard<'_> {
         }
     }
 
-    pub(super) fn cancelled(&mut self, ticket: Ticket) {
+    pub(super) fn cancelled(&mut self, ticket: SlabTicket) {
         if let Some(held) = self.held.remove(ticket) {
             self.complete(held, Outcome::Cancelled);
             if let Some(bin) = self.ledger.bins.get_mut(bin_at(self.now)) {

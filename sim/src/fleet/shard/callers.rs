@@ -7,7 +7,7 @@ use crate::fleet::plan::Fleet;
 
 /// One caller.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(super) struct FleetCaller {
     pub(super) proxy: u32,
     /// In the current second.
     pub(super) now: Share,
@@ -16,7 +16,7 @@ pub(super) struct Caller {
 }
 
 /// The callers of a shard's proxies, and how much each of them sends.
-pub(super) fn callers(fleet: &Fleet, shard: u32) -> (Vec<Caller>, Senders) {
+pub(super) fn callers(fleet: &Fleet, shard: u32) -> (Vec<FleetCaller>, Senders) {
     let mut senders = Senders {
         times: fleet.heavy.map_or(1, |heavy| heavy.times),
         ..Senders::default()
@@ -38,7 +38,7 @@ pub(super) fn callers(fleet: &Fleet, shard: u32) -> (Vec<Caller>, Senders) {
             is_heavy: weight > 1,
             ..Share::default()
         };
-        callers.push(Caller {
+        callers.push(FleetCaller {
             proxy: proxy / SHARDS,
             now: share,
             phase: share,

@@ -2,7 +2,7 @@
 
 use tidegate_core::Instant;
 
-use crate::fleet::slab::Ticket;
+use crate::fleet::slab::SlabTicket;
 
 /// A message from one shard to another.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,7 @@ pub(super) enum ShardEvent {
     AtEndpoint {
         endpoint: u32,
         shard: u32,
-        ticket: Ticket,
+        ticket: SlabTicket,
     },
     /// A slot has done its work.
     Worked {
@@ -30,11 +30,11 @@ pub(super) enum ShardEvent {
     },
     /// An answer reaches the proxy.
     Answer {
-        ticket: Ticket,
+        ticket: SlabTicket,
         answer: EndpointAnswer,
     },
     /// The caller's cancellation reaches the proxy.
-    Cancel { ticket: Ticket },
+    Cancel { ticket: SlabTicket },
     /// Upkeep of a proxy.
     Tick { proxy: u32 },
     /// An endpoint enters the next stage of its life.

@@ -2,7 +2,7 @@
 
 use tidegate_core::Permit;
 
-use crate::fleet::slab::Ticket;
+use crate::fleet::slab::SlabTicket;
 
 /// A request that a proxy holds.
 #[derive(Debug)]
@@ -16,5 +16,5 @@ pub(super) struct HeldRequest {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Visit {
     pub(super) shard: u32,
-    pub(super) ticket: Ticket,
+    pub(super) ticket: SlabTicket,
 }

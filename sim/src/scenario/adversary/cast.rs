@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Adversary, Cut, Kind, Spells};
+use super::{Adversary, AdversaryKind, Cut, Spells};
 use crate::profile::{Body, Lie, ServiceTime};
 use crate::scenario::{
-    ClientProfile, LoadPoint, Quota, Retries, Scenario, Until, Upload, UpstreamProfile,
+    ClientProfile, LatencyUntil, LoadPoint, Quota, Retries, Scenario, Upload, UpstreamProfile,
 };
 
 /// What a service grants a caller that asks for more, requests a second, and when it says to come back, s.
@@ -51,7 +51,7 @@ impl Scenario {
 }
 
 impl Adversary {
-    fn client(&self, until: Until, end: Duration) -> ClientProfile {
+    fn client(&self, until: LatencyUntil, end: Duration) -> ClientProfile {
         let mut client = ClientProfile {
             upstream: self.upstream.clone(),
             adversary: Some(self.kind),
@@ -59,41 +59,45 @@ impl Adversary {
         };
         let after = |default: Duration| self.after.unwrap_or(default);
         match self.kind {
-            Kind::OverQuota => {
+            AdversaryKind::OverQuota => {
                 client.quota = Some(Quota {
                     rps: self.granted.unwrap_or(GRANTED_RPS),
                     status: self.status.unwrap_or(429),
                     retry_after: Some(self.retry_after.unwrap_or(OVER_QUOTA_RETRY_AFTER)),
                 });
             }
-            Kind::CrashingPath => client.paths = only(self.path(CRASHING_PATH)),
-            Kind::ForgedAgent => client.agent = Some(text(self.agent.as_ref(), FORGED_AGENT)),
-            Kind::StalledUpload => {
+            AdversaryKind::CrashingPath => client.paths = only(self.path(CRASHING_PATH)),
+            AdversaryKind::ForgedAgent => {
+                client.agent = Some(text(self.agent.as_ref(), FORGED_AGENT))
+            }
+            AdversaryKind::StalledUpload => {
                 client.deadline = after(STALLED);
                 client.upload = Some(Upload {
                     duration: ServiceTime::constant(Duration::from_secs(1)),
                     stalled: 1.0,
                 });
             }
-            Kind::SlowReader => {
+            AdversaryKind::SlowReader => {
                 client.paths = only(self.path(SLOW_PATH));
                 client.dawdles = Some(after(SLOW_READ));
-                if until == Until::End {
+                if until == LatencyUntil::End {
                     client.deadline = after(SLOW_READ);
                 }
             }
-            Kind::BulkReset => client.deadline = after(RESET_AFTER),
-            Kind::ShortDeadline => match self.cut.unwrap_or_default() {
+            AdversaryKind::BulkReset => client.deadline = after(RESET_AFTER),
+            AdversaryKind::ShortDeadline => match self.cut.unwrap_or_default() {
                 Cut::Cancel => client.deadline = after(SHORT_DEADLINE),
                 Cut::Header => client.timeout = Some(after(SHORT_DEADLINE)),
             },
-            Kind::ForgedCriticality => {
+            AdversaryKind::ForgedCriticality => {
                 let class = text(self.criticality.as_ref(), FORGED_CRITICALITY);
                 client.criticality = only(class);
             }
-            Kind::ForgedCohort => client.cohort = Some(text(self.cohort.as_ref(), FORGED_COHORT)),
-            Kind::Flood => client.cohort = Some(text(self.cohort.as_ref(), FLOOD_COHORT)),
-            Kind::EndlessRetries => {
+            AdversaryKind::ForgedCohort => {
+                client.cohort = Some(text(self.cohort.as_ref(), FORGED_COHORT))
+            }
+            AdversaryKind::Flood => client.cohort = Some(text(self.cohort.as_ref(), FLOOD_COHORT)),
+            AdversaryKind::EndlessRetries => {
                 client.retries = Some(Retries {
                     max: u32::MAX,
                     backoff: self.backoff.unwrap_or(ENDLESS_BACKOFF),
@@ -102,10 +106,10 @@ impl Adversary {
                     untold: true,
                 });
             }
-            Kind::LyingUpstream => {
+            AdversaryKind::LyingUpstream => {
                 client.paths = only(self.path(LYING_PATH));
                 match (self.lie.unwrap_or_default(), until) {
-                    (Lie::Silence, Until::Headers) => {
+                    (Lie::Silence, LatencyUntil::Headers) => {
                         client.reads_for = Some(ServiceTime::constant(after(STALLED)));
                     }
                     (Lie::Silence, _) => client.deadline = after(STALLED),
@@ -120,11 +124,11 @@ impl Adversary {
     fn prepare(&self, upstream: &mut UpstreamProfile) {
         let behaviour = &mut upstream.behaviour;
         match self.kind {
-            Kind::CrashingPath => {
+            AdversaryKind::CrashingPath => {
                 let status = self.status.unwrap_or(500);
                 behaviour.failing.insert(self.path(CRASHING_PATH), status);
             }
-            Kind::SlowReader => {
+            AdversaryKind::SlowReader => {
                 let body = Body {
                     duration: ServiceTime::constant(SLOW_BODY),
                     holds_slot: true,
@@ -132,7 +136,7 @@ impl Adversary {
                 };
                 behaviour.bodies.insert(self.path(SLOW_PATH), body);
             }
-            Kind::LyingUpstream => {
+            AdversaryKind::LyingUpstream => {
                 let lie = self.lie.unwrap_or_default();
                 behaviour.lies.insert(self.path(LYING_PATH), lie);
             }
@@ -143,9 +147,9 @@ impl Adversary {
     /// The path that it asks for, where its kind has one of its own.
     pub(super) fn own_path(&self) -> Option<String> {
         match self.kind {
-            Kind::CrashingPath => Some(self.path(CRASHING_PATH)),
-            Kind::SlowReader => Some(self.path(SLOW_PATH)),
-            Kind::LyingUpstream => Some(self.path(LYING_PATH)),
+            AdversaryKind::CrashingPath => Some(self.path(CRASHING_PATH)),
+            AdversaryKind::SlowReader => Some(self.path(SLOW_PATH)),
+            AdversaryKind::LyingUpstream => Some(self.path(LYING_PATH)),
             _ => None,
         }
     }

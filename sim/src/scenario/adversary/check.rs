@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Adversary, Kind, Spells};
+use super::{Adversary, AdversaryKind, Spells};
 use crate::profile::check::status_fault;
 use crate::scenario::conduct::{header_fault, is_header_value};
 use crate::scenario::{ClientProfile, Scenario};
@@ -74,11 +74,11 @@ impl Adversary {
 
     /// Parameters that its kind does not have.
     fn strangers(&self) -> Vec<String> {
-        use Kind::{
+        use AdversaryKind::{
             BulkReset, CrashingPath, EndlessRetries, Flood, ForgedAgent, ForgedCohort,
             ForgedCriticality, LyingUpstream, OverQuota, ShortDeadline, SlowReader, StalledUpload,
         };
-        let parameters: [(&str, bool, &[Kind]); 11] = [
+        let parameters: [(&str, bool, &[AdversaryKind]); 11] = [
             (
                 "path",
                 self.path.is_some(),
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_known_by_its_name_and_becomes_a_client() {
-        for kind in Kind::ALL {
+        for kind in AdversaryKind::ALL {
             let scenario = parse(&format!("kind='{kind}'\nx=0.25")).unwrap();
             assert_eq!(scenario.adversary(0), None);
             assert_eq!(scenario.adversary(1), Some(kind));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_refused_with_those_there_are() {
+    fn an_unknown_kind_is_rejected_with_those_there_are() {
         let error = parse("kind='over_quoted'\nx=1.0").unwrap_err();
         for expected in ["over_quoted", "line 10", "`over_quota`", "`lying_upstream`"] {
             assert!(error.contains(expected), "{expected} is missing in {error}");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_refused() {
+    fn unknown_words_are_rejected() {
         for wrong in [
             "kind='flood'\nx=1.0\nrate=2.0",
             "kind='short_deadline'\nx=1.0\ncut='headr'",
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_cast_scenario_reads_back_from_its_file() {
-        for kind in Kind::ALL {
+        for kind in AdversaryKind::ALL {
             let scenario = parse(&format!("kind='{kind}'\nx=0.25\nstart='1s'\nstop='4s'")).unwrap();
             let text = scenario.text().unwrap();
             assert_eq!(Scenario::parse(&text, "test").unwrap(), scenario, "{text}");

@@ -26,7 +26,7 @@ use crate::profile::Lie;
 /// What an adversary does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum AdversaryKind {
     /// Sends more than the service grants it, and is answered with 429 and a long `retry-after`.
     OverQuota,
     /// Asks for a path that always fails.
@@ -53,7 +53,7 @@ pub enum Kind {
     LyingUpstream,
 }
 
-impl Kind {
+impl AdversaryKind {
     /// Every kind, in the order of tables.
     pub const ALL: [Self; 12] = [
         Self::OverQuota,
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for AdversaryKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -113,7 +113,7 @@ pub enum Cut {
 #[serde(deny_unknown_fields)]
 pub struct Adversary {
     /// What it does.
-    pub kind: Kind,
+    pub kind: AdversaryKind,
     /// The upstream that it calls.
     #[serde(default = "standard_upstream_name")]
     pub upstream: String,
@@ -174,7 +174,7 @@ fn standard_upstream_name() -> String {
 impl Adversary {
     /// One that sends `x` of what the upstream can serve of such requests, with the defaults of its kind.
     #[must_use]
-    pub fn of(kind: Kind, x: f64) -> Self {
+    pub fn of(kind: AdversaryKind, x: f64) -> Self {
         Self {
             kind,
             upstream: standard_upstream_name(),
@@ -201,7 +201,7 @@ impl Adversary {
 impl Scenario {
     /// The kind of the adversary that a client is; none for an honest one.
     #[must_use]
-    pub fn adversary(&self, client: usize) -> Option<Kind> {
+    pub fn adversary(&self, client: usize) -> Option<AdversaryKind> {
         self.clients.get(client)?.adversary
     }
 }

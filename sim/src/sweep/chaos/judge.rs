@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::RECOVERED_AT;
 use crate::contender::ContenderError;
-use crate::fault::Fault;
+use crate::fault::ProxyFault;
 use crate::kind::ContenderKind;
 use crate::number;
 use crate::run::Run;
@@ -118,8 +118,12 @@ pub fn part(story: &Scenario, run: &Run) -> Part {
 /// story, or fails. It is a property of the laws (`docs/laws/`), not a leftover of a fault.
 #[must_use]
 pub fn is_band_judged(story: &Scenario) -> bool {
-    let begins_anew =
-        |incident: &Incident| matches!(incident.what, Fault::ProxyJoins | Fault::PushOther);
+    let begins_anew = |incident: &Incident| {
+        matches!(
+            incident.what,
+            ProxyFault::ProxyJoins | ProxyFault::PushOther
+        )
+    };
     !(is_overloaded(story) && story.incidents.iter().any(begins_anew))
 }
 

@@ -16,12 +16,12 @@ use std::time::Duration;
 use super::rounded;
 use super::service::{self, DrawnService};
 use super::uniform::Uniform;
-use super::{QUANTILE, Spread};
-use crate::fault::Fault;
-use crate::profile::{Change, Errors, Mode};
+use super::{ProxySpread, QUANTILE};
+use crate::fault::ProxyFault;
+use crate::profile::{Change, Errors, UpstreamMode};
 use crate::scenario::{
-    ClientProfile, Counting, Incident, LoadPoint, STANDARD_UPSTREAM, Scenario, Slo, TimedChange,
-    Until, UpstreamProfile,
+    ClientProfile, Counting, Incident, LatencyUntil, LoadPoint, STANDARD_UPSTREAM, Scenario,
+    ScenarioSlo, TimedChange, UpstreamProfile,
 };
 
 /// Faults begin here, ...
@@ -43,7 +43,7 @@ const SLOWEST: Duration = Duration::from_millis(100);
 #[must_use]
 pub fn story(seed: u64, number: u32) -> Scenario {
     let mut uniform = Uniform::of_chaos(seed, number);
-    let spread = Spread {
+    let spread = ProxySpread {
         proxies: uniform.one_of(1, &[1, 2, 3]),
         workers: uniform.one_of(1, &[2, 2, 4]),
         endpoints: uniform.one_of(1, &[1, 2, 4]),
@@ -54,7 +54,7 @@ pub fn story(seed: u64, number: u32) -> Scenario {
     } else {
         rounded::hundredths(uniform.scale(1.2, 3.0))
     };
-    let mut faults = Faults {
+    let mut faults = StoryFaults {
         spread,
         timeline: Vec::new(),
         incidents: Vec::new(),
@@ -85,10 +85,10 @@ pub fn story(seed: u64, number: u32) -> Scenario {
         counting: Counting::default(),
         network: None,
         incidents: faults.incidents,
-        slo: Slo {
+        slo: ScenarioSlo {
             latency: service.objective,
             quantile: QUANTILE,
-            until: Until::Headers,
+            until: LatencyUntil::Headers,
         },
         upstreams: vec![UpstreamProfile {
             behaviour: service.behaviour,
@@ -122,7 +122,7 @@ pub fn undisturbed(story: &Scenario) -> Scenario {
     story
 }
 
-fn quick(uniform: &mut Uniform, spread: Spread) -> DrawnService {
+fn quick(uniform: &mut Uniform, spread: ProxySpread) -> DrawnService {
     loop {
         let service = DrawnService::drawn(uniform, spread);
         let behaviour = &service.behaviour;
@@ -133,8 +133,8 @@ fn quick(uniform: &mut Uniform, spread: Spread) -> DrawnService {
 }
 
 /// What goes wrong.
-struct Faults {
-    spread: Spread,
+struct StoryFaults {
+    spread: ProxySpread,
     timeline: Vec<TimedChange>,
     incidents: Vec<Incident>,
     words: Vec<String>,
@@ -143,7 +143,7 @@ struct Faults {
 /// What happens to the service.
 #[derive(Clone, Copy)]
 enum Trouble {
-    Down(Mode),
+    Down(UpstreamMode),
     Slow,
     Errors,
 }
@@ -163,7 +163,7 @@ enum Mess {
     Leaves,
 }
 
-impl Faults {
+impl StoryFaults {
     /// What happens in one part of the time for faults.
     fn draw(&mut self, uniform: &mut Uniform, part: u32, service: &DrawnService) {
         let span = (FAULTS_TO - FAULTS_FROM) / PARTS;
@@ -185,11 +185,11 @@ impl Faults {
     ) {
         let (begin, end) = within(uniform, from, to);
         let trouble = uniform.one_of(
-            Trouble::Down(Mode::Fail),
+            Trouble::Down(UpstreamMode::Fail),
             &[
-                Trouble::Down(Mode::Hang),
-                Trouble::Down(Mode::Refuse),
-                Trouble::Down(Mode::Reset),
+                Trouble::Down(UpstreamMode::Hang),
+                Trouble::Down(UpstreamMode::Refuse),
+                Trouble::Down(UpstreamMode::Reset),
                 Trouble::Slow,
                 Trouble::Errors,
             ],
@@ -198,7 +198,7 @@ impl Faults {
         let (change, back, words) = match trouble {
             Trouble::Down(mode) => {
                 let words = format!("{mode:?}").to_lowercase();
-                (Change::mode(mode), Change::mode(Mode::Serve), words)
+                (Change::mode(mode), Change::mode(UpstreamMode::Serve), words)
             }
             Trouble::Slow => {
                 let factor = rounded::hundredths(uniform.between(2.0, 10.0));
@@ -244,33 +244,39 @@ impl Faults {
             ],
         );
         let (faults, words) = match mess {
-            Mess::Crash => (vec![(begin, Fault::WorkerCrash { worker })], "crash"),
+            Mess::Crash => (vec![(begin, ProxyFault::WorkerCrash { worker })], "crash"),
             Mess::CrashAll => {
                 let workers = 0..self.spread.workers;
-                let crashes = workers.map(|worker| (begin, Fault::WorkerCrash { worker }));
-                let leader = [(begin, Fault::LeaderCrash)];
+                let crashes = workers.map(|worker| (begin, ProxyFault::WorkerCrash { worker }));
+                let leader = [(begin, ProxyFault::LeaderCrash)];
                 (crashes.chain(leader).collect(), "all crash")
             }
-            Mess::LeaderCrash => (vec![(begin, Fault::LeaderCrash)], "leader crashes"),
-            Mess::LeaderChanged => (vec![(begin, Fault::LeaderChanged)], "leader changes"),
-            Mess::Push => (vec![(begin, Fault::Push)], "push"),
-            Mess::PushRejected => (vec![(begin, Fault::PushRejected)], "push rejected"),
+            Mess::LeaderCrash => (vec![(begin, ProxyFault::LeaderCrash)], "leader crashes"),
+            Mess::LeaderChanged => (vec![(begin, ProxyFault::LeaderChanged)], "leader changes"),
+            Mess::Push => (vec![(begin, ProxyFault::Push)], "push"),
+            Mess::PushRejected => (vec![(begin, ProxyFault::PushRejected)], "push rejected"),
             Mess::PushOther => {
-                let back = (end, Fault::Push);
-                (vec![(begin, Fault::PushOther), back], "other push")
+                let back = (end, ProxyFault::Push);
+                (vec![(begin, ProxyFault::PushOther), back], "other push")
             }
             Mess::Late => {
                 let lasts = end - begin;
-                let late = Fault::WorkerLate { worker, lasts };
+                let late = ProxyFault::WorkerLate { worker, lasts };
                 (vec![(begin, late)], "late worker")
             }
             Mess::ClockStep => {
                 let millis = uniform.one_of(-2_000, &[-300, 300, 2_000, 60_000]);
-                (vec![(begin, Fault::ClockStep { millis })], "clock step")
+                (
+                    vec![(begin, ProxyFault::ClockStep { millis })],
+                    "clock step",
+                )
             }
             Mess::Leaves => {
-                let joins = (end, Fault::ProxyJoins);
-                (vec![(begin, Fault::ProxyLeaves), joins], "proxy replaced")
+                let joins = (end, ProxyFault::ProxyJoins);
+                (
+                    vec![(begin, ProxyFault::ProxyLeaves), joins],
+                    "proxy replaced",
+                )
             }
         };
         let of = proxy.map_or_else(String::new, |proxy| format!(" of proxy {proxy}"));

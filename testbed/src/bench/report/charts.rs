@@ -1,14 +1,14 @@
 //! One scenario over time, contender beside contender.
 
 use super::median::Runs;
-use crate::run::Outcome;
+use crate::run::RunOutcome;
 use crate::variant::Variant;
 use tidegate_report::chart::{Band, Chart, Line, Stroke};
 use tidegate_report::color::Color;
 use tidegate_sim::charts::{self, Charts, goodput_top, line, oracle};
-use tidegate_sim::profile::{Behaviour, Mode};
+use tidegate_sim::profile::{Behaviour, UpstreamMode};
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::series::Window;
+use tidegate_sim::series::RunWindow;
 
 const fn color(variant: Variant) -> Color {
     match variant {
@@ -28,7 +28,7 @@ const SMALL: (u32, u32) = (430, 220);
 
 /// Draws the first run of every contender.
 pub(super) fn of(scenario: &Scenario, runs: Runs<'_>) -> Charts {
-    let firsts: Vec<&Outcome> = runs
+    let firsts: Vec<&RunOutcome> = runs
         .variants()
         .into_iter()
         .filter_map(|variant| runs.of(&scenario.name, variant).next())
@@ -54,23 +54,23 @@ fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
     charts::empty(scenario, bands(scenario), title, unit)
 }
 
-fn goodput(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
+fn goodput(scenario: &Scenario, any: &RunOutcome, firsts: &[&RunOutcome]) -> Chart {
     let mut chart = charts::goodput(scenario, bands(scenario), &any.windows);
     chart.lines.push(oracle(&any.windows));
     chart.lines.extend(of_each(firsts, |w| Some(w.good)));
     chart
 }
 
-fn latency(scenario: &Scenario, firsts: &[&Outcome]) -> Chart {
+fn latency(scenario: &Scenario, firsts: &[&RunOutcome]) -> Chart {
     let mut chart = charts::latency(scenario, bands(scenario));
     chart.lines.extend(of_each(firsts, |w| w.p99_ms));
     chart
 }
 
-fn sheds(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
+fn sheds(scenario: &Scenario, any: &RunOutcome, firsts: &[&RunOutcome]) -> Chart {
     let mut chart = empty(scenario, "Shed", "requests a second");
     chart.lines.push(charts::offered(&any.windows));
-    let shedding: Vec<&Outcome> = firsts
+    let shedding: Vec<&RunOutcome> = firsts
         .iter()
         .copied()
         .filter(|outcome| outcome.figures.shed > 0)
@@ -80,8 +80,8 @@ fn sheds(scenario: &Scenario, any: &Outcome, firsts: &[&Outcome]) -> Chart {
 }
 
 /// A line for each contender; ours is drawn last, above the others.
-fn of_each(outcomes: &[&Outcome], value: fn(&Window) -> Option<f64>) -> Vec<Line> {
-    let of_one = |outcome: &&Outcome| {
+fn of_each(outcomes: &[&RunOutcome], value: fn(&RunWindow) -> Option<f64>) -> Vec<Line> {
+    let of_one = |outcome: &&RunOutcome| {
         let (name, color) = (outcome.variant.name(), color(outcome.variant));
         line(name, color, &outcome.windows, value)
     };
@@ -89,7 +89,7 @@ fn of_each(outcomes: &[&Outcome], value: fn(&Window) -> Option<f64>) -> Vec<Line
 }
 
 /// Goodput, sheds and failures of one contender.
-fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
+fn alone(scenario: &Scenario, outcome: &RunOutcome) -> Chart {
     let mut chart = empty(scenario, outcome.variant.name(), "requests a second");
     (chart.width, chart.height) = SMALL;
     chart.top = Some(goodput_top(&outcome.windows));
@@ -112,7 +112,7 @@ fn alone(scenario: &Scenario, outcome: &Outcome) -> Chart {
 }
 
 /// Limit, in flight and breaker of the filter.
-fn inside(scenario: &Scenario, outcome: &Outcome) -> Chart {
+fn inside(scenario: &Scenario, outcome: &RunOutcome) -> Chart {
     let unit = "requests; shaded while the breaker is not closed";
     let mut chart = empty(scenario, "Inside the filter", unit);
     charts::add_filter(&mut chart, &outcome.samples);
@@ -129,12 +129,12 @@ fn bands(scenario: &Scenario) -> Vec<Band> {
 /// What is wrong with an upstream, beside how it was at the start.
 fn trouble(now: &Behaviour, at_start: &Behaviour) -> Option<&'static str> {
     match now.mode {
-        Mode::Serve if now.slots < at_start.slots => Some("fewer slots"),
-        Mode::Serve if now.errors.is_some_and(|e| e.share > 0.0) => Some("partly broken"),
-        Mode::Serve => None,
-        Mode::Fail => Some("fails at once"),
-        Mode::Hang => Some("hangs"),
-        Mode::Refuse => Some("refuses connections"),
-        Mode::Reset => Some("resets connections"),
+        UpstreamMode::Serve if now.slots < at_start.slots => Some("fewer slots"),
+        UpstreamMode::Serve if now.errors.is_some_and(|e| e.share > 0.0) => Some("partly broken"),
+        UpstreamMode::Serve => None,
+        UpstreamMode::Fail => Some("fails at once"),
+        UpstreamMode::Hang => Some("hangs"),
+        UpstreamMode::Refuse => Some("refuses connections"),
+        UpstreamMode::Reset => Some("resets connections"),
     }
 }

@@ -1,12 +1,12 @@
 //! Repetitions of one scenario with one contender, taken together.
 
-use crate::run::Outcome;
+use crate::run::RunOutcome;
 use crate::variant::Variant;
 use tidegate_sim::scenario::Measure;
 
 /// The runs of a benchmark.
 #[derive(Debug, Clone, Copy)]
-pub struct Runs<'a>(pub &'a [Outcome]);
+pub struct Runs<'a>(pub &'a [RunOutcome]);
 
 /// A figure over repetitions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,8 +21,8 @@ pub struct Spread {
 
 impl<'a> Runs<'a> {
     /// All runs of one scenario with one contender.
-    pub fn of(self, scenario: &str, variant: Variant) -> impl Iterator<Item = &'a Outcome> {
-        let is_of = move |o: &&Outcome| o.scenario == scenario && o.variant == variant;
+    pub fn of(self, scenario: &str, variant: Variant) -> impl Iterator<Item = &'a RunOutcome> {
+        let is_of = move |o: &&RunOutcome| o.scenario == scenario && o.variant == variant;
         self.0.iter().filter(is_of)
     }
 
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
     use tidegate_sim::score::Figures;
 
-    fn outcome(score: f64) -> Outcome {
-        Outcome {
+    fn outcome(score: f64) -> RunOutcome {
+        RunOutcome {
             scenario: "a".to_owned(),
             variant: Variant::Tidegate,
             figures: Figures {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn cell(scores: &[f64]) -> Option<String> {
-        let outcomes: Vec<Outcome> = scores.iter().map(|score| outcome(*score)).collect();
+        let outcomes: Vec<RunOutcome> = scores.iter().map(|score| outcome(*score)).collect();
         let spread = Runs(&outcomes).spread("a", Variant::Tidegate, Measure::Score);
         spread.map(|spread| spread.with_range(Measure::Score))
     }

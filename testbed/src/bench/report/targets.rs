@@ -74,11 +74,11 @@ pub fn row(verdict: &TargetVerdict) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Outcome;
+    use crate::run::RunOutcome;
     use tidegate_sim::score::Figures;
 
-    fn outcome(variant: Variant, score: f64) -> Outcome {
-        Outcome {
+    fn outcome(variant: Variant, score: f64) -> RunOutcome {
+        RunOutcome {
             scenario: "a".to_owned(),
             variant,
             figures: Figures {

@@ -7,8 +7,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::injected::Injected;
-use crate::chaos::proxy::{Proxy, WORKERS};
-use crate::client::{Call, Caller, Reply};
+use crate::chaos::proxy::{ChaosProxy, WORKERS};
+use crate::client::{Call, CallReply, Caller};
 
 /// Enough connections to reach all workers, except once in thousands of times.
 const CRASHES: u64 = 16;
@@ -20,17 +20,17 @@ const RELOAD_BOUND: Duration = Duration::from_secs(30);
 const CRASH_POLL: Duration = Duration::from_millis(200);
 
 /// Crashes the VM of one worker.
-pub(super) async fn one(proxy: &Proxy, done: &mut Injected) -> Result<()> {
+pub(super) async fn one(proxy: &ChaosProxy, done: &mut Injected) -> Result<()> {
     crash(proxy, 1, 1, done).await
 }
 
 /// Crashes the VMs of all workers.
-pub(super) async fn all(proxy: &Proxy, done: &mut Injected) -> Result<()> {
+pub(super) async fn all(proxy: &ChaosProxy, done: &mut Injected) -> Result<()> {
     crash(proxy, CRASHES, u64::from(WORKERS), done).await
 }
 
 /// Crashes VMs by `calls` at once, and waits until `workers` VMs were replaced and all workers serve.
-async fn crash(proxy: &Proxy, calls: u64, workers: u64, done: &mut Injected) -> Result<()> {
+async fn crash(proxy: &ChaosProxy, calls: u64, workers: u64, done: &mut Injected) -> Result<()> {
     let before = proxy.reloads().await?;
     let panic = Call::get("/")
         .authority("alpha")
@@ -40,7 +40,7 @@ async fn crash(proxy: &Proxy, calls: u64, workers: u64, done: &mut Injected) -> 
     done.calls += calls;
     let begun = Instant::now();
     loop {
-        let is_dead = |reply: &Reply| {
+        let is_dead = |reply: &CallReply| {
             reply
                 .details()
                 .is_some_and(|it| it.starts_with("wasm_fail"))
@@ -67,7 +67,7 @@ async fn crash(proxy: &Proxy, calls: u64, workers: u64, done: &mut Injected) -> 
 }
 
 /// Sends this number of calls at once, each on a connection of its own, which any worker may get.
-async fn at_once(proxy: &Proxy, call: &Call, count: u64) -> Vec<Option<Reply>> {
+async fn at_once(proxy: &ChaosProxy, call: &Call, count: u64) -> Vec<Option<CallReply>> {
     let mut under_way = JoinSet::new();
     for _ in 0..count {
         let (caller, call) = (Caller::http1(proxy.addr()), call.clone());

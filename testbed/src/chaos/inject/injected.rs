@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::chaos::world::World;
+use crate::chaos::world::ChaosWorld;
 
 /// What a fault did.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ pub struct Injected {
 
 impl Injected {
     /// Notes it when Envoy does not run what the control service wants.
-    pub(super) async fn expect_current(&mut self, world: &mut World) -> Result<()> {
+    pub(super) async fn expect_current(&mut self, world: &mut ChaosWorld) -> Result<()> {
         if !world.control.until_current().await? {
             let wrong = "Envoy does not run what the control service wants";
             self.wrong.push(wrong.to_owned());

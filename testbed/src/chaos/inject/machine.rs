@@ -10,9 +10,9 @@ use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use super::injected::Injected;
-use crate::chaos::fault::Fault;
-use crate::chaos::proxy::Proxy;
-use crate::chaos::world::World;
+use crate::chaos::fault::InjectedFault;
+use crate::chaos::proxy::ChaosProxy;
+use crate::chaos::world::ChaosWorld;
 use crate::client::Caller;
 
 /// How much nicer those are that use the processors.
@@ -47,8 +47,8 @@ pub(super) async fn contend(lasts: Duration) -> Result<()> {
 
 /// Sets the clock of Envoy and the control service, and sets it back.
 pub(super) async fn step_clock(
-    world: &mut World,
-    fault: &Fault,
+    world: &mut ChaosWorld,
+    fault: &InjectedFault,
     done: &mut Injected,
 ) -> Result<()> {
     let mut rng = StdRng::seed_from_u64(fault.seed);
@@ -66,7 +66,7 @@ pub(super) async fn step_clock(
 }
 
 /// Whether Envoy says, within a few seconds, a time of day that is so far from the true one.
-async fn sees_step(proxy: &Proxy, step: i64) -> Result<bool> {
+async fn sees_step(proxy: &ChaosProxy, step: i64) -> Result<bool> {
     /// Envoy's clock for headers moves twice a second.
     const TOLERANCE: i64 = 3;
     const DAY: i64 = 86_400;

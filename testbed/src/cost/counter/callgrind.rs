@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cost::CostError;
-use crate::cost::process::Measured;
+use crate::cost::process::MeasuredEnvoy;
 
 const TOOL: &str = "callgrind_control";
 const OUT: &str = "callgrind.out";
@@ -37,7 +37,7 @@ pub(super) fn command(binary: &Path, folder: &Path) -> Command {
 }
 
 /// Instructions since the last dump.
-pub(super) fn dump(measured: &Measured) -> Result<u64, CostError> {
+pub(super) fn dump(measured: &MeasuredEnvoy) -> Result<u64, CostError> {
     let pid = measured.pid().to_string();
     let failed = |found: String| CostError::Counter {
         tool: TOOL,

@@ -19,11 +19,11 @@ use std::process::Command;
 use std::str::FromStr;
 
 use super::CostError;
-use super::process::Measured;
+use super::process::MeasuredEnvoy;
 
 /// A way to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
+pub enum CounterTool {
     /// `perf stat -e instructions:u`.
     Perf,
     /// `valgrind --tool=callgrind`.
@@ -34,7 +34,7 @@ pub enum Tool {
 
 /// A count that has begun.
 #[derive(Debug)]
-pub struct Count(Running);
+pub struct RunningCount(Running);
 
 #[derive(Debug)]
 enum Running {
@@ -43,7 +43,7 @@ enum Running {
     Cpu(u64),
 }
 
-impl Tool {
+impl CounterTool {
     /// From the best to the one that always works.
     pub const ALL: [Self; 3] = [Self::Perf, Self::Valgrind, Self::Cpu];
 
@@ -86,8 +86,8 @@ impl Tool {
     ///
     /// # Errors
     /// When the counter does not work.
-    pub fn begin(self, measured: &Measured) -> Result<Count, CostError> {
-        Ok(Count(match self {
+    pub fn begin(self, measured: &MeasuredEnvoy) -> Result<RunningCount, CostError> {
+        Ok(RunningCount(match self {
             Self::Perf => Running::Perf(perf::Stat::attach(measured.pid())?),
             Self::Valgrind => {
                 // A dump also sets the counters to zero.
@@ -107,12 +107,12 @@ impl Tool {
     }
 }
 
-impl Count {
+impl RunningCount {
     /// Ends the count: what the process did since its begin.
     ///
     /// # Errors
     /// When the counter does not work.
-    pub fn end(self, measured: &Measured) -> Result<u64, CostError> {
+    pub fn end(self, measured: &MeasuredEnvoy) -> Result<u64, CostError> {
         match self.0 {
             Running::Perf(stat) => stat.stop(),
             Running::Valgrind => callgrind::dump(measured),
@@ -121,7 +121,7 @@ impl Count {
     }
 }
 
-impl fmt::Display for Tool {
+impl fmt::Display for CounterTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -134,7 +134,7 @@ pub struct UnknownTool {
     found: String,
 }
 
-impl FromStr for Tool {
+impl FromStr for CounterTool {
     type Err = UnknownTool;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {

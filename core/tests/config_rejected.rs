@@ -2,14 +2,14 @@
 
 use tidegate_core::config::{Config, ConfigErrors, MAX_DOCUMENT_BYTES};
 
-/// A bad document and the lines of its refusal.
+/// A bad document and the lines of its rejection.
 struct Case {
     name: &'static str,
     document: &'static str,
     errors: &'static [&'static str],
 }
 
-fn refusal(document: &[u8]) -> Result<ConfigErrors, String> {
+fn rejection(document: &[u8]) -> Result<ConfigErrors, String> {
     match Config::from_json(document) {
         Ok(config) => Err(format!("was taken: {config:?}")),
         Err(errors) => Ok(errors),
@@ -426,9 +426,9 @@ const MEMBERS: &[Case] = &[
 ];
 
 #[test]
-fn every_bad_document_is_refused_with_all_its_errors() {
+fn every_bad_document_is_rejected_with_all_its_errors() {
     for case in DOCUMENTS {
-        let errors = refusal(case.document.as_bytes())
+        let errors = rejection(case.document.as_bytes())
             .unwrap_or_else(|taken| panic!("{}: {taken}", case.name));
 
         let lines: Vec<String> = errors.to_string().lines().map(str::to_owned).collect();
@@ -437,9 +437,9 @@ fn every_bad_document_is_refused_with_all_its_errors() {
 }
 
 #[test]
-fn every_bad_member_is_refused_with_all_its_errors() {
+fn every_bad_member_is_rejected_with_all_its_errors() {
     for case in MEMBERS {
-        let errors = refusal(with_objective(case.document).as_bytes())
+        let errors = rejection(with_objective(case.document).as_bytes())
             .unwrap_or_else(|taken| panic!("{}: {taken}", case.name));
 
         let lines: Vec<String> = errors.to_string().lines().map(str::to_owned).collect();
@@ -451,9 +451,9 @@ fn every_bad_member_is_refused_with_all_its_errors() {
 }
 
 #[test]
-fn a_document_of_ten_megabytes_is_refused_by_its_size() {
+fn a_document_of_ten_megabytes_is_rejected_by_its_size() {
     // Not even JSON: nothing looked at it.
-    let errors = refusal(&vec![b'x'; 10_000_000]).unwrap();
+    let errors = rejection(&vec![b'x'; 10_000_000]).unwrap();
 
     assert_eq!(
         errors.to_string(),
@@ -470,12 +470,12 @@ fn a_document_of_the_greatest_size_is_read() {
 }
 
 #[test]
-fn invalid_utf8_is_refused_with_its_place() {
+fn invalid_utf8_is_rejected_with_its_place() {
     let mut document = with_objective(r#""shed":{"body":"x"}"#).into_bytes();
     let at = document.len() - 4;
     document[at] = 0xff;
 
-    let errors = refusal(&document).unwrap();
+    let errors = rejection(&document).unwrap();
 
     assert_eq!(
         errors.to_string(),
@@ -484,11 +484,11 @@ fn invalid_utf8_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_depth_bomb_is_refused_where_it_gets_too_deep() {
+fn a_depth_bomb_is_rejected_where_it_gets_too_deep() {
     for (open, close) in [("[", "]"), (r#"{"slo":"#, "}")] {
         let document = format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
 
-        let text = refusal(document.as_bytes()).unwrap().to_string();
+        let text = rejection(document.as_bytes()).unwrap().to_string();
 
         assert!(
             text.ends_with(
@@ -500,10 +500,10 @@ fn a_depth_bomb_is_refused_where_it_gets_too_deep() {
 }
 
 #[test]
-fn a_document_of_too_many_values_is_refused() {
+fn a_document_of_too_many_values_is_rejected() {
     let document = format!("[{}0]", "0,".repeat(400_000));
 
-    let text = refusal(document.as_bytes()).unwrap().to_string();
+    let text = rejection(document.as_bytes()).unwrap().to_string();
 
     assert!(
         text.ends_with("found malformed JSON (more than 100000 values), expected a JSON object"),
@@ -512,7 +512,7 @@ fn a_document_of_too_many_values_is_refused() {
 }
 
 #[test]
-fn more_than_a_thousand_rules_are_refused() {
+fn more_than_a_thousand_rules_are_rejected() {
     let rules = |count: usize| {
         let rules: Vec<String> = (0..count)
             .map(|n| format!(r#"{{"match":{{"cluster":"c{n}"}}}}"#))
@@ -520,7 +520,7 @@ fn more_than_a_thousand_rules_are_refused() {
         with_objective(&format!(r#""upstreams":[{}]"#, rules.join(",")))
     };
 
-    let errors = refusal(rules(1001).as_bytes()).unwrap();
+    let errors = rejection(rules(1001).as_bytes()).unwrap();
 
     assert_eq!(
         errors.to_string(),
@@ -534,7 +534,7 @@ fn more_than_a_thousand_rules_are_refused() {
 fn more_errors_than_anybody_reads_are_counted() {
     let keys: Vec<String> = (0..50_000).map(|n| format!(r#""k{n}":1"#)).collect();
 
-    let errors = refusal(with_objective(&keys.join(",")).as_bytes()).unwrap();
+    let errors = rejection(with_objective(&keys.join(",")).as_bytes()).unwrap();
 
     assert_eq!(errors.total(), 50_000);
     assert_eq!(errors.iter().count(), 100);
@@ -547,7 +547,7 @@ fn a_body_may_be_four_kibibytes_and_no_more() {
         |bytes: usize| with_objective(&format!(r#""shed":{{"body":"{}"}}"#, "x".repeat(bytes)));
 
     assert!(Config::from_json(body(4096).as_bytes()).is_ok());
-    let errors = refusal(body(4097).as_bytes()).unwrap();
+    let errors = rejection(body(4097).as_bytes()).unwrap();
     assert_eq!(
         errors.to_string(),
         format!(

@@ -1,0 +1,252 @@
+//! The upstreams that a worker keeps state for, a bounded number of them.
+//!
+//! Names come from the network's configuration, or, with a cluster header, from requests: without a cap they could use up
+//! the proxy's memory. At the cap, a new upstream takes the place of the one that was idle longest. If none was idle long
+//! enough, new upstreams share one state, and are counted.
+
+mod follow;
+mod ids;
+mod keys;
+mod place;
+mod places;
+mod reported;
+mod room;
+#[cfg(test)]
+mod tests;
+mod unseen;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::keys::{OtherClusters, key_by, new_slot, rule};
+use self::place::{Origin, Rest, UpstreamPlace};
+use self::places::UpstreamPlaces;
+use self::unseen::Unseen;
+use crate::config::{Config, KeyBy};
+use crate::exchange::{Directive, UNSTAMPED};
+use crate::slot::Slot;
+use crate::time::Instant;
+use crate::upstream::{UpstreamId, UpstreamKey};
+
+pub use self::keys::Lookup;
+pub(crate) use self::reported::Reported;
+
+/// The name of the state that all upstreams beyond the cap share.
+pub const OVERFLOW: &str = "_overflow";
+
+/// All slots of one worker.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    places: UpstreamPlaces,
+    by_hash: BTreeMap<u64, UpstreamId>,
+    unseen: Unseen,
+    others: OtherClusters,
+    /// Requests that had to share state.
+    overflowed: u64,
+    /// Until then, new upstreams find no room.
+    crowded_until: Instant,
+    /// The leader whose directives were followed last.
+    leader: u64,
+    /// The last stamp that this worker gave to a directive as leader. No stamp is given twice, or a follower would miss a
+    /// directive.
+    stamp: u32,
+    /// How long the last slice was.
+    slice_bytes: usize,
+}
+
+impl Registry {
+    pub(crate) fn new(config: &Config, now: Instant) -> Self {
+        let hash = UpstreamKey::hash(OVERFLOW, None);
+        let overflow = new_slot(config, (OVERFLOW, None), hash, now);
+        Self {
+            by_hash: BTreeMap::from([(overflow.hash, UpstreamId::OVERFLOW)]),
+            places: UpstreamPlaces::new(UpstreamPlace::new(overflow)),
+            unseen: Unseen::default(),
+            others: OtherClusters::default(),
+            overflowed: 0,
+            crowded_until: Instant::ZERO,
+            leader: 0,
+            stamp: UNSTAMPED,
+            slice_bytes: 0,
+        }
+    }
+
+    /// The slot of a handle; the shared slot for a handle that is not in use.
+    pub(crate) fn slot(&self, id: UpstreamId) -> &Slot {
+        &self.places.get(id).slot
+    }
+
+    /// The same, to change it.
+    pub(crate) fn slot_mut(&mut self, id: UpstreamId) -> &mut Slot {
+        let place = self.places.get_mut(id);
+        place.rest = Rest::AWAKE;
+        &mut place.slot
+    }
+
+    /// All slots, the shared one first.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
+        let places = self.places.iter();
+        places.map(|(id, place)| (id, &*place.slot))
+    }
+
+    /// Those of them that may have changed since the last tick.
+    pub(crate) fn awake(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
+        let awake = self.places.iter().filter(|(_, place)| place.is_awake());
+        awake.map(|(id, place)| (id, &*place.slot))
+    }
+
+    /// A tick: the slots that may have something to do.
+    pub(crate) fn awake_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut Slot)> {
+        self.places.tick()
+    }
+
+    /// The handle of an upstream that is kept.
+    pub(crate) fn find(&self, hash: u64) -> Option<UpstreamId> {
+        self.by_hash.get(&hash).copied()
+    }
+
+    /// Requests that had to share state.
+    pub(crate) const fn overflowed(&self) -> u64 {
+        self.overflowed
+    }
+
+    /// The directive in force for an upstream, if any is known.
+    pub(crate) fn directive(&self, hash: u64) -> Option<Directive> {
+        match self.by_hash.get(&hash) {
+            Some(id) => Some(self.slot(*id).directive()),
+            None => self.unseen.find(hash),
+        }
+    }
+
+    /// The handle of an upstream that another worker has introduced.
+    pub(crate) fn introduce(
+        &mut self,
+        config: &Config,
+        cluster: &str,
+        route: Option<&str>,
+        now: Instant,
+    ) -> UpstreamId {
+        let hash = UpstreamKey::hash(cluster, route);
+        let is_new = self.find(hash).is_none();
+        let id = self.upstream(config, cluster, route, now);
+        if is_new {
+            // The other worker may follow an older configuration.
+            let key_by = key_by(config, cluster, route);
+            self.others.remember(config, hash, key_by);
+        }
+        if is_new && id != UpstreamId::OVERFLOW {
+            self.places.get_mut(id).origin = Origin::Led;
+        }
+        id
+    }
+
+    pub(crate) fn upstream(
+        &mut self,
+        config: &Config,
+        cluster: &str,
+        route: Option<&str>,
+        now: Instant,
+    ) -> UpstreamId {
+        let hash = UpstreamKey::hash(cluster, route);
+        if let Some(id) = self.by_hash.get(&hash) {
+            return *id;
+        }
+        let Some(id) = self.room(config.max_upstreams(), now) else {
+            return UpstreamId::OVERFLOW;
+        };
+        let slot = new_slot(config, (cluster, route), hash, now);
+        self.settle(config, id, slot, now)
+    }
+
+    /// What is kept for requests to a cluster. A new upstream gets its state here.
+    pub(crate) fn look_up(
+        &mut self,
+        config: &Config,
+        cluster: &str,
+        route: Option<&str>,
+        now: Instant,
+    ) -> Lookup {
+        let hash = UpstreamKey::hash(cluster, route);
+        let key_by = match (self.others.find(hash), self.by_hash.get(&hash)) {
+            (Some(other), _) => other,
+            (None, Some(id)) => return Lookup::Upstream(*id),
+            (None, None) => {
+                let key_by = key_by(config, cluster, route);
+                self.others.remember(config, hash, key_by);
+                key_by
+            }
+        };
+        match key_by {
+            KeyBy::Nothing => Lookup::Nothing,
+            KeyBy::Authority => Lookup::ByAuthority,
+            KeyBy::Auto | KeyBy::Cluster => {
+                Lookup::Upstream(self.upstream(config, cluster, route, now))
+            }
+        }
+    }
+
+    /// The handle of the destination of a cluster with this hash; `None` if there is no room.
+    pub(crate) fn destination(
+        &mut self,
+        config: &Config,
+        (cluster, route): (&str, Option<&str>),
+        hash: u64,
+        now: Instant,
+    ) -> Option<UpstreamId> {
+        if let Some(id) = self.by_hash.get(&hash) {
+            return Some(*id);
+        }
+        let id = self.room(config.max_destinations(), now)?;
+        let slot = new_slot(config, (cluster, route), hash, now);
+        Some(self.settle(config, id, slot, now))
+    }
+
+    /// Gives a handle to a new upstream, which starts from its learned state.
+    fn settle(
+        &mut self,
+        config: &Config,
+        id: UpstreamId,
+        mut slot: Slot,
+        now: Instant,
+    ) -> UpstreamId {
+        let hash = slot.hash;
+        if let Some(directive) = self.unseen.take(hash) {
+            slot.adopt(&directive, config.policy(slot.rule), now);
+        }
+        self.by_hash.insert(hash, id);
+        self.places.put(id, UpstreamPlace::new(slot));
+        id
+    }
+
+    pub(crate) fn follow_config(&mut self, config: &Config, now: Instant) {
+        self.others.clear();
+        let mut others = Vec::new();
+        for (_, place) in self.places.iter_mut() {
+            let slot = &mut place.slot;
+            let key = Arc::clone(&slot.key);
+            slot.rule = rule(config, &key.cluster, key.route.as_deref());
+            let policy = config.policy(slot.rule);
+            slot.follow_policy(policy, now);
+            others.push((slot.hash, policy.key_by().resolve(&key.cluster)));
+            place.begin_anew();
+        }
+        for (hash, key_by) in others {
+            self.others.remember(config, hash, key_by);
+        }
+    }
+
+    /// A stamp that this worker has not given to any directive yet.
+    pub(crate) fn next_stamp(&mut self) -> u32 {
+        self.stamp = self.stamp.wrapping_add(1).max(UNSTAMPED + 1);
+        self.stamp
+    }
+
+    /// How long the last slice was: the next one will be about as long.
+    pub(crate) const fn slice_bytes(&self) -> usize {
+        self.slice_bytes
+    }
+
+    pub(crate) const fn set_slice_bytes(&mut self, bytes: usize) {
+        self.slice_bytes = bytes;
+    }
+}

@@ -1,0 +1,97 @@
+//! The place of one upstream in a worker: its state, and whether there is anything to do for it.
+
+use crate::breaker::BreakerState;
+use crate::exchange::{PackedDirective, UNSTAMPED};
+use crate::slot::Slot;
+use crate::time::Instant;
+
+/// An upstream with nothing under way is at rest this many ticks after its last request. Its last report is published in each
+/// of them: a leader that misses all of them has missed a second.
+const TICKS_TO_SLEEP: u8 = 10;
+
+/// One upstream: what every tick needs. The rest is boxed, because few upstreams are in use at a time.
+#[derive(Debug)]
+pub(super) struct UpstreamPlace {
+    pub(super) rest: Rest,
+    /// The stamp of the directive that the upstream follows.
+    pub(super) followed: u32,
+    pub(super) origin: Origin,
+    pub(super) slot: Box<Slot>,
+}
+
+/// Whether there is anything to do for an upstream.
+///
+/// ```text
+/// Awake -- TICKS_TO_SLEEP without a request, nothing under way, breaker closed --> Asleep
+///   ^                                                                                |
+///   +------- a request; a breaker that is not closed; another leader or policy ------+
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// There may be something to do; `ticks` have passed since the last use.
+    Awake { ticks: u8 },
+    /// There is nothing to do. Until `reported_until` the leader is told so, for as long as reports would have been sent.
+    Asleep { reported_until: Instant },
+}
+
+/// Why an upstream is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A request of this worker asked for it.
+    Own,
+    /// This worker leads, and requests of other workers asked for it.
+    Led,
+}
+
+impl UpstreamPlace {
+    pub(super) fn new(slot: Slot) -> Self {
+        Self {
+            rest: Rest::AWAKE,
+            followed: UNSTAMPED,
+            origin: Origin::Own,
+            slot: Box::new(slot),
+        }
+    }
+
+    pub(super) const fn is_awake(&self) -> bool {
+        matches!(self.rest, Rest::Awake { .. })
+    }
+
+    /// Whether this directive of the same leader would change nothing. While something is under way, the same directive may have
+    /// another effect than before.
+    pub(super) fn follows(&self, entry: &PackedDirective<'_>) -> bool {
+        is_same(self.followed, entry) && (!self.is_awake() || self.is_settled())
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_settled(&self) -> bool {
+        let gate = &self.slot.gate;
+        self.slot.is_idle() && gate.state() == BreakerState::Closed && !gate.is_ahead()
+    }
+
+    /// There is another leader or policy: the same directive may have another effect, and the leader may not know the earlier
+    /// reports.
+    pub(super) fn begin_anew(&mut self) {
+        self.rest = Rest::AWAKE;
+        self.followed = UNSTAMPED;
+    }
+
+    /// The end of a slice in which there was nothing to report, which the leader is told until `reported_until`.
+    pub(super) fn tire(&mut self, reported_until: Instant) {
+        if let Rest::Awake { ticks } = self.rest
+            && ticks >= TICKS_TO_SLEEP
+            && self.is_settled()
+        {
+            self.rest = Rest::Asleep { reported_until };
+        }
+    }
+}
+
+impl Rest {
+    pub(super) const AWAKE: Self = Self::Awake { ticks: 0 };
+}
+
+/// Whether the directive with this stamp, `followed`, is this one.
+pub(super) fn is_same(followed: u32, entry: &PackedDirective<'_>) -> bool {
+    entry.stamp != UNSTAMPED && entry.stamp == followed
+}
