@@ -57,7 +57,7 @@ const CREEP_UP: f64 = 1.1;
 /// A queue delay between these shares of the wanted wait changes nothing.
 const TOO_LITTLE: f64 = 0.5;
 const TOO_MUCH: f64 = 1.5;
-/// A step down is tried when this many times the formula's value is in flight.
+/// Where the fast answers may hide a queue, a step down is tried when this many times the formula's value is in flight.
 const STRETCHED: f64 = 1.5;
 /// With less than this share of the limit in flight on average, requests come in packs and reach the limit only at moments.
 const APP_LIMITED: f64 = 0.6;
@@ -89,6 +89,8 @@ pub(super) struct HoldTarget {
     pub(super) harmless: f64,
     /// The greatest limit that the objective allows.
     pub(super) most: f64,
+    /// Whether the fast answers may hide a queue, because an endpoint without one gave them.
+    pub(super) hides_queues: bool,
 }
 
 impl HoldTarget {
@@ -325,8 +327,11 @@ impl Hold {
         }
         let wait = target.wait * self.share;
         let model = target.model(self.share);
-        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it.
-        let is_stretched = point.in_flight > model * STRETCHED && !is_off(Mechanism::Stretched);
+        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it. With
+        // one endpoint all requests share the queue, so some requests take longer for another reason.
+        let is_stretched = target.hides_queues
+            && point.in_flight > model * STRETCHED
+            && !is_off(Mechanism::Stretched);
         let is_long = target.delay > wait * TOO_MUCH || is_stretched;
         let can_fall = self.limit > model && self.limit > LEAST_STEP && !is_blocked;
         if is_long && can_fall && !is_off(Mechanism::StepDown) {

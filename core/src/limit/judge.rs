@@ -162,6 +162,7 @@ impl Limiter {
                 harmless(slo)
             },
             most: self.cruise_limit(terms),
+            hides_queues: self.endpoints > 1,
         }
     }
 

@@ -12,6 +12,7 @@ const QUEUED: HoldTarget = HoldTarget {
     delay: 0.1,
     harmless: 0.15,
     most: 50.0,
+    hides_queues: false,
 };
 /// A queue of the wanted length.
 const WANTED: HoldTarget = HoldTarget {
@@ -155,6 +156,10 @@ fn the_limit_follows_the_wanted_wait() {
         capacity: 120.0,
         ..EMPTY
     };
+    let hidden = HoldTarget {
+        hides_queues: true,
+        ..EMPTY
+    };
     let low_most = HoldTarget {
         most: 25.0,
         ..EMPTY
@@ -174,7 +179,8 @@ fn the_limit_follows_the_wanted_wait() {
         ("too short, up to the model", 20, 10, near, 22.0),
         ("too short, far from the model", 20, 10, far, 30.0),
         ("too short, above the model", 20, 10, above_the_model, 22.0),
-        ("too short, but far above the model", 20, 10, EMPTY, 15.0),
+        ("too short, far above the model", 20, 10, EMPTY, 22.0),
+        ("the same, but queues may hide", 20, 10, hidden, 15.0),
         ("too short, none refused", 20, 0, far, 20.0),
         ("packs", 11, 10, QUEUED, 30.0),
         ("packs, up to the most", 11, 10, low_most, 25.0),
