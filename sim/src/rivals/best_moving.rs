@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::best_static;
-use crate::contender::{Admission, Ask, Contender, ContenderError, Done, View};
+use crate::contender::{Admission, Ask, Contender, ContenderError, ContenderView, Done};
 use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::run::Run;
@@ -151,9 +151,9 @@ impl Contender for Moving {
 
     fn complete(&mut self, _done: &Done, _now: Instant) {}
 
-    fn view(&self, _upstream: usize, now: Instant) -> View {
+    fn view(&self, _upstream: usize, now: Instant) -> ContenderView {
         let limit = self.limit(now);
-        View {
+        ContenderView {
             limit: limit.is_finite().then_some(limit),
             breaker: None,
         }
