@@ -110,7 +110,7 @@ mechanisms! {
     CreepUp = "creep-up",
     /// The limit falls when its queue is too long.
     StepDown = "step-down",
-    /// With several endpoints, more in flight than the formula gives is tested by a step down.
+    /// More in flight than the formula gives is tested by a step down, whatever the low quantile says.
     Stretched = "stretched",
     /// A step down is a test, and taken back when it lost throughput.
     CutTest = "cut-test",

@@ -57,7 +57,7 @@ const CREEP_UP: f64 = 1.1;
 /// A queue delay between these shares of the wanted wait changes nothing.
 const TOO_LITTLE: f64 = 0.5;
 const TOO_MUCH: f64 = 1.5;
-/// Where the fast answers may hide a queue, a step down is tried when this many times the formula's value is in flight.
+/// A step down is tried when this many times the formula's value is in flight.
 const STRETCHED: f64 = 1.5;
 /// With less than this share of the limit in flight on average, requests come in packs and reach the limit only at moments.
 const APP_LIMITED: f64 = 0.6;
@@ -284,16 +284,18 @@ impl Hold {
             return;
         }
         let step = from * STEP_DOWN;
-        self.step_down(if target.in_doubt {
+        let lower = self.lower(if target.in_doubt {
             step.min(target.model(self.share)).max(from * DEEP_DOWN)
         } else {
             step
         });
+        self.change(lower);
     }
 
-    /// A step down by at least one request: limits are whole numbers, and a smaller step would be no test.
-    fn step_down(&mut self, to: f64) {
-        self.change(to.min(self.limit - LEAST_STEP).max(LEAST_STEP));
+    /// The limit after a step down to `to`, by at least one request: limits are whole numbers, and a smaller step would be no
+    /// test.
+    const fn lower(&self, to: f64) -> f64 {
+        to.min(self.limit - LEAST_STEP).max(LEAST_STEP)
     }
 
     /// Adds to the measurements at this limit. Returns all of them.
@@ -327,11 +329,15 @@ impl Hold {
         }
         let wait = target.wait * self.share;
         let model = target.model(self.share);
-        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it. With
-        // one endpoint all requests share the queue, so some requests take longer for another reason.
-        let is_stretched = target.hides_queues
-            && point.in_flight > model * STRETCHED
-            && !is_off(Mechanism::Stretched);
+        let lower = self.lower((self.limit * STEP_DOWN).max(model));
+        // With one endpoint, requests share the queue. If the fast answers show none, and latencies vary too much to judge a
+        // step, a step would only cost throughput.
+        let is_vain = !target.hides_queues
+            && point.latency <= target.harmless
+            && !point.can_judge(lower / self.limit);
+        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it.
+        let is_stretched =
+            point.in_flight > model * STRETCHED && !is_vain && !is_off(Mechanism::Stretched);
         let is_long = target.delay > wait * TOO_MUCH || is_stretched;
         let can_fall = self.limit > model && self.limit > LEAST_STEP && !is_blocked;
         if is_long && can_fall && !is_off(Mechanism::StepDown) {
@@ -340,7 +346,7 @@ impl Hold {
                 from,
                 before: point,
             });
-            self.step_down((from * STEP_DOWN).max(model));
+            self.change(lower);
         } else if target.delay < wait * TOO_LITTLE
             && refused
             && !is_stretched

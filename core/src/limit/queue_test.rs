@@ -47,6 +47,12 @@ impl Measurement {
 }
 
 impl Measurement {
+    /// Whether a step to this share of the number in flight can be judged, however many answers come after it.
+    pub(super) fn can_judge(&self, step: f64) -> bool {
+        let variation = self.variation.max(MIN_VARIATION);
+        SURE * variation / self.answers.sqrt() < mark(step) || is_off(Mechanism::Chance)
+    }
+
     /// Whether the throughput was higher than in another measurement by more than chance.
     pub(super) fn carries_more_than(&self, other: &Self) -> bool {
         let gain = libm::log(self.throughput / other.throughput);
@@ -154,6 +160,22 @@ mod tests {
             };
             assert_eq!(judge(&before, &after), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_step_can_be_judged_if_it_is_larger_than_the_chance_in_the_measurement() {
+        let found = [(100.0, 0.2), (42.0, 1.75), (1_000.0, 1.75), (8.0, 0.0)].map(
+            |(answers, variation)| {
+                let before = Measurement {
+                    answers,
+                    variation,
+                    ..BEFORE
+                };
+                [before.can_judge(0.75), before.can_judge(0.95)]
+            },
+        );
+        let expected = [[true, false], [false, false], [true, false], [true, false]];
+        assert_eq!(found, expected);
     }
 
     #[test]
