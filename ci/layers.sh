@@ -10,8 +10,9 @@ cd "$(dirname "$0")/.."
 # The rooms that a room may depend on, in whatever way.
 declare -A arrows=(
     [tidegate-core]=''
-    [tidegate-control]='tidegate-core tidegate-meshbed tidegate-supervise tidegate-testbed'
+    [tidegate-control]='tidegate-core tidegate-graph tidegate-meshbed tidegate-supervise tidegate-testbed'
     [tidegate-filter]='tidegate-core'
+    [tidegate-graph]='tidegate-core'
     [tidegate-meshbed]='tidegate-supervise tidegate-testbed'
     [tidegate-report]=''
     [tidegate-sim]='tidegate-core tidegate-report'
@@ -24,6 +25,7 @@ declare -A arrows=(
 declare -A banned=(
     [tidegate-control]='tidegate-filter tidegate-meshbed tidegate-report tidegate-sim tidegate-supervise tidegate-testbed proxy-wasm'
     [tidegate-filter]='tokio hyper mio rustix'
+    [tidegate-graph]='tokio hyper proxy-wasm aws-lc-rs'
     [tidegate-meshbed]='proxy-wasm'
     [tidegate-report]='tokio hyper mio proxy-wasm'
     [tidegate-sim]='tokio hyper mio proxy-wasm'

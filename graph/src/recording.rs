@@ -161,7 +161,6 @@ mod tests {
         let text = written(&Recording::new(observed(), "job".to_owned(), Vec::new()));
         let wrong_end = text.replace("1700000000", "\"noon\"");
         for (text, expected) in [
-            (text.get(..40).unwrap(), "observed.end: EOF while parsing"),
             (
                 wrong_end.as_str(),
                 "observed.end: invalid type: string \"noon\", expected u64 at line 1",
@@ -177,6 +176,8 @@ mod tests {
                 "{error}"
             );
         }
+        let cut = Recording::parse(text.get(..text.len() / 2).unwrap());
+        assert!(cut.unwrap_err().to_string().contains("EOF while parsing"));
         let other = text.replace("recording/1", "recording/2");
         assert_eq!(
             Recording::parse(&other).unwrap_err().to_string(),

@@ -113,7 +113,7 @@ fn the_committed_schema_is_the_one_of_the_code() {
     assert_eq!(
         committed,
         format!("{:#}\n", schema()),
-        "tidegate graph --schema > graph/schema.json writes it anew"
+        "make docs writes it anew"
     );
 }
 

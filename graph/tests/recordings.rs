@@ -106,7 +106,7 @@ fn a_waypoint_reports_in_ambient_and_native_histograms_are_preferred() {
     assert_eq!(edge.success, Some(0.99));
     assert_eq!(
         (edge.p95_seconds, edge.p99_seconds),
-        (Some(0.045), Some(0.0255))
+        (Some(0.045), Some(0.025))
     );
 }
 

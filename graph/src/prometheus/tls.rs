@@ -36,15 +36,16 @@ pub(super) fn configuration(
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
             failure(key, &format_args!("{error}, expected a private key in PEM"))
         })?;
-        let pair =
-            rustls::sign::CertifiedKey::from_der(chain.clone(), secret.clone_key(), &provider);
-        let pair = pair.map_err(|error| failure(key, &error))?;
-        pair.keys_match().map_err(|error| {
-            failure(
-                key,
-                &format_args!("{error}, expected the key of {}", certificate.display()),
-            )
-        })?;
+        // Without this check, the HTTP library would panic.
+        rustls::sign::CertifiedKey::from_der(chain.clone(), secret, &provider).map_err(
+            |error| {
+                let expected = certificate.display();
+                failure(
+                    key,
+                    &format_args!("{error}, expected the key of {expected}"),
+                )
+            },
+        )?;
         let chain: Vec<_> = chain.iter().map(owned).collect();
         let pem = fs::read(key).map_err(|error| failure(key, &error))?;
         let secret = PrivateKey::from_pem(&pem).map_err(|error| failure(key, &error))?;
