@@ -16,7 +16,7 @@ const FORMAT: &str = "tidegate-graph-recording/1";
 #[derive(Debug, Error)]
 pub enum RecordingError {
     /// The text cannot be read.
-    #[error("{path}: {reason}, expected a recording that tidegate graph --record wrote")]
+    #[error("{path}: {reason}, expected a recording of the service graph")]
     Damaged {
         /// Where in the document; `.` is all of it.
         path: String,
@@ -172,7 +172,7 @@ mod tests {
             let error = Recording::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
             assert!(
-                error.ends_with("expected a recording that tidegate graph --record wrote"),
+                error.ends_with("expected a recording of the service graph"),
                 "{error}"
             );
         }

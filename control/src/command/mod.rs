@@ -9,7 +9,6 @@ mod completions;
 mod crd;
 mod diff;
 mod files;
-mod graph;
 mod migrate;
 mod output;
 mod render;
@@ -43,7 +42,6 @@ enum Command {
     Diff(diff::Diff),
     Status(status::Status),
     Migrate(migrate::Migrate),
-    Graph(Box<graph::Graph>),
     Crd(crd::Crd),
     Completions(completions::Completions),
 }
@@ -97,7 +95,6 @@ fn run() -> Result<Outcome, Failure> {
         Command::Diff(command) => command.run(),
         Command::Status(command) => command.run(),
         Command::Migrate(command) => command.run(),
-        Command::Graph(command) => command.run(),
         Command::Crd(command) => command.run(),
         Command::Completions(command) => command.run(),
     }
