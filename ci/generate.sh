@@ -16,6 +16,7 @@ generated=(
     "dashboards/stats-tags/envoy.yaml: metrics envoy"
     "dashboards/stats-tags/istio-mesh.yaml: metrics istio-mesh"
     "dashboards/stats-tags/istio-pod.yaml: metrics istio-pod"
+    "graph/schema.json: graph_schema"
     "manifests/crd.yaml: policies crd"
     "manifests/kustomize/base/crd.yaml: policies crd"
 )

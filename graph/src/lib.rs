@@ -1,0 +1,30 @@
+//! The service graph from observed traffic: who calls whom, how often, how well and how fast.
+//!
+//! [`planned`] makes the queries from the data in `queries.toml`, [`collect`] asks a Prometheus for them, a [`Recording`]
+//! holds the answers as they came, [`build()`] makes the [`ServiceGraph`] of them, and [`output`] shows it. All but the
+//! [client](prometheus) is pure: the time is an argument, and a recording takes the place of a cluster.
+//!
+//! Source: Algorithm 1 of "Microservice communication graph" (PLOS ONE): vertices are services, edges carry moving averages
+//! of request rate and latency over a window, and the graph is made again on a timetable. The rest is here: success, quantiles,
+//! concurrency, and what is not known.
+
+#![forbid(unsafe_code)]
+
+pub mod build;
+mod collect;
+mod model;
+pub mod output;
+pub mod prometheus;
+mod queries;
+mod recording;
+mod warning;
+
+pub use build::{BuildError, BuildTerms, BuiltGraph, build};
+pub use collect::{CollectError, Collected, MetricsChoice, collect};
+pub use model::{
+    ComputeResources, EdgeTraffic, KubernetesFacts, MetricsSource, ServiceGraph, ServiceVertex,
+    TrafficReporter, VertexKey, VertexKind,
+};
+pub use queries::{HistogramForm, Measure, ObservationWindow, PlannedQuery, QueryError, planned};
+pub use recording::{RecordedAnswer, Recording, RecordingError};
+pub use warning::{GraphWarning, WarningKind};

@@ -1,0 +1,222 @@
+//! A blocking client of Prometheus' HTTP API.
+//!
+//! It follows no redirect, because credentials must not go elsewhere and a redirect is mostly one to a login. It reads no
+//! proxy from the environment. Answers are bounded, in bytes and in time.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::value::RawValue;
+use ureq::http::Uri;
+use ureq::{Agent, Error};
+
+use super::answer::shortened;
+use super::error::{AskError, SettingsError};
+use super::tls;
+
+/// Answers queries.
+pub trait AskPrometheus {
+    /// The answer to an instant query at `time`, in seconds since 1970: JSON as it came, of at most `max_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer, or it is no JSON. An error that Prometheus itself reports is an answer.
+    fn ask(&self, promql: &str, time: u64, max_bytes: u64) -> Result<String, AskError>;
+}
+
+/// What shows Prometheus who asks.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// Nothing.
+    #[default]
+    None,
+    /// A bearer token.
+    Token(String),
+    /// A name with a password.
+    Basic {
+        /// The name.
+        user: String,
+        /// The password.
+        password: String,
+    },
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::Token(_) => "Token(..)",
+            Self::Basic { .. } => "Basic(..)",
+        })
+    }
+}
+
+/// Where Prometheus is and how to talk to it.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// The URL, with a path prefix if there is one.
+    pub url: String,
+    /// Who asks.
+    pub credentials: Credentials,
+    /// Certificate authorities (PEM) instead of those of the system.
+    pub authorities: Option<PathBuf>,
+    /// Client certificate and its key (PEM).
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Longest time for the answer to one query.
+    pub timeout: Duration,
+}
+
+/// A client of one Prometheus.
+#[derive(Debug)]
+pub struct PrometheusClient {
+    agent: Agent,
+    url: String,
+    authorization: Option<String>,
+    timeout: Duration,
+}
+
+impl PrometheusClient {
+    /// A client with these settings. It connects when it is asked.
+    ///
+    /// # Errors
+    ///
+    /// If the URL, a certificate file or the credentials cannot be used.
+    pub fn new(settings: &ClientSettings) -> Result<Self, SettingsError> {
+        let url = checked(&settings.url)?;
+        let identity = settings.identity.as_ref();
+        let tls = tls::configuration(
+            settings.authorities.as_deref(),
+            identity.map(|(certificate, key)| (certificate.as_path(), key.as_path())),
+        )?;
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .timeout_global(Some(settings.timeout))
+            .tls_config(tls)
+            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        Ok(Self {
+            agent,
+            url,
+            authorization: authorization(&settings.credentials)?,
+            timeout: settings.timeout,
+        })
+    }
+
+    /// Whether credentials would go over a connection that others can read.
+    #[must_use]
+    pub fn sends_credentials_in_clear(&self) -> bool {
+        let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
+            .iter()
+            .any(|local| self.url.starts_with(local));
+        self.authorization.is_some() && self.url.starts_with("http://") && !is_local
+    }
+
+    fn failure(&self, error: Error, max_bytes: u64) -> AskError {
+        let url = self.url.clone();
+        match error {
+            Error::Timeout(_) => AskError::Timeout {
+                url,
+                timeout: self.timeout,
+            },
+            Error::BodyExceedsLimit(_) => AskError::TooLarge {
+                url,
+                limit: max_bytes,
+            },
+            other => AskError::Unreachable {
+                url,
+                reason: shortened(&other.to_string()),
+            },
+        }
+    }
+}
+
+impl AskPrometheus for PrometheusClient {
+    fn ask(&self, promql: &str, time: u64, max_bytes: u64) -> Result<String, AskError> {
+        let mut request = self
+            .agent
+            .get(format!("{}/api/v1/query", self.url))
+            .query("query", promql)
+            .query("time", time.to_string())
+            .query("timeout", format!("{}ms", self.timeout.as_millis()))
+            .header("accept", "application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let mut answer = request
+            .call()
+            .map_err(|error| self.failure(error, max_bytes))?;
+        let status = answer.status().as_u16();
+        if matches!(status, 401 | 403) {
+            return Err(AskError::Denied {
+                url: self.url.clone(),
+                status,
+            });
+        }
+        let body = answer
+            .body_mut()
+            .with_config()
+            .limit(max_bytes)
+            .read_to_vec();
+        let body = body.map_err(|error| self.failure(error, max_bytes))?;
+        let body = String::from_utf8(body).map_err(|error| error.into_bytes());
+        match body {
+            // Prometheus answers errors with JSON as well; a redirect of it has no JSON.
+            Ok(text) if serde_json::from_str::<&RawValue>(&text).is_ok() => Ok(text),
+            other => Err(AskError::NotJson {
+                url: self.url.clone(),
+                status,
+                found: shortened(
+                    &other.unwrap_or_else(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+                ),
+            }),
+        }
+    }
+}
+
+/// The URL without a slash at its end.
+fn checked(url: &str) -> Result<String, SettingsError> {
+    let uri: Uri = url
+        .parse()
+        .map_err(|_| SettingsError::Url("it is no URL"))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(SettingsError::Url("its scheme is neither http nor https"));
+    }
+    match uri.authority() {
+        None => return Err(SettingsError::Url("it has no host")),
+        Some(authority) if authority.as_str().contains('@') => {
+            return Err(SettingsError::Url(
+                "it contains a user, which is given by options",
+            ));
+        }
+        Some(_) => {}
+    }
+    if uri.query().is_some() {
+        return Err(SettingsError::Url("it has a query"));
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+/// The value of the header `authorization`.
+fn authorization(credentials: &Credentials) -> Result<Option<String>, SettingsError> {
+    let value = match credentials {
+        Credentials::None => return Ok(None),
+        Credentials::Token(token) => format!("Bearer {token}"),
+        Credentials::Basic { user, password } => {
+            if user.contains(|c: char| c.is_control() || c == ':') {
+                return Err(SettingsError::Credentials);
+            }
+            format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+        }
+    };
+    if value.chars().any(char::is_control) {
+        return Err(SettingsError::Credentials);
+    }
+    Ok(Some(value))
+}

@@ -1,0 +1,77 @@
+//! Certificates of the client, read and checked before they are used: the HTTP library does not report what is wrong with them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{RootCertStore, crypto};
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
+
+use super::error::SettingsError;
+
+/// The configuration of TLS: `authorities` instead of those of the system, and a client certificate with its key.
+pub(super) fn configuration(
+    authorities: Option<&Path>,
+    identity: Option<(&Path, &Path)>,
+) -> Result<TlsConfig, SettingsError> {
+    let provider = Arc::new(crypto::ring::default_provider());
+    let mut builder = TlsConfig::builder();
+    builder = match authorities {
+        Some(path) => {
+            let mut store = RootCertStore::empty();
+            let found = certificates(path)?;
+            for certificate in &found {
+                let added = store.add(certificate.clone());
+                added.map_err(|error| failure(path, &error))?;
+            }
+            let roots: Vec<_> = found.iter().map(owned).collect();
+            builder.root_certs(RootCerts::new_with_certs(&roots))
+        }
+        None => builder.root_certs(RootCerts::PlatformVerifier),
+    };
+    if let Some((certificate, key)) = identity {
+        let chain = certificates(certificate)?;
+        let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+            failure(key, &format_args!("{error}, expected a private key in PEM"))
+        })?;
+        // Without this check, the HTTP library would panic.
+        rustls::sign::CertifiedKey::from_der(chain.clone(), secret, &provider).map_err(
+            |error| {
+                let expected = certificate.display();
+                failure(
+                    key,
+                    &format_args!("{error}, expected the key of {expected}"),
+                )
+            },
+        )?;
+        let chain: Vec<_> = chain.iter().map(owned).collect();
+        let pem = fs::read(key).map_err(|error| failure(key, &error))?;
+        let secret = PrivateKey::from_pem(&pem).map_err(|error| failure(key, &error))?;
+        builder = builder.client_cert(Some(ClientCert::new_with_certs(&chain, secret)));
+    }
+    Ok(builder.unversioned_rustls_crypto_provider(provider).build())
+}
+
+fn owned(certificate: &CertificateDer<'static>) -> Certificate<'static> {
+    Certificate::from_der(certificate).to_owned()
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
+    let bytes = fs::read(path).map_err(|error| failure(path, &error))?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .map_err(|error| failure(path, &error))?;
+    if found.is_empty() {
+        return Err(failure(path, &"found no certificate, expected PEM"));
+    }
+    Ok(found)
+}
+
+fn failure(path: &Path, reason: &dyn std::fmt::Display) -> SettingsError {
+    SettingsError::File {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
