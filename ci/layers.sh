@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 # The rooms that a room may depend on, in whatever way.
 declare -A arrows=(
     [tidegate-core]=''
-    [tidegate-control]='tidegate-core tidegate-meshbed tidegate-supervise tidegate-testbed'
+    [tidegate-control]='tidegate-core tidegate-graph tidegate-meshbed tidegate-supervise tidegate-testbed'
     [tidegate-filter]='tidegate-core'
     [tidegate-graph]='tidegate-core'
     [tidegate-meshbed]='tidegate-supervise tidegate-testbed'

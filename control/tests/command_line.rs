@@ -249,6 +249,7 @@ fn help_lists_every_command_and_completions_know_them() {
         ("validate", 0),
         ("render", 0),
         ("diff", 0),
+        ("graph", 0),
         ("completions", 0),
     ] {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
@@ -368,4 +369,105 @@ fn status_gives_up_on_a_service_that_never_answers() {
 
     assert_eq!(code, 2);
     assert!(err.contains("no answer within 50ms"), "{err}");
+}
+
+#[test]
+fn graph_reads_a_recording_and_prints_every_form() {
+    let recording = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../graph/tests/recordings/istio-sidecar.json"
+    );
+    let graph = |arguments: &[&str]| {
+        let (code, out, err) = tidegate(&[&["graph", "--from", recording], arguments].concat(), "");
+        assert_eq!(code, 0, "{err}");
+        (out, err)
+    };
+
+    let (table, warnings) = graph(&[]);
+    assert!(table.starts_with("CALLER  "), "{table}");
+    assert!(
+        table
+            .lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("istio-system/istio-ingressgateway  bookinfo/productpage-v1"),
+        "{table}"
+    );
+    assert!(
+        warnings.contains("warning: 1 edges have ended"),
+        "{warnings}"
+    );
+    assert_eq!(table.matches("few samples").count(), 1, "{table}");
+    assert_eq!(
+        graph(&["--min-samples", "10"])
+            .0
+            .matches("few samples")
+            .count(),
+        0
+    );
+    let value: serde_json::Value = serde_json::from_str(&graph(&["-o", "json"]).0).unwrap();
+    assert_eq!(value["edges"].as_array().unwrap().len(), 7);
+    assert!(graph(&["-o", "dot"]).0.starts_with("digraph "));
+    assert!(graph(&["-o", "mermaid"]).0.starts_with("graph LR\n"));
+}
+
+#[test]
+fn graph_needs_a_source_and_names_what_is_wrong_with_it() {
+    let folder = Folder::new();
+    let damaged = folder.write(
+        "damaged.json",
+        "{\"format\": \"tidegate-graph-recording/1\"",
+    );
+    let damaged = damaged.to_str().unwrap();
+    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", down.local_addr().unwrap());
+    drop(down);
+    for (arguments, expected) in [
+        (vec!["graph"], "--prometheus <URL>"),
+        (
+            vec!["graph", "--from", damaged],
+            "damaged.json: .: EOF while parsing",
+        ),
+        (
+            vec!["graph", "--from", damaged, "--window", "2h"],
+            "cannot be used with",
+        ),
+        (vec!["graph", "--prometheus", &url], "is Prometheus up"),
+        (
+            vec!["graph", "--prometheus", &url, "--basic-user", "a"],
+            "--basic-password-file",
+        ),
+        (
+            vec!["graph", "--prometheus", &url, "--caller-label", "a b"],
+            "found \"a b\", expected the name of a label",
+        ),
+        (
+            vec![
+                "graph",
+                "--prometheus",
+                &url,
+                "--window",
+                "1m",
+                "--step",
+                "5m",
+            ],
+            "expected a step of at least 1s",
+        ),
+        (
+            vec!["graph", "--prometheus", &url, "--token-file", "/missing"],
+            "/missing: No such file",
+        ),
+    ] {
+        let (code, out, err) = tidegate(&arguments, "");
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains(expected), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn graph_prints_the_committed_schema() {
+    let (code, out, _) = tidegate(&["graph", "--schema"], "");
+
+    assert_eq!(code, 0);
+    assert_eq!(out, include_str!("../../graph/schema.json"));
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::model::MetricsSource;
 use crate::prometheus::{AnswerError, AskError, AskPrometheus, parse};
-use crate::queries::{Measure, ObservationWindow, PlannedQuery};
+use crate::queries::{ObservationWindow, PlannedQuery, QueryMeasure};
 use crate::recording::{RecordedAnswer, Recording};
 
 /// What any Prometheus can answer, at no cost.
@@ -98,7 +98,7 @@ pub fn collect(
         MetricsChoice::First => &MetricsSource::ALL,
         MetricsChoice::All(sources) => sources,
     };
-    let mut asking = Asking {
+    let mut asking = QueryRound {
         prometheus,
         time: observed.end,
         room: MAX_BYTES,
@@ -132,7 +132,7 @@ pub fn collect(
     }
 }
 
-struct Asking<'a, P> {
+struct QueryRound<'a, P> {
     prometheus: &'a P,
     time: u64,
     /// How many more bytes are accepted.
@@ -142,12 +142,12 @@ struct Asking<'a, P> {
     answers: Vec<(PlannedQuery, Result<String, String>)>,
 }
 
-impl<P: AskPrometheus> Asking<'_, P> {
+impl<P: AskPrometheus> QueryRound<'_, P> {
     /// Whether any of the queries found traffic, or failed and so may have.
     fn ask_all(&mut self, queries: Vec<PlannedQuery>) -> bool {
         let mut found = false;
         for query in queries {
-            let is_traffic = matches!(query.measure, Measure::Rate | Measure::Requests);
+            let is_traffic = matches!(query.measure, QueryMeasure::Rate | QueryMeasure::Requests);
             let answer = self.ask(&query).and_then(|text| match parse(&text) {
                 Ok(vector) => {
                     found |= is_traffic && !vector.series.is_empty();

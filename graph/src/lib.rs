@@ -25,6 +25,8 @@ pub use model::{
     ComputeResources, EdgeTraffic, KubernetesFacts, MetricsSource, ServiceGraph, ServiceVertex,
     TrafficReporter, VertexKey, VertexKind,
 };
-pub use queries::{HistogramForm, Measure, ObservationWindow, PlannedQuery, QueryError, planned};
+pub use queries::{
+    HistogramForm, ObservationWindow, PlannedQuery, QueryError, QueryMeasure, planned,
+};
 pub use recording::{RecordedAnswer, Recording, RecordingError};
 pub use warning::{GraphWarning, WarningKind};

@@ -71,7 +71,7 @@ pub enum HistogramForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "queries.toml says what each one is")]
-pub enum Measure {
+pub enum QueryMeasure {
     Rate,
     Points,
     LastSeen,
@@ -85,7 +85,7 @@ pub enum Measure {
     Services,
 }
 
-impl fmt::Display for Measure {
+impl fmt::Display for QueryMeasure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, form) = match self {
             Self::Rate => ("rate", None),
@@ -117,7 +117,7 @@ pub struct PlannedQuery {
     /// Whose metrics it reads.
     pub metrics: MetricsSource,
     /// What it measures.
-    pub measure: Measure,
+    pub measure: QueryMeasure,
     /// The expression.
     pub promql: String,
 }
@@ -227,9 +227,9 @@ fn of_family(family: &Family, window: ObservationWindow) -> Vec<PlannedQuery> {
     let queries = &family.queries;
     let by_quantile = |quantile: &Option<String>, form| {
         [
-            (Measure::P50(form), "0.5"),
-            (Measure::P95(form), "0.95"),
-            (Measure::P99(form), "0.99"),
+            (QueryMeasure::P50(form), "0.5"),
+            (QueryMeasure::P95(form), "0.95"),
+            (QueryMeasure::P99(form), "0.99"),
         ]
         .map(|(measure, value)| {
             (
@@ -241,15 +241,15 @@ fn of_family(family: &Family, window: ObservationWindow) -> Vec<PlannedQuery> {
         })
     };
     let mut all = vec![
-        (Measure::Rate, Some(queries.rate.clone())),
-        (Measure::Points, Some(queries.points.clone())),
-        (Measure::LastSeen, Some(queries.last_seen.clone())),
-        (Measure::Requests, Some(queries.requests.clone())),
-        (Measure::Failures, Some(queries.failures.clone())),
-        (Measure::Mean(Classic), queries.mean.clone()),
-        (Measure::Mean(Native), queries.native_mean.clone()),
-        (Measure::InFlight, queries.in_flight.clone()),
-        (Measure::Services, queries.services.clone()),
+        (QueryMeasure::Rate, Some(queries.rate.clone())),
+        (QueryMeasure::Points, Some(queries.points.clone())),
+        (QueryMeasure::LastSeen, Some(queries.last_seen.clone())),
+        (QueryMeasure::Requests, Some(queries.requests.clone())),
+        (QueryMeasure::Failures, Some(queries.failures.clone())),
+        (QueryMeasure::Mean(Classic), queries.mean.clone()),
+        (QueryMeasure::Mean(Native), queries.native_mean.clone()),
+        (QueryMeasure::InFlight, queries.in_flight.clone()),
+        (QueryMeasure::Services, queries.services.clone()),
     ];
     all.extend(by_quantile(&queries.quantile, Classic));
     all.extend(by_quantile(&queries.native_quantile, Native));

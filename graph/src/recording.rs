@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::queries::{Measure, ObservationWindow};
+use crate::queries::{ObservationWindow, QueryMeasure};
 
 /// What a recording calls its format.
 const FORMAT: &str = "tidegate-graph-recording/1";
@@ -16,7 +16,7 @@ const FORMAT: &str = "tidegate-graph-recording/1";
 #[derive(Debug, Error)]
 pub enum RecordingError {
     /// The text cannot be read.
-    #[error("{path}: {reason}, expected a recording of the service graph")]
+    #[error("{path}: {reason}, expected a recording that tidegate graph --record wrote")]
     Damaged {
         /// Where in the document; `.` is all of it.
         path: String,
@@ -55,7 +55,7 @@ pub struct RecordedAnswer<'a> {
     /// The family of the query.
     pub family: String,
     /// What it measures.
-    pub measure: Measure,
+    pub measure: QueryMeasure,
     /// The expression.
     pub promql: String,
     /// Prometheus' answer.
@@ -91,7 +91,8 @@ impl<'a> Recording<'a> {
         let reader = &mut serde_json::Deserializer::from_str(text);
         let recording: Self = serde_path_to_error::deserialize(&mut *reader).map_err(|error| {
             RecordingError::Damaged {
-                path: error.path().to_string(),
+                // `?` is the library's word for a place that it cannot name.
+                path: error.path().to_string().replace('?', "."),
                 reason: error.inner().to_string(),
             }
         })?;
@@ -142,7 +143,7 @@ mod tests {
         let body = r#"{"status": "success",  "data": {}}"#;
         let answer = RecordedAnswer {
             family: "istio-workloads".to_owned(),
-            measure: Measure::P99(HistogramForm::Native),
+            measure: QueryMeasure::P99(HistogramForm::Native),
             promql: "x".to_owned(),
             body: Some(serde_json::from_str(body).unwrap()),
             error: None,
@@ -153,7 +154,10 @@ mod tests {
 
         assert_eq!(read.observed, observed());
         assert_eq!(read.answers[0].body.unwrap().get(), body);
-        assert_eq!(read.answers[0].measure, Measure::P99(HistogramForm::Native));
+        assert_eq!(
+            read.answers[0].measure,
+            QueryMeasure::P99(HistogramForm::Native)
+        );
     }
 
     #[test]
@@ -172,7 +176,7 @@ mod tests {
             let error = Recording::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
             assert!(
-                error.ends_with("expected a recording of the service graph"),
+                error.ends_with("expected a recording that tidegate graph --record wrote"),
                 "{error}"
             );
         }

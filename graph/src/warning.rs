@@ -47,12 +47,12 @@ pub struct GraphWarning {
 
 /// Counts what a warning is about and keeps the first examples.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct WarningTally {
     count: usize,
     examples: Vec<String>,
 }
 
-impl Tally {
+impl WarningTally {
     /// Counts one; `example` is called for the first few.
     pub(crate) fn add(&mut self, example: impl FnOnce() -> String) {
         self.count += 1;

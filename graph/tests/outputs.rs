@@ -124,6 +124,8 @@ fn five_thousand_services_and_fifty_thousand_edges_become_a_graph() {
         .map(|edge| (name(edge), name(edge + 1 + edge / 5_000)))
         .collect();
     let text = recording(&edges);
+    // For a measurement of the command: tidegate graph --from FILE.
+    std::fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/large.json"), &text).unwrap();
 
     let built = built(&text);
 

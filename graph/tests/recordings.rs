@@ -127,7 +127,7 @@ fn reporters_that_disagree_are_reported() {
 fn a_query_without_an_answer_is_a_gap_and_no_zero() {
     let mut recording = Recording::parse(SIDECAR).unwrap();
     for answer in &mut recording.answers {
-        if answer.measure == tidegate_graph::Measure::Failures {
+        if answer.measure == tidegate_graph::QueryMeasure::Failures {
             answer.body = None;
             answer.error = Some("timeout".to_owned());
         }

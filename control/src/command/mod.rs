@@ -9,6 +9,7 @@ mod completions;
 mod crd;
 mod diff;
 mod files;
+mod graph;
 mod migrate;
 mod output;
 mod render;
@@ -42,6 +43,7 @@ enum ControlCommand {
     Diff(diff::Diff),
     Status(status::Status),
     Migrate(migrate::Migrate),
+    Graph(Box<graph::Graph>),
     Crd(crd::Crd),
     Completions(completions::Completions),
 }
@@ -95,6 +97,7 @@ fn run() -> Result<CommandOutcome, CommandFailure> {
         ControlCommand::Diff(command) => command.run(),
         ControlCommand::Status(command) => command.run(),
         ControlCommand::Migrate(command) => command.run(),
+        ControlCommand::Graph(command) => command.run(),
         ControlCommand::Crd(command) => command.run(),
         ControlCommand::Completions(command) => command.run(),
     }

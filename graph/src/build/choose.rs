@@ -10,8 +10,8 @@ use super::readings::{EdgeKey, EdgeReading, LatencyReading, ReadingKey, Readings
 use super::{BuildTerms, ObservationWindow};
 use crate::model::{EdgeTraffic, MetricsSource, ServiceGraph, VertexKey, VertexKind};
 use crate::queries::HistogramForm::Classic;
-use crate::queries::Measure;
-use crate::warning::{GraphWarning, Tally, WarningKind};
+use crate::queries::QueryMeasure;
+use crate::warning::{GraphWarning, WarningKind, WarningTally};
 
 /// Another reporter that saw this many times the requests of the chosen one saw others: callers without a sidecar, for example.
 const DISAGREEMENT: f64 = 1.5;
@@ -28,13 +28,13 @@ pub(super) struct Chosen {
 
 #[derive(Debug, Default)]
 struct Doubts {
-    gaps: Tally,
-    ended: Tally,
-    unknown_caller: Tally,
-    unknown_upstream: Tally,
-    differ: Tally,
-    idle: Tally,
-    no_latency: Tally,
+    gaps: WarningTally,
+    ended: WarningTally,
+    unknown_caller: WarningTally,
+    unknown_upstream: WarningTally,
+    differ: WarningTally,
+    idle: WarningTally,
+    no_latency: WarningTally,
 }
 
 /// The graph of what `readings` say.
@@ -57,10 +57,12 @@ pub(super) fn choose(readings: Readings, observed: ObservationWindow, terms: Bui
             doubts.idle.add(name);
             continue;
         };
-        let has_failures = readings.answered.contains(&(key.family, Measure::Failures));
+        let has_failures = readings
+            .answered
+            .contains(&(key.family, QueryMeasure::Failures));
         let has_latency = readings
             .answered
-            .contains(&(key.family, Measure::P50(Classic)));
+            .contains(&(key.family, QueryMeasure::P50(Classic)));
         let traffic = traffic(key, reading, observed, terms, has_failures);
         doubts.note(caller, upstream, &traffic, observed);
         if has_latency && traffic.p50_seconds.is_none() && key.source != MetricsSource::Tidegate {
@@ -202,7 +204,7 @@ impl Doubts {
         }
     }
 
-    fn warnings(self, inbound: Tally) -> Vec<GraphWarning> {
+    fn warnings(self, inbound: WarningTally) -> Vec<GraphWarning> {
         [
             self.no_latency.warning(
                 WarningKind::NoLatency,

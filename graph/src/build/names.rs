@@ -23,7 +23,7 @@ const NAMELESS: [&str; 5] = [
 
 /// Which end of an edge labels name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum EdgeEnd {
     Caller,
     Upstream,
 }
@@ -40,14 +40,14 @@ pub(super) struct Named {
 pub(super) fn named(
     metric: &BTreeMap<String, String>,
     labels: &EndLabels,
-    end: End,
+    end: EdgeEnd,
 ) -> Option<Named> {
     let value = |label: &str| metric.get(label).map_or("", String::as_str);
     let name = value(&labels.name);
     if matches!(name, "" | UNKNOWN) {
         return Some(unknown(match end {
-            End::Caller => "unknown caller",
-            End::Upstream => "unknown upstream",
+            EdgeEnd::Caller => "unknown caller",
+            EdgeEnd::Upstream => "unknown upstream",
         }));
     }
     if NAMELESS.contains(&name) {
@@ -105,7 +105,7 @@ fn cluster(name: &str) -> Option<Named> {
 mod tests {
     use super::*;
 
-    fn end(kind: EndKind, labels: &[(&str, &str)], end: End) -> Option<Named> {
+    fn end(kind: EndKind, labels: &[(&str, &str)], end: EdgeEnd) -> Option<Named> {
         let metric = labels
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -123,7 +123,7 @@ mod tests {
         let found = end(
             EndKind::Workload,
             &[("ns", "shop"), ("name", "web")],
-            End::Caller,
+            EdgeEnd::Caller,
         )
         .unwrap();
 
@@ -136,10 +136,10 @@ mod tests {
         let caller = end(
             EndKind::Workload,
             &[("ns", "unknown"), ("name", "unknown")],
-            End::Caller,
+            EdgeEnd::Caller,
         )
         .unwrap();
-        let upstream = end(EndKind::Service, &[], End::Upstream).unwrap();
+        let upstream = end(EndKind::Service, &[], EdgeEnd::Upstream).unwrap();
 
         assert_eq!(caller.key.to_string(), "unknown caller");
         assert_eq!(upstream.key.to_string(), "unknown upstream");
@@ -151,7 +151,7 @@ mod tests {
         let found = end(
             EndKind::Service,
             &[("name", "PassthroughCluster")],
-            End::Upstream,
+            EdgeEnd::Upstream,
         )
         .unwrap();
 
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_cluster_of_istio_leads_to_a_service() {
-        let of = |name| end(EndKind::Cluster, &[("name", name)], End::Upstream);
+        let of = |name| end(EndKind::Cluster, &[("name", name)], EdgeEnd::Upstream);
         for (cluster, expected) in [
             (
                 "outbound|9080|v2|reviews.shop.svc.cluster.local",

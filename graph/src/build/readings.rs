@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::{End, named};
+use super::names::{EdgeEnd, named};
 use crate::model::{MetricsSource, TrafficReporter, VertexKey};
-use crate::prometheus::Series;
+use crate::prometheus::AnswerSeries;
 use crate::queries::HistogramForm::{Classic, Native};
-use crate::queries::{Family, Measure};
-use crate::warning::Tally;
+use crate::queries::{Family, QueryMeasure};
+use crate::warning::WarningTally;
 
 /// Who says what. The order is that of preference within an edge.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub(super) struct EdgeKey {
     pub(super) cluster: Option<Box<str>>,
 }
 
-/// What one reporter says of one edge, as [`Measure`] names it.
+/// What one reporter says of one edge, as [`QueryMeasure`] names it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EdgeReading {
     pub(super) rate: Option<f64>,
@@ -59,9 +59,9 @@ pub(super) struct Readings {
     /// Workloads, and a service that leads to each.
     pub(super) services: BTreeSet<(VertexKey, VertexKey)>,
     /// What has an answer, by the position of the family.
-    pub(super) answered: BTreeSet<(usize, Measure)>,
+    pub(super) answered: BTreeSet<(usize, QueryMeasure)>,
     /// Clusters that lead to the proxy's own workload.
-    pub(super) inbound: Tally,
+    pub(super) inbound: WarningTally,
 }
 
 impl Readings {
@@ -70,14 +70,14 @@ impl Readings {
         &mut self,
         position: usize,
         family: &Family,
-        measure: Measure,
-        series: Vec<Series>,
+        measure: QueryMeasure,
+        series: Vec<AnswerSeries>,
     ) {
         self.answered.insert((position, measure));
         for row in series {
             // Nothing that is measured can be negative.
             let value = row.value.filter(|value| *value >= 0.0);
-            let Some(upstream) = named(&row.metric, &family.upstream, End::Upstream) else {
+            let Some(upstream) = named(&row.metric, &family.upstream, EdgeEnd::Upstream) else {
                 self.inbound.add(|| {
                     row.metric
                         .get(&family.upstream.name)
@@ -86,14 +86,15 @@ impl Readings {
                 });
                 continue;
             };
-            if measure == Measure::Services {
+            if measure == QueryMeasure::Services {
                 let service = family.service.as_ref();
-                let service = service.and_then(|labels| named(&row.metric, labels, End::Upstream));
+                let service =
+                    service.and_then(|labels| named(&row.metric, labels, EdgeEnd::Upstream));
                 self.services
                     .extend(service.map(|service| (upstream.key, service.key)));
                 continue;
             }
-            let Some(caller) = named(&row.metric, &family.caller, End::Caller) else {
+            let Some(caller) = named(&row.metric, &family.caller, EdgeEnd::Caller) else {
                 continue;
             };
             let reporter = family
@@ -129,20 +130,20 @@ impl Readings {
 impl EdgeReading {
     /// Rows of the same edge occur where labels differ that mean the same, such as `unknown` and none. Their counts are added;
     /// the others cannot be, so the larger one holds.
-    fn note(&mut self, measure: Measure, value: Option<f64>, unit_seconds: f64) {
+    fn note(&mut self, measure: QueryMeasure, value: Option<f64>, unit_seconds: f64) {
         let seconds = value.map(|value| value * unit_seconds);
         match measure {
-            Measure::Rate => add(&mut self.rate, value),
-            Measure::Requests => add(&mut self.requests, value),
-            Measure::Failures => add(&mut self.failures, value),
-            Measure::InFlight => add(&mut self.in_flight, value),
-            Measure::Points => larger(&mut self.points, value),
-            Measure::LastSeen => larger(&mut self.last_seen, value),
-            Measure::Mean(form) => larger(&mut self.latency(form).mean, seconds),
-            Measure::P50(form) => larger(&mut self.latency(form).p50, seconds),
-            Measure::P95(form) => larger(&mut self.latency(form).p95, seconds),
-            Measure::P99(form) => larger(&mut self.latency(form).p99, seconds),
-            Measure::Services => {}
+            QueryMeasure::Rate => add(&mut self.rate, value),
+            QueryMeasure::Requests => add(&mut self.requests, value),
+            QueryMeasure::Failures => add(&mut self.failures, value),
+            QueryMeasure::InFlight => add(&mut self.in_flight, value),
+            QueryMeasure::Points => larger(&mut self.points, value),
+            QueryMeasure::LastSeen => larger(&mut self.last_seen, value),
+            QueryMeasure::Mean(form) => larger(&mut self.latency(form).mean, seconds),
+            QueryMeasure::P50(form) => larger(&mut self.latency(form).p50, seconds),
+            QueryMeasure::P95(form) => larger(&mut self.latency(form).p95, seconds),
+            QueryMeasure::P99(form) => larger(&mut self.latency(form).p99, seconds),
+            QueryMeasure::Services => {}
         }
     }
 

@@ -35,7 +35,7 @@ pub enum AnswerError {
 
 /// One series of an instant vector.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Series {
+pub(crate) struct AnswerSeries {
     /// The labels.
     pub(crate) metric: BTreeMap<String, String>,
     /// The value; `None` if it is NaN or infinite.
@@ -46,7 +46,7 @@ pub(crate) struct Series {
 /// The series of an answer, and the warnings that Prometheus gave with them.
 #[derive(Debug, Default)]
 pub(crate) struct Vector {
-    pub(crate) series: Vec<Series>,
+    pub(crate) series: Vec<AnswerSeries>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ struct Envelope {
 
 #[derive(Deserialize)]
 struct Data {
-    result: Vec<Series>,
+    result: Vec<AnswerSeries>,
 }
 
 /// Reads the text of an answer.

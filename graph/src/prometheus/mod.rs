@@ -6,6 +6,6 @@ mod error;
 mod tls;
 
 pub use answer::AnswerError;
-pub(crate) use answer::{Series, parse};
+pub(crate) use answer::{AnswerSeries, parse};
 pub use client::{AskPrometheus, ClientSettings, Credentials, PrometheusClient};
 pub use error::{AskError, SettingsError};

@@ -135,7 +135,7 @@ impl Moving {
     fn limit(&self, now: Instant) -> f64 {
         let since_start = now.saturating_since(Instant::ZERO);
         let piece = number::floor(since_start.div_duration_f64(self.piece));
-        let found = self.limits.get(piece).or(self.limits.last());
+        let found = self.limits.get(piece).or_else(|| self.limits.last());
         found.copied().unwrap_or(f64::INFINITY)
     }
 }
@@ -166,23 +166,23 @@ mod tests {
 
     use super::*;
 
-    /// The course that is found where each part is as good as its rung is close to a wanted one.
-    fn found(from: Rung, wanted: &Course) -> (f64, usize) {
+    /// How far the course that is found is from the wanted one, in rungs, and how many were played.
+    fn found(from: Rung, wanted: &Course) -> (i32, usize) {
         let mut plays = 0;
         let value = |course: &Course| {
             let pairs = course.iter().zip(wanted);
             let distance = pairs.map(|(is, want)| match (is, want) {
-                (Some(is), Some(want)) => f64::from((is - want).abs()),
-                (None, None) => 0.0,
-                _ => 100.0,
+                (Some(is), Some(want)) => (is - want).abs(),
+                (None, None) => 0,
+                _ => 100,
             });
-            -distance.sum::<f64>()
+            distance.sum::<i32>()
         };
         let start = [from; PIECES];
         let Ok(best) = climb(
             (value(&start), start),
             20,
-            |score| *score,
+            |distance| -f64::from(*distance),
             |course| {
                 plays += 1;
                 Ok::<_, Infallible>(value(course))
@@ -197,14 +197,14 @@ mod tests {
         wanted[3] = Some(9);
         wanted[4] = Some(4);
         wanted[7] = None;
-        assert_eq!(found(Some(8), &wanted).0, 0.0);
-        assert_eq!(found(None, &[None; PIECES]).0, 0.0);
+        assert_eq!(found(Some(8), &wanted).0, 0);
+        assert_eq!(found(None, &[None; PIECES]).0, 0);
     }
 
     #[test]
     fn a_course_that_cannot_be_better_ends_the_search_after_one_pass() {
         let (best, plays) = found(Some(8), &[Some(8); PIECES]);
-        assert_eq!((best, plays), (0.0, PIECES * 5));
+        assert_eq!((best, plays), (0, PIECES * 5));
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
             piece: Duration::from_secs(2),
         };
         let at = |millis| moving.limit(Instant::ZERO + Duration::from_millis(millis));
-        let found = [0, 2_500, 4_000, 23_000, 30_000].map(at);
-        assert_eq!(found, [1.0, 2.0, 1.0, 3.0, 3.0]);
+        let found = [0, 2_500, 4_000, 23_000, 30_000].map(|millis| number::floor(at(millis)));
+        assert_eq!(found, [1, 2, 1, 3, 3]);
     }
 }
