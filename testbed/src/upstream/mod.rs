@@ -8,11 +8,11 @@
 //!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {
-//! use tidegate_sim::profile::{Change, Mode};
+//! use tidegate_sim::profile::{Change, UpstreamMode};
 //! use tidegate_testbed::upstream::Upstream;
 //!
 //! let upstream = Upstream::builder("main").start().await?;
-//! upstream.change(&Change::mode(Mode::Fail));
+//! upstream.change(&Change::mode(UpstreamMode::Fail));
 //! assert_eq!(upstream.counts().received, 0);
 //! # Ok(()) }
 //! ```
