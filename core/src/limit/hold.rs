@@ -12,8 +12,8 @@
 //! the beat of the wall clock. Hosts keep that clock together well within the time that a cut takes to show.
 //!
 //! A floor that may harm the objective may have had a queue in it from the first answer on. While the floor is in doubt, only
-//! trials move the limit, one each second; once a trial has found a slower service, trials become rare. At a limit of one, a
-//! trial is a step up, or the doubt would never end.
+//! trials move the limit, one each second. A trial that finds a slower service ends the doubt, and with it the reason to hold;
+//! later trials are rare. At a limit of one, a trial is a step up, or the doubt would never end.
 //!
 //! ```text
 //!              delay > wait               queue: go on
@@ -24,8 +24,10 @@
 //!      |                         +--------------------> Settled, no step until the beat
 //!      |  on the beat
 //!      +---------------------> Trial --queue--> Settled; a floor in doubt is replaced by this
-//!                                |  slower, often enough or in doubt
+//!                                |  slower, often enough
 //!                                +------------> Settled, this is the new floor
+//!                                |  slower, and the floor was in doubt
+//!                                +------------> no hold, this is the new floor
 //!                                |  undecided: back
 //!                                +------------> Settled
 //! ```

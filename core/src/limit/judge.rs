@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::cruise::{Reference, STANDING_AFTER};
+use super::cruise::{Cruise, Reference, STANDING_AFTER};
 use super::feedback::Lateness;
 use super::floor::LOW;
 use super::hold::{Hold, HoldFinding, HoldTarget};
@@ -81,6 +81,7 @@ impl Limiter {
             State::Cruise(cruise) => {
                 let stands = cruise.update(&stats, &usual, now);
                 if stands || doubt_lasts {
+                    self.has_held |= stands;
                     self.enter_hold(terms.slo);
                 } else if stats.is_busy
                     && cruise.is_slower(now)
@@ -143,7 +144,6 @@ impl Limiter {
         let capacity = self.capacity.before_the_queue();
         let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
         self.state = State::Hold(Box::new(Hold::at(limit)));
-        self.has_held = true;
     }
 
     /// What hold computes the limit from.
@@ -181,9 +181,17 @@ impl Limiter {
         });
         match verdict {
             HoldFinding::Nothing => {}
-            HoldFinding::Queue(measured) => self.unlearn_queue(&measured, slo),
+            HoldFinding::Queue(measured) => {
+                self.has_held = true;
+                self.unlearn_queue(&measured, slo);
+            }
             HoldFinding::Slower(measured) => {
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
+                if wanted.in_doubt {
+                    // Only the doubt was a reason to hold. A slow service that is short of requests in flight gets them sooner
+                    // from growth without a queue than from hold's small steps.
+                    self.state = State::Cruise(Cruise::default());
+                }
             }
         }
     }

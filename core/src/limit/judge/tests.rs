@@ -66,6 +66,23 @@ fn a_queue_from_the_first_answer_on_is_cut_until_the_objective_is_met() {
 }
 
 #[test]
+fn a_slow_service_without_a_queue_is_held_only_until_the_first_trial() {
+    let mut rig = Rig::new();
+    // 250 ms each, however many are in flight.
+    saturate(&mut rig, 1, |limit| limit * 4);
+    assert!(rig.is_in_doubt(), "more than 70 % of the objective");
+    let mut held = 0;
+    for _ in 0..12 {
+        saturate(&mut rig, 1, |limit| limit * 4);
+        held += u32::from(rig.limiter.is_congested());
+    }
+    assert!((1..=4).contains(&held), "{held} s");
+    assert!(!rig.is_in_doubt() && !rig.limiter.is_congested());
+    assert!(!rig.limiter.has_held, "no queue has shown the capacity");
+    assert!(rig.limit() > 100, "{}", rig.limit());
+}
+
+#[test]
 fn a_trial_removes_the_queue_from_a_floor_in_doubt() {
     let mut rig = Rig::new();
     for _ in 0..12 {
