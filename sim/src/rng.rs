@@ -38,6 +38,8 @@ pub enum RngPurpose {
     Conduct(u32),
     /// What happens in a story of faults, by its number.
     Chaos(u32),
+    /// Which calls the requests of services make.
+    Calls,
 }
 
 /// The generator of `seed` for one purpose.
@@ -57,6 +59,7 @@ pub fn generator(seed: u64, purpose: RngPurpose) -> Generator {
         RngPurpose::Conduct(index) => (10, index),
         RngPurpose::Axes(index) => (11, index),
         RngPurpose::Chaos(index) => (12, index),
+        RngPurpose::Calls => (13, 0),
     };
     generator.set_stream(kind << 32 | u64::from(index));
     generator

@@ -25,6 +25,8 @@ pub struct Run {
     pub admitted: u64,
     /// Attempts that were shed, by reason.
     pub sheds: BTreeMap<&'static str, u64>,
+    /// The same by upstream, by its index in the scenario.
+    pub sheds_at: BTreeMap<usize, u64>,
     /// The most requests that were in flight together, in all proxies.
     pub most_in_flight: u64,
     /// What the contenders believe to be in flight after the last request has ended; none when they do not say.

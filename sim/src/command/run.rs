@@ -81,6 +81,16 @@ fn figures(scenario: &Scenario, run: &Run) -> usize {
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
     println!("  {:<26} {}", "sheds by reason", sheds.join(", "));
+    if scenario.upstreams.len() > 1 {
+        let named = run.sheds_at.iter().filter_map(|(upstream, count)| {
+            Some(format!(
+                "{} {count}",
+                scenario.upstreams.get(*upstream)?.name
+            ))
+        });
+        let named: Vec<String> = named.collect();
+        println!("  {:<26} {}", "sheds by upstream", named.join(", "));
+    }
     println!("  {:<26} {:>10}\n", "most in flight", run.most_in_flight);
     misses
 }

@@ -161,6 +161,7 @@ impl FleetStory {
             upstreams: vec![self.service(size, size.rps / mean_load, phases)],
             clients: vec![ClientProfile::sending(phases.iter().map(load).collect())],
             adversaries: Vec::new(),
+            inner: Vec::new(),
             marks: Vec::new(),
             expect: BTreeMap::new(),
             expect_sim: BTreeMap::new(),
@@ -203,12 +204,11 @@ impl FleetStory {
             }
         }
         UpstreamProfile {
-            name: STANDARD_UPSTREAM.to_owned(),
             behaviour,
             timeline,
             // Envoy's default in a mesh.
             balancing: Balancing::LeastRequest,
-            exceptions: Vec::new(),
+            ..UpstreamProfile::named(STANDARD_UPSTREAM)
         }
     }
 }

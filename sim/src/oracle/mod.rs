@@ -25,10 +25,14 @@
 //! An adversary is served like any caller: its requests take their part of the capacity if the service works for them.
 //! They do not count in the score. Beyond the capacity the other callers get their fair share.
 //!
+//! Where services call services, the oracle sheds at the entry: it admits what the bottleneck of the chain can serve in time
+//! ([`chain`]).
+//!
 //! Edges: retries are not in the list (the oracle's callers need none); the
 //! spread of service times is not simulated, only the mean, so that a run may
 //! reach slightly more or less than 1.0 of it.
 
+mod chain;
 mod demand;
 mod fluid;
 mod request;
@@ -46,6 +50,9 @@ pub use verdict::OracleVerdict;
 /// Judges every arrival of a scenario; the verdicts are in the order of `arrivals`.
 #[must_use]
 pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<OracleVerdict> {
+    if scenario.has_chains() {
+        return chain::judge(scenario, arrivals);
+    }
     let mut servers: Vec<Server> = scenario
         .upstreams
         .iter()

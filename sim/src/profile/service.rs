@@ -60,6 +60,29 @@ impl ServiceTime {
         }
     }
 
+    /// The same law with each time multiplied by a factor, at least 0.
+    #[must_use]
+    pub fn times(&self, factor: f64) -> Self {
+        match *self {
+            Self::Constant { mean } => Self::Constant {
+                mean: mean.mul_f64(factor),
+            },
+            Self::Lognormal { mean, sigma } => Self::Lognormal {
+                mean: mean.mul_f64(factor),
+                sigma,
+            },
+            Self::Bimodal {
+                fast,
+                slow,
+                slow_share,
+            } => Self::Bimodal {
+                fast: fast.mul_f64(factor),
+                slow: slow.mul_f64(factor),
+                slow_share,
+            },
+        }
+    }
+
     /// Mean of the times of which each is cut off at `most`, in seconds.
     #[must_use]
     pub fn mean_within(&self, most: Duration) -> f64 {

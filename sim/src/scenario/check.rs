@@ -56,7 +56,9 @@ impl Scenario {
             faults.extend(adversary.faults(&format!("adversaries[{index}]"), self));
         }
         for (index, upstream) in self.upstreams.iter().enumerate() {
-            upstream_faults(&format!("upstreams[{index}]"), upstream, &mut faults);
+            let path = format!("upstreams[{index}]");
+            upstream_faults(&path, upstream, &mut faults);
+            faults.extend(self.faults_of_calls(&path, upstream));
         }
         for (index, mark) in self.marks.iter().enumerate() {
             if mark.at >= self.duration {

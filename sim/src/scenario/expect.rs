@@ -36,11 +36,13 @@ pub enum Measure {
     BreakerOpened,
     /// How evenly good answers are spread over the proxies, by Jain's index.
     ProxyFairness,
+    /// Share of the work for requests whose caller got no answer 200, where services call services.
+    WastedWork,
 }
 
 impl Measure {
     /// Every figure, in the order of reports.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Score,
         Self::ScoreWorstUpstream,
         Self::ScoreHealthy,
@@ -55,6 +57,7 @@ impl Measure {
         Self::ReachedOverCapacity,
         Self::BreakerOpened,
         Self::ProxyFairness,
+        Self::WastedWork,
     ];
 }
 
@@ -75,6 +78,7 @@ impl fmt::Display for Measure {
             Self::ReachedOverCapacity => "reached_over_capacity",
             Self::BreakerOpened => "breaker_opened",
             Self::ProxyFairness => "proxy_fairness",
+            Self::WastedWork => "wasted_work",
         })
     }
 }

@@ -10,11 +10,13 @@
 
 pub mod adversary;
 mod capacity;
+mod chain;
 mod check;
 mod client;
 mod conduct;
 mod expect;
 mod file;
+mod inner;
 mod objective;
 mod quota;
 mod stage;
@@ -26,9 +28,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use adversary::{Adversary, AdversaryKind};
+pub use chain::{PassedOn, ServiceCall};
 pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries, Upload};
 pub use expect::{Measure, Range};
 pub use file::{ScenarioError, folder};
+pub use inner::InnerClient;
 pub use objective::{LatencyUntil, ScenarioSlo};
 pub use quota::{Quota, TokenBucket};
 pub use stage::{Counting, Incident, Network};
@@ -78,6 +82,9 @@ pub struct Scenario {
     /// The adversaries as written: a scenario that was read has a client for each instead ([`Self::cast`]).
     #[serde(default, skip_serializing)]
     pub adversaries: Vec<Adversary>,
+    /// The services that call others, as clients; a scenario that was read has one for each call of a service.
+    #[serde(skip)]
+    pub inner: Vec<InnerClient>,
     /// Moments from which settling or recovering is measured.
     #[serde(default)]
     pub marks: Vec<ScenarioMark>,
@@ -150,6 +157,7 @@ impl Scenario {
             ("counting", self.counting != Counting::Shared),
             ("network", self.network.is_some()),
             ("incidents", !self.incidents.is_empty()),
+            ("services that call services", self.has_chains()),
             (
                 "endpoints that come or go",
                 self.upstreams.iter().any(UpstreamProfile::is_scaled),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::{PassedOn, ServiceCall};
 use crate::profile::{
     Behaviour, Body, Change, Contention, Delay, Errors, Pauses, QueueBound, ServiceTime,
     UpstreamMode,
@@ -28,6 +29,19 @@ pub struct UpstreamProfile {
     /// Endpoints with a timeline of their own.
     #[serde(default)]
     pub exceptions: Vec<Exception>,
+    /// The latency that is promised for it; none: that of the scenario's objective.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "humantime_serde"
+    )]
+    pub objective: Option<Duration>,
+    /// What its requests ask of other services.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ServiceCall>,
+    /// What it passes on.
+    #[serde(default, skip_serializing_if = "PassedOn::is_nothing")]
+    pub passes: PassedOn,
 }
 
 /// How a proxy spreads requests over endpoints.
@@ -66,6 +80,9 @@ impl UpstreamProfile {
             timeline: Vec::new(),
             balancing: Balancing::default(),
             exceptions: Vec::new(),
+            objective: None,
+            calls: Vec::new(),
+            passes: PassedOn::default(),
         }
     }
 

@@ -71,6 +71,10 @@ pub struct Figures {
     /// How evenly good answers are spread over the proxies, by Jain's index (1: evenly); none for a single proxy.
     #[serde(default)]
     pub proxy_fairness: Option<f64>,
+    /// Share of the upstreams' work, in slot time, for requests whose caller got no answer 200; known of simulated runs with
+    /// services that call services.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wasted_work: Option<f64>,
 }
 
 /// Criticalities from the most important down, as the header names them.
@@ -162,8 +166,7 @@ impl Figures {
         for profile in &scenario.upstreams {
             let of_this = |j: &&ScoredRecord<'_>| {
                 scenario
-                    .clients
-                    .get(j.record.arrival.client)
+                    .client(j.record.arrival.client)
                     .is_some_and(|c| c.upstream == profile.name)
             };
             let stages = profile.stages();
@@ -243,6 +246,7 @@ impl Figures {
             Measure::ReachedOverCapacity => Some(self.reached_over_capacity),
             Measure::BreakerOpened => self.breaker_opened.map(number::float),
             Measure::ProxyFairness => self.proxy_fairness,
+            Measure::WastedWork => self.wasted_work,
         }
     }
 }

@@ -143,6 +143,7 @@ fn told(
             ..ClientProfile::sending(load.points)
         }],
         adversaries: Vec::new(),
+        inner: Vec::new(),
         marks: Vec::new(),
         expect: BTreeMap::new(),
         expect_sim: BTreeMap::new(),

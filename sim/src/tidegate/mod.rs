@@ -68,7 +68,15 @@ pub fn policy(scenario: &Scenario) -> serde_json::Value {
         latency.insert("until".to_owned(), json!(until));
     }
     let mut policy = json!({"slo": {"latency": latency}});
+    let own = scenario.upstreams.iter().filter_map(|profile| {
+        let target = format!("{}ms", profile.objective?.as_millis());
+        Some(json!({"match": {"cluster": profile.name}, "slo": {"latency": {"target": target}}}))
+    });
+    let own: Vec<_> = own.collect();
     if let Some(fields) = policy.as_object_mut() {
+        if !own.is_empty() {
+            fields.insert("upstreams".to_owned(), json!(own));
+        }
         fields.extend(trust(scenario));
     }
     policy

@@ -53,7 +53,7 @@ impl SimWorld<'_> {
             Admission::Shed { reason, is_final } => {
                 attempt.verdict = ProxyRefusal::Shed { reason, is_final };
                 call.sheds += 1;
-                self.ledger.shed(id, reason);
+                self.ledger.shed(id, attempt.upstream, reason);
                 self.push_hop(WorldEvent::AnswerAtCaller { attempt: id });
             }
             Admission::Admit => {
@@ -108,7 +108,7 @@ impl SimWorld<'_> {
         };
         let held = std::mem::take(&mut attempt.at_proxy);
         let arrival = self.arrivals.get(attempt.call);
-        let client = arrival.and_then(|arrival| self.scenario.clients.get(arrival.client));
+        let client = arrival.and_then(|arrival| self.scenario.client(arrival.client));
         let (Some(call), Some(arrival)) = (
             self.calls.get(attempt.call),
             self.arrivals.get(attempt.call),

@@ -64,7 +64,7 @@ impl SimWorld<'_> {
         let at = self.now.saturating_since(START);
         let is_over = is_serving && quota.is_some_and(|quota| !quota.take(at));
         let reception = if is_over {
-            let client = self.scenario.clients.get(arrival.client);
+            let client = self.scenario.client(arrival.client);
             Reception::Answer(UpstreamReply::over_quota(
                 client.and_then(|client| client.quota),
             ))
@@ -104,6 +104,7 @@ impl SimWorld<'_> {
             attempt.delay = job.delay;
             attempt.body = job.body;
             attempt.waited = Some(self.now.saturating_since(attempt.arrived_at));
+            attempt.work += job.service;
             let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
             let at = self.progress(upstream, endpoint, self.now, job.service);
             let attempt = job.attempt;
@@ -111,13 +112,19 @@ impl SimWorld<'_> {
         }
     }
 
+    /// A slot has done its work for a request, which may then need other services.
     pub(super) fn worked(&mut self, id: usize) {
+        let is_in_slot = |attempt: &Attempt| attempt.place == Place::Slot;
+        if self.attempts.get(id).is_some_and(is_in_slot) && !self.call_others(id) {
+            self.respond(id);
+        }
+    }
+
+    /// A request that has all it needs gives its slot back and is answered.
+    pub(super) fn respond(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        if attempt.place != Place::Slot {
-            return;
-        }
         let (upstream, endpoint, delay) = (attempt.upstream, attempt.endpoint, attempt.delay);
         let service = self.upstreams.get(upstream);
         let is_limited = service.is_some_and(|service| service.limits_connections(endpoint));
@@ -198,7 +205,11 @@ impl SimWorld<'_> {
         attempt.is_gone = true;
         let (upstream, index) = (attempt.upstream, attempt.endpoint);
         let place = attempt.place;
-        if !skips_work && matches!(place, Place::Backlog | Place::Line | Place::Slot) {
+        let works = matches!(
+            place,
+            Place::Backlog | Place::Line | Place::Slot | Place::Calling
+        );
+        if !skips_work && works {
             return;
         }
         attempt.place = Place::Nowhere;
@@ -210,6 +221,10 @@ impl SimWorld<'_> {
                 }
             }
             Place::Slot | Place::Sending { holds_slot: true } => self.release(upstream, index),
+            Place::Calling => {
+                self.release(upstream, index);
+                self.drop_calls(id);
+            }
         }
         self.disconnect(id);
     }

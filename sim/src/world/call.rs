@@ -20,6 +20,14 @@ pub(super) struct SimCall {
     /// Latency to the moment that the objective names, where that has come and the end has not.
     pub(super) moment: Option<Duration>,
     pub(super) end: Option<CallEnd>,
+    /// The attempt of a service's request that makes this call; none for a caller's own.
+    pub(super) parent: Option<usize>,
+    /// Whether that request succeeds without the answer.
+    pub(super) is_optional: bool,
+    /// When that request's own caller gives up, if the service passes that on.
+    pub(super) until: Option<Instant>,
+    /// Its last attempt.
+    pub(super) latest: Option<usize>,
 }
 
 /// How it ended.
@@ -66,6 +74,21 @@ pub(super) struct Attempt {
     pub(super) delay: Duration,
     pub(super) verdict: ProxyRefusal,
     pub(super) reply: UpstreamReply,
+    /// When its caller gives up.
+    pub(super) patient_until: Instant,
+    /// Work that the upstream has begun for it.
+    pub(super) work: Duration,
+    /// The calls that it makes of other services.
+    pub(super) calling: Calling,
+}
+
+/// The calls that a request makes of other services.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Calling {
+    /// Calls below this step have been made.
+    pub(super) next_step: u32,
+    /// The calls of the step under way that have not ended.
+    pub(super) open: Vec<usize>,
 }
 
 /// What the caller waits for.
@@ -101,6 +124,8 @@ pub(super) enum Place {
     Uploading,
     Line,
     Slot,
+    /// In a slot, where it waits for other services.
+    Calling,
     /// Its work is done, and its response is on the way.
     Sending {
         holds_slot: bool,
@@ -152,6 +177,9 @@ impl Attempt {
             delay: Duration::ZERO,
             verdict: ProxyRefusal::None,
             reply: UpstreamReply::Ok,
+            patient_until: Instant::ZERO,
+            work: Duration::ZERO,
+            calling: Calling::default(),
         }
     }
 

@@ -20,12 +20,23 @@ impl SimWorld<'_> {
         let Some(entry) = self.calls.get_mut(call) else {
             return;
         };
+        if entry.end.is_some() {
+            return;
+        }
         entry.attempts += 1;
         let upstream = upstream.unwrap_or(usize::MAX);
         let attempt = self.attempts.len();
-        self.attempts
-            .push(Attempt::new(call, entry.attempts, worker, upstream));
-        self.push_after(client.deadline, WorldEvent::GiveUp { attempt });
+        entry.latest = Some(attempt);
+        let patient_until = self.now + client.deadline;
+        let patient_until = entry
+            .until
+            .map_or(patient_until, |until| until.min(patient_until));
+        self.attempts.push(Attempt {
+            patient_until,
+            ..Attempt::new(call, entry.attempts, worker, upstream)
+        });
+        self.queue
+            .push(patient_until.max(self.now), WorldEvent::GiveUp { attempt });
         let due = self.push_hop_from(self.now, self.now, WorldEvent::AtProxy { attempt });
         if let Some(attempt) = self.attempts.get_mut(attempt) {
             attempt.ask_due = due;
@@ -62,7 +73,7 @@ impl SimWorld<'_> {
             return;
         };
         call.moment = Some(latency);
-        let client = self.scenario.clients.get(arrival.client);
+        let client = self.scenario.client(arrival.client);
         let dawdles = client.and_then(|client| client.dawdles);
         if let Some(time) = arrival.reads_for.or(dawdles) {
             self.push_after(time, WorldEvent::ReadEnough { attempt: id });
@@ -91,6 +102,16 @@ impl SimWorld<'_> {
             let call = attempt.call;
             self.go_away(id);
             self.hear(call, Answer::GaveUp, true);
+        }
+    }
+
+    /// A caller no longer waits for an attempt.
+    pub(super) fn abandon(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get_mut(id) else {
+            return;
+        };
+        if std::mem::replace(&mut attempt.awaits, Awaits::Nothing) != Awaits::Nothing {
+            self.go_away(id);
         }
     }
 
@@ -124,13 +145,14 @@ impl SimWorld<'_> {
     }
 
     /// A caller's request ends.
-    fn conclude(&mut self, id: usize, answer: Answer) {
+    pub(super) fn conclude(&mut self, id: usize, answer: Answer) {
         let now = self.latency(id);
         let Some(call) = self.calls.get_mut(id) else {
             return;
         };
         let latency = call.moment.unwrap_or(now);
-        if answer == Answer::Ok
+        if call.parent.is_none()
+            && answer == Answer::Ok
             && latency <= self.scenario.slo.latency
             && let Some(proxy) = self.proxies.get_mut(call.proxy)
         {
@@ -138,6 +160,7 @@ impl SimWorld<'_> {
         }
         call.end = Some(CallEnd { answer, latency });
         self.open -= 1;
+        self.called(id);
     }
 
     /// Time since a request was due, without that of its uploads.

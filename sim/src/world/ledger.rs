@@ -18,6 +18,7 @@ pub(super) struct Ledger {
     pub(super) asked: u64,
     pub(super) admitted: u64,
     pub(super) sheds: BTreeMap<&'static str, u64>,
+    pub(super) sheds_at: BTreeMap<usize, u64>,
     pub(super) samples: Vec<SeriesSample>,
     pub(super) notes: Vec<Noted>,
 }
@@ -44,10 +45,11 @@ impl Ledger {
         self.admitted += 1;
     }
 
-    pub(super) fn shed(&mut self, attempt: usize, reason: &'static str) {
+    pub(super) fn shed(&mut self, attempt: usize, upstream: usize, reason: &'static str) {
         self.digest.feed(u64::try_from(attempt).unwrap_or(u64::MAX));
         self.digest.feed_bytes(reason.as_bytes());
         *self.sheds.entry(reason).or_default() += 1;
+        *self.sheds_at.entry(upstream).or_default() += 1;
     }
 
     pub(super) fn hold(&mut self, in_flight: u64) {

@@ -21,6 +21,7 @@ mod at_proxy;
 mod at_upstream;
 mod call;
 mod caller;
+mod chain;
 mod endpoint;
 mod ledger;
 pub(crate) mod proxy;

@@ -27,6 +27,17 @@ impl UpstreamReply {
         })
     }
 
+    /// Whether it says that the upstream is too busy.
+    pub(super) const fn is_overload(&self) -> bool {
+        matches!(
+            self,
+            Self::Status {
+                retry_after: Some(_),
+                ..
+            }
+        )
+    }
+
     pub(super) fn status(status: u16, retry_after: Option<u32>) -> Self {
         Self::Status {
             status,

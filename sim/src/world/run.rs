@@ -22,9 +22,11 @@ pub(super) struct SimWorld<'a> {
     pub(super) now: Instant,
     pub(super) queue: Queue,
     pub(super) arrivals: Vec<Arrival>,
-    /// The upstream of each client.
+    /// The upstream of each client, those that are services included.
     pub(super) targets: Vec<usize>,
+    /// Requests of callers first, as many as `roots`, then those of services.
     pub(super) calls: Vec<SimCall>,
+    pub(super) roots: usize,
     pub(super) attempts: Vec<Attempt>,
     pub(super) proxies: Vec<SimProxy>,
     pub(super) upstreams: Vec<SimUpstream>,
@@ -45,6 +47,7 @@ pub(super) struct Chance {
     pub(super) network: Generator,
     pub(super) backoff: Generator,
     pub(super) balancing: Generator,
+    pub(super) calls: Generator,
 }
 
 impl<'a> SimWorld<'a> {
@@ -76,16 +79,17 @@ impl<'a> SimWorld<'a> {
             let mut profiles = scenario.upstreams.iter();
             profiles.position(|profile| profile.name == client.upstream)
         };
+        let inner = scenario.inner.iter().map(|client| &client.profile);
+        let clients = scenario.clients.iter().chain(inner);
         let arrivals = arrivals::schedule(scenario);
         Ok(Self {
             scenario,
             now: START,
             queue: Queue::default(),
-            targets: scenario
-                .clients
-                .iter()
+            targets: clients
                 .map(|client| target(client).unwrap_or(usize::MAX))
                 .collect(),
+            roots: arrivals.len(),
             calls: vec![SimCall::default(); arrivals.len()],
             attempts: Vec::with_capacity(arrivals.len()),
             proxies,
@@ -101,6 +105,7 @@ impl<'a> SimWorld<'a> {
                 network: generator(RngPurpose::Network),
                 backoff: generator(RngPurpose::Backoff),
                 balancing: generator(RngPurpose::Balancing),
+                calls: generator(RngPurpose::Calls),
             },
             ledger: Ledger::default(),
             open: arrivals.len(),
@@ -150,7 +155,9 @@ impl<'a> SimWorld<'a> {
     }
 
     fn push_due(&mut self, call: usize) {
-        if let Some(arrival) = self.arrivals.get(call) {
+        if call < self.roots
+            && let Some(arrival) = self.arrivals.get(call)
+        {
             self.queue
                 .push(START + arrival.at, WorldEvent::Due { call });
         }
@@ -245,10 +252,13 @@ impl<'a> SimWorld<'a> {
 
     pub(super) fn client(&self, call: usize) -> Option<&'a ClientProfile> {
         let arrival = self.arrivals.get(call)?;
-        self.scenario.clients.get(arrival.client)
+        self.scenario.client(arrival.client)
     }
 
+    /// The arrivals of callers' requests.
     pub(super) fn take_arrivals(&mut self) -> Vec<Arrival> {
-        std::mem::take(&mut self.arrivals)
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        arrivals.truncate(self.roots);
+        arrivals
     }
 }

@@ -46,6 +46,7 @@ impl Scenario {
             }
             self.clients.push(client);
         }
+        self.inner = self.inner_clients();
         self
     }
 }

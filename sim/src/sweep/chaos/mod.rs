@@ -105,6 +105,7 @@ pub fn story(seed: u64, number: u32) -> Scenario {
             }])
         }],
         adversaries: Vec::new(),
+        inner: Vec::new(),
         marks: Vec::new(),
         expect: BTreeMap::new(),
         expect_sim: BTreeMap::new(),
