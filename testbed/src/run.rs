@@ -102,6 +102,7 @@ pub async fn run(
     let envoy = start_envoy(scenario, variant, &services)
         .await
         .map_err(envoy_error)?;
+    services.connect(envoy.addr());
 
     let start = Instant::now() + HEAD_START;
     let acting = services.act(start);

@@ -14,9 +14,9 @@ use crate::client::headers::CRITICALITY_HEADER;
 use crate::envoy::{
     CircuitBreakerThresholds, Cluster, EnvoyBuilder, OutlierSettings, Plugin, release_module,
 };
-use tidegate_sim::scenario::{LatencyUntil, Scenario};
+use tidegate_sim::scenario::Scenario;
 use tidegate_sim::targets::RivalKind;
-use tidegate_sim::tidegate::trust;
+use tidegate_sim::tidegate::policy;
 
 /// A contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,21 +139,7 @@ impl FromStr for Variant {
 /// say about themselves.
 #[must_use]
 pub fn tidegate_config(scenario: &Scenario) -> Value {
-    let slo = &scenario.slo;
-    let target = format!("{}ms", slo.latency.as_millis());
-    let mut latency = json!({"quantile": slo.quantile, "target": target});
-    let until = match slo.until {
-        LatencyUntil::Headers => None,
-        LatencyUntil::FirstByte => Some("firstByte"),
-        LatencyUntil::End => Some("end"),
-    };
-    if let (Some(until), Some(fields)) = (until, latency.as_object_mut()) {
-        fields.insert("until".to_owned(), json!(until));
-    }
-    let mut config = json!({"slo": {"latency": latency}});
-    if let Some(fields) = config.as_object_mut() {
-        fields.extend(trust(scenario));
-    }
+    let mut config = policy(scenario);
     let is_classed = scenario
         .clients
         .iter()

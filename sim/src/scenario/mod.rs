@@ -157,7 +157,6 @@ impl Scenario {
             ("counting", self.counting != Counting::Shared),
             ("network", self.network.is_some()),
             ("incidents", !self.incidents.is_empty()),
-            ("services that call services", self.has_chains()),
             (
                 "endpoints that come or go",
                 self.upstreams.iter().any(UpstreamProfile::is_scaled),

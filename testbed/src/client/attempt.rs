@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::headers::{
-    ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, SHED_DETAILS, TIMEOUT_HEADER,
+    ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, DEADLINE_HEADER, SHED_DETAILS,
+    TIMEOUT_HEADER,
 };
 use super::{Call, CallError, CallReply, Caller, OpenExchange};
 use tidegate_sim::arrivals::{Arrival, Sending};
@@ -23,6 +24,8 @@ pub(super) struct CallPlan {
     pub(super) until: LatencyUntil,
     /// What the caller says it is, where callers do.
     pub(super) cohort: Option<String>,
+    /// Whether the caller tells how long it waits.
+    pub(super) tells_deadline: bool,
     /// No response is read for longer.
     pub(super) read_until: Instant,
     /// Requests are due until then.
@@ -49,6 +52,8 @@ pub(super) struct AttemptEnd {
     pub(super) moment: Instant,
     /// Time of the upload, where it ended.
     pub(super) uploading: Duration,
+    /// Whether the answer says that a service is overloaded.
+    pub(super) is_overload: bool,
 }
 
 /// An attempt whose moment has come.
@@ -66,6 +71,10 @@ impl CallPlan {
         let begun = Instant::now();
         let heard = timeout(self.client.deadline, self.hear(number)).await;
         let moment = Instant::now();
+        let is_overload = match &heard {
+            Ok(Ok(Heard::Bad(reply))) => is_shed(reply) || reply.header("retry-after").is_some(),
+            _ => false,
+        };
         let (answer, makes_sense_again) = match heard {
             Err(_) => (Answer::GaveUp, true),
             Ok(Err(_)) => (Answer::Broken, true),
@@ -83,6 +92,7 @@ impl CallPlan {
             makes_sense_again,
             moment,
             uploading,
+            is_overload,
         }
     }
 
@@ -148,6 +158,10 @@ impl CallPlan {
         if let Some(cohort) = &self.cohort {
             call = call.header(COHORT_HEADER, cohort);
         }
+        if self.tells_deadline {
+            let millis = client.deadline.as_millis();
+            call = call.header(DEADLINE_HEADER, &millis.to_string());
+        }
         if let Some(time) = client.timeout {
             let millis = time.as_millis().max(1);
             call = call.header(TIMEOUT_HEADER, &millis.to_string());
@@ -164,11 +178,20 @@ impl CallPlan {
         let is_stubborn = self.client.retries.is_some_and(|retries| retries.stubborn);
         // Callers behind an Envoy do not retry a reply that says the service as a whole is overloaded.
         let is_final = reply.header("x-envoy-ratelimited").is_some();
-        let is_shed = |details: &&str| SHED_DETAILS.iter().any(|start| details.starts_with(start));
-        let answer = match reply.details().filter(is_shed) {
+        let answer = match reply.details().filter(|_| is_shed(reply)) {
             Some(details) => Answer::Shed(details.to_owned()),
             None => Answer::Failed(reply.status),
         };
         (answer, is_stubborn || !is_final)
     }
+}
+
+/// Whether a proxy refused the request to shed load.
+fn is_shed(reply: &CallReply) -> bool {
+    let is_known = |details| {
+        SHED_DETAILS
+            .iter()
+            .any(|start| str::starts_with(details, start))
+    };
+    reply.details().is_some_and(is_known)
 }

@@ -18,7 +18,7 @@ use super::Caller;
 use super::attempt::CallPlan;
 use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::record::{Answer, Record};
-use tidegate_sim::scenario::{AdversaryKind, Scenario};
+use tidegate_sim::scenario::{AdversaryKind, ClientProfile, LatencyUntil, Scenario};
 
 /// Responses that are still read so long after the story are ended by their callers, as good ones: what becomes of a
 /// stream later is another story.
@@ -38,6 +38,7 @@ pub async fn replay(
     // All of them are streams of one connection.
     let resets = Caller::http2(target);
     let tells_cohorts = scenario.clients.iter().any(|one| one.cohort.is_some());
+    let tells_deadline = scenario.has_chains();
     let until = scenario.slo.until;
     let read_until = start + scenario.duration + READS_ON;
     let mut under_way = JoinSet::new();
@@ -63,6 +64,7 @@ pub async fn replay(
                 client: client.clone(),
                 arrival: arrival.clone(),
                 until,
+                tells_deadline,
                 cohort: client.cohort.clone().or(own_cohort),
                 read_until,
                 end: start + scenario.duration,
@@ -73,7 +75,7 @@ pub async fn replay(
         let records = records.clone();
         under_way.spawn(async move {
             // Fails when a run was cut short: the receiver is gone.
-            let _ = records.send(request.run().await);
+            let _ = records.send(request.run().await.0);
         });
     }
     while under_way.join_next().await.is_some() {}
@@ -85,8 +87,58 @@ struct ScheduledRequest {
     rng: StdRng,
 }
 
+/// A request that a service makes for one of its own.
+pub(crate) struct InnerRequest {
+    /// The proxy.
+    pub(crate) caller: Caller,
+    /// How the service calls.
+    pub(crate) client: ClientProfile,
+    /// The criticality that it passes on.
+    pub(crate) criticality: Option<String>,
+    /// The cohort that it passes on.
+    pub(crate) cohort: Option<String>,
+    /// The moment of the answer that it waits for.
+    pub(crate) until: LatencyUntil,
+    /// When the caller of the service gives up.
+    pub(crate) ends_at: Option<Instant>,
+    /// Whether it tells how long it waits.
+    pub(crate) tells_deadline: bool,
+}
+
+impl InnerRequest {
+    /// Sends the request. Returns what came of it, and whether the last answer says that a service is overloaded.
+    pub(crate) async fn run(self, rng: StdRng) -> (Answer, bool) {
+        let now = Instant::now();
+        let end = self.ends_at.unwrap_or(now + self.client.deadline);
+        let request = ScheduledRequest {
+            ask: CallPlan {
+                caller: self.caller,
+                arrival: Arrival {
+                    at: Duration::ZERO,
+                    client: 0,
+                    path: "/".to_owned(),
+                    criticality: self.criticality,
+                    upload: None,
+                    reads_for: None,
+                },
+                client: self.client,
+                until: self.until,
+                tells_deadline: self.tells_deadline,
+                cohort: self.cohort,
+                read_until: end,
+                end,
+            },
+            due: now,
+            rng,
+        };
+        let (record, is_overload) = request.run().await;
+        (record.answer, is_overload)
+    }
+}
+
 impl ScheduledRequest {
-    async fn run(mut self) -> Record {
+    /// Makes attempts until one is the last. Also returns whether its answer says that a service is overloaded.
+    async fn run(mut self) -> (Record, bool) {
         let retries = self.ask.client.retries.map_or(0, |retries| retries.max);
         let most = retries.saturating_add(1);
         let is_adversary = self.ask.client.adversary.is_some();
@@ -102,13 +154,14 @@ impl ScheduledRequest {
             let is_over = is_adversary && Instant::now() >= self.ask.end;
             if !attempt.makes_sense_again || attempts >= most || is_over {
                 let latency = attempt.moment.saturating_duration_since(self.due);
-                return Record {
+                let record = Record {
                     arrival: self.ask.arrival,
                     answer: attempt.answer,
                     latency: latency.saturating_sub(uploading),
                     attempts,
                     sheds,
                 };
+                return (record, attempt.is_overload);
             }
             sleep(self.pause(attempts)).await;
         }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::error::RunError;
 use crate::envoy::{Cluster, LoadBalancing};
-use crate::upstream::{Counts, Quotas, Upstream};
+use crate::upstream::{Counts, Outbound, Quotas, Upstream};
 use tidegate_sim::scenario::{Scenario, TimedChange, UpstreamProfile};
 use tidegate_sim::score::Reached;
 
@@ -22,6 +22,7 @@ pub(super) struct Services {
 struct ServiceEndpoint {
     service: String,
     server: Upstream,
+    outbound: Arc<Outbound>,
     timeline: Vec<TimedChange>,
 }
 
@@ -40,15 +41,20 @@ impl Services {
     pub(super) async fn start(scenario: &Scenario) -> Result<Self, RunError> {
         let all = scenario.upstreams.iter().flat_map(|profile| {
             let quotas = Arc::new(Quotas::of(scenario, &profile.name));
+            let outbound = Arc::new(Outbound::of(scenario, &profile.name));
             let indices = 0..profile.behaviour.endpoints;
-            indices.map(move |index| (profile, index, Arc::clone(&quotas)))
+            indices.map(move |index| {
+                let shared = (Arc::clone(&quotas), Arc::clone(&outbound));
+                (profile, index, shared)
+            })
         });
         let mut endpoints = Vec::new();
-        for (seed, (profile, index, quotas)) in (scenario.seed..).zip(all) {
+        for (seed, (profile, index, (quotas, outbound))) in (scenario.seed..).zip(all) {
             let builder = Upstream::builder(&profile.name)
                 .behaviour(profile.behaviour.clone())
                 .endpoint(index, profile.behaviour.endpoints)
                 .quotas(quotas)
+                .outbound(Arc::clone(&outbound))
                 .seed(seed);
             let server = builder.start().await.map_err(|source| RunError::Upstream {
                 name: profile.name.clone(),
@@ -57,12 +63,20 @@ impl Services {
             endpoints.push(ServiceEndpoint {
                 service: profile.name.clone(),
                 server,
+                outbound,
                 timeline: profile.timeline_of(index),
             });
         }
         Ok(Self {
             endpoints: Arc::new(endpoints),
         })
+    }
+
+    /// From now on, services call each other through the proxy at `proxy`.
+    pub(super) fn connect(&self, proxy: SocketAddr) {
+        for endpoint in self.endpoints.iter() {
+            endpoint.outbound.connect(proxy);
+        }
     }
 
     /// One service as a cluster of Envoy's.

@@ -63,7 +63,12 @@ impl Service {
         match job {
             Ok(job) => {
                 let response = job.respond().await.ok_or(ResetConnection)?;
-                Ok((response, AnswerOutcome::Served))
+                let outcome = if response.status().is_server_error() {
+                    AnswerOutcome::Failed
+                } else {
+                    AnswerOutcome::Served
+                };
+                Ok((response, outcome))
             }
             Err(refusal) => {
                 self.clock.pace().awake().await;
@@ -115,8 +120,10 @@ impl Service {
         })?;
         let late = behaviour.delay.filter(|delay| self.happens(delay.share));
         let mut rng = lock(&self.rng);
+        let outbound = self.outbound.as_ref();
         Ok(EndpointJob {
             turn,
+            calls: outbound.and_then(|outbound| outbound.plan(&head.headers, &mut rng)),
             service: behaviour.service_for(path).sample(&mut *rng),
             delay: late.map_or(Duration::ZERO, |delay| delay.by),
             flow: behaviour.body_for(path).map(|body| BodyFlow {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hyper::header::HeaderMap;
 
 use super::answer::{RequestHead, Script, ScriptFor};
+use super::outbound::Outbound;
 use super::pauses::EndpointPlace;
 use super::quota::Quotas;
 use super::witness::Witness;
@@ -20,6 +21,7 @@ pub struct UpstreamBuilder {
     pub(super) seed: u64,
     pub(super) place: EndpointPlace,
     pub(super) quotas: Option<Arc<Quotas>>,
+    pub(super) outbound: Option<Arc<Outbound>>,
     pub(super) port: u16,
     pub(super) witness: Option<Witness>,
 }
@@ -33,6 +35,7 @@ impl UpstreamBuilder {
             seed: 1,
             place: EndpointPlace { index: 0, count: 1 },
             quotas: None,
+            outbound: None,
             port: 0,
             witness: None,
         }
@@ -84,6 +87,13 @@ impl UpstreamBuilder {
     #[must_use]
     pub fn quotas(mut self, quotas: Arc<Quotas>) -> Self {
         self.quotas = Some(quotas);
+        self
+    }
+
+    /// What its requests ask of other services (default: nothing).
+    #[must_use]
+    pub fn outbound(mut self, outbound: Arc<Outbound>) -> Self {
+        self.outbound = Some(outbound);
         self
     }
 

@@ -15,6 +15,7 @@ use super::answer::{self, RequestHead, Script, ScriptFor};
 use super::builder::UpstreamBuilder;
 use super::connections::{ConnectionLimit, Seat};
 use super::counts::{AnswerOutcome, AtomicCounts, Counts};
+use super::outbound::Outbound;
 use super::pauses::EndpointClock;
 use super::quota::Quotas;
 use super::station::Station;
@@ -35,6 +36,7 @@ pub(super) struct Service {
     pub(super) station: Arc<Station>,
     pub(super) clock: Arc<EndpointClock>,
     pub(super) quotas: Option<Arc<Quotas>>,
+    pub(super) outbound: Option<Arc<Outbound>>,
     pub(super) rng: Mutex<StdRng>,
     pub(super) counters: AtomicCounts,
     gate: Option<ConnectionLimit>,
@@ -59,6 +61,7 @@ impl Service {
             station: Station::new(behaviour.slots, behaviour.contention),
             clock: Arc::new(EndpointClock::new(builder.place, behaviour.pauses)),
             quotas: builder.quotas,
+            outbound: builder.outbound,
             rng: Mutex::new(StdRng::seed_from_u64(builder.seed)),
             counters: AtomicCounts::default(),
             gate: behaviour.connections.map(ConnectionLimit::new),

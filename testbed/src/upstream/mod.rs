@@ -24,6 +24,9 @@ mod connections;
 mod counts;
 mod handler;
 mod listen;
+mod outbound;
+#[cfg(test)]
+mod outbound_tests;
 mod pauses;
 mod quota;
 #[cfg(test)]
@@ -45,6 +48,7 @@ use tidegate_sim::scenario::TimedChange;
 pub use answer::{RequestHead, Script};
 pub use builder::UpstreamBuilder;
 pub use counts::Counts;
+pub use outbound::Outbound;
 pub use quota::Quotas;
 
 use handler::Service;

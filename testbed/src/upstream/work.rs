@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::answer;
 use super::connections::Seat;
+use super::outbound::{DependencyFailed, PlannedCalls};
 use super::pauses::EndpointClock;
 use super::station::{HeldSlot, Turn};
 use crate::pace::{self, AnyBody, Writer};
@@ -20,6 +21,8 @@ use tidegate_sim::profile::{Abandoned, HeaderTiming};
 pub(super) struct EndpointJob {
     pub(super) turn: Turn,
     pub(super) service: Duration,
+    /// What it asks of other services after its own work.
+    pub(super) calls: Option<PlannedCalls>,
     /// The response begins so much later.
     pub(super) delay: Duration,
     pub(super) flow: Option<BodyFlow>,
@@ -40,6 +43,10 @@ pub(super) struct BodyFlow {
     pub(super) bytes: u32,
 }
 
+/// The answer to a request whose call has failed, and what says that the cause is overload; as in the simulator.
+const DEPENDENCY_FAILED: u16 = 503;
+const RETRY_AFTER: &str = "1";
+
 /// The most that is written at once, so that a slow reader holds the writer up.
 const MOST_AT_ONCE: u32 = 64 << 10;
 /// What is written. The content does not matter.
@@ -58,11 +65,14 @@ impl EndpointJob {
         let (delay, flow, is_grpc) = (self.delay, self.flow, self.is_grpc);
         let (abandoned, clock) = (self.abandoned, Arc::clone(&self.clock));
         let work = self.work();
-        let slot = match abandoned {
+        let (slot, called) = match abandoned {
             Abandoned::Skip => work.await?,
             // A task of its own goes on when the caller's connection, and this future, are gone.
             Abandoned::Finish => tokio::spawn(work).await.ok()??,
         };
+        if let Err(failed) = called {
+            return Some(failed.response(is_grpc));
+        }
         let slot = Self::hold(slot, flow);
         if !delay.is_zero() {
             sleep(delay).await;
@@ -93,7 +103,8 @@ impl EndpointJob {
                     () = writer.gone() => None,
                 },
             };
-            let Some(slot) = slot else {
+            // Headers are sent, so that a call that has failed breaks the response off.
+            let Some((slot, Ok(()))) = slot else {
                 return;
             };
             let slot = Self::hold(slot, flow);
@@ -106,18 +117,33 @@ impl EndpointJob {
         answer::with_body(body, is_grpc)
     }
 
-    /// Waits for the slot and works; none when the upstream is gone.
-    async fn work(self) -> Option<HeldSlot> {
+    /// Waits for the slot, works, and makes the calls; none when the upstream is gone.
+    async fn work(self) -> Option<(HeldSlot, Result<(), DependencyFailed>)> {
         // Taken until the work is over, even where the caller went away.
         let _seat = self.seat;
         let mut slot = self.turn.slot().await?;
         slot.serve(self.service, self.clock.pace()).await;
-        Some(slot)
+        let called = match self.calls {
+            Some(calls) => calls.make().await,
+            None => Ok(()),
+        };
+        Some((slot, called))
     }
 
     /// The slot, where the body holds it; otherwise it is handed on.
     fn hold(slot: HeldSlot, flow: Option<BodyFlow>) -> Option<HeldSlot> {
         flow.is_some_and(|flow| flow.holds_slot).then_some(slot)
+    }
+}
+
+impl DependencyFailed {
+    /// The answer to a request that cannot do without the call.
+    fn response(self, is_grpc: bool) -> Response<AnyBody> {
+        let mut response = answer::failure(DEPENDENCY_FAILED, is_grpc);
+        if self.is_overload {
+            answer::set(response.headers_mut(), "retry-after", RETRY_AFTER);
+        }
+        response
     }
 }
 
