@@ -17,7 +17,7 @@ declare -A packages=(
     [ci/load/k6]=go.k6.io/k6
     [ci/manifests]='./chart ./schemas github.com/google/go-containerregistry/cmd/crane github.com/yannh/kubeconform/cmd/kubeconform sigs.k8s.io/kustomize/kustomize/v5'
     [ci/mesh]='./etcd ./kube-apiserver ./kube-controller-manager istio.io/istio/pilot/cmd/pilot-discovery istio.io/istio/pilot/cmd/pilot-agent istio.io/istio/istioctl/cmd/istioctl'
-    [ci/prometheus]=github.com/prometheus/prometheus/cmd/promtool
+    [ci/prometheus]='github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool'
     [ci/vuln]=golang.org/x/vuln/cmd/govulncheck
 )
 declare -A tags=([ci/prometheus]=remove_all_sd)
