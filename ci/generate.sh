@@ -17,6 +17,7 @@ generated=(
     "dashboards/stats-tags/istio-mesh.yaml: metrics istio-mesh"
     "dashboards/stats-tags/istio-pod.yaml: metrics istio-pod"
     "graph/schema.json: graph_schema"
+    "graph/tests/promtool/rules.yaml: graph_queries"
     "manifests/crd.yaml: policies crd"
     "manifests/kustomize/base/crd.yaml: policies crd"
 )
