@@ -120,6 +120,13 @@ impl PrometheusClient {
 
     fn failure(&self, error: Error, max_bytes: u64) -> AskError {
         let url = self.url.clone();
+        if let Some(fault) = tls::fault(&error) {
+            return AskError::Tls {
+                url,
+                reason: shortened(&fault.to_string()),
+                expected: tls::expected(fault),
+            };
+        }
         match error {
             Error::Timeout(_) => AskError::Timeout {
                 url,

@@ -16,6 +16,16 @@ pub enum AskError {
         /// What the network said.
         reason: String,
     },
+    /// There is a connection, but one side does not accept the other.
+    #[error("{url}: TLS: {reason}: expected {expected}")]
+    Tls {
+        /// The server.
+        url: String,
+        /// What is wrong.
+        reason: String,
+        /// What would be right.
+        expected: &'static str,
+    },
     /// The answer took too long.
     #[error("{url}: no answer within {timeout:?}: a longer timeout or a shorter window may help")]
     Timeout {

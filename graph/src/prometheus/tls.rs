@@ -1,4 +1,6 @@
-//! Certificates of the client, read and checked before they are used: the HTTP library does not report what is wrong with them.
+//! TLS: certificates of the client, and what is wrong with a connection.
+//!
+//! Certificates are read and checked before they are used, because the HTTP library does not report what is wrong with them.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +8,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{RootCertStore, crypto};
+use rustls::{AlertDescription, CertificateError, RootCertStore, crypto};
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 use super::error::SettingsError;
@@ -52,6 +54,47 @@ pub(super) fn configuration(
         builder = builder.client_cert(Some(ClientCert::new_with_certs(&chain, secret)));
     }
     Ok(builder.unversioned_rustls_crypto_provider(provider).build())
+}
+
+/// What TLS says is wrong, if the error is one of TLS.
+pub(super) fn fault(error: &ureq::Error) -> Option<&rustls::Error> {
+    match error {
+        ureq::Error::Rustls(fault) => Some(fault),
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref(),
+        _ => None,
+    }
+}
+
+/// What would be right instead.
+pub(super) const fn expected(fault: &rustls::Error) -> &'static str {
+    use AlertDescription as Alert;
+    match fault {
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "a certificate for the host in the URL",
+        rustls::Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
+        ) => "a certificate that is valid now, by the clock of this machine",
+        rustls::Error::InvalidCertificate(_) => {
+            "a certificate of an authority that is trusted here, by the system or by --ca"
+        }
+        rustls::Error::AlertReceived(
+            Alert::CertificateRequired
+            | Alert::BadCertificate
+            | Alert::UnknownCA
+            | Alert::CertificateUnknown
+            | Alert::CertificateExpired
+            | Alert::CertificateRevoked
+            | Alert::UnsupportedCertificate
+            | Alert::AccessDenied
+            | Alert::HandshakeFailure,
+        ) => "a client certificate that the server accepts (--cert with --key)",
+        rustls::Error::InvalidMessage(_) => "a server that speaks TLS: is its URL one of http?",
+        _ => "a connection with TLS 1.2 or 1.3",
+    }
 }
 
 fn owned(certificate: &CertificateDer<'static>) -> Certificate<'static> {
