@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use tidegate_graph::output::{EdgeEntry, GraphDocument, document};
-use tidegate_graph::{BuildTerms, Recording, TrafficReporter, WarningKind, build, planned};
+use tidegate_graph::{
+    BuildTerms, HistogramForm, QueryMeasure, Recording, TrafficReporter, WarningKind, build,
+    planned,
+};
 
 const SIDECAR: &str = include_str!("recordings/istio-sidecar.json");
 const AMBIENT: &str = include_str!("recordings/istio-ambient.json");
@@ -127,7 +130,7 @@ fn reporters_that_disagree_are_reported() {
 fn a_query_without_an_answer_is_a_gap_and_no_zero() {
     let mut recording = Recording::parse(SIDECAR).unwrap();
     for answer in &mut recording.answers {
-        if answer.measure == tidegate_graph::QueryMeasure::Failures {
+        if answer.measure == QueryMeasure::Failures {
             answer.body = None;
             answer.error = Some("timeout".to_owned());
         }
@@ -144,6 +147,84 @@ fn a_query_without_an_answer_is_a_gap_and_no_zero() {
         text.contains("failures is unknown: no answer: timeout"),
         "{text}"
     );
+}
+
+#[test]
+fn partial_answers_are_used_and_their_warning_is_told_once() {
+    let whole = r#""status": "success","#;
+    let partial = r#""status": "success", "warnings": ["store 2 is \u001b down"],"#;
+    let text = SIDECAR.replace(whole, partial);
+    assert_ne!(text, SIDECAR);
+
+    let graph = graph(&text);
+
+    assert_eq!(graph.edges.len(), 7);
+    let answers = Recording::parse(SIDECAR).unwrap().answers.len();
+    let said: Vec<_> = graph
+        .warnings
+        .iter()
+        .filter(|warning| warning.kind == WarningKind::Prometheus)
+        .collect();
+    assert_eq!((said.len(), said[0].count), (1, answers));
+    assert!(
+        said[0].message.ends_with(
+            r#"queries have answers with a warning, "store 2 is \u{1b} down": istio-workloads rate, istio-workloads points, istio-workloads last_seen, ..."#
+        ),
+        "{}",
+        said[0].message
+    );
+}
+
+#[test]
+fn a_histogram_without_bounds_gives_a_mean_and_no_quantiles() {
+    let mut recording = Recording::parse(SIDECAR).unwrap();
+    let is_quantile =
+        |measure| !matches!(measure, QueryMeasure::Mean(_)) && form(measure).is_some();
+    let none: Vec<String> = recording
+        .answers
+        .iter()
+        .map(|answer| number_free(answer.body.unwrap().get()))
+        .collect();
+    for (answer, none) in recording.answers.iter_mut().zip(&none) {
+        if is_quantile(answer.measure) {
+            answer.body = Some(serde_json::from_str(none).unwrap());
+        }
+    }
+
+    let graph = document(&build(&recording, BuildTerms::default()).unwrap());
+
+    let edge = &edge(&graph, "istio-ingressgateway", "productpage-v1").traffic;
+    assert_eq!((edge.p50_seconds, edge.p99_seconds), (None, None));
+    assert_eq!(
+        (edge.mean_seconds, edge.concurrency),
+        (Some(0.04), Some(0.8))
+    );
+    let text = warning(&graph, WarningKind::NoLatency);
+    assert!(
+        text.contains("have a mean latency but no quantiles") && text.contains("productpage-v1"),
+        "{text}"
+    );
+}
+
+/// The form of histogram that a latency is of.
+const fn form(measure: QueryMeasure) -> Option<HistogramForm> {
+    match measure {
+        QueryMeasure::Mean(form)
+        | QueryMeasure::P50(form)
+        | QueryMeasure::P95(form)
+        | QueryMeasure::P99(form) => Some(form),
+        _ => None,
+    }
+}
+
+/// The answer, in which every value is no number.
+fn number_free(body: &str) -> String {
+    let mut answer: serde_json::Value = serde_json::from_str(body).unwrap();
+    let rows = answer.pointer_mut("/data/result").unwrap();
+    for row in rows.as_array_mut().unwrap() {
+        *row.pointer_mut("/value/1").unwrap() = "NaN".into();
+    }
+    answer.to_string()
 }
 
 #[test]

@@ -35,6 +35,7 @@ struct Doubts {
     differ: WarningTally,
     idle: WarningTally,
     no_latency: WarningTally,
+    no_quantiles: WarningTally,
 }
 
 /// The graph of what `readings` say.
@@ -66,7 +67,10 @@ pub(super) fn choose(readings: Readings, observed: ObservationWindow, terms: Bui
         let traffic = traffic(key, reading, observed, terms, has_failures);
         doubts.note(caller, upstream, &traffic, observed);
         if has_latency && traffic.p50_seconds.is_none() && key.source != MetricsSource::Tidegate {
-            doubts.no_latency.add(name);
+            match traffic.mean_seconds {
+                None => doubts.no_latency.add(name),
+                Some(_) => doubts.no_quantiles.add(name),
+            }
         }
         let seen = reading.requests.unwrap_or_default();
         let others = candidates
@@ -209,6 +213,10 @@ impl Doubts {
             self.no_latency.warning(
                 WarningKind::NoLatency,
                 "edges have no latency, because no histogram has requests of theirs",
+            ),
+            self.no_quantiles.warning(
+                WarningKind::NoLatency,
+                "edges have a mean latency but no quantiles, because their histogram has no bounds",
             ),
             self.gaps.warning(
                 WarningKind::Gaps,

@@ -8,13 +8,15 @@ mod choose;
 mod names;
 mod readings;
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use crate::model::ServiceGraph;
 use crate::prometheus::{AnswerError, parse};
 use crate::queries::{Family, ObservationWindow, QueryError, families};
 use crate::recording::Recording;
-use crate::warning::{GraphWarning, WarningKind};
+use crate::warning::{GraphWarning, WarningKind, WarningTally};
 use readings::Readings;
 
 /// Why there is no graph.
@@ -80,6 +82,8 @@ pub struct BuiltGraph {
 pub fn build(recording: &Recording<'_>, terms: BuildTerms) -> Result<BuiltGraph, BuildError> {
     let families = families(&recording.caller_label)?;
     let mut warnings = Vec::new();
+    // What Prometheus said with its answers, mostly the same with each of them.
+    let mut said: BTreeMap<String, WarningTally> = BTreeMap::new();
     let mut readings = Readings::default();
     for (index, answer) in recording.answers.iter().enumerate() {
         let (position, family) = family(&families, &answer.family, index)?;
@@ -101,11 +105,9 @@ pub fn build(recording: &Recording<'_>, terms: BuildTerms) -> Result<BuiltGraph,
         };
         match vector {
             Ok(vector) => {
-                warnings.extend(vector.warnings.into_iter().map(|message| GraphWarning {
-                    kind: WarningKind::Prometheus,
-                    count: 1,
-                    message: format!("{query}: {message}"),
-                }));
+                for message in vector.warnings {
+                    said.entry(message).or_default().add(|| query.clone());
+                }
                 readings.take(position, family, answer.measure, vector.series);
             }
             Err(AnswerError::Rejected { kind, message }) => {
@@ -120,6 +122,10 @@ pub fn build(recording: &Recording<'_>, terms: BuildTerms) -> Result<BuiltGraph,
             }
         }
     }
+    warnings.extend(said.into_iter().filter_map(|(message, queries)| {
+        let text = format!("queries have answers with a warning, {message:?}");
+        queries.warning(WarningKind::Prometheus, &text)
+    }));
     let chosen = choose::choose(readings, recording.observed, terms);
     warnings.extend(chosen.warnings);
     if chosen.graph.petgraph().edge_count() == 0 {

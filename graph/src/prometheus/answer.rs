@@ -57,8 +57,10 @@ struct Envelope {
     data: Option<Data>,
     error_type: Option<String>,
     error: Option<String>,
-    #[serde(default)]
-    warnings: Vec<String>,
+    /// Absent, or none, where there are none.
+    warnings: Option<Vec<String>>,
+    /// What the cluster of VictoriaMetrics says instead of a warning.
+    is_partial: Option<bool>,
     // `infos` are not read: they hint at names of metrics, for each query.
 }
 
@@ -89,9 +91,14 @@ pub(crate) fn parse(text: &str) -> Result<Vector, AnswerError> {
         path: "data".to_owned(),
         message: "found nothing".to_owned(),
     })?;
+    let said = envelope.warnings.unwrap_or_default();
+    let mut warnings: Vec<String> = said.iter().map(|text| shortened(text)).collect();
+    if envelope.is_partial == Some(true) {
+        warnings.push("the answer is partial".to_owned());
+    }
     Ok(Vector {
         series: data.result,
-        warnings: envelope.warnings,
+        warnings,
     })
 }
 
@@ -179,5 +186,7 @@ mod tests {
         let text = r#"{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["partial"],"infos":["x"]}"#;
 
         assert_eq!(parse(text).unwrap().warnings, ["partial"]);
+        let text = r#"{"status":"success","isPartial":true,"warnings":null,"data":{"resultType":"vector","result":[]}}"#;
+        assert_eq!(parse(text).unwrap().warnings, ["the answer is partial"]);
     }
 }
