@@ -170,6 +170,11 @@ conformance: tools tools-mesh module ## Prove it in a mesh: real istiod, API ser
 	$(CARGO) test --locked --workspace --config "target.'cfg(unix)'.runner = ['$(CURDIR)/ci/own-network.sh']" \
 		--test conformance -- $(TESTS)
 
+.PHONY: graph-prometheus
+graph-prometheus: tools rust ## Hold `tidegate graph` against a real Prometheus and a chain behind Envoys (builds it with Go, once)
+	@ci/prometheus.sh prometheus
+	$(CARGO) test --locked --workspace --test graph -- $(TESTS)
+
 .PHONY: fuzz
 fuzz: rust ## Fuzz with libFuzzer for as long as asked, per target (SECONDS=600 TARGETS=a,b=60 ARGS=--list)
 	@ci/fuzz.py --seconds $(FUZZ_SECONDS) --targets $(or $(TARGETS),all) $(ARGS)
@@ -210,7 +215,7 @@ fmt-check: rust ## Check the format
 
 lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace --test kube --test conformance -- -D warnings
+	$(CARGO) clippy --locked --workspace --test kube --test conformance --test graph -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-sim --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
@@ -238,7 +243,7 @@ docs-run: module tools ## Run the commands that stand in documents
 dashboards: ## Write the generated dashboard
 	@ci/dashboards.sh --write
 
-dashboards-check: ## Check dashboard, rules and their tests (builds promtool with Go, once)
+dashboards-check: ## Check dashboard, rules, queries of the graph, and their tests (builds promtool with Go, once)
 	@ci/dashboards.sh
 
 trip-test: ## Work out the figures of docs/laws/evidence.md from the code's constants

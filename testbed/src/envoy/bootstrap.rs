@@ -23,7 +23,7 @@ pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
     json!({
         "node": {"id": "tidegate-testbed", "cluster": "tidegate-testbed"},
         "dynamic_resources": dynamic.unwrap_or_else(|| json!({})),
-        "admin": {"address": local(0)},
+        "admin": {"address": local(builder.admin_port)},
         "stats_flush_interval": "1s",
         "static_resources": {
             "listeners": [{

@@ -23,6 +23,7 @@ pub struct EnvoyBuilder {
     pub(super) log_level: String,
     pub(super) ready_within: Duration,
     pub(super) port: u16,
+    pub(super) admin_port: u16,
     pub(super) access_log: bool,
     pub(super) edits: Vec<fn(&mut Value)>,
     pub(super) generation: Option<Generation>,
@@ -43,6 +44,7 @@ impl EnvoyBuilder {
             log_level: "warning".to_owned(),
             ready_within: Duration::from_secs(30),
             port: 0,
+            admin_port: 0,
             access_log: true,
             edits: Vec::new(),
             generation: None,
@@ -112,6 +114,13 @@ impl EnvoyBuilder {
     #[must_use]
     pub const fn port(mut self, port: u16) -> Self {
         self.port = port;
+        self
+    }
+
+    /// Its admin interface listens on this port of 127.0.0.1 (default 0: one that the kernel chooses).
+    #[must_use]
+    pub const fn admin_port(mut self, port: u16) -> Self {
+        self.admin_port = port;
         self
     }
 
