@@ -238,12 +238,42 @@ fn credentials_are_sent() {
 }
 
 #[test]
+fn credentials_in_clear_are_those_over_http_to_another_machine() {
+    for (url, expected) in [
+        ("http://prometheus:9090", true),
+        ("HTTP://prometheus:9090", true),
+        ("http://localhost.example", true),
+        ("http://127.0.0.1.example:9090", true),
+        ("http://127.0.0.1:9090", false),
+        ("http://localhost:9090/prefix", false),
+        ("http://[::1]:9090", false),
+        ("https://prometheus", false),
+    ] {
+        let client = |credentials| {
+            PrometheusClient::new(&ClientSettings {
+                credentials,
+                ..settings(url)
+            })
+            .unwrap()
+        };
+        let token = Credentials::Token("abc".to_owned());
+        assert_eq!(
+            client(token).sends_credentials_in_clear(),
+            expected,
+            "{url}"
+        );
+        assert!(!client(Credentials::None).sends_credentials_in_clear());
+    }
+}
+
+#[test]
 fn settings_that_cannot_be_used_are_rejected() {
     for (url, expected) in [
         ("prometheus:9090", "the URL of Prometheus"),
         ("ftp://prometheus", "its scheme is neither http nor https"),
         ("http://user:secret@prometheus", "it contains a user"),
         ("http://prometheus/?x=1", "it has a query"),
+        ("http://prometheus/#x", "it has a fragment"),
     ] {
         let error = PrometheusClient::new(&settings(url))
             .unwrap_err()

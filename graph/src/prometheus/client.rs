@@ -74,6 +74,8 @@ pub struct ClientSettings {
 pub struct PrometheusClient {
     agent: Agent,
     url: String,
+    /// Whether others can read what is sent.
+    is_clear: bool,
     authorization: Option<String>,
     timeout: Duration,
 }
@@ -85,7 +87,7 @@ impl PrometheusClient {
     ///
     /// If the URL, a certificate file or the credentials cannot be used.
     pub fn new(settings: &ClientSettings) -> Result<Self, SettingsError> {
-        let url = checked(&settings.url)?;
+        let (url, is_clear) = checked(&settings.url)?;
         let identity = settings.identity.as_ref();
         let tls = tls::configuration(
             settings.authorities.as_deref(),
@@ -104,6 +106,7 @@ impl PrometheusClient {
         Ok(Self {
             agent,
             url,
+            is_clear,
             authorization: authorization(&settings.credentials)?,
             timeout: settings.timeout,
         })
@@ -111,11 +114,8 @@ impl PrometheusClient {
 
     /// Whether credentials would go over a connection that others can read.
     #[must_use]
-    pub fn sends_credentials_in_clear(&self) -> bool {
-        let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
-            .iter()
-            .any(|local| self.url.starts_with(local));
-        self.authorization.is_some() && self.url.starts_with("http://") && !is_local
+    pub const fn sends_credentials_in_clear(&self) -> bool {
+        self.authorization.is_some() && self.is_clear
     }
 
     fn failure(&self, error: Error, max_bytes: u64) -> AskError {
@@ -187,8 +187,8 @@ impl AskPrometheus for PrometheusClient {
     }
 }
 
-/// The URL without a slash at its end.
-fn checked(url: &str) -> Result<String, SettingsError> {
+/// The URL without a slash at its end, and whether it leads over http to another machine.
+fn checked(url: &str) -> Result<(String, bool), SettingsError> {
     let uri: Uri = url
         .parse()
         .map_err(|_| SettingsError::Url("it is no URL"))?;
@@ -207,7 +207,13 @@ fn checked(url: &str) -> Result<String, SettingsError> {
     if uri.query().is_some() {
         return Err(SettingsError::Url("it has a query"));
     }
-    Ok(url.trim_end_matches('/').to_owned())
+    // The parser drops a fragment, but what is asked for would become a part of it.
+    if url.contains('#') {
+        return Err(SettingsError::Url("it has a fragment"));
+    }
+    let is_local = matches!(uri.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
+    let is_clear = uri.scheme_str() == Some("http") && !is_local;
+    Ok((url.trim_end_matches('/').to_owned(), is_clear))
 }
 
 /// The value of the header `authorization`.
