@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 # The rooms that a room may depend on, in whatever way.
 declare -A arrows=(
     [tidegate-core]=''
-    [tidegate-control]='tidegate-core tidegate-graph tidegate-meshbed tidegate-supervise tidegate-testbed'
+    [tidegate-advise]='tidegate-core tidegate-graph'
+    [tidegate-control]='tidegate-advise tidegate-core tidegate-graph tidegate-meshbed tidegate-supervise tidegate-testbed'
     [tidegate-filter]='tidegate-core'
     [tidegate-graph]='tidegate-core'
     [tidegate-meshbed]='tidegate-supervise tidegate-testbed'
@@ -23,6 +24,7 @@ declare -A arrows=(
 )
 # Crates that must not run in a room, however they come there.
 declare -A banned=(
+    [tidegate-advise]='tokio hyper proxy-wasm aws-lc-rs'
     [tidegate-control]='tidegate-filter tidegate-meshbed tidegate-report tidegate-sim tidegate-supervise tidegate-testbed proxy-wasm'
     [tidegate-filter]='tokio hyper mio rustix'
     [tidegate-graph]='tokio hyper proxy-wasm aws-lc-rs'

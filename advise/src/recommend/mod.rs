@@ -1,0 +1,91 @@
+//! An objective for each upstream, from what was observed of it.
+//!
+//! - The quantile is the highest one that the samples support: ten of them must lie beyond it, so that it does not hang on one or
+//!   two. That is the 99th percentile from 1,000 samples on, the 95th from 200, else the median.
+//! - The latency target is that quantile times a margin, rounded up to two figures.
+//! - The success rate leaves room for the failures of the window, at the upper end of their confidence interval, times the same
+//!   margin.
+//! - The mode is always `observe`.
+//!
+//! A rule of a policy holds for all callers of an upstream, and quantiles cannot be added. So the caller for which the upstream
+//! is slowest sets the target; failures are counts and are added.
+//!
+//! Edges: a caller whose observations are in doubt is left out. If none is left, there is a [reason](AdviceRefusal) instead of an
+//! objective.
+
+mod call;
+mod criticality;
+mod document;
+mod objective;
+mod reach;
+mod reasoning;
+mod refusal;
+
+use tidegate_graph::{BuiltGraph, VertexKey};
+
+use crate::observed::{ObservedUpstream, observed_upstreams};
+
+pub use criticality::{CallerCriticality, Entries};
+pub use document::{
+    AdviceDocument, AdviceEntry, InForceEntry, advice_document, plugin_configuration, rule_of,
+};
+pub use objective::{ObjectiveBounds, ObjectiveEvidence, RecommendedObjective};
+pub use reach::{ObjectiveInForce, ReachVerdict, reach};
+pub use refusal::AdviceRefusal;
+
+/// What the operator chooses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdviceTerms {
+    /// How much slower than observed is still good, and how many more failures; from 1 to [`Self::MAX_MARGIN`].
+    pub margin: f64,
+    /// Where requests come from.
+    pub entries: Entries,
+}
+
+impl AdviceTerms {
+    /// Highest margin. A looser objective would count requests as good that take several times as long as they do now.
+    pub const MAX_MARGIN: f64 = 3.0;
+}
+
+impl Default for AdviceTerms {
+    /// Half as slow again: more than a day differs from the next, less than a queue in front of the upstream costs.
+    fn default() -> Self {
+        Self {
+            margin: 1.5,
+            entries: Entries::Guessed,
+        }
+    }
+}
+
+/// What is advised for one upstream.
+#[derive(Clone, Debug)]
+pub struct UpstreamAdvice<'a> {
+    /// The upstream.
+    pub upstream: ObservedUpstream<'a>,
+    /// The objective, or why there is none.
+    pub objective: Result<RecommendedObjective, AdviceRefusal>,
+    /// How much the requests of each caller matter.
+    pub callers: Vec<CallerCriticality<'a>>,
+}
+
+/// Advice for all upstreams of a graph, by name.
+#[must_use]
+pub fn recommend<'a>(built: &'a BuiltGraph, terms: &AdviceTerms) -> Vec<UpstreamAdvice<'a>> {
+    let reached = criticality::reached(&built.graph, &terms.entries);
+    observed_upstreams(&built.graph)
+        .into_iter()
+        .map(|upstream| {
+            let mut callers: Vec<&VertexKey> =
+                upstream.calls.iter().map(|call| call.caller).collect();
+            callers.dedup();
+            UpstreamAdvice {
+                objective: objective::objective(&upstream, built.observed, terms.margin),
+                callers: callers
+                    .into_iter()
+                    .map(|caller| criticality::of(caller, &reached))
+                    .collect(),
+                upstream,
+            }
+        })
+        .collect()
+}
