@@ -1,7 +1,7 @@
 //! Advice from observed traffic. Nothing here is ever applied.
 //!
 //! [`recommend`] finds an objective for each upstream of a [service graph](tidegate_graph::ServiceGraph), or says why the
-//! observations do not suffice for one.
+//! observations do not suffice for one. [`split`] derives a target for each call from one objective end to end.
 //!
 //! Pure: what was observed and what is in force are arguments, and the results are values. Files, Prometheus and the policies of
 //! the control service are the caller's business.
@@ -12,6 +12,7 @@ mod interval;
 mod observed;
 mod quantity;
 pub mod recommend;
+pub mod split;
 
 pub use interval::{LatencyInterval, ShareInterval, latency_interval, wilson};
 pub use observed::{CallerTraffic, NoRule, ObservedUpstream, RuleTarget, observed_upstreams};

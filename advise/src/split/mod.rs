@@ -1,0 +1,262 @@
+//! Objectives along the graph: a target for each call from one objective end to end.
+//!
+//! The calls of a service are taken to follow one another, which is the worst case, unless they are declared to be made at the same
+//! time. A call that not every request makes counts in full, because some request makes it; how likely it is decides only
+//! where a unit of the objective saves most. So the targets along every path sum to at most the objective, whatever a request does.
+//!
+//! Edges: a service without known latencies gets nothing reserved, and is named. Services on a cycle get a target for the calls
+//! that do not close it.
+
+mod estimate;
+mod greedy;
+mod tail;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use petgraph::graph::NodeIndex;
+use serde::Serialize;
+use tidegate_core::config::Readable;
+use tidegate_graph::{ServiceGraph, ServiceVertex};
+
+use crate::observed::vertex_name as name;
+use crate::quantity::{rounded_down, target_range};
+use estimate::{late, services, visits};
+use tail::OwnTime;
+use tree::{CallTree, TreeNode};
+
+/// Most services that one objective is split among.
+pub const MAX_SERVICES: usize = 2_000;
+/// Highest quantile that a configuration accepts.
+const MAX_QUANTILE: f64 = 0.999;
+/// Lowest quantile that a configuration accepts.
+const MIN_QUANTILE: f64 = 0.5;
+
+/// Calls of one caller that are made at the same time. Names are `namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParallelCalls {
+    /// Who calls.
+    pub caller: String,
+    /// Who is called.
+    pub upstreams: BTreeSet<String>,
+}
+
+/// One objective end to end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndToEnd {
+    /// The service that requests enter at, as `namespace/name`.
+    pub entry: String,
+    /// The share of requests, from 0 to 1, that must be answered within the target.
+    pub quantile: f64,
+    /// The latency.
+    pub target: Duration,
+    /// Calls that are made at the same time.
+    pub parallel: Vec<ParallelCalls>,
+}
+
+/// Why an objective cannot be split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SplitError {
+    /// The graph has no such service, or several.
+    Service {
+        /// The name.
+        name: String,
+        /// Vertices that go by it.
+        found: Vec<String>,
+    },
+    /// Too many services.
+    TooMany {
+        /// How many.
+        found: usize,
+    },
+}
+
+/// The targets that one objective comes to.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectiveSplit {
+    /// The target for each call, callers first; empty if the objective is too short for all of them.
+    pub parts: Vec<SplitPart>,
+    /// What the medians alone come to, in seconds.
+    pub least_seconds: f64,
+    /// What the targets come to, in seconds.
+    pub used_seconds: f64,
+    /// The share of requests that is expected to be late; absent if the objective is too short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_late: Option<f64>,
+    /// The share that the objective allows to be late.
+    pub allowed_late: f64,
+    /// Calls that close a cycle, each as the services on it.
+    pub cycles: Vec<Vec<String>>,
+    /// What was assumed, and what is not known.
+    pub notes: Vec<String>,
+}
+
+/// The target for one call.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SplitPart {
+    /// Who calls; absent for requests to the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// Who is called.
+    pub upstream: String,
+    /// How often, for one request of the caller.
+    pub calls: f64,
+    /// The part of the target that is the upstream's own time, in seconds.
+    pub own_seconds: f64,
+    /// The target for the whole call.
+    pub target: String,
+    /// The share of calls that is expected within it, as an objective takes it.
+    pub quantile: f64,
+}
+
+/// Splits one objective among the calls that it is made of.
+///
+/// # Errors
+///
+/// If a name is not that of one vertex, or there are too many services.
+pub fn split(graph: &ServiceGraph, objective: &EndToEnd) -> Result<ObjectiveSplit, SplitError> {
+    let entry = vertex(graph, &objective.entry)?;
+    for group in &objective.parallel {
+        for name in std::iter::once(&group.caller).chain(&group.upstreams) {
+            vertex(graph, name)?;
+        }
+    }
+    let tree = CallTree::of(graph, entry, &objective.parallel);
+    if tree.nodes.len() > MAX_SERVICES {
+        return Err(SplitError::TooMany {
+            found: tree.nodes.len(),
+        });
+    }
+    let target = objective.target.as_secs_f64();
+    let mut notes = vec![
+        "calls of one service are taken to follow one another, unless --parallel says otherwise"
+            .to_owned(),
+    ];
+    let services = services(graph, &tree, &mut notes);
+    let least: Vec<f64> = services
+        .iter()
+        .map(|service| service.as_ref().map_or(0.0, OwnTime::least))
+        .collect();
+    let mut done = ObjectiveSplit {
+        parts: Vec::new(),
+        least_seconds: greedy::end_to_end(&tree, &least),
+        used_seconds: 0.0,
+        expected_late: None,
+        allowed_late: 1.0 - objective.quantile,
+        cycles: tree
+            .cycles
+            .iter()
+            .map(|cycle| cycle.iter().map(|index| name(graph, *index)).collect())
+            .collect(),
+        notes,
+    };
+    if done.least_seconds > target {
+        done.notes.push(format!(
+            "the medians alone take {:.1} ms, longer than the objective of {}: no split can keep it",
+            done.least_seconds * 1_000.0,
+            Readable(objective.target),
+        ));
+        return Ok(done);
+    }
+    let own = greedy::shared_out(&tree, &services, &visits(&tree), target);
+    let whole = tree.whole(&own);
+    let late = late(&tree, &services, &own);
+    let at = |values: &[f64], position: usize| values.get(position).copied().unwrap_or_default();
+    done.used_seconds = at(&whole, 0);
+    let expected = at(&late, 0);
+    done.expected_late = Some(expected);
+    if expected > done.allowed_late {
+        done.notes.push(format!(
+            "{:.2} % of the requests are expected to be late, but the objective allows {:.2} %",
+            expected * 100.0,
+            done.allowed_late * 100.0,
+        ));
+    }
+    let part = |caller: Option<NodeIndex>, position: usize, ratio: f64| {
+        let node: &TreeNode = tree.nodes.get(position)?;
+        services.get(position)?.as_ref()?;
+        let quantile = (1.0 - at(&late, position)).clamp(MIN_QUANTILE, MAX_QUANTILE);
+        Some(SplitPart {
+            caller: caller.map(|caller| name(graph, caller)),
+            upstream: name(graph, node.index),
+            calls: ratio,
+            own_seconds: at(&own, position),
+            target: Readable(rounded_down(at(&whole, position))).to_string(),
+            // Rounded down: a stricter quantile than expected would be missed.
+            quantile: (quantile * 1_000.0).floor() / 1_000.0,
+        })
+    };
+    done.parts.extend(part(None, 0, 1.0));
+    for node in &tree.nodes {
+        for call in &node.calls {
+            done.parts
+                .extend(part(Some(node.index), call.callee, call.ratio));
+        }
+    }
+    let shortest = target_range().0;
+    if whole
+        .iter()
+        .any(|seconds| *seconds > 0.0 && *seconds < shortest.as_secs_f64())
+    {
+        done.notes.push(format!(
+            "some targets are shorter than {}, the shortest that a policy accepts",
+            Readable(shortest)
+        ));
+    }
+    Ok(done)
+}
+
+/// The one vertex of a name: its own, or that of the service that leads to it.
+fn vertex(graph: &ServiceGraph, name: &str) -> Result<NodeIndex, SplitError> {
+    let by_key = |(_, vertex): &(NodeIndex, &ServiceVertex)| vertex.key.to_string() == name;
+    let mut found: Vec<_> = graph.vertices().filter(by_key).collect();
+    if found.is_empty() {
+        found = graph
+            .vertices()
+            .filter(|(_, vertex)| {
+                vertex
+                    .services
+                    .iter()
+                    .any(|service| service.to_string() == name)
+            })
+            .collect();
+    }
+    match found[..] {
+        [(index, _)] => Ok(index),
+        _ => Err(SplitError::Service {
+            name: name.to_owned(),
+            found: found
+                .iter()
+                .map(|(_, vertex)| vertex.key.to_string())
+                .collect(),
+        }),
+    }
+}
+
+impl fmt::Display for SplitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service { name, found } if found.is_empty() => {
+                write!(
+                    f,
+                    "found {name:?}, expected the name of a service in the graph"
+                )
+            }
+            Self::Service { name, found } => write!(
+                f,
+                "found {name:?}, which is the name of {}: expected one of them",
+                found.join(", ")
+            ),
+            Self::TooMany { found } => write!(
+                f,
+                "the entry reaches {found} services, expected at most {MAX_SERVICES}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SplitError {}
