@@ -2,12 +2,14 @@
 //!
 //! [`recommend`] finds an objective for each upstream of a [service graph](tidegate_graph::ServiceGraph), or says why the
 //! observations do not suffice for one. [`split`] derives a target for each call from one objective end to end.
+//! [`chain`] finds settings along chains of calls that do not fit each other.
 //!
 //! Pure: what was observed and what is in force are arguments, and the results are values. Files, Prometheus and the policies of
 //! the control service are the caller's business.
 
 #![forbid(unsafe_code)]
 
+pub mod chain;
 mod interval;
 mod observed;
 mod quantity;

@@ -1,0 +1,202 @@
+//! Timeouts and retries that do not fit the calls before them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use petgraph::graph::NodeIndex;
+use tidegate_core::config::Readable;
+
+use super::finding::{ChainFinding, FindingCode, FindingSeverity};
+use super::hops::{ChainHop, Hops};
+use super::settings::RouteTerms;
+
+/// From this factor on, one request at the entry becomes so many at the end that an outage feeds itself.
+const STORM: u64 = 10;
+
+/// Routes whose own timeout cuts their retries.
+pub(super) fn own_timeouts(routes: &[RouteTerms]) -> Vec<ChainFinding> {
+    routes
+        .iter()
+        .filter_map(|route| {
+            let (timeout, tries) = (route.timeout?, route.all_tries()?);
+            (tries > timeout && route.retries > 0).then(|| {
+                finding(
+                    FindingSeverity::Warning,
+                    FindingCode::RetriesOutlastTimeout,
+                    route,
+                    format!(
+                        "{} take {}, longer than the timeout of {} for {}: the last ones are cut off",
+                        tries_of(route),
+                        Readable(tries),
+                        Readable(timeout),
+                        route.host
+                    ),
+                )
+            })
+        })
+        .collect()
+}
+
+/// Routes that wait as long as, or longer than, those by which their caller is called.
+pub(super) fn callers(hops: &Hops<'_>) -> Vec<ChainFinding> {
+    let mut into: BTreeMap<NodeIndex, Vec<&ChainHop<'_>>> = BTreeMap::new();
+    for hop in &hops.hops {
+        into.entry(hop.callee).or_default().push(hop);
+    }
+    let mut seen = BTreeSet::new();
+    let mut findings = Vec::new();
+    for hop in &hops.hops {
+        let before = into.get(&hop.caller).into_iter().flatten();
+        for above in before.flat_map(|above| above.routes.iter().map(move |route| (above, *route)))
+        {
+            let (above_hop, above) = above;
+            for route in &hop.routes {
+                let Some((code, severity, text)) = against(above, route) else {
+                    continue;
+                };
+                let message = format!(
+                    "{} calls {} with {text}, but {} waits {} for it ({})",
+                    hops.name(hop.caller),
+                    route.host,
+                    hops.name(above_hop.caller),
+                    above
+                        .timeout
+                        .map(|timeout| Readable(timeout).to_string())
+                        .unwrap_or_default(),
+                    above.origin.object,
+                );
+                // Several callers behind the same route wait alike.
+                if seen.insert((code, &route.origin.place, &above.origin.place, hop.callee)) {
+                    findings.push(finding(severity, code, route, message));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// What is wrong with a route below another one.
+fn against(
+    above: &RouteTerms,
+    below: &RouteTerms,
+) -> Option<(FindingCode, FindingSeverity, String)> {
+    let limit = above.timeout?;
+    let tries = below.all_tries().filter(|_| below.retries > 0);
+    if let Some(tries) = tries.filter(|tries| *tries > limit) {
+        let text = format!("{}, {} in all", tries_of(below), Readable(tries));
+        return Some((
+            FindingCode::RetriesOutlastCaller,
+            FindingSeverity::Error,
+            text,
+        ));
+    }
+    let wait = below.longest_wait().filter(|wait| *wait >= limit)?;
+    Some((
+        FindingCode::TimeoutDoesNotShrink,
+        FindingSeverity::Warning,
+        format!("a wait of up to {}", Readable(wait)),
+    ))
+}
+
+/// Chains of calls of which several hops retry.
+pub(super) fn storms(hops: &Hops<'_>) -> Vec<ChainFinding> {
+    let mut worst: BTreeMap<NodeIndex, StormPath<'_>> = BTreeMap::new();
+    let mut goes_on = BTreeSet::new();
+    // Callers come first, so that the path to a caller is complete.
+    for hop in hops.hops.iter().filter(|hop| !hops.is_in_circle(hop)) {
+        let mut path = worst.get(&hop.caller).cloned().unwrap_or_default();
+        if path.services.is_empty() {
+            path.services.push(hop.caller);
+        }
+        path.services.push(hop.callee);
+        path.ends_with_retry = None;
+        if let Some(route) = most_retries(hop) {
+            goes_on.insert(hop.caller);
+            path.factor = path.factor.saturating_mul(u64::from(route.retries) + 1);
+            path.retrying += 1;
+            path.ends_with_retry = Some(route);
+        }
+        let kept = worst.get(&hop.callee).map_or(0, |kept| kept.factor);
+        if path.factor > kept {
+            worst.insert(hop.callee, path);
+        }
+    }
+    worst
+        .iter()
+        .filter(|(end, path)| path.retrying > 1 && !goes_on.contains(*end))
+        .filter_map(|(_, path)| {
+            let route = path.ends_with_retry?;
+            let names: Vec<String> = path
+                .services
+                .iter()
+                .map(|index| hops.name(*index))
+                .collect();
+            let severity = if path.factor >= STORM {
+                FindingSeverity::Error
+            } else {
+                FindingSeverity::Warning
+            };
+            Some(finding(
+                severity,
+                FindingCode::RetriesAtEveryHop,
+                route,
+                format!(
+                    "{} hops retry: one request becomes up to {} at the end of {}",
+                    path.retrying,
+                    path.factor,
+                    names.join(" -> ")
+                ),
+            ))
+        })
+        .collect()
+}
+
+/// The route of a hop that retries most, if any does.
+fn most_retries<'a>(hop: &ChainHop<'a>) -> Option<&'a RouteTerms> {
+    let most = hop.routes.iter().max_by_key(|route| route.retries)?;
+    (most.retries > 0).then_some(*most)
+}
+
+/// The path to a service on which retries multiply most.
+#[derive(Clone, Debug)]
+struct StormPath<'a> {
+    factor: u64,
+    /// Hops that retry.
+    retrying: usize,
+    services: Vec<NodeIndex>,
+    ends_with_retry: Option<&'a RouteTerms>,
+}
+
+impl Default for StormPath<'_> {
+    fn default() -> Self {
+        Self {
+            factor: 1,
+            retrying: 0,
+            services: Vec::new(),
+            ends_with_retry: None,
+        }
+    }
+}
+
+fn tries_of(route: &RouteTerms) -> String {
+    let per_try = route.per_try.map(|time| format!(" of {}", Readable(time)));
+    format!(
+        "{} tries{}",
+        route.retries.saturating_add(1),
+        per_try.unwrap_or_default()
+    )
+}
+
+fn finding(
+    severity: FindingSeverity,
+    code: FindingCode,
+    route: &RouteTerms,
+    message: String,
+) -> ChainFinding {
+    ChainFinding::new(
+        severity,
+        code,
+        route.origin.object.clone(),
+        Some(route.origin.place.clone()),
+        message,
+    )
+}

@@ -1,0 +1,112 @@
+//! What is configured, as the checks need it: whoever reads files translates them to these.
+
+use std::time::Duration;
+
+use tidegate_core::config::Pattern;
+
+use crate::recommend::ObjectiveInForce;
+
+/// The object that a setting is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingOrigin {
+    /// Kind, namespace and name.
+    pub object: String,
+    /// File, line and column.
+    pub place: String,
+}
+
+/// Timeout and retries of the calls of a service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteTerms {
+    /// Where they are set.
+    pub origin: SettingOrigin,
+    /// The service that is called, as [`qualified_host`] writes it.
+    pub host: String,
+    /// Whether only gateways use the route, and no sidecar.
+    pub is_for_gateways: bool,
+    /// The longest time for a request with all its retries; `None`: no bound.
+    pub timeout: Option<Duration>,
+    /// How often a failed request is tried again.
+    pub retries: u32,
+    /// The longest time for each try; `None`: that of the timeout.
+    pub per_try: Option<Duration>,
+}
+
+/// A static bound on the requests in flight of one proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticPool {
+    /// Where it is set.
+    pub origin: SettingOrigin,
+    /// The host, with `*` for any text, as [`qualified_host`] writes it.
+    pub host: String,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// The field that bounds them.
+    pub field: String,
+}
+
+/// What a policy says of an upstream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyTerms {
+    /// Where it is.
+    pub origin: SettingOrigin,
+    /// The objective.
+    pub objective: ObjectiveInForce,
+    /// Least concurrency limit of a proxy.
+    pub min_limit: u32,
+    /// Greatest concurrency limit per endpoint.
+    pub max_limit: u32,
+}
+
+/// Two policies that compete for a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyOverlap {
+    /// The policy that wins.
+    pub winner: String,
+    /// The policy that loses.
+    pub loser: String,
+    /// What they compete for.
+    pub target: String,
+    /// Whether the loser has no effect there at all.
+    pub is_whole: bool,
+}
+
+impl RouteTerms {
+    /// The time that all tries take at most, if each has a bound of its own.
+    #[must_use]
+    pub fn all_tries(&self) -> Option<Duration> {
+        let tries = self.retries.saturating_add(1);
+        Some(self.per_try?.saturating_mul(tries))
+    }
+
+    /// The longest time that a caller waits; `None`: no bound.
+    #[must_use]
+    pub fn longest_wait(&self) -> Option<Duration> {
+        match (self.timeout, self.all_tries()) {
+            (Some(timeout), Some(tries)) => Some(timeout.min(tries)),
+            (timeout, tries) => timeout.or(tries),
+        }
+    }
+}
+
+impl StaticPool {
+    /// Whether it holds for a service.
+    #[must_use]
+    pub fn is_for(&self, host: &str) -> bool {
+        Pattern::parse(&self.host).is_some_and(|pattern| pattern.matches(host))
+    }
+}
+
+/// A host of Istio as `service.namespace`: a short name is one of `namespace`, and what follows `.svc` is left out.
+#[must_use]
+pub fn qualified_host(host: &str, namespace: &str) -> String {
+    let host = host.to_ascii_lowercase();
+    if !host.contains(['.', '*']) {
+        return format!("{host}.{namespace}");
+    }
+    let mut labels = host.splitn(4, '.');
+    match (labels.next(), labels.next(), labels.next()) {
+        (Some(service), Some(namespace), Some("svc")) => format!("{service}.{namespace}"),
+        _ => host,
+    }
+}
