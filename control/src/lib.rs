@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod discovery;
 pub mod document;
 pub mod event;

@@ -4,6 +4,7 @@
 //! code is 0 on success, 1 if the command found something (errors in policies,
 //! differences), and 2 if it failed.
 
+mod analyze;
 mod client;
 mod completions;
 mod crd;
@@ -12,9 +13,11 @@ mod files;
 mod graph;
 mod migrate;
 mod output;
+mod recommend;
 mod render;
 mod serve;
 mod status;
+mod traffic_source;
 mod validate;
 
 use std::fmt;
@@ -44,6 +47,8 @@ enum ControlCommand {
     Status(status::Status),
     Migrate(migrate::Migrate),
     Graph(Box<graph::Graph>),
+    Recommend(Box<recommend::Recommend>),
+    Analyze(Box<analyze::Analyze>),
     Crd(crd::Crd),
     Completions(completions::Completions),
 }
@@ -98,6 +103,8 @@ fn run() -> Result<CommandOutcome, CommandFailure> {
         ControlCommand::Status(command) => command.run(),
         ControlCommand::Migrate(command) => command.run(),
         ControlCommand::Graph(command) => command.run(),
+        ControlCommand::Recommend(command) => command.run(),
+        ControlCommand::Analyze(command) => command.run(),
         ControlCommand::Crd(command) => command.run(),
         ControlCommand::Completions(command) => command.run(),
     }

@@ -120,7 +120,7 @@ impl CarriedSettings {
 }
 
 /// How many requests of one proxy may be in flight, and the field that sets this bound.
-fn in_flight(pool: &ConnectionPool) -> (Option<u64>, String) {
+pub(super) fn in_flight(pool: &ConnectionPool) -> (Option<u64>, String) {
     let streams = pool
         .max_connections
         .zip(pool.max_streams)

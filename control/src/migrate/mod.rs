@@ -13,6 +13,7 @@
 mod bounds;
 mod carried;
 mod destination_rule;
+mod pools;
 mod traffic;
 mod write;
 
@@ -25,6 +26,7 @@ use crate::policy::Problem;
 
 pub use bounds::{EndpointBound, ProxyTopology};
 use destination_rule::{API_GROUP, DestinationRule, KIND};
+pub use pools::{PoolBound, pool_bounds};
 
 /// Information that a `DestinationRule` does not contain.
 #[derive(Clone, Debug, PartialEq)]

@@ -21,7 +21,7 @@ mod targets;
 
 pub use contest::{Contest, ContestExtent, contests};
 pub use name::PolicyName;
-pub(crate) use name::is_name;
+pub(crate) use name::{is_label, is_name};
 pub use precedence::PolicyClaim;
 pub use problem::{Gathered, Problem, gather};
 pub use proxies::{Grain, ProxyMatch, Specificity};

@@ -62,6 +62,6 @@ pub(crate) fn is_name(text: &str) -> bool {
 }
 
 /// Whether Kubernetes accepts `text` as a namespace.
-pub(super) fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     text.len() <= MAX_LABEL && !text.contains('.') && is_name(text)
 }

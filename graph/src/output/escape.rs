@@ -36,7 +36,8 @@ pub fn plain(name: &str) -> String {
 
 /// A JSON text without hostile characters: they can only stand in its strings, where `\u001b` means the same.
 /// Line ends and spaces between values stay.
-pub(super) fn plain_json(text: &str) -> String {
+#[must_use]
+pub fn plain_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut units = [0; 2];
     for c in text.chars() {

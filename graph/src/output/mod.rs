@@ -11,6 +11,6 @@ mod table;
 
 pub use document::{EdgeEntry, GraphDocument, VertexEntry, document, json, schema};
 pub use dot::dot;
-pub use escape::plain;
+pub use escape::{plain, plain_json};
 pub use mermaid::{MAX_MERMAID_EDGES, mermaid};
 pub use table::{HEADINGS, rows};

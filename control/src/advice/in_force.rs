@@ -1,0 +1,97 @@
+//! What policies say of an upstream of the graph.
+//!
+//! A policy is for proxies, and the graph knows workloads. So a policy counts for an upstream if it may be for a caller: it is
+//! in a caller's namespace, for a gateway also in the upstream's, and for a service if that is the upstream. Policies for
+//! standalone proxies, and those without a namespace, always count.
+//!
+//! Edges: the graph knows neither ports nor routes. So a rule with a condition for a cluster or a route counts only for upstreams
+//! that the metrics name by their cluster.
+
+use tidegate_advise::chain::{PolicyTerms, SettingOrigin};
+use tidegate_advise::recommend::ObjectiveInForce;
+use tidegate_advise::{ObservedUpstream, RuleTarget};
+use tidegate_core::config::{Config, RuleIndex, UpstreamName};
+
+use super::settings::MeshSettings;
+use crate::policy::{CheckedPolicy, KIND, PolicyTargets, TargetKind};
+
+/// What follows `service.namespace` in the host of a service. Rules may name the whole host, so the usual domain is taken.
+const USUAL_DOMAIN: &str = "svc.cluster.local";
+
+/// What the policies say of an upstream, by name of the policy.
+#[must_use]
+pub fn policies_for(settings: &MeshSettings, upstream: &ObservedUpstream<'_>) -> Vec<PolicyTerms> {
+    let Ok(target) = &upstream.target else {
+        return Vec::new();
+    };
+    let policies = settings.policies.iter();
+    policies
+        .filter(|policy| policy.config().enabled() && may_apply(policy, upstream, target))
+        .map(|policy| {
+            let index = rule(policy.config(), target);
+            let found = policy.config().policy(index);
+            let slo = found.slo();
+            let place = settings.places.get(policy.name());
+            PolicyTerms {
+                origin: SettingOrigin {
+                    object: format!("{KIND} {}", policy.name()),
+                    place: place.cloned().unwrap_or_default(),
+                },
+                objective: ObjectiveInForce {
+                    policy: format!("{}, {index}", policy.name()),
+                    quantile: slo.latency_quantile().as_f64(),
+                    target: slo.latency_target(),
+                    success_rate: slo.success_rate().as_f64(),
+                },
+                min_limit: found.limit().min(),
+                max_limit: found.limit().max(),
+            }
+        })
+        .collect()
+}
+
+/// The rule for an upstream. A service has its whole host as a name; one outside Kubernetes has it as it is.
+fn rule(config: &Config, target: &RuleTarget) -> RuleIndex {
+    let index = |service: Option<&str>, cluster: &str| {
+        let name = UpstreamName {
+            service,
+            cluster,
+            route: None,
+        };
+        config.policy_for(&name).0
+    };
+    match target {
+        RuleTarget::Cluster(cluster) => index(Some(cluster), cluster),
+        RuleTarget::Service(host) => {
+            let whole = format!("{host}.{USUAL_DOMAIN}");
+            let found = [index(Some(host), ""), index(Some(&whole), "")];
+            let rules = found
+                .into_iter()
+                .filter(|index| *index != RuleIndex::TopLevel);
+            rules.min().unwrap_or_default()
+        }
+    }
+}
+
+fn may_apply(policy: &CheckedPolicy, upstream: &ObservedUpstream<'_>, target: &RuleTarget) -> bool {
+    let Some(own) = policy.name().namespace() else {
+        return true;
+    };
+    let (service, namespace) = match target {
+        RuleTarget::Service(host) => host.split_once('.').unwrap_or((host, "")),
+        RuleTarget::Cluster(_) => ("", ""),
+    };
+    let is_callers = upstream
+        .calls
+        .iter()
+        .any(|call| call.caller.namespace == own || call.caller.namespace.is_empty());
+    match policy.targets() {
+        PolicyTargets::Proxies(_) => true,
+        PolicyTargets::Selector(_) => is_callers,
+        PolicyTargets::Refs(refs) => refs.iter().any(|target| match target.kind {
+            TargetKind::Namespace => is_callers,
+            TargetKind::Gateway => is_callers || namespace == own,
+            TargetKind::Service => namespace == own && target.name == service,
+        }),
+    }
+}

@@ -1,0 +1,11 @@
+//! Advice from the service graph, with what is configured: files are read here, and policies written. The advice itself is that of
+//! [`tidegate_advise`]. Nothing is ever applied.
+
+mod in_force;
+mod policies;
+mod settings;
+mod virtual_service;
+
+pub use in_force::policies_for;
+pub use policies::{AdvicePlacement, PolicyTexts, policy_texts};
+pub use settings::MeshSettings;
