@@ -1,7 +1,8 @@
 //! Advice from observed traffic. Nothing here is ever applied.
 //!
 //! [`recommend`] finds an objective for each upstream of a [service graph](tidegate_graph::ServiceGraph), or says why the
-//! observations do not suffice for one. [`split`] derives a target for each call from one objective end to end.
+//! observations do not suffice for one. [`split`] derives a target for each call from one objective end to end;
+//! [`traces`] finds calls that are made at the same time.
 //! [`chain`] finds settings along chains of calls that do not fit each other.
 //!
 //! Pure: what was observed and what is in force are arguments, and the results are values. Files, Prometheus and the policies of
@@ -15,6 +16,7 @@ mod observed;
 mod quantity;
 pub mod recommend;
 pub mod split;
+pub mod traces;
 
 pub use interval::{LatencyInterval, ShareInterval, latency_interval, wilson};
 pub use observed::{CallerTraffic, NoRule, ObservedUpstream, RuleTarget, observed_upstreams};

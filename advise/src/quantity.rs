@@ -53,10 +53,10 @@ pub(crate) fn rounded_down(seconds: f64) -> Duration {
     Duration::from_micros(whole((micros / step).floor() * step)).clamp(min, max)
 }
 
-/// A share of failures rounded up to 1, 2 or 5 times a power of ten.
+/// A share of failures rounded up to 1, 1.5, 2, 3, 5 or 7 times a power of ten.
 pub(crate) fn rounded_budget(share: f64) -> f64 {
     let exponent = share.log10().floor();
-    let steps = [1.0, 2.0, 5.0, 10.0];
+    let steps = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];
     let power = 10_f64.powf(exponent);
     let found = steps
         .into_iter()
@@ -113,7 +113,12 @@ mod tests {
 
     #[test]
     fn a_budget_is_rounded_up() {
-        for (share, budget) in [(0.001, 0.001), (0.0011, 0.002), (0.003, 0.005), (0.06, 0.1)] {
+        for (share, budget) in [
+            (0.001, 0.001),
+            (0.0011, 0.0015),
+            (0.0031, 0.005),
+            (0.08, 0.1),
+        ] {
             assert!((rounded_budget(share) - budget).abs() < 1e-12, "{share}");
         }
     }

@@ -127,7 +127,7 @@ fn retries_that_outlast_the_caller_are_an_error() {
     );
     assert_eq!(
         findings[0].message,
-        "shop/cart calls stock.shop with 3 tries of 400ms, 1s200ms in all, but shop/web waits 1s for it (cart)"
+        "shop/cart calls stock.shop with 3 tries of 400ms, up to 1s200ms in all, but shop/web waits 1s (cart)"
     );
     assert_eq!(findings[0].place.as_deref(), Some("stock.yaml:1:1"));
 }
@@ -144,6 +144,19 @@ fn a_timeout_that_does_not_shrink_is_found() {
                 .all(|found| found.code == FindingCode::TimeoutDoesNotShrink)
         );
     }
+}
+
+#[test]
+fn a_service_without_a_timeout_passes_that_of_its_callers_on() {
+    let routes = [route("web", 1_000, 0, 0), route("stock", 2_000, 0, 0)];
+
+    let findings = found(&chain(), &routes);
+
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(
+        findings[0].message,
+        "shop/cart calls stock.shop with 1 try, up to 2s in all, but shop/gateway waits 1s (web)"
+    );
 }
 
 #[test]

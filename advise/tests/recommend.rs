@@ -58,7 +58,7 @@ fn an_objective_is_the_quantile_with_a_margin_and_says_why() {
         "1 % and the doubt: {}",
         evidence.missed_at_most
     );
-    // No failure in 36,000: at most 1.07 in 10,000 with 95 %, times 1.5, rounded up to 1, 2 or 5.
+    // No failure in 36,000: at most 1.07 in 10,000 with 95 %, times 1.5, rounded up.
     assert_eq!(found.success_rate, 0.9998);
 }
 

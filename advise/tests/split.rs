@@ -97,11 +97,35 @@ fn calls_at_the_same_time_do_not_add_up() {
     let parallel = split(&built.graph, &both).unwrap();
 
     let (cart, prices) = (part(&parallel, "cart"), part(&parallel, "prices"));
+    assert!(
+        seconds(cart) > 0.02 && seconds(prices) > 0.02,
+        "{parallel:?}"
+    );
     let longest = seconds(cart).max(seconds(prices));
     assert!(part(&parallel, "web").own_seconds + longest <= 0.1 + 1e-9);
     assert!(
         parallel.expected_late.unwrap() < sequence.expected_late.unwrap(),
         "{parallel:?} {sequence:?}"
+    );
+}
+
+#[test]
+fn calls_at_the_same_time_may_be_named_by_service() {
+    let built = built(include_str!("recordings/shop.json"));
+    let late = |names: [&str; 3]| {
+        let mut objective = objective(400);
+        names[0].clone_into(&mut objective.entry);
+        objective.parallel = vec![ParallelCalls {
+            caller: names[0].to_owned(),
+            upstreams: names[1..].iter().map(|name| (*name).to_owned()).collect(),
+        }];
+        let found = split(&built.graph, &objective).unwrap();
+        format!("{found:?}")
+    };
+
+    assert_eq!(
+        late(["shop/web", "shop/cart", "shop/prices"]),
+        late(["shop/web-v1", "shop/cart-v1", "shop/prices-v1"])
     );
 }
 

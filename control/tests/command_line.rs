@@ -250,6 +250,8 @@ fn help_lists_every_command_and_completions_know_them() {
         ("render", 0),
         ("diff", 0),
         ("graph", 0),
+        ("recommend", 0),
+        ("analyze", 0),
         ("completions", 0),
     ] {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
@@ -470,4 +472,179 @@ fn graph_prints_the_committed_schema() {
 
     assert_eq!(code, 0);
     assert_eq!(out, include_str!("../../graph/schema.json"));
+}
+
+const SHOP: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../advise/tests/recordings/shop.json"
+);
+const SETTINGS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../advise/tests/recordings/istio.yaml"
+);
+
+#[test]
+fn recommend_prints_every_form_and_its_policies_are_valid() {
+    let recommend = |arguments: &[&str]| {
+        let all = [&["recommend", "--from", SHOP], arguments].concat();
+        let (code, out, err) = tidegate(&all, "");
+        assert_eq!(code, 0, "{err}");
+        (out, err)
+    };
+
+    let (table, _) = recommend(&[]);
+    assert!(table.starts_with("UPSTREAM "), "{table}");
+    assert!(table.contains("36 requests are too few"), "{table}");
+    let value: serde_json::Value = serde_json::from_str(&recommend(&["-o", "json"]).0).unwrap();
+    assert_eq!(value["upstreams"][0]["slo"]["latency"]["target"], "210ms");
+    let strict = recommend(&["-o", "json", "--margin", "1"]).0;
+    let value: serde_json::Value = serde_json::from_str(&strict).unwrap();
+    assert_eq!(value["upstreams"][0]["slo"]["latency"]["target"], "140ms");
+    let (policies, notes) = recommend(&["-o", "yaml", "--entry", "batch/nightly-v1"]);
+    assert!(notes.contains("shop/gift: no objective"), "{notes}");
+    let (code, out, _) = tidegate(&["validate", "-"], &policies);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "files: 1, valid policies: 3, no errors\n")
+    );
+    let config: serde_json::Value = serde_json::from_str(&recommend(&["-o", "config"]).0).unwrap();
+    assert_eq!(config["mode"], "observe");
+}
+
+#[test]
+fn recommend_compares_with_policies_in_force() {
+    let folder = Folder::new();
+    let of =
+        |arguments: &[&str]| tidegate(&[&["recommend", "--from", SHOP], arguments].concat(), "");
+
+    let (code, out, _) = of(&["--policies", SETTINGS]);
+    assert_eq!(code, 1);
+    assert!(
+        out.contains("now in shop/shop, upstreams[0]: 0.99 within 5ms, success 0.999, but half of the requests take longer than 6.0 ms, for every caller"),
+        "{out}"
+    );
+
+    let (_, made, _) = of(&["-o", "yaml", "--waypoint", "waypoint"]);
+    let same = folder.write("same.yaml", &made);
+    let (code, out, _) = of(&["--policies", same.to_str().unwrap()]);
+    assert!(out.contains("as in shop/recommended, upstreams["), "{out}");
+    // Of `gift` nothing is recommended, so nothing differs.
+    assert_eq!(code, 0, "{out}");
+
+    let broken = folder.write("broken.yaml", &policy("a", "id: a", "soon"));
+    let (code, _, err) = of(&["--policies", broken.to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(err.contains("the policies in force have errors"), "{err}");
+}
+
+#[test]
+fn recommend_splits_an_objective() {
+    let of = |arguments: &[&str]| {
+        tidegate(
+            &[
+                &["recommend", "--from", SHOP, "--split", "shop/web"],
+                arguments,
+            ]
+            .concat(),
+            "",
+        )
+    };
+
+    let (code, out, _) = of(&["--within", "800ms"]);
+    assert_eq!((code, out.lines().count()), (0, 6), "{out}");
+    let (code, out, _) = of(&[
+        "--within",
+        "800ms",
+        "--parallel",
+        "shop/web=shop/cart,shop/prices",
+        "-o",
+        "json",
+    ]);
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 0);
+    assert!(value["usedSeconds"].as_f64().unwrap() <= 0.8001, "{value}");
+    let (code, _, err) = of(&["--within", "60ms"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("no split can keep it"), "{err}");
+    let folder = Folder::new();
+    let traces = folder.write("traces.json", r#"{"data": []}"#);
+    let (code, _, err) = of(&["--within", "800ms", "--traces", traces.to_str().unwrap()]);
+    assert_eq!(code, 0, "{err}");
+    for (arguments, expected) in [
+        (
+            vec!["--within", "1s", "--traces", SETTINGS],
+            "expected traces as JSON",
+        ),
+        (vec!["--within", "soon"], "expected a duration"),
+        (vec![], "--within"),
+        (
+            vec!["--within", "1s", "--parallel", "a"],
+            "expected CALLER=SERVICE",
+        ),
+        (
+            vec!["--within", "1s", "--parallel", "shop/web=none"],
+            "found \"none\"",
+        ),
+        (
+            vec!["--within", "1s", "-o", "yaml"],
+            "expected table or json",
+        ),
+        (
+            vec!["--within", "1s", "--quantile", "99"],
+            "expected a number from 0.5",
+        ),
+    ] {
+        let (code, out, err) = of(&arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains(expected), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn recommend_names_what_is_wrong_with_its_arguments() {
+    for (arguments, expected) in [
+        (vec!["recommend"], "--prometheus <URL>"),
+        (
+            vec!["recommend", "--from", SHOP, "--margin", "0.5"],
+            "expected a number from 1 to 3",
+        ),
+        (
+            vec!["recommend", "--from", SHOP, "--entry", "shop/wep"],
+            "--entry: found shop/wep",
+        ),
+    ] {
+        let (code, out, err) = tidegate(&arguments, "");
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains(expected), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn analyze_exits_with_1_for_errors_0_for_warnings_and_2_if_it_cannot_run() {
+    let folder = Folder::new();
+
+    let (code, out, _) = tidegate(&["analyze", "--from", SHOP, SETTINGS], "");
+    assert_eq!(code, 1);
+    for expected in ["[TG0101]", "[TG0102]", "[TG0104]", "[TG0201]", "[TG0202]"] {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
+
+    let slow = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: cart, namespace: shop}\nspec:\n  http:\n  - timeout: 1s\n    retries: {attempts: 2, perTryTimeout: 1s}\n    route: [{destination: {host: cart}}]\n";
+    let (code, out, _) = tidegate(&["analyze", "--from", SHOP, "-", "-o", "json"], slow);
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 0, "only a warning: {value}");
+    assert_eq!(value["findings"][0]["code"], "TG0101");
+    assert_eq!(value["findings"][0]["severity"], "warning");
+    assert_eq!(value["findings"][0]["place"], "stdin:1:1");
+
+    let (code, out, _) = tidegate(&["analyze", "--from", SHOP], "");
+    assert_eq!((code, out.as_str()), (0, "no findings\n"));
+
+    let broken = folder.write("broken.yaml", &slow.replace("1s", "soon"));
+    let (code, _, err) = tidegate(&["analyze", "--from", SHOP, broken.to_str().unwrap()], "");
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("broken.yaml:6:5: shop/cart: spec.http[0].timeout"),
+        "{err}"
+    );
 }

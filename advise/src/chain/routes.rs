@@ -1,6 +1,7 @@
 //! Timeouts and retries that do not fit the calls before them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use petgraph::graph::NodeIndex;
 use tidegate_core::config::Readable;
@@ -36,65 +37,83 @@ pub(super) fn own_timeouts(routes: &[RouteTerms]) -> Vec<ChainFinding> {
         .collect()
 }
 
-/// Routes that wait as long as, or longer than, those by which their caller is called.
+/// Routes that wait as long as, or longer than, some service before them on the way waits for the answer.
 pub(super) fn callers(hops: &Hops<'_>) -> Vec<ChainFinding> {
-    let mut into: BTreeMap<NodeIndex, Vec<&ChainHop<'_>>> = BTreeMap::new();
-    for hop in &hops.hops {
-        into.entry(hop.callee).or_default().push(hop);
-    }
+    // The shortest time that anything waits for an answer of a service.
+    let mut shortest: BTreeMap<NodeIndex, WaitingFor<'_>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
-    for hop in &hops.hops {
-        let before = into.get(&hop.caller).into_iter().flatten();
-        for above in before.flat_map(|above| above.routes.iter().map(move |route| (above, *route)))
-        {
-            let (above_hop, above) = above;
-            for route in &hop.routes {
-                let Some((code, severity, text)) = against(above, route) else {
-                    continue;
-                };
-                let message = format!(
-                    "{} calls {} with {text}, but {} waits {} for it ({})",
-                    hops.name(hop.caller),
-                    route.host,
-                    hops.name(above_hop.caller),
-                    above
-                        .timeout
-                        .map(|timeout| Readable(timeout).to_string())
-                        .unwrap_or_default(),
-                    above.origin.object,
-                );
-                // Several callers behind the same route wait alike.
-                if seen.insert((code, &route.origin.place, &above.origin.place, hop.callee)) {
-                    findings.push(finding(severity, code, route, message));
-                }
+    // Callers come first, so that what waits for a caller is complete.
+    for hop in hops.hops.iter().filter(|hop| !hops.is_in_circle(hop)) {
+        let before = shortest.get(&hop.caller).copied();
+        let own = hop.routes.iter().filter_map(|route| {
+            Some(WaitingFor {
+                limit: route.timeout?,
+                waiting: hop.caller,
+                route,
+            })
+        });
+        let waiting = own.chain(before).min_by_key(|waiting| waiting.limit);
+        if let Some(waiting) = waiting {
+            let kept = shortest.entry(hop.callee).or_insert(waiting);
+            if waiting.limit < kept.limit {
+                *kept = waiting;
+            }
+        }
+        let Some(above) = before else {
+            continue;
+        };
+        for route in &hop.routes {
+            let Some((code, severity, text)) = against(above.limit, route) else {
+                continue;
+            };
+            let message = format!(
+                "{} calls {} with {text}, but {} waits {} ({})",
+                hops.name(hop.caller),
+                route.host,
+                hops.name(above.waiting),
+                Readable(above.limit),
+                above.route.origin.object,
+            );
+            // Several callers behind the same route wait alike.
+            if seen.insert((
+                code,
+                &route.origin.place,
+                &above.route.origin.place,
+                hop.callee,
+            )) {
+                findings.push(finding(severity, code, route, message));
             }
         }
     }
     findings
 }
 
-/// What is wrong with a route below another one.
-fn against(
-    above: &RouteTerms,
-    below: &RouteTerms,
-) -> Option<(FindingCode, FindingSeverity, String)> {
-    let limit = above.timeout?;
-    let tries = below.all_tries().filter(|_| below.retries > 0);
-    if let Some(tries) = tries.filter(|tries| *tries > limit) {
-        let text = format!("{}, {} in all", tries_of(below), Readable(tries));
-        return Some((
+/// The shortest time that a service on the way waits, and by which route.
+#[derive(Clone, Copy, Debug)]
+struct WaitingFor<'a> {
+    limit: Duration,
+    waiting: NodeIndex,
+    route: &'a RouteTerms,
+}
+
+/// What is wrong with a route for whose answer something waits `limit`.
+fn against(limit: Duration, below: &RouteTerms) -> Option<(FindingCode, FindingSeverity, String)> {
+    let wait = below.longest_wait().filter(|wait| *wait >= limit)?;
+    let text = format!("{}, up to {} in all", tries_of(below), Readable(wait));
+    if below.retries > 0 && below.per_try.is_some() && wait > limit {
+        Some((
             FindingCode::RetriesOutlastCaller,
             FindingSeverity::Error,
             text,
-        ));
+        ))
+    } else {
+        Some((
+            FindingCode::TimeoutDoesNotShrink,
+            FindingSeverity::Warning,
+            text,
+        ))
     }
-    let wait = below.longest_wait().filter(|wait| *wait >= limit)?;
-    Some((
-        FindingCode::TimeoutDoesNotShrink,
-        FindingSeverity::Warning,
-        format!("a wait of up to {}", Readable(wait)),
-    ))
 }
 
 /// Chains of calls of which several hops retry.
@@ -179,11 +198,9 @@ impl Default for StormPath<'_> {
 
 fn tries_of(route: &RouteTerms) -> String {
     let per_try = route.per_try.map(|time| format!(" of {}", Readable(time)));
-    format!(
-        "{} tries{}",
-        route.retries.saturating_add(1),
-        per_try.unwrap_or_default()
-    )
+    let tries = route.retries.saturating_add(1);
+    let noun = if tries == 1 { "try" } else { "tries" };
+    format!("{tries} {noun}{}", per_try.unwrap_or_default())
 }
 
 fn finding(

@@ -1,4 +1,4 @@
-//! What is configured, as the checks need it: whoever reads files translates them to these.
+//! What is configured, as the checks need it: the program that reads files translates them to these.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use petgraph::Direction;
 use petgraph::visit::Dfs;
 use tidegate_core::Criticality;
-use tidegate_graph::{ServiceGraph, VertexKey, VertexKind};
+use tidegate_graph::{ServiceGraph, ServiceVertex, VertexKey, VertexKind};
 
 /// Names that an entry usually has.
 const ENTRY_NAMES: [&str; 2] = ["gateway", "ingress"];
@@ -52,7 +52,7 @@ pub(super) fn reached(graph: &ServiceGraph, entries: &Entries) -> BTreeSet<Verte
     let mut starts: Vec<_> = match entries {
         Entries::Named(names) => all
             .iter()
-            .filter(|(_, vertex)| names.contains(&vertex.key.to_string()))
+            .filter(|(_, vertex)| names.iter().any(|name| goes_by(vertex, name)))
             .map(|(index, _)| *index)
             .collect(),
         Entries::Guessed => all
@@ -77,6 +77,22 @@ pub(super) fn reached(graph: &ServiceGraph, entries: &Entries) -> BTreeSet<Verte
         }
     }
     reached
+}
+
+/// The entries that are not in the graph.
+#[must_use]
+pub fn unknown_entries(graph: &ServiceGraph, entries: &Entries) -> Vec<String> {
+    let Entries::Named(names) = entries else {
+        return Vec::new();
+    };
+    let is_unknown = |name: &&String| !graph.vertices().any(|(_, vertex)| goes_by(vertex, name));
+    names.iter().filter(is_unknown).cloned().collect()
+}
+
+/// Whether a vertex, or a service that leads to it, has the name.
+fn goes_by(vertex: &ServiceVertex, name: &str) -> bool {
+    let mut services = vertex.services.iter();
+    vertex.key.to_string() == name || services.any(|service| service.to_string() == name)
 }
 
 /// How much the requests of a caller matter.

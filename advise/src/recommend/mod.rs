@@ -25,7 +25,7 @@ use tidegate_graph::{BuiltGraph, VertexKey};
 
 use crate::observed::{ObservedUpstream, observed_upstreams};
 
-pub use criticality::{CallerCriticality, Entries};
+pub use criticality::{CallerCriticality, Entries, unknown_entries};
 pub use document::{
     AdviceDocument, AdviceEntry, InForceEntry, advice_document, plugin_configuration, rule_of,
 };

@@ -10,14 +10,10 @@
 mod estimate;
 mod greedy;
 mod tail;
+mod terms;
 mod tree;
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::time::Duration;
-
 use petgraph::graph::NodeIndex;
-use serde::Serialize;
 use tidegate_core::config::Readable;
 use tidegate_graph::{ServiceGraph, ServiceVertex};
 
@@ -25,93 +21,13 @@ use crate::observed::vertex_name as name;
 use crate::quantity::{rounded_down, target_range};
 use estimate::{late, services, visits};
 use tail::OwnTime;
-use tree::{CallTree, TreeNode};
+pub use terms::{EndToEnd, MAX_SERVICES, ObjectiveSplit, ParallelCalls, SplitError, SplitPart};
+use tree::{CallGroup, CallTree, TreeNode};
 
-/// Most services that one objective is split among.
-pub const MAX_SERVICES: usize = 2_000;
 /// Highest quantile that a configuration accepts.
 const MAX_QUANTILE: f64 = 0.999;
 /// Lowest quantile that a configuration accepts.
 const MIN_QUANTILE: f64 = 0.5;
-
-/// Calls of one caller that are made at the same time. Names are `namespace/name`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParallelCalls {
-    /// Who calls.
-    pub caller: String,
-    /// Who is called.
-    pub upstreams: BTreeSet<String>,
-}
-
-/// One objective end to end.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EndToEnd {
-    /// The service that requests enter at, as `namespace/name`.
-    pub entry: String,
-    /// The share of requests, from 0 to 1, that must be answered within the target.
-    pub quantile: f64,
-    /// The latency.
-    pub target: Duration,
-    /// Calls that are made at the same time.
-    pub parallel: Vec<ParallelCalls>,
-}
-
-/// Why an objective cannot be split.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SplitError {
-    /// The graph has no such service, or several.
-    Service {
-        /// The name.
-        name: String,
-        /// Vertices that go by it.
-        found: Vec<String>,
-    },
-    /// Too many services.
-    TooMany {
-        /// How many.
-        found: usize,
-    },
-}
-
-/// The targets that one objective comes to.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ObjectiveSplit {
-    /// The target for each call, callers first; empty if the objective is too short for all of them.
-    pub parts: Vec<SplitPart>,
-    /// What the medians alone come to, in seconds.
-    pub least_seconds: f64,
-    /// What the targets come to, in seconds.
-    pub used_seconds: f64,
-    /// The share of requests that is expected to be late; absent if the objective is too short.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expected_late: Option<f64>,
-    /// The share that the objective allows to be late.
-    pub allowed_late: f64,
-    /// Calls that close a cycle, each as the services on it.
-    pub cycles: Vec<Vec<String>>,
-    /// What was assumed, and what is not known.
-    pub notes: Vec<String>,
-}
-
-/// The target for one call.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SplitPart {
-    /// Who calls; absent for requests to the entry.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub caller: Option<String>,
-    /// Who is called.
-    pub upstream: String,
-    /// How often, for one request of the caller.
-    pub calls: f64,
-    /// The part of the target that is the upstream's own time, in seconds.
-    pub own_seconds: f64,
-    /// The target for the whole call.
-    pub target: String,
-    /// The share of calls that is expected within it, as an objective takes it.
-    pub quantile: f64,
-}
 
 /// Splits one objective among the calls that it is made of.
 ///
@@ -120,12 +36,8 @@ pub struct SplitPart {
 /// If a name is not that of one vertex, or there are too many services.
 pub fn split(graph: &ServiceGraph, objective: &EndToEnd) -> Result<ObjectiveSplit, SplitError> {
     let entry = vertex(graph, &objective.entry)?;
-    for group in &objective.parallel {
-        for name in std::iter::once(&group.caller).chain(&group.upstreams) {
-            vertex(graph, name)?;
-        }
-    }
-    let tree = CallTree::of(graph, entry, &objective.parallel);
+    let groups = groups(graph, &objective.parallel)?;
+    let tree = CallTree::of(graph, entry, &groups);
     if tree.nodes.len() > MAX_SERVICES {
         return Err(SplitError::TooMany {
             found: tree.nodes.len(),
@@ -210,6 +122,20 @@ pub fn split(graph: &ServiceGraph, objective: &EndToEnd) -> Result<ObjectiveSpli
     Ok(done)
 }
 
+/// The groups of calls, by vertex.
+fn groups(graph: &ServiceGraph, parallel: &[ParallelCalls]) -> Result<Vec<CallGroup>, SplitError> {
+    parallel
+        .iter()
+        .map(|group| {
+            let callees = group.upstreams.iter().map(|name| vertex(graph, name));
+            Ok(CallGroup {
+                caller: vertex(graph, &group.caller)?,
+                callees: callees.collect::<Result<_, _>>()?,
+            })
+        })
+        .collect()
+}
+
 /// The one vertex of a name: its own, or that of the service that leads to it.
 fn vertex(graph: &ServiceGraph, name: &str) -> Result<NodeIndex, SplitError> {
     let by_key = |(_, vertex): &(NodeIndex, &ServiceVertex)| vertex.key.to_string() == name;
@@ -236,27 +162,3 @@ fn vertex(graph: &ServiceGraph, name: &str) -> Result<NodeIndex, SplitError> {
         }),
     }
 }
-
-impl fmt::Display for SplitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Service { name, found } if found.is_empty() => {
-                write!(
-                    f,
-                    "found {name:?}, expected the name of a service in the graph"
-                )
-            }
-            Self::Service { name, found } => write!(
-                f,
-                "found {name:?}, which is the name of {}: expected one of them",
-                found.join(", ")
-            ),
-            Self::TooMany { found } => write!(
-                f,
-                "the entry reaches {found} services, expected at most {MAX_SERVICES}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for SplitError {}

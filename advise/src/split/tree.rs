@@ -12,8 +12,12 @@ use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef as _;
 use tidegate_graph::{EdgeTraffic, ServiceGraph};
 
-use super::ParallelCalls;
-use crate::observed::vertex_name;
+/// Calls of one caller that are made at the same time.
+#[derive(Clone, Debug)]
+pub(super) struct CallGroup {
+    pub(super) caller: NodeIndex,
+    pub(super) callees: BTreeSet<NodeIndex>,
+}
 
 /// A call of a service.
 #[derive(Clone, Debug)]
@@ -52,7 +56,7 @@ pub(super) struct CallTree {
 }
 
 impl CallTree {
-    pub(super) fn of(graph: &ServiceGraph, entry: NodeIndex, parallel: &[ParallelCalls]) -> Self {
+    pub(super) fn of(graph: &ServiceGraph, entry: NodeIndex, groups: &[CallGroup]) -> Self {
         let (order, cycles, dropped) = searched(graph, entry);
         let positions: BTreeMap<NodeIndex, usize> = order
             .iter()
@@ -63,7 +67,7 @@ impl CallTree {
             .iter()
             .map(|index| TreeNode {
                 index: *index,
-                calls: calls(graph, *index, &positions, &dropped, parallel),
+                calls: calls(graph, *index, &positions, &dropped, groups),
             })
             .collect();
         Self { nodes, cycles }
@@ -142,7 +146,7 @@ fn calls(
     index: NodeIndex,
     positions: &BTreeMap<NodeIndex, usize>,
     dropped: &BTreeSet<Ends>,
-    parallel: &[ParallelCalls],
+    groups: &[CallGroup],
 ) -> Vec<TreeCall> {
     let petgraph = graph.petgraph();
     let edges = |direction| {
@@ -158,20 +162,18 @@ fn calls(
     for (callee, rate) in edges(Direction::Outgoing) {
         *rates.entry(callee).or_default() += rate;
     }
-    let caller = vertex_name(graph, index);
     callees(graph, index)
         .into_iter()
         .filter(|callee| !dropped.contains(&(index, *callee)))
         .filter_map(|callee| {
             let rate = rates.get(&callee).filter(|_| requests > 0.0);
-            let called = vertex_name(graph, callee);
             Some(TreeCall {
                 callee: *positions.get(&callee)?,
                 // A rate that is not known counts as one call for each request.
                 ratio: rate.map_or(1.0, |rate| rate / requests),
-                group: parallel
+                group: groups
                     .iter()
-                    .position(|group| group.caller == caller && group.upstreams.contains(&called)),
+                    .position(|group| group.caller == index && group.callees.contains(&callee)),
             })
         })
         .collect()
