@@ -1,7 +1,5 @@
 //! Calls that traces show to be made at the same time.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
-
 mod common;
 
 use std::collections::BTreeSet;
