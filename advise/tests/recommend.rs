@@ -258,6 +258,41 @@ fn the_filter_accepts_the_configuration() {
 }
 
 #[test]
+fn clusters_of_envoy_are_named_by_cluster_unless_they_name_a_service() {
+    let rules = |cluster: &str| {
+        let text = recording(&[CALL], "")
+            .replace("istio-workloads", "envoy-clusters")
+            .replace("\"source_workload\"", "\"job\"")
+            .replace(
+                "\"destination_workload\":\"cart\"",
+                &format!("\"envoy_cluster_name\":\"{cluster}\""),
+            );
+        let built = built(&text);
+        let advice = recommend(&built, &AdviceTerms::default());
+        let all: Vec<_> = advice.iter().collect();
+        let value = plugin_configuration(&all, Criticality::Critical);
+        value.map(|value| value["upstreams"][0]["match"].to_string())
+    };
+
+    for (cluster, expected) in [
+        ("backend", Some(r#"{"cluster":"backend"}"#)),
+        ("Backend A", Some(r#"{"cluster":"Backend A"}"#)),
+        (
+            "outbound|80||cart.shop.svc.cluster.local",
+            Some(r#"{"service":"cart.shop"}"#),
+        ),
+        (
+            "outbound|443||api.example.com",
+            Some(r#"{"service":"api.example.com"}"#),
+        ),
+        ("back*", None),
+        ("outbound|443||*.example.com", None),
+    ] {
+        assert_eq!(rules(cluster).as_deref(), expected, "{cluster}");
+    }
+}
+
+#[test]
 fn an_objective_below_every_median_is_out_of_reach() {
     let other = Call {
         caller: "batch",

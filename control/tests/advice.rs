@@ -79,6 +79,29 @@ fn a_waypoint_gets_one_policy_in_the_namespace_of_the_upstreams() {
 }
 
 #[test]
+fn without_namespaces_one_policy_is_for_all_standalone_proxies() {
+    let text = SHOP
+        .replace("istio-workloads", "envoy-clusters")
+        .replace("\"source_workload\"", "\"job\"")
+        .replace("\"destination_workload\"", "\"envoy_cluster_name\"");
+
+    let made = texts(&text, &AdvicePlacement::Callers);
+
+    let read = gather([("made", made.text.as_bytes())]);
+    assert_eq!(read.problems, [], "{}", made.text);
+    assert_eq!(read.policies.len(), 1);
+    let policy = read.policies.iter().next().unwrap();
+    assert_eq!(policy.name().to_string(), "recommended");
+    assert_eq!(policy.targets().to_string(), "proxies with id *");
+    let (_, found) = policy.config().policy_for(&UpstreamName {
+        service: Some("prices-v1"),
+        cluster: "prices-v1",
+        route: None,
+    });
+    assert_eq!(found.slo().latency_target(), Duration::from_millis(45));
+}
+
+#[test]
 fn settings_are_read_with_their_places() {
     let settings = MeshSettings::read([("istio.yaml", SETTINGS.as_bytes())], "default");
 
