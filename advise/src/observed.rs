@@ -39,7 +39,7 @@ pub enum NoRule {
 /// The traffic of one caller.
 #[derive(Clone, Copy, Debug)]
 pub struct CallerTraffic<'a> {
-    /// Who calls.
+    /// The caller.
     pub caller: &'a VertexKey,
     /// The vertex that is called.
     pub callee: &'a VertexKey,
@@ -47,7 +47,7 @@ pub struct CallerTraffic<'a> {
     pub traffic: &'a EdgeTraffic,
 }
 
-/// An upstream and who calls it.
+/// An upstream and its callers.
 #[derive(Clone, Debug)]
 pub struct ObservedUpstream<'a> {
     /// Its name, as `namespace/name`. It may contain anything.

@@ -1,7 +1,7 @@
 //! The module's exports.
 //!
 //! Envoy enters the VM through the functions below, by number of context; they call [`crate::vm`]. They are the filter's
-//! own rather than the SDK's, which costs 5,000 instructions more for each request
+//! own, because the SDK lacks response code details and panics on statuses that it does not know
 //! (`docs/decisions/0005-own-exports.md`). The rules of the ABI that matter here:
 //!
 //! - `proxy_on_done` and `proxy_on_delete` are not exported, so that they cost nothing: a stream ends with

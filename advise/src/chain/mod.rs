@@ -2,7 +2,7 @@
 //!
 //! The graph says who calls whom. The settings say how long each caller waits, how often it tries, and what policies promise.
 //!
-//! Edges: only settings that are given are checked. Envoy's and Istio's defaults (two retries of requests that reached nobody,
+//! Edges: only settings that are given are checked. Envoy's and Istio's defaults (two retries of requests that reached no service,
 //! no timeout) are not findings.
 
 mod finding;

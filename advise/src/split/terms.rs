@@ -12,9 +12,9 @@ pub const MAX_SERVICES: usize = 2_000;
 /// Calls of one caller that are made at the same time. Names are `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParallelCalls {
-    /// Who calls.
+    /// The caller.
     pub caller: String,
-    /// Who is called.
+    /// The service that is called.
     pub upstreams: BTreeSet<String>,
 }
 
@@ -73,10 +73,10 @@ pub struct ObjectiveSplit {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SplitPart {
-    /// Who calls; absent for requests to the entry.
+    /// The caller; absent for requests to the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// Who is called.
+    /// The service that is called.
     pub upstream: String,
     /// How often, for one request of the caller.
     pub calls: f64,

@@ -2,7 +2,7 @@
 //!
 //! That the schema says what core takes is tested without a server (`control/tests/definition.rs`). Here it is
 //! shown that a server takes the definition at all, within its budget for rules, that each rule rejects what it
-//! is for, and that whoever writes a wrong policy reads what was expected, and where.
+//! is for, and that the error for a wrong policy says what was expected, and where.
 
 use std::collections::BTreeSet;
 use std::fs;

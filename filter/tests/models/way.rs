@@ -174,7 +174,7 @@ impl Host for Way {
             self.call(Call::Count(name, by));
             return Ok(());
         }
-        // What nobody reads during a run, apart from what the invariants need, is not kept. What comes before an answer
+        // What is not read during a run is not kept, except what the invariants need. What comes before an answer
         // that is in the script was kept when the VM got that far first.
         let seat = self.0.borrow();
         let mut process = seat.process.borrow_mut();

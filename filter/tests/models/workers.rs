@@ -44,7 +44,7 @@ pub(crate) struct Workers {
 pub(crate) struct Moment {
     pub(crate) now: u64,
     pub(crate) vms: Vec<Vm>,
-    /// Shared by the states between which nobody wrote.
+    /// Shared by states between which there was no write.
     pub(crate) process: Rc<Process>,
     /// Of the process.
     hash: u64,
@@ -204,7 +204,7 @@ impl Model for Workers {
             Action::Crash(number) => {
                 let left = Rc::make_mut(&mut next.left);
                 left.crashes -= 1;
-                // What can no longer happen, and what nobody looks at any more, tells no states apart.
+                // What can no longer happen or is not read any more does not tell states apart.
                 left.asks[number].clear();
                 next.vms[number] = Vm::Dead;
                 next.watch.late[number] = 0;

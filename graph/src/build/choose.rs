@@ -1,6 +1,6 @@
 //! From readings to edges: one reporter for each, and what is in doubt.
 //!
-//! The caller's proxy is preferred: it sees what the caller sees, with retries, timeouts and requests that reached nobody.
+//! The caller's proxy is preferred: it sees what the caller sees, with retries, timeouts and requests that reached no service.
 //! A waypoint comes next, and the upstream's proxy last. The readings of the others are not added, because they are of the same
 //! requests.
 

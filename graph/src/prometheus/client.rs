@@ -27,7 +27,7 @@ pub trait AskPrometheus {
     fn ask(&self, promql: &str, time: u64, max_bytes: u64) -> Result<String, AskError>;
 }
 
-/// What shows Prometheus who asks.
+/// What the client shows to Prometheus.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
     /// Nothing.
@@ -59,7 +59,7 @@ impl fmt::Debug for Credentials {
 pub struct ClientSettings {
     /// The URL, with a path prefix if there is one.
     pub url: String,
-    /// Who asks.
+    /// What it shows to Prometheus.
     pub credentials: Credentials,
     /// Certificate authorities (PEM) instead of those of the system.
     pub authorities: Option<PathBuf>,

@@ -10,8 +10,8 @@
 //! What istiod sends beyond that and a plain Envoy does not know has to be taken out by an `EnvoyFilter`.
 //!
 //! The agent keeps modules in a fixed folder, so that each has its own `/var/lib` (a mount namespace), and its Envoy ends
-//! with it, however it ends (a process namespace). It listens on all addresses: `ci/own-network.sh` sees to it that
-//! there is nobody else on them.
+//! with it, however it ends (a process namespace). It listens on all addresses: `ci/own-network.sh` gives it a
+//! network of its own.
 
 mod files;
 mod identity;

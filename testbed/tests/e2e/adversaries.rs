@@ -262,7 +262,7 @@ async fn forged_headers_and_floods_give_no_priority_under_overload() {
             faults.push(format!("{name}: the breaker opened"));
         }
         let score = figures.score_by_upstream[name];
-        // The flood's cohort is one of the served in a part of the runs. Without protection nobody is served in time.
+        // The flood's cohort is one of the served in a part of the runs. Without protection no request is served in time.
         if score < 0.2 {
             faults.push(format!("{name}: the others score {score:.2}"));
         }

@@ -161,7 +161,7 @@ async fn the_share_shed_is_capped() {
         "{share:.2} were shed: {tally:?}"
     );
     let spared = stage.sum("requests_spared_total", "main").await;
-    ensure!(stage, spared > 0, "nobody was spared: {tally:?}");
+    ensure!(stage, spared > 0, "no request was spared: {tally:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

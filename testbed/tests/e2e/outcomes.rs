@@ -305,7 +305,7 @@ async fn nothing_stays_in_flight_however_requests_end() {
         calls.spawn(async move { timeout(patience, caller.get("/")).await.is_ok() });
     }
     let answered = calls.join_all().await.into_iter().filter(|is| *is).count();
-    ensure!(stage, answered > 0, "nobody was answered");
+    ensure!(stage, answered > 0, "no request was answered");
     stage.until_sum("in_flight", "main", 0).await;
     stage.until_sum("requests_total", "main", 200).await;
 }
