@@ -102,7 +102,7 @@ fn a_service_retries_its_calls() {
 
 #[test]
 fn a_slot_is_held_while_a_request_waits_for_others() {
-    // Five slots for 10 ms and the second that a call may take.
+    // Each request holds one of five slots for 0.9 s, so that ten a second have to wait for slots.
     let run = chain(B, "", "");
     assert_eq!(latencies(&run), [30]);
     let held = chain(

@@ -154,7 +154,7 @@ impl SimWorld<'_> {
         }
     }
 
-    /// The answer of the service's work that ended in a good response, and all of its work, since `from`.
+    /// Slot time of requests that arrived since `from`, in seconds: for callers that got a response 200, and for all.
     pub(super) fn work_since(&self, from: Instant) -> (f64, f64) {
         let mut work = (0.0, 0.0);
         for attempt in &self.attempts {

@@ -33,9 +33,8 @@ impl Outbound {
     /// The calls of the service `name` in a scenario.
     #[must_use]
     pub fn of(scenario: &Scenario, name: &str) -> Self {
-        let services = scenario.upstreams.iter().enumerate();
-        let mut services = services.filter(|(_, profile)| profile.name == name);
-        let found = services.next();
+        let mut services = scenario.upstreams.iter().enumerate();
+        let found = services.find(|(_, profile)| profile.name == name);
         let calls = found.iter().flat_map(|(index, profile)| {
             let inner = scenario.inner.iter();
             let own = inner.filter(move |client| client.service == *index);
@@ -117,9 +116,10 @@ impl PlannedCalls {
                 return Err(DependencyFailed { is_overload: false });
             }
             let mut under_way = JoinSet::new();
-            for index in 0..this.calls.len() {
+            let calls = this.calls.iter().enumerate();
+            for (index, _) in calls.filter(|(_, (call, _))| call.step == step) {
                 let this = Arc::clone(&this);
-                under_way.spawn(async move { this.make_one(index, step).await });
+                under_way.spawn(async move { this.make_one(index).await });
             }
             let mut failure = None;
             while let Some(end) = under_way.join_next().await {
@@ -134,10 +134,8 @@ impl PlannedCalls {
         Ok(())
     }
 
-    /// Makes a call if it belongs to the step.
-    async fn make_one(&self, index: usize, step: u32) -> Result<(), DependencyFailed> {
-        let Some((call, profile)) = self.calls.get(index).filter(|(call, _)| call.step == step)
-        else {
+    async fn make_one(&self, index: usize) -> Result<(), DependencyFailed> {
+        let Some((call, profile)) = self.calls.get(index) else {
             return Ok(());
         };
         let left = self
