@@ -63,6 +63,9 @@ const MIN_UPLOADING: f64 = 0.05;
 /// requests in flight, an upload above the mean would take the place of another request.
 const UPLOADING_VARY: f64 = 3.0;
 
+/// A first window is too short while more requests are in flight than this many times what its answers account for.
+const MOST_UNDER_WAY: f64 = 2.0;
+
 /// What the limiter needs of the policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
@@ -163,7 +166,12 @@ impl Limiter {
             }
             None => sample.clone(),
         };
-        if window.tally.latency.len() < MIN_WINDOW_SAMPLES && window.span < MAX_WINDOW {
+        let is_short = if !self.floor.is_known() && lacks_slow_answers(&window) {
+            window.span < MAX_WINDOW.max(terms.slo.latency_target())
+        } else {
+            window.tally.latency.len() < MIN_WINDOW_SAMPLES && window.span < MAX_WINDOW
+        };
+        if is_short {
             self.window = Some(window);
             return;
         }
@@ -256,6 +264,13 @@ impl Limiter {
         }
         self.endpoints = endpoints;
     }
+}
+
+/// Whether the slow answers of the requests in flight are still missing: by Little's law, the answers so far would need far
+/// fewer requests in flight.
+fn lacks_slow_answers(window: &Sample) -> bool {
+    let needed = window.throughput() * window.mean_latency().unwrap_or_default();
+    window.mean_in_flight() > needed * MOST_UNDER_WAY
 }
 
 #[cfg(test)]

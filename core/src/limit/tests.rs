@@ -55,6 +55,33 @@ fn a_window_lasts_until_it_has_enough_answers_or_a_second_passed() {
 }
 
 #[test]
+fn the_first_window_lasts_until_slow_answers_are_among_its_own() {
+    let mut rig = Rig::new();
+    let fast = window(100, 10, 10).holding(13);
+    rig.rounds(2, &fast);
+    assert!(
+        !rig.limiter.floor.is_known(),
+        "13 in flight, and 1 accounted for"
+    );
+    rig.rounds(1, &window(100, 20, 160).holding(20));
+    let mean = rig.limiter.floor.mean;
+    assert!((mean - 0.085).abs() < 1e-9, "of all answers: {mean}");
+    // Later windows are as short as ever.
+    rig.rounds(1, &window(100, 20, 160).holding(90));
+    assert!(rig.limiter.window.is_none());
+}
+
+#[test]
+fn the_first_window_lasts_no_longer_than_the_objective_or_a_second() {
+    let mut rig = Rig::new();
+    let fast = window(100, 10, 10).holding(50);
+    rig.rounds(9, &fast);
+    assert!(!rig.limiter.floor.is_known(), "the objective is 300 ms");
+    rig.rounds(1, &fast);
+    assert!(rig.limiter.floor.is_known());
+}
+
+#[test]
 fn a_queue_with_refusals_is_held_until_it_is_over() {
     let mut rig = Rig::calm();
     let burst = rig.limit();

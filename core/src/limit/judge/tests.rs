@@ -151,8 +151,10 @@ fn a_floor_in_doubt_holds_while_many_are_refused_unless_there_is_room() {
         ("many, far within the objective", 100, 5, 80, false, false),
     ] {
         let mut rig = Rig::new();
-        let sample = window(100, 10, ms).holding(in_flight).refusing(refused);
+        let first = window(100, 10, ms);
+        let sample = first.clone().holding(in_flight).refusing(refused);
         rig.limits();
+        rig.rounds(1, &first);
         rig.rounds(3, &sample);
         assert!(!rig.limiter.is_congested(), "{name}: not at once");
         rig.rounds(1, &sample);
