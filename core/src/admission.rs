@@ -1,13 +1,14 @@
 //! Admission: first the breaker, then the limit, then the request's class, then whether a refusal is enforced.
 //!
 //! The order is by cost. An open breaker needs nothing from the host. The limit needs the shared count. The request's
-//! criticality, and whether it is a retry, are read only when the upstream is near its limit.
+//! deadline and criticality, and whether it is a retry, are read only when the upstream is near its limit.
 
 use core::time::Duration;
 
 use crate::breaker::Passage;
 use crate::config::{Mode, Policy};
 use crate::counters::{Counter, Counters};
+use crate::deadline::{Prospect, least_latency};
 use crate::level::Level;
 use crate::permit::Purpose;
 use crate::request::Request;
@@ -33,6 +34,8 @@ pub(crate) enum LawDecision {
         /// The proxy's in-flight with this request, which is counted.
         load: u32,
         purpose: Purpose,
+        /// How long its caller waits, if it is a trial of deadlines.
+        trial: Option<Duration>,
     },
     Refuse {
         reason: ShedReason,
@@ -78,6 +81,7 @@ pub(crate) fn ask(
             return LawDecision::Admit {
                 load: raise(slot, upstream, counters),
                 purpose: Purpose::Probe,
+                trial: None,
             };
         }
         Passage::Probe(_) => {
@@ -93,41 +97,66 @@ pub(crate) fn ask(
         let reason = ShedReason::MaxOpen;
         return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Unasked, None);
     }
-    let mut level = None;
+    let mut known = Known::default();
     // If the last request found no room, reading the count costs the host less than counting this request and
     // taking that back.
     if let Some(load) = slot.full.then(|| look(upstream, counters)).flatten()
-        && let Some(reason) = no_room(slot, load, ramp, &mut level, request)
+        && let Some(reason) = no_room(slot, load, ramp, &mut known, request, now)
     {
-        return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Seen, level);
+        return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Seen, known.level);
     }
     let load = raise(slot, upstream, counters);
-    match no_room(slot, load, ramp, &mut level, request) {
-        Some(reason) => refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Counted(load), level),
+    match no_room(slot, load, ramp, &mut known, request, now) {
+        Some(reason) => {
+            let load = LoadCheck::Counted(load);
+            refuse(reason, RETRY_AFTER_LOAD, load, known.level)
+        }
         None => LawDecision::Admit {
             load,
             purpose: Purpose::Normal,
+            trial: match known.prospect {
+                Some(Prospect::Trial(left)) => Some(left),
+                Some(Prospect::Good | Prospect::Hopeless) | None => None,
+            },
         },
     }
 }
 
-/// Why there is no room for one request that would make `load` in flight; `None`: there is room. `level` caches the request's
-/// level: it is read once, and only if it matters.
+/// What was read of a request. Each property is read once, and only if it matters.
+#[derive(Default)]
+struct Known {
+    level: Option<Level>,
+    prospect: Option<Prospect>,
+}
+
+/// Why there is no room for one request that would make `load` in flight; `None`: there is room.
 fn no_room(
     slot: &mut Slot,
     load: u32,
     ramp: u32,
-    level: &mut Option<Level>,
+    known: &mut Known,
     request: &mut impl Request,
+    now: Instant,
 ) -> Option<ShedReason> {
     slot.see_load(load);
     if load > ramp {
         return Some(ShedReason::BreakerHalfOpen);
     }
-    if load <= slot.ladder.free() {
+    let is_pressed = load > slot.ladder.free();
+    if slot.deadlines.are_heeded(is_pressed, now) {
+        // Before the level is counted as demand: what is shed here needs no capacity.
+        let prospect = *known.prospect.get_or_insert_with(|| {
+            let least = least_latency(&slot.learned.limit, load);
+            slot.deadlines.judge(request.time_left(), least)
+        });
+        if prospect == Prospect::Hopeless {
+            return Some(ShedReason::Deadline);
+        }
+    }
+    if !is_pressed {
         return None;
     }
-    let level = *level.get_or_insert_with(|| {
+    let level = *known.level.get_or_insert_with(|| {
         let level = Level::new(request.criticality(), request.is_retry());
         slot.tally.add_demand(level);
         level
@@ -254,7 +283,11 @@ fn take_probe(
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::{Criticality, Decision, Engine, GivenRequest, Outcome, Permit};
+    use crate::units::Seconds;
+    use crate::{
+        Criticality, Decision, Directive, Directives, Engine, GivenRequest, Outcome, Permit,
+        UpstreamKey,
+    };
 
     /// A shared count, and how often it was changed.
     #[derive(Default)]
@@ -352,6 +385,7 @@ mod tests {
             let mut sheddable = GivenRequest {
                 criticality: Criticality::Sheddable,
                 retry: true,
+                ..GivenRequest::default()
             };
             let _ = engine.admit(web, &mut sheddable, &mut gauge, Instant::ZERO);
             assert_eq!(by_class(&engine, Criticality::Sheddable), counted, "{mode}");
@@ -361,6 +395,74 @@ mod tests {
                 "{mode}"
             );
         }
+    }
+
+    #[test]
+    fn near_the_limit_and_for_a_while_after_hopeless_requests_are_shed() {
+        let (mut engine, web) = bounded(1, "");
+        let mut directive = Directive {
+            limit: 10,
+            reserve: 10,
+            ..Directive::unknown(UpstreamKey::hash("web", None))
+        };
+        directive.learned.limit.floor.low = Seconds::new(0.05);
+        engine.adopt(
+            &Directives::new(2, Instant::ZERO, [directive]),
+            Instant::ZERO,
+        );
+        let mut gauge = Gauge::default();
+        // In flight before the request, seconds since the start, milliseconds that the caller waits.
+        for (in_flight, at, left, expected) in [
+            (3, 0, Some(20), None),
+            (8, 0, None, None),
+            (8, 0, Some(60), None),
+            (8, 0, Some(20), Some(ShedReason::Deadline)),
+            (10, 0, Some(20), Some(ShedReason::Deadline)),
+            (10, 0, Some(60), Some(ShedReason::Limit)),
+            (3, 9, Some(20), Some(ShedReason::Deadline)),
+            (3, 9, Some(60), None),
+            (3, 11, Some(20), None),
+        ] {
+            gauge.value = in_flight;
+            let mut request = GivenRequest {
+                time_left: left.map(Duration::from_millis),
+                ..GivenRequest::default()
+            };
+            let now = Instant::ZERO + Duration::from_secs(at);
+            let found = match engine.admit(web, &mut request, &mut gauge, now) {
+                Decision::Admit(permit) => {
+                    engine.complete(permit, Outcome::Ignored, &mut gauge, now);
+                    None
+                }
+                Decision::Shed(shed) => Some(shed.reason),
+            };
+            assert_eq!(
+                found, expected,
+                "{in_flight} in flight at {at} s, {left:?} ms"
+            );
+            assert_eq!(gauge.value, in_flight);
+        }
+        let tally = &engine.snapshot(Instant::ZERO).upstreams[web.index()].tally;
+        assert_eq!(tally.shed(ShedReason::Deadline), 3);
+        assert_eq!(tally.refused_for_load(), 1, "no sign of more demand");
+        assert_eq!(tally.demand_of(Criticality::Critical), 3, "nor demand");
+    }
+
+    #[test]
+    fn without_a_known_latency_no_request_is_hopeless() {
+        let (mut engine, web) = engine("");
+        let mut gauge = Gauge::default();
+        let mut request = GivenRequest {
+            time_left: Some(Duration::from_nanos(1)),
+            ..GivenRequest::default()
+        };
+        let held = engine.admit(web, &mut request, &mut gauge, Instant::ZERO);
+        assert!(matches!(held, Decision::Admit(_)));
+        let Decision::Shed(shed) = engine.admit(web, &mut request, &mut gauge, Instant::ZERO)
+        else {
+            panic!("there is room for one");
+        };
+        assert_eq!(shed.reason, ShedReason::Limit);
     }
 
     /// A worker with room for two open requests per endpoint, and for many in flight.

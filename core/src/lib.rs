@@ -15,6 +15,7 @@ pub mod classify;
 pub mod config;
 mod counters;
 mod criticality;
+mod deadline;
 mod engine;
 mod event;
 mod exchange;

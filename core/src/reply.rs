@@ -67,6 +67,7 @@ pub const fn details(reason: ShedReason) -> &'static str {
         ShedReason::Limit => "tidegate_shed_limit",
         ShedReason::Criticality => "tidegate_shed_criticality",
         ShedReason::Retry => "tidegate_shed_retry",
+        ShedReason::Deadline => "tidegate_shed_deadline",
         ShedReason::MaxOpen => "tidegate_shed_max_open",
         ShedReason::BreakerOpen => "tidegate_shed_breaker_open",
         ShedReason::BreakerHalfOpen => "tidegate_shed_breaker_half_open",

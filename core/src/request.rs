@@ -3,6 +3,8 @@
 //! Every answer costs the filter a host call of some 11,000 instructions, so nothing is read up front: the
 //! engine asks only when the answer can change the decision, which is under pressure.
 
+use core::time::Duration;
+
 use crate::criticality::Criticality;
 
 /// A request that waits for a decision. The answers must not change while it does.
@@ -16,6 +18,11 @@ pub trait Request {
     /// Whether it says that a health checker sent it. A few of these at a time are never shed: shedding them could take a
     /// healthy endpoint out of rotation.
     fn is_health_check(&mut self) -> bool;
+
+    /// How long its caller still waits, as the caller says; `None` if it says nothing, or is not asked.
+    fn time_left(&mut self) -> Option<Duration> {
+        None
+    }
 
     /// Whether a body follows the headers: until it is complete, time is the caller's.
     fn has_body(&self) -> bool {
@@ -34,6 +41,8 @@ pub struct GivenRequest {
     pub criticality: Criticality,
     /// See [`Request::is_retry`].
     pub retry: bool,
+    /// See [`Request::time_left`].
+    pub time_left: Option<Duration>,
 }
 
 impl Default for GivenRequest {
@@ -41,6 +50,7 @@ impl Default for GivenRequest {
         Self {
             criticality: Criticality::Critical,
             retry: false,
+            time_left: None,
         }
     }
 }
@@ -52,6 +62,10 @@ impl Request for GivenRequest {
 
     fn is_retry(&mut self) -> bool {
         self.retry
+    }
+
+    fn time_left(&mut self) -> Option<Duration> {
+        self.time_left
     }
 
     fn is_health_check(&mut self) -> bool {

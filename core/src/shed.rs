@@ -12,6 +12,8 @@ pub enum ShedReason {
     Criticality,
     /// A retry, and first attempts of its class need what the upstream can carry.
     Retry,
+    /// The upstream is near its limit, and the caller waits for less time than nearly all answers take.
+    Deadline,
     /// As many requests have not ended as the policy allows.
     MaxOpen,
     /// The breaker is open.
@@ -22,10 +24,11 @@ pub enum ShedReason {
 
 impl ShedReason {
     /// Every reason, in the order of its index.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Limit,
         Self::Criticality,
         Self::Retry,
+        Self::Deadline,
         Self::MaxOpen,
         Self::BreakerOpen,
         Self::BreakerHalfOpen,
@@ -38,6 +41,7 @@ impl ShedReason {
             Self::Limit => "limit",
             Self::Criticality => "criticality",
             Self::Retry => "retry",
+            Self::Deadline => "deadline",
             Self::MaxOpen => "max_open",
             Self::BreakerOpen => "breaker_open",
             Self::BreakerHalfOpen => "breaker_half_open",

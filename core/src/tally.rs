@@ -156,7 +156,8 @@ impl<L> Tally<L> {
             .fold(0, |sum, reason| sum.wrapping_add(self.shed(reason)))
     }
 
-    /// All requests that were or would have been shed because of load (not by the breaker).
+    /// All requests that were or would have been shed because the limit was reached. Those whose deadline was hopeless do not
+    /// show that more could be served.
     #[must_use]
     pub fn refused_for_load(&self) -> u64 {
         [

@@ -30,6 +30,7 @@ REASONS = {
     "limit": ORANGE,
     "criticality": YELLOW,
     "retry": BLUE,
+    "deadline": GREY,
     "max_open": GREEN,
     "breaker_open": RED,
     "breaker_half_open": PURPLE,
@@ -166,7 +167,8 @@ def shedding():
         lines(
             "Shed, by reason",
             "Why. limit: no room within the concurrency limit. criticality: more important requests take the room. retry: "
-            "first attempts of its class take it. max_open: as many requests have not ended as limit.maxOpen allows. "
+            "first attempts of its class take it. deadline: its caller waits for less time than nearly all answers take. "
+            "max_open: as many requests have not ended as limit.maxOpen allows. "
             "breaker_open: the upstream is taken for dead. breaker_half_open: it is being tried.",
             query(f"sum by (tidegate_reason) ({rate('tidegate_requests_shed_total')})", "{{tidegate_reason}}"),
             stack=True,

@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_core::classify::Length;
 use tidegate_core::config::{Config, CriticalityInputs};
@@ -186,6 +187,16 @@ impl<H: Host> Request for HostRequest<'_, H> {
             .is_some_and(|attempt| attempt > 1)
     }
 
+    fn time_left(&mut self) -> Option<Duration> {
+        let config = self.config;
+        if config.deadline().is_empty() {
+            return None;
+        }
+        // Trusted callers send a deadline with each request, and the other questions need headers too.
+        self.read_map();
+        config.deadline().time_left(|name| self.value(name))
+    }
+
     fn has_body(&self) -> bool {
         self.length == Length::More
     }
@@ -319,6 +330,21 @@ mod tests {
         host.set_attribute(attribute::TUNNEL_IDENTITY, b"spiffe://a/ns/b/sa/batch");
         let class = ask(&host, &by_caller, |asked| asked.criticality());
         assert_eq!((class, host.take_reads()), (Criticality::Critical, 1));
+    }
+
+    #[test]
+    fn one_read_gives_deadline_class_and_attempt() {
+        let host = FakeHost::default();
+        host.set_header(Headers::Request, "grpc-timeout", "80m");
+        host.set_header(Headers::Request, "x-envoy-attempt-count", "2");
+        let heeding = rules(r#","deadline":{"headers":["x-wait","grpc-timeout"]}"#);
+        let (left, retry) = ask(&host, &heeding, |asked| {
+            (asked.time_left(), asked.is_retry())
+        });
+        assert_eq!((left, retry), (Some(Duration::from_millis(80)), true));
+        assert_eq!(host.take_reads(), 1);
+        assert_eq!(ask(&host, &rules(""), |asked| asked.time_left()), None);
+        assert_eq!(host.take_reads(), 0, "deadlines are not read by default");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Ask<'a> {
     pub caller: Option<&'a str>,
     /// The caller's `user-agent`.
     pub agent: Option<&'a str>,
+    /// How long the caller still waits, if it says so.
+    pub time_left: Option<Duration>,
     /// Number of the attempt as the caller tells it, from 1.
     pub attempt: u32,
     /// Endpoints behind the upstream, as the proxy knows them, at least 1.

@@ -166,7 +166,7 @@ fn is_match(pattern: Option<&Pattern>, value: Option<&str>) -> bool {
 }
 
 /// A field name of RFC 9110, section 5.1, in the lower case that HTTP/2 asks for.
-fn header_name(text: &str) -> Option<Box<str>> {
+pub(super) fn header_name(text: &str) -> Option<Box<str>> {
     let is_token =
         |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&b);
     name(text, is_token)

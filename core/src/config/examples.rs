@@ -19,6 +19,7 @@ pub const FULL_EXAMPLE: &str = r#"{
       {"clientIdentity": "spiffe://cluster.local/ns/batch/sa/*", "criticality": "sheddable_plus"}
     ]
   },
+  "deadline": {"headers": ["x-envoy-expected-rq-timeout-ms", "grpc-timeout"]},
   "ignore": {"paths": ["/healthz", "/livez"]},
   "upstreams": [
     {

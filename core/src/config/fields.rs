@@ -245,6 +245,15 @@ pub static FIELDS: &[Field] = &[
         doc: "Class of the requests for which every condition of this rule holds. Required in a rule.",
     },
     Field {
+        path: "deadline.headers[]",
+        values: Values::Texts {
+            expected: schema::HEADER_EXPECTED,
+            default: &[],
+        },
+        is_per_upstream: false,
+        doc: "Request headers in which callers say how long they wait, such as `x-envoy-expected-rq-timeout-ms` or `grpc-timeout`; the first that names a time counts. `grpc-timeout` has the format of gRPC, the others whole milliseconds or a duration such as `250ms`; 0 means no deadline. Near the limit, a request is shed if nearly all answers take longer than its caller waits. Take these headers from trusted callers only. Empty: deadlines are not read.",
+    },
+    Field {
         path: "ignore.paths[]",
         values: Values::Texts {
             expected: schema::PATH_EXPECTED,

@@ -16,6 +16,7 @@
 
 mod choices;
 mod criticality;
+mod deadline;
 mod document;
 mod duration;
 mod errors;
@@ -39,6 +40,7 @@ mod upstreams;
 
 pub use choices::{KeyBy, Mode, Reply, Stance, Until};
 pub use criticality::{CriticalityConfig, CriticalityInputs, CriticalityNeeds};
+pub use deadline::DeadlineConfig;
 pub use document::{MAX_DOCUMENT_BYTES, MAX_VALUES, Node};
 pub use duration::{Readable, parse_duration};
 pub use errors::{ConfigError, ConfigErrors};
@@ -61,6 +63,7 @@ pub struct Config {
     policy: Policy,
     rules: Vec<Rule>,
     criticality: CriticalityConfig,
+    deadline: DeadlineConfig,
     ignore: Ignore,
     max_upstreams: u32,
     max_destinations: u32,
@@ -85,6 +88,7 @@ impl Config {
             rules: Rule::read_all(s, &policy),
             policy,
             criticality: s.object("criticality", CriticalityConfig::read),
+            deadline: s.object("deadline", DeadlineConfig::read),
             ignore: s.object("ignore", Ignore::read),
             max_upstreams: s.count(schema::MAX_UPSTREAMS, None),
             max_destinations: s.count(schema::MAX_DESTINATIONS, None),
@@ -113,6 +117,12 @@ impl Config {
     #[must_use]
     pub const fn criticality(&self) -> &CriticalityConfig {
         &self.criticality
+    }
+
+    /// Where callers say how long they wait.
+    #[must_use]
+    pub const fn deadline(&self) -> &DeadlineConfig {
+        &self.deadline
     }
 
     /// Which requests are exempt.

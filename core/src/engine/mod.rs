@@ -160,10 +160,15 @@ impl Engine {
             LawDecision::Admit {
                 load: admission::raise(slot, upstream, counters),
                 purpose: Purpose::Normal,
+                trial: None,
             }
         };
-        let (load, purpose) = match answer {
-            LawDecision::Admit { load, purpose } => (load, purpose),
+        let (load, purpose, trial) = match answer {
+            LawDecision::Admit {
+                load,
+                purpose,
+                trial,
+            } => (load, purpose, trial),
             LawDecision::Refuse {
                 reason,
                 wait,
@@ -185,7 +190,7 @@ impl Engine {
                     if matches!(load, LoadCheck::Counted(_)) {
                         admission::undo(slot, upstream, counters);
                     }
-                    (0, Purpose::Exempt)
+                    (0, Purpose::Exempt, None)
                 }
                 Enforcement::LetIn(purpose) => {
                     let load = match load {
@@ -194,7 +199,7 @@ impl Engine {
                             admission::raise(slot, upstream, counters)
                         }
                     };
-                    (load, purpose)
+                    (load, purpose, None)
                 }
             },
         };
@@ -202,6 +207,7 @@ impl Engine {
         let entry = AdmittedRequest {
             load,
             purpose,
+            trial,
             has_body: request.has_body(),
         };
         Decision::Admit(slot.enter(upstream, entry, now))

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::ages::Ages;
 use crate::breaker::{BreakerState, FIRST_FAILURE_RATE, Gate, Thresholds};
 use crate::config::{Policy, RuleIndex};
+use crate::deadline::Deadlines;
 use crate::exchange::Directive;
 use crate::heavy::HeavyCohorts;
 use crate::ladder::{Ladder, Margin};
@@ -71,6 +72,7 @@ pub(crate) struct Slot {
     write_off: bool,
     /// Whether the proxy-wide count of requests in flight includes this worker's.
     pub(crate) shared: bool,
+    pub(crate) deadlines: Deadlines,
     /// Whether the last request was shed because of load.
     pub(crate) full: bool,
     /// A request that waits for longer hangs; if later requests are answered meanwhile, it is overtaken.
@@ -141,6 +143,7 @@ impl Slot {
             unended_reported: 0,
             write_off: false,
             shared: false,
+            deadlines: Deadlines::default(),
             full: false,
             hang_after,
             upload_horizon: hang_after,

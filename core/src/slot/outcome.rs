@@ -66,6 +66,9 @@ impl Slot {
         if permit.epoch != self.gate.epoch() && permit.purpose != Purpose::Probe {
             return;
         }
+        if let Some(left) = permit.trial {
+            self.deadlines.learn(latency <= left);
+        }
         let is_success = answer == AnswerClass::Success;
         self.tally.add_answer(latency, is_success);
         let is_slow = is_success && latency > policy.slo().latency_target();
@@ -85,6 +88,9 @@ impl Slot {
             || is_past(permit, now)
         {
             return None;
+        }
+        if permit.trial.is_some() && permit.latency.is_none() {
+            self.deadlines.learn(false);
         }
         let outcome = match outcome {
             // A proxy with a timeout for every stream ends stalled uploads, for which the upstream is not to blame. Nor is it

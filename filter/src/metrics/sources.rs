@@ -47,7 +47,7 @@ impl Source {
 }
 
 /// How many [`SOURCES`] there are, and how many, the first, that count without pressure.
-pub const SOURCE_COUNT: usize = 36;
+pub const SOURCE_COUNT: usize = 38;
 const ORDINARY_COUNT: usize = 12;
 
 /// Those of [`SOURCES`] that may be more than zero.
@@ -77,12 +77,14 @@ pub static SOURCES: [Source; SOURCE_COUNT] = [
     shed(ShedReason::Limit),
     shed(ShedReason::Criticality),
     shed(ShedReason::Retry),
+    shed(ShedReason::Deadline),
     shed(ShedReason::MaxOpen),
     shed(ShedReason::BreakerOpen),
     shed(ShedReason::BreakerHalfOpen),
     would_shed(ShedReason::Limit),
     would_shed(ShedReason::Criticality),
     would_shed(ShedReason::Retry),
+    would_shed(ShedReason::Deadline),
     would_shed(ShedReason::MaxOpen),
     would_shed(ShedReason::BreakerOpen),
     would_shed(ShedReason::BreakerHalfOpen),

@@ -68,7 +68,7 @@ const fn of_plugin(metric: Metric) -> Metric {
 }
 
 const REASONS: [&str; ShedReason::ALL.len()] = {
-    let [a, b, c, d, e, f] = ShedReason::ALL;
+    let [a, b, c, d, e, f, g] = ShedReason::ALL;
     [
         a.as_str(),
         b.as_str(),
@@ -76,6 +76,7 @@ const REASONS: [&str; ShedReason::ALL.len()] = {
         d.as_str(),
         e.as_str(),
         f.as_str(),
+        g.as_str(),
     ]
 };
 const CLASSES: [&str; Criticality::ALL.len()] = {

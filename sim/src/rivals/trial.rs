@@ -22,6 +22,7 @@ pub(super) const fn first_ask() -> Ask<'static> {
         cohort: 0,
         caller: None,
         agent: None,
+        time_left: None,
         attempt: 1,
         endpoints: 1,
         in_flight: 0,

@@ -59,6 +59,9 @@ pub struct ClientProfile {
         with = "humantime_serde"
     )]
     pub timeout: Option<Duration>,
+    /// It says how long it waits ([`crate::tidegate::DEADLINE_HEADER`]), and users trust it in that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tells_deadline: bool,
     /// It takes a body that is larger than what lies between it and the service so slowly that it is not at its end
     /// after this time, and then goes away. A slot that the body holds is taken for as long.
     #[serde(
@@ -91,6 +94,7 @@ impl ClientProfile {
             agent: None,
             cohort: None,
             timeout: None,
+            tells_deadline: false,
             dawdles: None,
             adversary: None,
         }

@@ -43,6 +43,7 @@ impl Scenario {
                         upstream: made.upstream.clone(),
                         deadline: made.deadline,
                         retries: made.retries,
+                        tells_deadline: profile.passes.deadline,
                         ..ClientProfile::sending(Vec::new())
                     },
                 });

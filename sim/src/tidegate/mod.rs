@@ -40,6 +40,8 @@ const NAME: &str = "tidegate";
 const EXEMPT_AGENT: &str = "kube-probe/";
 /// Header that carries the cohort of a request.
 pub const COHORT_HEADER: &str = "x-cohort";
+/// Header in which callers and services say how long they wait, in milliseconds.
+pub const DEADLINE_HEADER: &str = "x-deadline-ms";
 
 /// Each engine's upkeep is this far apart, as in the filter.
 const TICK: Duration = Duration::from_millis(100);
@@ -82,7 +84,7 @@ pub fn policy(scenario: &Scenario) -> serde_json::Value {
     policy
 }
 
-/// What a user lets callers claim, in scenarios whose callers do: health checkers by their agent, and cohorts.
+/// What a user lets callers claim, in scenarios whose callers do: health checkers by their agent, cohorts, and deadlines.
 #[must_use]
 pub fn trust(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> {
     let mut fields = serde_json::Map::new();
@@ -93,6 +95,9 @@ pub fn trust(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> 
     if any(|client| client.cohort.is_some()) {
         let criticality = json!({"cohortHeader": COHORT_HEADER});
         fields.insert("criticality".to_owned(), criticality);
+    }
+    if any(|client| client.tells_deadline) {
+        fields.insert("deadline".to_owned(), json!({"headers": [DEADLINE_HEADER]}));
     }
     fields
 }

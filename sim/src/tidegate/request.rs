@@ -1,5 +1,7 @@
 //! A simulated request, as the engine asks about it.
 
+use std::time::Duration;
+
 use tidegate_core::config::Config;
 use tidegate_core::{Criticality, Request, UpstreamKey};
 
@@ -25,6 +27,11 @@ impl Request for Asking<'_> {
 
     fn is_health_check(&mut self) -> bool {
         self.config.ignore().matches(None, self.ask.agent)
+    }
+
+    fn time_left(&mut self) -> Option<Duration> {
+        let is_read = !self.config.deadline().is_empty();
+        self.ask.time_left.filter(|_| is_read)
     }
 
     fn has_body(&self) -> bool {

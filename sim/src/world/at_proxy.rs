@@ -43,6 +43,9 @@ impl SimWorld<'_> {
             cohort: call.cohort,
             caller: client.cohort.as_deref(),
             agent: client.agent.as_deref(),
+            time_left: client
+                .tells_deadline
+                .then(|| attempt.patient_until.saturating_since(self.now)),
             attempt: told(client, attempt.number),
             endpoints,
             in_flight: flight.in_flight,

@@ -5,14 +5,13 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::headers::{
-    ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, DEADLINE_HEADER, SHED_DETAILS,
-    TIMEOUT_HEADER,
+    ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, SHED_DETAILS, TIMEOUT_HEADER,
 };
 use super::{Call, CallError, CallReply, Caller, OpenExchange};
 use tidegate_sim::arrivals::{Arrival, Sending};
 use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::{ClientProfile, LatencyUntil};
-use tidegate_sim::tidegate::COHORT_HEADER;
+use tidegate_sim::tidegate::{COHORT_HEADER, DEADLINE_HEADER};
 
 /// What a caller asks for, and how it goes about it.
 #[derive(Debug)]
@@ -24,8 +23,6 @@ pub(super) struct CallPlan {
     pub(super) until: LatencyUntil,
     /// What the caller says it is, where callers do.
     pub(super) cohort: Option<String>,
-    /// Whether the caller tells how long it waits.
-    pub(super) tells_deadline: bool,
     /// No response is read for longer.
     pub(super) read_until: Instant,
     /// Requests are due until then.
@@ -158,7 +155,7 @@ impl CallPlan {
         if let Some(cohort) = &self.cohort {
             call = call.header(COHORT_HEADER, cohort);
         }
-        if self.tells_deadline {
+        if client.tells_deadline {
             let millis = client.deadline.as_millis();
             call = call.header(DEADLINE_HEADER, &millis.to_string());
         }

@@ -12,9 +12,6 @@ pub const ATTEMPT_HEADER: &str = "x-envoy-attempt-count";
 /// Header in which a caller asks the proxy to wait no longer, in milliseconds.
 pub const TIMEOUT_HEADER: &str = "x-envoy-upstream-rq-timeout-ms";
 
-/// Header in which callers tell services how long they wait, in milliseconds, where services call services.
-pub const DEADLINE_HEADER: &str = "x-deadline-ms";
-
 /// Header in which a client with a quota says which one it is, by its index in the scenario.
 pub const CLIENT_HEADER: &str = "x-client";
 

@@ -38,7 +38,8 @@ pub async fn replay(
     // All of them are streams of one connection.
     let resets = Caller::http2(target);
     let tells_cohorts = scenario.clients.iter().any(|one| one.cohort.is_some());
-    let tells_deadline = scenario.has_chains();
+    // Services pass on what is left of a deadline.
+    let has_chains = scenario.has_chains();
     let until = scenario.slo.until;
     let read_until = start + scenario.duration + READS_ON;
     let mut under_way = JoinSet::new();
@@ -61,10 +62,12 @@ pub async fn replay(
         let request = ScheduledRequest {
             ask: CallPlan {
                 caller: caller.clone(),
-                client: client.clone(),
+                client: ClientProfile {
+                    tells_deadline: client.tells_deadline || has_chains,
+                    ..client.clone()
+                },
                 arrival: arrival.clone(),
                 until,
-                tells_deadline,
                 cohort: client.cohort.clone().or(own_cohort),
                 read_until,
                 end: start + scenario.duration,
@@ -101,8 +104,6 @@ pub(crate) struct InnerRequest {
     pub(crate) until: LatencyUntil,
     /// When the caller of the service gives up.
     pub(crate) ends_at: Option<Instant>,
-    /// Whether it tells how long it waits.
-    pub(crate) tells_deadline: bool,
 }
 
 impl InnerRequest {
@@ -123,7 +124,6 @@ impl InnerRequest {
                 },
                 client: self.client,
                 until: self.until,
-                tells_deadline: self.tells_deadline,
                 cohort: self.cohort,
                 read_until: end,
                 end,

@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::client::Caller;
-use crate::client::headers::{CRITICALITY_HEADER, DEADLINE_HEADER};
+use crate::client::headers::CRITICALITY_HEADER;
 use crate::client::open_loop::InnerRequest;
 use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::{ClientProfile, LatencyUntil, PassedOn, Scenario, ServiceCall};
-use tidegate_sim::tidegate::COHORT_HEADER;
+use tidegate_sim::tidegate::{COHORT_HEADER, DEADLINE_HEADER};
 
 /// The calls that requests of a service make, and through which proxy.
 #[derive(Debug)]
@@ -152,7 +152,6 @@ impl PlannedCalls {
             cohort: self.cohort.clone(),
             until: self.until,
             ends_at: self.ends_at,
-            tells_deadline: self.passes.deadline,
         };
         let rng = StdRng::seed_from_u64(self.seed ^ number);
         let (answer, is_overload) = request.run(rng).await;

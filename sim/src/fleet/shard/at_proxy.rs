@@ -41,6 +41,7 @@ impl Shard<'_> {
                         ShedReason::Limit
                         | ShedReason::Criticality
                         | ShedReason::Retry
+                        | ShedReason::Deadline
                         | ShedReason::MaxOpen => {
                             bin.counts.shed_by_limit += 1;
                         }
