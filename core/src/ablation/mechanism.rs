@@ -64,8 +64,6 @@ mechanisms! {
     EndpointsScale = "endpoints-scale",
 
     // While no queue stands.
-    /// For the first two seconds with answers the limit is the initial one at the least.
-    ColdLeast = "cold-least",
     /// Until a queue has stood the limit is a fifth of the initial one at the least.
     SurgeLeast = "surge-least",
     /// Bursts may wait for what the objective leaves.

@@ -11,7 +11,7 @@ use super::feedback::SloFeedback;
 use super::floor::Floor;
 use super::hold::Hold;
 use super::in_force::InForce;
-use super::{COLD_FOR, CeilingCheckpoint, FloorCheckpoint, Limiter, State};
+use super::{CeilingCheckpoint, FloorCheckpoint, Limiter, State};
 use crate::units::{Gain, PerSecond, Requests, Seconds};
 
 /// What is known of an upstream's limit. By default nothing is.
@@ -55,11 +55,6 @@ impl Limiter {
     pub(crate) fn resume(known: &LimitCheckpoint) -> Self {
         let floor = Floor::resume(known.floor);
         Self {
-            known_for: if floor.is_known() {
-                COLD_FOR
-            } else {
-                Duration::ZERO
-            },
             floor,
             capacity: Capacity::resume(known.capacity),
             state: match known.hold {

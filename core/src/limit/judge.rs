@@ -37,7 +37,6 @@ impl Limiter {
             }
             return;
         };
-        self.known_for = self.known_for.saturating_add(window.span);
         self.trust_after_quiet(&stats, window.span);
         let latency = &window.tally.latency;
         self.latest = Quantiles {

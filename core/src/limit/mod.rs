@@ -54,8 +54,6 @@ const MIN_WINDOW_SAMPLES: u64 = 10;
 const MAX_WINDOW: Duration = Duration::from_secs(1);
 /// Once the latency is known, at least this share of the initial limit: traffic that was rare may come in a surge.
 const SURGE: f64 = 0.2;
-/// Until answers have come for this long, the whole initial limit: the slow answers are missing among the first ones.
-const COLD_FOR: Duration = Duration::from_secs(2);
 /// Weight of the newest round in the mean of uploads under way, and the least that matters.
 const UPLOADING_WEIGHT: f64 = 0.2;
 const MIN_UPLOADING: f64 = 0.05;
@@ -105,8 +103,6 @@ pub(crate) struct Limiter {
     hold_feedback: SloFeedback,
     /// A queue has stood at some time: the capacity is known.
     has_held: bool,
-    /// For how long answers have come. The slow answers are missing among the first ones.
-    known_for: Duration,
     /// Since when requests have been refused while the floor may include a queue.
     doubtful_since: Option<Instant>,
     /// Time without a refusal, minus the (weighted) time with refusals.
@@ -228,12 +224,10 @@ impl Limiter {
         f64::from(terms.limit.initial()) * f64::from(self.endpoints.max(1))
     }
 
-    /// The least limit while little is known; `initial` is the policy's, per endpoint.
+    /// The least limit while no queue has shown the capacity; `initial` is the policy's, per endpoint.
     fn least(&self, initial: u32) -> f64 {
         if self.has_held {
             0.0
-        } else if self.known_for < COLD_FOR && !is_off(Mechanism::ColdLeast) {
-            f64::from(initial)
         } else if is_off(Mechanism::SurgeLeast) {
             0.0
         } else {
