@@ -5,7 +5,7 @@
     ci/sbom.py control OUT           the control service's image
 
 The crates are those that cargo compiles into the program for its target, with their licences and the
-checksums of Cargo.lock; of an image also its base image, by the digest in its Dockerfile. What the base image is made of is not
+checksums of Cargo.lock; of the control service also the library of its page; of an image also its base image, by the digest in its Dockerfile. What the base image is made of is not
 in the list, and the list says so. No time and no serial number stand in it, so that the same sources give the same
 bytes; `cosign attest --type cyclonedx` binds it to the image.
 """
@@ -95,6 +95,22 @@ def base_image(program):
     return {"type": "container", "bom-ref": purl, "name": name, "version": tag, "purl": purl, "hashes": hashes}
 
 
+def vendored():
+    """The library that is a part of the page of the control service."""
+    text = (ROOT / "ci/versions.env").read_text()
+    version, checksum = (re.search(rf"^DAGRE_{key}=(.*)$", text, re.MULTILINE)[1] for key in ("VERSION", "SHA256"))
+    purl = f"pkg:npm/%40dagrejs/dagre@{version}"
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": "@dagrejs/dagre",
+        "version": version,
+        "purl": purl,
+        "licenses": [{"expression": "MIT"}],
+        "hashes": [{"alg": "SHA-256", "content": checksum}],
+    }
+
+
 def bom(program, module):
     """The list; `module` is the bytes of the program, where they are the same everywhere."""
     target, package, name = PROGRAMS[program]
@@ -117,6 +133,8 @@ def bom(program, module):
             for one in sorted(needs, key=lambda one: purl(packages[one]))
         ],
     }
+    if program == "control":
+        found["components"].append(vendored())
     base = base_image(program)
     if base:
         found["components"].append(base)

@@ -92,6 +92,7 @@ fn settings(policies: &Path) -> ServeSettings {
         policies: Some(policies.to_owned()),
         state: None,
         kubernetes: None,
+        traffic: None,
         rescan: Duration::from_secs(5),
         xds: any,
         http: any,

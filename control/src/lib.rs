@@ -26,4 +26,5 @@ pub mod rest;
 pub mod serve;
 pub mod source;
 pub mod telemetry;
+pub mod traffic;
 pub mod xds;

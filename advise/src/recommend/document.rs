@@ -1,6 +1,6 @@
 //! Recommendations for programs: as a document, and as a configuration of the filter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -31,6 +31,8 @@ pub struct AdviceDocument {
     pub window_seconds: u32,
     /// One entry for each upstream.
     pub upstreams: Vec<AdviceEntry>,
+    /// Policies, and where in them, whose objective is out of reach for an upstream; by name.
+    pub unreachable: Vec<String>,
 }
 
 /// The recommendation for one upstream. What is not known is absent.
@@ -119,11 +121,19 @@ pub fn advice_document(
                 .collect(),
         }
     };
+    let upstreams: Vec<AdviceEntry> = advice.iter().map(entry).collect();
+    let unreachable: BTreeSet<&String> = upstreams
+        .iter()
+        .flat_map(|upstream| &upstream.in_force)
+        .filter(|found| found.verdicts.iter().any(ReachVerdict::is_out_of_reach))
+        .map(|found| &found.policy)
+        .collect();
     AdviceDocument {
         version: VERSION,
         end: observed.end,
         window_seconds: observed.window_seconds,
-        upstreams: advice.iter().map(entry).collect(),
+        unreachable: unreachable.into_iter().cloned().collect(),
+        upstreams,
     }
 }
 

@@ -59,6 +59,14 @@ pub enum ReachVerdict {
     },
 }
 
+impl ReachVerdict {
+    /// Whether most requests miss the target, for every caller.
+    #[must_use]
+    pub const fn is_out_of_reach(&self) -> bool {
+        matches!(self, Self::OutOfReach { .. })
+    }
+}
+
 /// What the observations say against an objective; nothing if they agree with it or do not suffice.
 #[must_use]
 pub fn reach(

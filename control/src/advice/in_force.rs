@@ -8,9 +8,12 @@
 //! that the metrics name by their cluster.
 
 use tidegate_advise::chain::{PolicyTerms, SettingOrigin};
-use tidegate_advise::recommend::ObjectiveInForce;
+use tidegate_advise::recommend::{
+    AdviceDocument, ObjectiveInForce, UpstreamAdvice, advice_document,
+};
 use tidegate_advise::{ObservedUpstream, RuleTarget};
 use tidegate_core::config::{Config, RuleIndex, UpstreamName};
+use tidegate_graph::ObservationWindow;
 
 use super::settings::MeshSettings;
 use crate::policy::{CheckedPolicy, KIND, PolicyTargets, TargetKind};
@@ -48,6 +51,19 @@ pub fn policies_for(settings: &MeshSettings, upstream: &ObservedUpstream<'_>) ->
             }
         })
         .collect()
+}
+
+/// The recommendations, compared with what the policies say.
+#[must_use]
+pub fn compared(
+    advice: &[UpstreamAdvice<'_>],
+    observed: ObservationWindow,
+    settings: &MeshSettings,
+) -> AdviceDocument {
+    advice_document(advice, observed, |upstream| {
+        let found = policies_for(settings, upstream).into_iter();
+        found.map(|policy| policy.objective).collect()
+    })
 }
 
 /// The rule for an upstream. A service has its whole host as a name; one outside Kubernetes has it as it is.

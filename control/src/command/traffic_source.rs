@@ -6,23 +6,19 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
+use tidegate_control::traffic::{CredentialFiles, TrafficError, TrafficTerms};
 use tidegate_core::config::parse_duration;
 use tidegate_graph::output as forms;
-use tidegate_graph::prometheus::{ClientSettings, Credentials, PrometheusClient};
 use tidegate_graph::{
-    BuildTerms, BuiltGraph, Collected, MetricsChoice, MetricsSource, ObservationWindow, Recording,
-    build, collect, planned,
+    BuildTerms, BuiltGraph, Collected, MetricsChoice, MetricsSource, Recording, build,
 };
 
 use super::output::NOTED;
 use super::{CommandFailure, output};
 
-/// Points of a window that is too short for steps of five minutes.
-const MIN_POINTS: u32 = 12;
-/// Distance of the points, in seconds: at least two scrapes, for any usual interval of scrapes.
-const STEP_SECONDS: u32 = 300;
-/// The shortest distance of the points, in seconds: two scrapes at the shortest usual interval.
-const MIN_STEP_SECONDS: u32 = 30;
+/// What is wrong with credentials over http.
+pub(super) const SENT_IN_CLEAR: &str =
+    "the credentials go over http, which others can read: expected https";
 
 /// The options of every command that reads the service graph.
 #[derive(Debug, Args)]
@@ -77,7 +73,7 @@ pub(super) struct TrafficSource {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Source {
+pub(super) enum Source {
     /// Istio's standard metrics
     Istio,
     /// Envoy's statistics of its clusters
@@ -119,35 +115,19 @@ impl TrafficSource {
     }
 
     fn collect(&self) -> Result<Collected, CommandFailure> {
-        let client = PrometheusClient::new(&self.settings()?)
-            .map_err(|error| CommandFailure(error.to_string()))?;
+        let terms = self.terms_of_prometheus()?;
+        let client = terms.client().map_err(unread)?;
         if client.sends_credentials_in_clear() {
-            output::note(&format_args!(
-                "{NOTED}warning{NOTED:#}: the credentials go over http, which others can read: expected https"
-            ));
+            output::note(&format_args!("{NOTED}warning{NOTED:#}: {SENT_IN_CLEAR}"));
         }
         let end = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_err(|error| CommandFailure(format!("the clock: {error}")))?
             .as_secs();
-        let usual = (self.window / MIN_POINTS).clamp(MIN_STEP_SECONDS, STEP_SECONDS);
-        let observed = ObservationWindow {
-            end,
-            window_seconds: self.window,
-            step_seconds: self.step.unwrap_or_else(|| usual.min(self.window)),
-        };
-        let plan = planned(observed, &self.caller_label)
-            .map_err(|error| CommandFailure(error.to_string()))?;
-        let choice = if self.metrics.is_empty() {
-            MetricsChoice::First
-        } else {
-            MetricsChoice::All(self.metrics.iter().map(|source| (*source).into()).collect())
-        };
-        collect(&client, plan, observed, &self.caller_label, &choice)
-            .map_err(|error| CommandFailure(forms::plain(&error.to_string())))
+        terms.collected(&client, end).map_err(unread)
     }
 
-    fn settings(&self) -> Result<ClientSettings, CommandFailure> {
+    fn terms_of_prometheus(&self) -> Result<TrafficTerms, CommandFailure> {
         // Not required by the grammar, because `graph --schema` needs none.
         let Some(url) = self.prometheus.clone() else {
             return Err(CommandFailure(
@@ -155,26 +135,52 @@ impl TrafficSource {
                     .to_owned(),
             ));
         };
-        let credentials = match (
-            &self.token_file,
-            &self.basic_user,
-            &self.basic_password_file,
-        ) {
-            (Some(path), _, _) => Credentials::Token(secret(path)?),
-            (None, Some(user), Some(path)) => Credentials::Basic {
-                user: user.clone(),
-                password: secret(path)?,
-            },
-            _ => Credentials::None,
-        };
-        Ok(ClientSettings {
+        let user = self.basic_user.clone();
+        Ok(TrafficTerms {
             url,
-            credentials,
+            credentials: credentials(
+                self.token_file.clone(),
+                user.zip(self.basic_password_file.clone()),
+            ),
             authorities: self.ca.clone(),
             identity: self.cert.clone().zip(self.key.clone()),
             timeout: self.timeout,
+            window_seconds: self.window,
+            step_seconds: self.step,
+            choice: choice(&self.metrics),
+            caller_label: self.caller_label.clone(),
+            build: self.terms(),
         })
     }
+}
+
+/// What is shown to Prometheus: a token, or a user with a password.
+pub(super) fn credentials(
+    token: Option<PathBuf>,
+    basic: Option<(String, PathBuf)>,
+) -> CredentialFiles {
+    match (token, basic) {
+        (Some(path), _) => CredentialFiles::Token(path),
+        (None, Some((user, password))) => CredentialFiles::Basic { user, password },
+        (None, None) => CredentialFiles::None,
+    }
+}
+
+/// The metrics that are read; none are named: the first that are there.
+pub(super) fn choice(metrics: &[Source]) -> MetricsChoice {
+    if metrics.is_empty() {
+        MetricsChoice::First
+    } else {
+        MetricsChoice::All(metrics.iter().map(|source| (*source).into()).collect())
+    }
+}
+
+fn unread(error: TrafficError) -> CommandFailure {
+    CommandFailure(match error {
+        // It may contain what a server said.
+        TrafficError::Collect(error) => forms::plain(&error.to_string()),
+        other => other.to_string(),
+    })
 }
 
 impl From<Source> for MetricsSource {
@@ -196,23 +202,13 @@ fn record(recording: &Recording<'_>, path: &Path) -> Result<(), CommandFailure> 
     out.flush().map_err(|error| failure(path, &error))
 }
 
-/// A secret on the first line of a file.
-fn secret(path: &Path) -> Result<String, CommandFailure> {
-    let text = fs::read_to_string(path).map_err(|error| failure(path, &error))?;
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(failure(path, &"found nothing, expected a secret"));
-    }
-    Ok(text.to_owned())
-}
-
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     parse_duration(text)
         .filter(|time| !time.is_zero())
         .ok_or_else(|| "expected a duration such as 30s".to_owned())
 }
 
-fn seconds(text: &str) -> Result<u32, String> {
+pub(super) fn seconds(text: &str) -> Result<u32, String> {
     let found = parse_duration(text).and_then(|time| u32::try_from(time.as_secs()).ok());
     found
         .filter(|seconds| *seconds > 0)

@@ -61,6 +61,7 @@ impl Server {
         let desk = Desk {
             catalog: catalog.clone(),
             fleet,
+            traffic: None,
             metrics,
             access: Arc::new(WriteAccess {
                 token: Some(Followed::load(&token, Token::parse).unwrap()),

@@ -9,6 +9,7 @@ mod record;
 pub mod reference;
 mod registration;
 pub mod table;
+mod traffic;
 mod versions;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ use self::labels::{
     StateLabels, StreamLabels, TurnedLabels, VersionLabels,
 };
 use self::registration::register;
+use self::traffic::TrafficMetrics;
 use crate::fleet::ProxyRecord;
 
 /// The buckets of push times: the smallest in seconds, their growth factor, and their number.
@@ -51,6 +53,7 @@ pub struct ControlMetrics {
     outdated: Family<FileLabels, Gauge>,
     turned: Family<TurnedLabels, Counter>,
     kube: KubeMetrics,
+    traffic: TrafficMetrics,
 }
 
 impl Default for ControlMetrics {
@@ -73,6 +76,7 @@ impl Default for ControlMetrics {
             outdated: Family::default(),
             turned: Family::default(),
             kube: KubeMetrics::default(),
+            traffic: TrafficMetrics::default(),
         };
         let registry = metrics.registered();
         Self {
@@ -104,6 +108,7 @@ impl ControlMetrics {
         register(to, &table::RELOADS, &self.reloads);
         register(to, &table::OUTDATED, &self.outdated);
         register(to, &table::TURNED, &self.turned);
+        self.traffic.register(to);
         self.kube.register(to);
         registry
     }

@@ -12,6 +12,7 @@ use crate::fleet::{DiscoveryApi, FleetEvent};
 use crate::kube::KubeEvent;
 use crate::net::{PortEvent, ReloadOutcome};
 use crate::source::SourceEvent;
+use crate::traffic::TrafficEvent;
 
 impl ControlMetrics {
     /// Counts what happens on discovery streams.
@@ -39,6 +40,13 @@ impl ControlMetrics {
     #[must_use]
     pub fn kube(&self) -> EventSink<KubeEvent> {
         let metrics = self.kube.clone();
+        EventSink::new(move |event| metrics.record(event))
+    }
+
+    /// Counts the reads of the service graph.
+    #[must_use]
+    pub fn traffic(&self) -> EventSink<TrafficEvent> {
+        let metrics = self.traffic.clone();
         EventSink::new(move |event| metrics.record(event))
     }
 

@@ -194,6 +194,24 @@ pub(super) const TURNED: MetricSpec = MetricSpec {
     ],
     help: "Connections that were turned away, or closed while they were served",
 };
+pub(super) const GRAPH_READS: MetricSpec = MetricSpec {
+    name: "graph_reads",
+    kind: SeriesKind::Counter,
+    labels: &[("result", "`done`, `failed`")],
+    help: "Reads of the service graph from Prometheus; after a failed one the last graph remains",
+};
+pub(super) const GRAPH_READ_AT: MetricSpec = MetricSpec {
+    name: "graph_read_timestamp_seconds",
+    kind: SeriesKind::Gauge,
+    labels: &[],
+    help: "When the service graph was last read, in seconds since 1970; 0 before the first time, and without --prometheus",
+};
+pub(super) const GRAPH_EDGES: MetricSpec = MetricSpec {
+    name: "graph_edges",
+    kind: SeriesKind::Gauge,
+    labels: &[],
+    help: "Edges of the service graph that was last read",
+};
 /// All of them, in the order of the reference.
 pub static TABLE: &[&MetricSpec] = &[
     &BUILD,
@@ -211,6 +229,9 @@ pub static TABLE: &[&MetricSpec] = &[
     &RELOADS,
     &OUTDATED,
     &TURNED,
+    &GRAPH_READS,
+    &GRAPH_READ_AT,
+    &GRAPH_EDGES,
     &KUBE_RECONCILES,
     &KUBE_WRITES,
     &KUBE_WATCH_ERRORS,

@@ -3,20 +3,25 @@
 //! A listing of thousands of proxies costs milliseconds and megabytes. It is rendered again only after a change, and
 //! all responses share its bytes.
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+/// The last rendered listing; cheap to clone. Its data has revisions of type `R`.
+#[derive(Debug, Clone)]
+pub(super) struct CachedListing<R = u64>(Arc<Mutex<Option<(R, Bytes)>>>);
 
-/// The last rendered listing; cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CachedListing(Arc<Mutex<Option<(u64, Bytes)>>>);
+impl<R> Default for CachedListing<R> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
 
-impl CachedListing {
-    /// The listing at this revision of its data; `make` renders it if it is not cached.
-    pub(super) fn at(&self, revision: u64, make: impl FnOnce() -> Value) -> Bytes {
+impl<R: PartialEq> CachedListing<R> {
+    /// The listing at this revision of its data; `make` renders it, as JSON, if it is not cached.
+    pub(super) fn at<T: Display>(&self, revision: R, make: impl FnOnce() -> T) -> Bytes {
         // Other requests wait, so that it is rendered only once.
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, bytes)) = shown.as_ref().filter(|(made, _)| *made == revision) {
@@ -36,6 +41,8 @@ pub(super) fn json(bytes: Bytes) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use serde_json::Value;
 
     #[test]
     fn a_listing_is_rendered_once_per_revision_and_shared() {

@@ -1,7 +1,8 @@
-//! The HTTP interface: policies by REST, the state of proxies, metrics, and a status page; health checks on a port of
+//! The HTTP interface: policies by REST, the state of proxies, the service graph, metrics, and a status page; health checks on a port of
 //! their own.
 
 mod access;
+mod graph;
 mod health;
 mod listing;
 mod page;
@@ -29,11 +30,13 @@ use tokio_util::sync::CancellationToken;
 pub use access::{Token, WriteAccess};
 pub use health::{HealthState, health_routes};
 
+use self::graph::GraphListings;
 use self::listing::CachedListing;
 use self::reply::problem;
 use crate::fleet::{ProxyFleet, ProxyRecord};
 use crate::metrics::ControlMetrics;
 use crate::source::Catalog;
+use crate::traffic::LiveTraffic;
 
 /// Largest accepted policy, in bytes: a hundred times the size of a long one.
 const MAX_BODY_BYTES: usize = 1 << 20;
@@ -54,6 +57,8 @@ pub struct Desk {
     pub catalog: Catalog,
     /// The connected proxies.
     pub fleet: ProxyFleet,
+    /// The service graph; `None`: the service does not read it.
+    pub traffic: Option<LiveTraffic>,
     /// The metrics.
     pub metrics: Arc<ControlMetrics>,
     /// Decides which clients may write.
@@ -66,12 +71,13 @@ pub struct Desk {
     pub watchers: Arc<Semaphore>,
 }
 
-/// The cached listings of policies and proxies.
+/// The cached listings of policies, proxies and the service graph.
 #[derive(Debug, Clone, Default)]
 pub struct Listings {
     policies: CachedListing,
     proxies: CachedListing,
     page: CachedListing,
+    graph: GraphListings,
 }
 
 impl Desk {
@@ -98,6 +104,9 @@ pub fn routes(desk: Desk) -> Router {
         ("/v1/policies", get(policies::list)),
         ("/v1/policies/{name}", policy),
         ("/v1/proxies", get(proxies)),
+        ("/v1/graph", get(graph::graph)),
+        ("/v1/graph/busiest", get(graph::busiest)),
+        ("/v1/recommendations", get(graph::recommendations)),
         ("/v1/events", get(events)),
     ];
     let traced = traced
@@ -171,5 +180,7 @@ fn page_of(desk: &Desk) -> Value {
         "proxies": proxies,
         "total": total,
         "states": states,
+        // With each number there is another graph, or another failure to read it.
+        "graph": desk.traffic.as_ref().map(|live| live.snapshot().revision),
     })
 }

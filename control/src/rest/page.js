@@ -82,6 +82,7 @@ function show(state) {
   const hidden = state.total - state.proxies.length;
   at("more").hidden = hidden <= 0;
   at("more").textContent = `${hidden.toLocaleString("en")} more are not shown; v1/proxies lists all.`;
+  followGraph(state);
 }
 
 function link(state, text) {

@@ -1,7 +1,8 @@
-//! The page at `/`: policies and proxies, live.
+//! The page at `/`: policies, proxies and the service graph, live.
 //!
-//! No framework and no external resources, enforced by a content security policy: script and style are two files next
-//! to the page. Received texts are only ever set as text, never as HTML.
+//! No framework and no external resources, enforced by a content security policy: scripts and style are files next to the page.
+//! Received texts are only ever set as text, never as HTML. The positions in the picture of the graph are those of dagre, a
+//! library that is kept here as its package has it; ci/versions.env names version and checksum.
 
 use axum::Router;
 use axum::http::header;
@@ -11,13 +12,19 @@ use axum::routing::get;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+const LAYOUT: &str = include_str!("vendor/dagre.min.js");
+
 /// The routes of the page, its style and its script.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = file("text/html; charset=utf-8", include_str!("page.html"));
     let style = file("text/css; charset=utf-8", include_str!("page.css"));
     let script = file("text/javascript; charset=utf-8", include_str!("page.js"));
+    let graph = file("text/javascript; charset=utf-8", include_str!("graph.js"));
+    let layout = file("text/javascript; charset=utf-8", LAYOUT);
     Router::new()
         .route("/", get(move || async { page }))
+        .route("/graph.js", get(move || async { graph }))
+        .route("/dagre.min.js", get(move || async { layout }))
         .route("/page.css", get(move || async { style }))
         .route("/page.js", get(move || async { script }))
 }
@@ -31,4 +38,25 @@ fn file(kind: &'static str, text: &'static str) -> impl IntoResponse + Clone {
         (header::CACHE_CONTROL, "no-cache"),
     ];
     (headers, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_library_is_the_one_that_ci_names() {
+        let versions = include_str!("../../../ci/versions.env");
+        let named = versions
+            .lines()
+            .find_map(|line| line.strip_prefix("DAGRE_SHA256="));
+        let found: String = Sha256::digest(LAYOUT)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+
+        assert_eq!(Some(found.as_str()), named);
+    }
 }

@@ -13,7 +13,7 @@ use super::reply::{change_error, problem};
 use super::{Desk, listing};
 use crate::document::{documents, value_of};
 use crate::policy::PolicyName;
-use crate::source::{ChangeError, Precondition};
+use crate::source::Precondition;
 
 pub(super) async fn list(State(desk): State<Desk>) -> Response {
     let revision = desk.revision();
@@ -100,11 +100,11 @@ pub(super) async fn remove(
     }
 }
 
-/// Runs a change that waits for the disk. It continues if the client disconnects; `None` if it panicked.
-async fn blocking<T: Send + 'static>(
-    change: impl FnOnce() -> Result<T, ChangeError> + Send + 'static,
-) -> Option<Result<T, ChangeError>> {
-    // The spans of the change belong to the request.
+/// Runs what waits for the disk or takes long. It continues if the client disconnects; `None` if it panicked.
+pub(super) async fn blocking<T: Send + 'static>(
+    change: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    // Its spans belong to the request.
     let span = Span::current();
     let change = move || span.in_scope(change);
     tokio::task::spawn_blocking(change).await.ok()

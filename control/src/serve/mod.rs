@@ -14,12 +14,14 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::discovery::{self, DiscoveryContext};
+use crate::event::EventSink;
 use crate::fleet::ProxyFleet;
 use crate::kube::{self, Health, KubeContext, KubeError};
 use crate::metrics::ControlMetrics;
 use crate::net::{FollowError, Peers, PortProtocol, PortServer, TlsError};
 use crate::rest::{self, Desk, HealthState, Listings, WriteAccess};
 use crate::source::{Catalog, Directory, Store, watch};
+use crate::traffic::{LiveTraffic, TrafficError, TrafficReader, TrafficSettings};
 
 pub use files::Files;
 use files::LoadedFiles;
@@ -62,6 +64,9 @@ pub enum ServeError {
     /// A list or the token cannot be used.
     #[error(transparent)]
     File(#[from] FollowError),
+    /// The service graph cannot be read with these settings.
+    #[error("the service graph: {0}")]
+    Traffic(#[from] TrafficError),
 }
 
 /// A running service.
@@ -116,9 +121,17 @@ impl ControlService {
             tasks: tasks.clone(),
         };
         let health = cluster(settings.kubernetes.as_ref(), &context).await?;
+        let traffic = traffic(
+            settings.traffic.as_ref(),
+            &fleet,
+            &metrics,
+            &closing,
+            &tasks,
+        )?;
         let desk = Desk {
             catalog,
             fleet: fleet.clone(),
+            traffic,
             metrics: Arc::clone(&metrics),
             access: Arc::new(WriteAccess {
                 token: files.token,
@@ -235,6 +248,36 @@ async fn cluster(
     };
     let client = kube::client(&settings.access).await?;
     kube::start(&client, settings.clone(), context).map(Some)
+}
+
+/// Starts to read the service graph, if there is something to read it from.
+fn traffic(
+    settings: Option<&TrafficSettings>,
+    fleet: &ProxyFleet,
+    metrics: &ControlMetrics,
+    closing: &CancellationToken,
+    tasks: &TaskTracker,
+) -> Result<Option<LiveTraffic>, ServeError> {
+    let Some(settings) = settings else {
+        return Ok(None);
+    };
+    // What is wrong with the settings is wrong with each read.
+    if settings.terms.checked()?.sends_credentials_in_clear() {
+        warn!("the credentials for Prometheus go over http, which others can read: expected https");
+    }
+    let live = LiveTraffic::default();
+    let (counted, shown) = (metrics.traffic(), fleet.clone());
+    let reader = TrafficReader {
+        settings: settings.clone(),
+        live: live.clone(),
+        events: EventSink::new(move |event| {
+            counted.send(event);
+            shown.touch();
+        }),
+        closing: closing.clone(),
+    };
+    tasks.spawn(reader.run());
+    Ok(Some(live))
 }
 
 async fn listen(addr: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Files;
 use crate::kube;
+use crate::traffic::TrafficSettings;
 use crate::xds::PluginTemplate;
 
 /// The settings of the service.
@@ -17,6 +18,8 @@ pub struct ServeSettings {
     pub state: Option<PathBuf>,
     /// The cluster to reconcile; `None`: no cluster.
     pub kubernetes: Option<kube::KubeSettings>,
+    /// The service graph to read; `None`: none is read.
+    pub traffic: Option<TrafficSettings>,
     /// Interval at which files are read again: policies without a notification, and all other files.
     pub rescan: Duration,
     /// The address for proxies.

@@ -43,6 +43,8 @@ struct CatalogState {
     cluster: Option<Gathered>,
     policies: Policies,
     problems: Vec<Problem>,
+    /// Grows each time that policies are put in force.
+    revision: u64,
 }
 
 /// What status pages show of a policy.
@@ -88,6 +90,7 @@ impl Catalog {
             cluster: None,
             policies: Policies::default(),
             problems: Vec::new(),
+            revision: 0,
         };
         let catalog = Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -155,6 +158,12 @@ impl Catalog {
         self.lock().policies.clone()
     }
 
+    /// A number that grows whenever policies are put in force.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
     /// Every policy in force, for status pages.
     #[must_use]
     pub fn records(&self) -> Vec<PolicyRecord> {
@@ -214,6 +223,7 @@ impl Catalog {
         self.fleet.replace(&policies);
         inner.policies = policies;
         inner.problems = problems;
+        inner.revision += 1;
         self.fleet.touch();
     }
 

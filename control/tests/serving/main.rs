@@ -1,7 +1,7 @@
 //! The running service over real sockets: clients in this process that act as proxies, REST, and a real Envoy.
 //!
 //! The support: [`stage`] (a service and how a test waits), [`proxy`] (a client that speaks discovery),
-//! [`browser`] (a Chromium). All other modules hold cases. `make tools module` builds what the cases in
+//! [`browser`] (a Chromium), [`prometheus`] (a scripted one). All other modules hold cases. `make tools module` builds what the cases in
 //! [`envoy`] need. The cases in [`page`] run only by `make test-page`.
 
 #![expect(
@@ -13,7 +13,10 @@
 )]
 
 mod browser;
+mod prometheus;
 mod proxy;
+#[path = "../../../advise/tests/common/mod.rs"]
+mod recordings;
 mod stage;
 
 mod dashboards;
@@ -27,3 +30,4 @@ mod rest;
 mod sources;
 mod tls;
 mod traces;
+mod traffic;

@@ -5,8 +5,11 @@ use std::fs;
 use serde_json::json;
 
 use crate::browser::Browser;
+use crate::prometheus::{PrometheusScript, ScriptedPrometheus};
 use crate::proxy::TestProxy;
+use crate::recordings::{CALL, recording};
 use crate::stage::{ServingStage, policy, until};
+use crate::traffic::{SHOP, TIGHT, many, stage_with};
 
 /// Text that a proxy may send, and that must not become markup of the page.
 const MARKUP: &str = "<img src=x onerror=\"document.title='broken in'\">";
@@ -145,6 +148,93 @@ async fn the_page_fits_any_width_and_can_be_read_in_light_and_dark() {
     };
     assert!(light.as_f64().unwrap() > 0.8, "{light}");
     assert!(dark.as_f64().unwrap() < 0.1, "{dark}");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-page"]
+async fn the_page_draws_the_graph_and_a_choice_shows_policy_and_recommendation() {
+    let prometheus = ScriptedPrometheus::start(PrometheusScript::Recording(SHOP.to_owned()));
+    let stage = stage_with(&prometheus).await;
+    let mut browser = opened(&stage).await;
+    browser.shows("document.querySelectorAll('#picture .service').length === 7 && document.querySelectorAll('#picture .call path').length === 6").await;
+    browser
+        .shows("document.querySelector('#graph').innerText.includes('7 services, 6 calls')")
+        .await;
+    let cart = "[...document.querySelectorAll('#picture .service')].find(made => made.textContent.includes('cart'))";
+    browser
+        .value(&format!(
+            "{cart}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))"
+        ))
+        .await;
+    browser.shows(&has("#service", "within 210ms")).await;
+    browser.shows(&has("#service", "none")).await;
+
+    stage.write("tight.yaml", TIGHT);
+    browser
+        .shows(&has(
+            "#service",
+            "tight, top level: quantile 0.99 within 1ms",
+        ))
+        .await;
+    browser
+        .shows(&has(
+            "#service",
+            "half of the requests take longer than 18.0 ms",
+        ))
+        .await;
+    browser
+        .shows(&has("#unreachable", "tight, top level"))
+        .await;
+    let stock = cart.replace("cart", "stock");
+    browser
+        .value(&format!(
+            "{stock}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Enter', bubbles: true}}))"
+        ))
+        .await;
+    browser.shows(&has("#service", "within 150ms")).await;
+    browser
+        .value("document.querySelector('#calls').open = true")
+        .await;
+    browser.shows(&has("#calls", "shop/cart-v1")).await;
+
+    browser.value(CONTRAST).await;
+    for (width, scheme) in [(360, "light"), (1280, "dark"), (1280, "light")] {
+        browser.look(width, scheme).await;
+        let overflow = "document.documentElement.scrollWidth - window.innerWidth";
+        let over = browser.value(overflow).await.as_f64().unwrap();
+        assert!(over <= 0.0, "{over} pixels too wide at {width}");
+        let least = browser.value("leastContrast()").await;
+        assert!(least["ratio"].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+    }
+    prometheus.play(PrometheusScript::Page("<html>log in</html>"));
+    browser.shows(&has("#graph-failure", "log in")).await;
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-page"]
+async fn names_cannot_act_on_the_page_and_of_many_services_the_busiest_are_drawn() {
+    let text = recording(&[CALL], &format!("{MARKUP}\u{202e}"));
+    let prometheus = ScriptedPrometheus::start(PrometheusScript::Recording(text));
+    let stage = stage_with(&prometheus).await;
+    let mut browser = opened(&stage).await;
+    browser
+        .shows("document.querySelectorAll('#picture .service').length === 2")
+        .await;
+    let title = "document.querySelector('#picture title').textContent";
+    let title = browser.value(title).await;
+    let title = title.as_str().unwrap();
+    assert!(
+        title.contains(&format!("{MARKUP}\\u{{202e}}web")),
+        "{title}"
+    );
+
+    prometheus.play(PrometheusScript::Recording(many(300)));
+    browser
+        .shows(&has("#graph-note", "the 60 busiest of 301 services"))
+        .await;
+    assert_eq!(browser.value("document.title").await, "Tidegate");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

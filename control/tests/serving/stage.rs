@@ -136,6 +136,7 @@ pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> Ser
         policies,
         state,
         kubernetes: None,
+        traffic: None,
         rescan: Duration::from_millis(200),
         xds: any,
         http: any,

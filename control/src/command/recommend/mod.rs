@@ -8,10 +8,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tidegate_advise::recommend::{
-    AdviceTerms, Entries, UpstreamAdvice, advice_document, plugin_configuration, recommend,
-    unknown_entries,
+    AdviceTerms, Entries, UpstreamAdvice, plugin_configuration, recommend, unknown_entries,
 };
-use tidegate_control::advice::{AdvicePlacement, MeshSettings, policies_for, policy_texts};
+use tidegate_control::advice::{AdvicePlacement, MeshSettings, compared, policy_texts};
 use tidegate_control::policy::gather;
 use tidegate_core::Criticality;
 use tidegate_graph::output::plain;
@@ -85,10 +84,7 @@ impl Recommend {
             entries,
         };
         let advice = recommend(&built, &terms);
-        let document = advice_document(&advice, built.observed, |upstream| {
-            let found = policies_for(&settings, upstream).into_iter();
-            found.map(|policy| policy.objective).collect()
-        });
+        let document = compared(&advice, built.observed, &settings);
         match self.output {
             AdviceForm::Table => output::print(&shown(&document))?,
             AdviceForm::Json => print_json(&document)?,

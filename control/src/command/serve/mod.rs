@@ -6,6 +6,7 @@ mod kubernetes;
 mod log;
 mod print;
 mod security;
+mod traffic;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use filter::Filter;
 use kubernetes::Kubernetes;
 use log::ServiceLog;
 use security::Security;
+use traffic::Traffic;
 
 /// Serve configuration to proxies by xDS, with policies from a directory, REST or Kubernetes
 ///
@@ -32,6 +34,7 @@ use security::Security;
   tidegate serve --policies policies/ --module /etc/envoy/tidegate.wasm
   tidegate serve --state /var/lib/tidegate --token-file token --module /etc/envoy/tidegate.wasm
   tidegate serve --kubernetes --extension-url oci://registry.example/tidegate:1 --extension-sha256 0123...
+  tidegate serve --policies policies/ --prometheus http://127.0.0.1:9090
   tidegate serve --print-settings > settings.yaml
 
 A proxy requests its configuration under the name given by --name:
@@ -109,6 +112,8 @@ pub(super) struct Serve {
     filter: Filter,
     #[command(flatten)]
     kubernetes: Kubernetes,
+    #[command(flatten)]
+    traffic: Traffic,
 }
 
 impl Serve {
@@ -164,6 +169,7 @@ impl Serve {
             policies: self.policies,
             state: self.state,
             kubernetes,
+            traffic: self.traffic.settings()?,
             rescan: self.rescan,
             xds: self.xds_listen,
             http: self.http_listen,

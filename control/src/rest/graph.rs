@@ -1,0 +1,124 @@
+//! The service graph, and what it recommends: `/v1/graph`, `/v1/recommendations`, and what the page draws.
+//!
+//! The bodies are those of `tidegate graph -o json` and `tidegate recommend -o json`. How old they are, and whether the last
+//! read failed, is in headers, so that programs read both alike. A body may have megabytes and its making takes a moment, so it
+//! is made once for each graph, on a thread that may block.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use jiff::Timestamp;
+use serde_json::json;
+use tidegate_advise::recommend::{AdviceDocument, AdviceTerms, recommend};
+use tidegate_graph::output::{document, json, plain_json};
+
+use super::Desk;
+use super::listing::{self, CachedListing};
+use super::policies::blocking;
+use super::reply::problem;
+use crate::advice::{MeshSettings, compared};
+use crate::traffic::{GoodRead, TrafficSnapshot, overview};
+
+/// When and why the last read failed; absent if it did not.
+const FAILURE: HeaderName = HeaderName::from_static("tidegate-read-failure");
+
+/// The revisions of a graph and of the policies.
+type GraphRevision = (u64, u64);
+
+/// The cached bodies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GraphListings {
+    graph: CachedListing,
+    recommendations: CachedListing<GraphRevision>,
+    overview: CachedListing<GraphRevision>,
+}
+
+pub(super) async fn graph(State(desk): State<Desk>) -> Response {
+    answer(desk, |desk, snapshot, good| {
+        desk.listings.graph.graph.at(snapshot.revision, || {
+            // It has no keys but names, so that it can always be written.
+            json(&document(&good.built)).unwrap_or_default()
+        })
+    })
+    .await
+}
+
+pub(super) async fn recommendations(State(desk): State<Desk>) -> Response {
+    answer(desk, |desk, snapshot, good| {
+        let revision = (snapshot.revision, desk.catalog.revision());
+        desk.listings.graph.recommendations.at(revision, || {
+            plain_json(&json!(advised(desk, good)).to_string())
+        })
+    })
+    .await
+}
+
+/// What the page draws.
+pub(super) async fn busiest(State(desk): State<Desk>) -> Response {
+    answer(desk, |desk, snapshot, good| {
+        let revision = (snapshot.revision, desk.catalog.revision());
+        desk.listings.graph.overview.at(revision, || {
+            let failure = snapshot
+                .failure()
+                .map(|failure| json!({"at": failure.at.to_string(), "message": failure.message}));
+            let shown = overview(&good.built, &advised(desk, good));
+            let body = json!({
+                "readAt": good.at.to_string(),
+                "failure": failure,
+                "overview": shown,
+            });
+            plain_json(&body.to_string())
+        })
+    })
+    .await
+}
+
+/// The recommendations, compared with the policies in force.
+fn advised(desk: &Desk, good: &GoodRead) -> AdviceDocument {
+    let settings = MeshSettings {
+        policies: desk.catalog.policies(),
+        ..MeshSettings::default()
+    };
+    let advice = recommend(&good.built, &AdviceTerms::default());
+    compared(&advice, good.built.observed, &settings)
+}
+
+/// The body that `make` returns for the last graph, or why there is none.
+async fn answer(
+    desk: Desk,
+    make: impl FnOnce(&Desk, &TrafficSnapshot, &GoodRead) -> Bytes + Send + 'static,
+) -> Response {
+    let Some(live) = &desk.traffic else {
+        return problem(
+            StatusCode::NOT_FOUND,
+            "there is no service graph: the service was started without --prometheus URL",
+        );
+    };
+    let snapshot = live.snapshot();
+    let Some(good) = snapshot.good.clone() else {
+        let reason = match snapshot.failure() {
+            None => "the service graph is being read for the first time".to_owned(),
+            Some(failure) => format!(
+                "the service graph could not be read yet: {}",
+                failure.message
+            ),
+        };
+        return problem(StatusCode::SERVICE_UNAVAILABLE, &reason);
+    };
+    let age = Timestamp::now().duration_since(good.at).as_secs().max(0);
+    let failure = snapshot
+        .failure()
+        .map(|failure| format!("{} {}", failure.at, failure.message));
+    let Some(body) = blocking(move || make(&desk, &snapshot, &good)).await else {
+        return problem(StatusCode::INTERNAL_SERVER_ERROR, "the answer was aborted");
+    };
+    let mut response = listing::json(body);
+    let headers = response.headers_mut();
+    headers.insert(header::AGE, HeaderValue::from(age));
+    let failure = failure.map(|text| text.escape_default().to_string());
+    if let Some(Ok(value)) = failure.map(HeaderValue::try_from) {
+        headers.insert(FAILURE, value);
+    }
+    response
+}
