@@ -7,16 +7,20 @@
 //! Edges: the graph knows neither ports nor routes. So a rule with a condition for a cluster or a route counts only for upstreams
 //! that the metrics name by their cluster.
 
+use std::collections::BTreeMap;
+
 use tidegate_advise::chain::{PolicyTerms, SettingOrigin};
 use tidegate_advise::recommend::{
-    AdviceDocument, ObjectiveInForce, UpstreamAdvice, advice_document,
+    AdviceDocument, AdviceTerms, ObjectiveInForce, ReachVerdict, UpstreamAdvice, advice_document,
+    recommend,
 };
 use tidegate_advise::{ObservedUpstream, RuleTarget};
 use tidegate_core::config::{Config, RuleIndex, UpstreamName};
-use tidegate_graph::ObservationWindow;
+use tidegate_graph::output::plain;
+use tidegate_graph::{BuiltGraph, ObservationWindow};
 
 use super::settings::MeshSettings;
-use crate::policy::{CheckedPolicy, KIND, PolicyTargets, TargetKind};
+use crate::policy::{CheckedPolicy, KIND, Policies, PolicyTargets, TargetKind};
 
 /// What follows `service.namespace` in the host of a service. Rules may name the whole host, so the usual domain is taken.
 const USUAL_DOMAIN: &str = "svc.cluster.local";
@@ -64,6 +68,36 @@ pub fn compared(
         let found = policies_for(settings, upstream).into_iter();
         found.map(|policy| policy.objective).collect()
     })
+}
+
+/// The recommendations on the usual terms, compared with these policies.
+#[must_use]
+pub fn advised(built: &BuiltGraph, policies: Policies) -> AdviceDocument {
+    let settings = MeshSettings {
+        policies,
+        ..MeshSettings::default()
+    };
+    let advice = recommend(built, &AdviceTerms::default());
+    compared(&advice, built.observed, &settings)
+}
+
+/// Policies, by name, and the upstreams for which their objective is out of reach; safe to print.
+#[must_use]
+pub fn out_of_reach(document: &AdviceDocument) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in &document.upstreams {
+        for objective in &entry.in_force {
+            // A name contains no comma; after it comes the place in the policy.
+            let policy = objective.policy.split(',').next().unwrap_or_default();
+            if objective.verdicts.iter().any(ReachVerdict::is_out_of_reach) {
+                found
+                    .entry(policy.to_owned())
+                    .or_default()
+                    .push(plain(&entry.upstream));
+            }
+        }
+    }
+    found
 }
 
 /// The rule for an upstream. A service has its whole host as a name; one outside Kubernetes has it as it is.

@@ -6,6 +6,6 @@ mod policies;
 mod settings;
 mod virtual_service;
 
-pub use in_force::{compared, policies_for};
+pub use in_force::{advised, compared, out_of_reach, policies_for};
 pub use policies::{AdvicePlacement, PolicyTexts, policy_texts};
 pub use settings::MeshSettings;

@@ -19,6 +19,7 @@ mod event;
 pub mod istio;
 pub mod lease;
 pub mod plan;
+mod reach;
 mod reconcile;
 pub mod rights;
 mod run;

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::client::ConnectError;
 use super::event::KubeEvent;
 use super::lease::Candidate;
+use super::reach::ReachWatch;
 use super::reconcile::ClusterReconciler;
 use super::settings::KubeSettings;
 use super::shared::SharedState;
@@ -23,6 +24,7 @@ use super::watch::ClusterWatch;
 use super::write::ClusterWriter;
 use crate::event::EventSink;
 use crate::source::Catalog;
+use crate::traffic::LiveTraffic;
 
 /// Why the service cannot start in a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,8 @@ pub enum KubeError {
 pub struct KubeContext {
     /// Receives the policies.
     pub catalog: Catalog,
+    /// The service graph; `None`: the service does not read it.
+    pub traffic: Option<LiveTraffic>,
     /// Receives the events.
     pub events: EventSink<KubeEvent>,
     /// Stops the tasks when canceled.
@@ -142,6 +146,15 @@ pub fn start(
     spawn(Box::pin(watch.objects(recheck)));
     spawn(Box::pin(candidate.run(closing.clone(), written.clone())));
     spawn(Box::pin(reconciler.run(closing.clone(), written)));
+    if let Some(traffic) = context.traffic.clone() {
+        let reach = ReachWatch {
+            traffic,
+            catalog: context.catalog.clone(),
+            shared: shared.clone(),
+            closing: closing.clone(),
+        };
+        spawn(Box::pin(reach.run()));
+    }
     Ok(Health { shared, ended })
 }
 

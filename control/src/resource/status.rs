@@ -16,7 +16,7 @@ pub struct BreakerPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub version: Option<String>,
-    /// Accepted, Programmed and Conflicted.
+    /// Accepted, Programmed and Conflicted; Unreachable if the service reads the service graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -43,11 +43,18 @@ pub enum ConditionType {
     Programmed,
     /// Another policy or someone else's object is in conflict with it.
     Conflicted,
+    /// Its objective is out of reach at the observed load.
+    Unreachable,
 }
 
 impl ConditionType {
     /// Every value.
-    pub const ALL: [Self; 3] = [Self::Accepted, Self::Programmed, Self::Conflicted];
+    pub const ALL: [Self; 4] = [
+        Self::Accepted,
+        Self::Programmed,
+        Self::Conflicted,
+        Self::Unreachable,
+    ];
 
     /// The value of `type`.
     #[must_use]
@@ -56,6 +63,13 @@ impl ConditionType {
             Self::Accepted => "Accepted",
             Self::Programmed => "Programmed",
             Self::Conflicted => "Conflicted",
+            Self::Unreachable => "Unreachable",
         }
+    }
+
+    /// Whether `True` is bad news.
+    #[must_use]
+    pub const fn is_complaint(self) -> bool {
+        matches!(self, Self::Conflicted | Self::Unreachable)
     }
 }

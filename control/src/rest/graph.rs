@@ -10,14 +10,13 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use jiff::Timestamp;
 use serde_json::json;
-use tidegate_advise::recommend::{AdviceDocument, AdviceTerms, recommend};
 use tidegate_graph::output::{document, json, plain_json};
 
 use super::Desk;
 use super::listing::{self, CachedListing};
 use super::policies::blocking;
 use super::reply::problem;
-use crate::advice::{MeshSettings, compared};
+use crate::advice::advised;
 use crate::traffic::{GoodRead, TrafficSnapshot, overview};
 
 /// When and why the last read failed; absent if it did not.
@@ -48,7 +47,7 @@ pub(super) async fn recommendations(State(desk): State<Desk>) -> Response {
     answer(desk, |desk, snapshot, good| {
         let revision = (snapshot.revision, desk.catalog.revision());
         desk.listings.graph.recommendations.at(revision, || {
-            plain_json(&json!(advised(desk, good)).to_string())
+            plain_json(&json!(advised(&good.built, desk.catalog.policies())).to_string())
         })
     })
     .await
@@ -62,7 +61,7 @@ pub(super) async fn busiest(State(desk): State<Desk>) -> Response {
             let failure = snapshot
                 .failure()
                 .map(|failure| json!({"at": failure.at.to_string(), "message": failure.message}));
-            let shown = overview(&good.built, &advised(desk, good));
+            let shown = overview(&good.built, &advised(&good.built, desk.catalog.policies()));
             let body = json!({
                 "readAt": good.at.to_string(),
                 "failure": failure,
@@ -72,16 +71,6 @@ pub(super) async fn busiest(State(desk): State<Desk>) -> Response {
         })
     })
     .await
-}
-
-/// The recommendations, compared with the policies in force.
-fn advised(desk: &Desk, good: &GoodRead) -> AdviceDocument {
-    let settings = MeshSettings {
-        policies: desk.catalog.policies(),
-        ..MeshSettings::default()
-    };
-    let advice = recommend(&good.built, &AdviceTerms::default());
-    compared(&advice, good.built.observed, &settings)
 }
 
 /// The body that `make` returns for the last graph, or why there is none.

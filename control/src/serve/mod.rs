@@ -114,13 +114,6 @@ impl ControlService {
             let (path, closing) = (path.clone(), closing.clone());
             tasks.spawn(watch(catalog.clone(), path, settings.rescan, closing));
         }
-        let context = KubeContext {
-            catalog: catalog.clone(),
-            events: metrics.kube(),
-            closing: closing.clone(),
-            tasks: tasks.clone(),
-        };
-        let health = cluster(settings.kubernetes.as_ref(), &context).await?;
         let traffic = traffic(
             settings.traffic.as_ref(),
             &fleet,
@@ -128,6 +121,14 @@ impl ControlService {
             &closing,
             &tasks,
         )?;
+        let context = KubeContext {
+            catalog: catalog.clone(),
+            traffic: traffic.clone(),
+            events: metrics.kube(),
+            closing: closing.clone(),
+            tasks: tasks.clone(),
+        };
+        let health = cluster(settings.kubernetes.as_ref(), &context).await?;
         let desk = Desk {
             catalog,
             fleet: fleet.clone(),

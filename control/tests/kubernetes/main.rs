@@ -14,6 +14,8 @@ mod elections;
 mod events;
 mod plans;
 mod properties;
+#[path = "../../../advise/tests/common/mod.rs"]
+mod recordings;
 mod replica;
 mod scripted;
 mod server;

@@ -1,10 +1,12 @@
 //! What is planned, case by case.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tidegate_control::kube::istio::{ApiChoice, IstioApi};
 use tidegate_control::kube::plan::ObjectWrite;
 use tidegate_control::kube::settings::{ProxyNamespaces, Scope};
-use tidegate_control::kube::view::{WriteFailureCause, WriteSubject};
+use tidegate_control::kube::view::{ReachFindings, WriteFailureCause, WriteSubject};
 use tidegate_control::policy::gather;
 use tidegate_control::render::PluginConfig;
 
@@ -547,4 +549,34 @@ fn conditions_keep_their_time_while_their_status_stays() {
             .iter()
             .all(tidegate_control::kube::status::ConditionChange::is_warning)
     );
+}
+
+#[test]
+fn an_objective_out_of_reach_is_a_condition_only_while_a_graph_is_read() {
+    let known = |policy: &str| {
+        let upstreams = vec!["shop/cart".to_owned()];
+        ReachFindings::Known(Arc::new([(policy.to_owned(), upstreams)].into()))
+    };
+    let mut cluster = PlannedCluster::new(BOTH);
+    cluster.put(policy("web", WEB));
+    cluster.settle();
+    assert_eq!(cluster.status("web").conditions.len(), 3);
+    for (reach, writes, expected) in [
+        (ReachFindings::Unknown, 0, None),
+        (known("shop/other"), 1, Some("False NotOutOfReach")),
+        (known("shop/web"), 1, Some("True OutOfReach")),
+        // As after a restart.
+        (ReachFindings::Unknown, 0, Some("True OutOfReach")),
+        (known("shop/web"), 0, Some("True OutOfReach")),
+        (ReachFindings::Off, 1, None),
+    ] {
+        cluster.view.reach = reach.clone();
+        assert_eq!(cluster.settle(), (0, writes), "{reach:?}");
+        let found = cluster.status("web").conditions.into_iter();
+        let found = found
+            .filter(|condition| condition.type_ == "Unreachable")
+            .map(|condition| format!("{} {}", condition.status, condition.reason))
+            .next();
+        assert_eq!(found.as_deref(), expected, "{reach:?}");
+    }
 }

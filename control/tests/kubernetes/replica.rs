@@ -9,6 +9,7 @@ use tidegate_control::fleet::ProxyFleet;
 use tidegate_control::kube::{Health, KubeContext, KubeSettings, start};
 use tidegate_control::metrics::ControlMetrics;
 use tidegate_control::source::Catalog;
+use tidegate_control::traffic::LiveTraffic;
 use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,8 @@ pub(crate) struct TestReplica {
     pub(crate) catalog: Catalog,
     pub(crate) metrics: Arc<ControlMetrics>,
     pub(crate) health: Health,
+    /// The service graph; none is read by itself.
+    pub(crate) traffic: LiveTraffic,
     /// Cuts it off from the server.
     pub(crate) cut: Arc<AtomicBool>,
     closing: CancellationToken,
@@ -53,7 +56,9 @@ impl TestReplica {
         let fleet = ProxyFleet::new(plugin, metrics.fleet());
         let catalog = Catalog::new(None, None, fleet, metrics.sources());
         let (client, cut) = server.client(name);
+        let traffic = LiveTraffic::default();
         let context = KubeContext {
+            traffic: Some(traffic.clone()),
             catalog: catalog.clone(),
             events: metrics.kube(),
             closing: CancellationToken::new(),
@@ -64,6 +69,7 @@ impl TestReplica {
             catalog,
             metrics,
             health,
+            traffic,
             cut,
             closing: context.closing,
             tasks: context.tasks,

@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cluster::{BOTH, GATEWAY, OLD, PROXIES, WEB, policy};
+use crate::recordings::{CALL, Call, of};
 use crate::replica::{TestReplica, pass, until};
 use crate::server::{ScriptedServer, status};
 
@@ -76,6 +78,41 @@ async fn a_policy_is_written_and_reported_once() {
         1
     );
     assert_eq!(replica.metric("leading"), 1);
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_objective_that_the_graph_shows_out_of_reach_is_reported() {
+    let server = ScriptedServer::new(BOTH);
+    server.put(POLICIES, &policy("web", WEB));
+    let replica = TestReplica::start(&server, "one");
+    programmed(&server, "web").await;
+    assert_eq!(condition(&server, "web", "Unreachable"), " ");
+
+    for (p50, expected) in [
+        (15.0, "False NotOutOfReach"),
+        (300.0, "True OutOfReach"),
+        (20.0, "False NotOutOfReach"),
+    ] {
+        let (p95, p99) = (p50 * 2.0, p50 * 4.0);
+        let built = of(&[Call {
+            p50,
+            p95,
+            p99,
+            ..CALL
+        }]);
+        replica.traffic.set(Ok(built), Timestamp::UNIX_EPOCH);
+        until("it is reported", || {
+            condition(&server, "web", "Unreachable") == expected
+        })
+        .await;
+    }
+    replica
+        .traffic
+        .set(Err("it is down".to_owned()), Timestamp::UNIX_EPOCH);
+    let writes = server.writes();
+    pass(Duration::from_secs(3_600)).await;
+    assert_eq!(server.writes(), writes);
     replica.stop().await;
 }
 

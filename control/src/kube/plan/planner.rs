@@ -80,6 +80,7 @@ impl Planner<'_> {
         let mut state = ReconcileState {
             api: self.api,
             barred: is_barred.then(|| policy.barred(proxies)),
+            reach: self.view.reach.clone(),
             ..ReconcileState::default()
         };
         if let (Some(api), Some(valid)) = (self.api, &policy.valid) {

@@ -1,7 +1,8 @@
 //! The conditions in the status of a policy.
 //!
-//! There are three conditions, each with a reason from a closed list, a
-//! message, and the generation it refers to. A condition keeps the time of its
+//! There are three conditions, and a fourth one if the service reads the
+//! service graph. Each has a reason from a closed list, a message, and the
+//! generation it refers to. A condition keeps the time of its
 //! last change of status. An unchanged condition is not written again; a change
 //! of status or reason becomes an Event.
 
@@ -52,11 +53,15 @@ pub enum Reason {
     FieldsAdded,
     /// The object was changed while it was written, for example by a webhook.
     Altered,
+    /// Most requests to an upstream miss the target of the objective, for every caller.
+    OutOfReach,
+    /// No upstream is known for which the objective is out of reach.
+    NotOutOfReach,
 }
 
 impl Reason {
     /// Every value.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Accepted,
         Self::Invalid,
         Self::ProxiesNotAllowed,
@@ -75,6 +80,8 @@ impl Reason {
         Self::FieldsTaken,
         Self::FieldsAdded,
         Self::Altered,
+        Self::OutOfReach,
+        Self::NotOutOfReach,
     ];
 
     /// The value of `reason`.
@@ -99,6 +106,8 @@ impl Reason {
             Self::FieldsTaken => "FieldsTaken",
             Self::FieldsAdded => "FieldsAdded",
             Self::Altered => "Altered",
+            Self::OutOfReach => "OutOfReach",
+            Self::NotOutOfReach => "NotOutOfReach",
         }
     }
 }
@@ -144,10 +153,23 @@ pub struct StatusReport {
     pub programmed: ConditionState,
     /// Whether there is a conflict.
     pub conflicted: ConditionState,
+    /// Whether the objective is out of reach.
+    pub unreachable: ReachReport,
     /// Version of the configuration in force.
     pub version: Option<String>,
     /// The targets that other policies take from it.
     pub overruled: Vec<OverruledTarget>,
+}
+
+/// What the status says of the reach of the objective.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReachReport {
+    /// Nothing: the service reads no service graph.
+    Absent,
+    /// What it said before: the graph is not known yet.
+    Unchanged,
+    /// This.
+    Known(ConditionState),
 }
 
 /// A condition whose status or reason changed.
@@ -163,16 +185,21 @@ impl ConditionChange {
     /// Whether the change is a warning.
     #[must_use]
     pub fn is_warning(&self) -> bool {
-        self.state.is_true == (self.condition == ConditionType::Conflicted)
+        self.state.is_true == self.condition.is_complaint()
     }
 }
 
 impl StatusReport {
-    const fn condition(&self, condition: ConditionType) -> &ConditionState {
+    /// `None`: nothing is known to say.
+    const fn condition(&self, condition: ConditionType) -> Option<&ConditionState> {
         match condition {
-            ConditionType::Accepted => &self.accepted,
-            ConditionType::Programmed => &self.programmed,
-            ConditionType::Conflicted => &self.conflicted,
+            ConditionType::Accepted => Some(&self.accepted),
+            ConditionType::Programmed => Some(&self.programmed),
+            ConditionType::Conflicted => Some(&self.conflicted),
+            ConditionType::Unreachable => match &self.unreachable {
+                ReachReport::Known(state) => Some(state),
+                ReachReport::Absent | ReachReport::Unchanged => None,
+            },
         }
     }
 
@@ -185,9 +212,12 @@ impl StatusReport {
         now: Timestamp,
     ) -> Option<(BreakerPolicyStatus, Vec<ConditionChange>)> {
         let mut changes = Vec::new();
-        let conditions = ConditionType::ALL.map(|kind| {
-            let state = self.condition(kind);
+        let conditions = ConditionType::ALL.into_iter().filter_map(|kind| {
             let old = before.conditions.iter().find(|c| c.type_ == kind.name());
+            let Some(state) = self.condition(kind) else {
+                let is_kept = self.unreachable == ReachReport::Unchanged;
+                return old.filter(|_| is_kept).cloned();
+            };
             let status = if state.is_true { "True" } else { "False" };
             let same = old.filter(|old| old.status == status);
             if same.is_none_or(|old| old.reason != state.reason.name()) {
@@ -196,7 +226,7 @@ impl StatusReport {
                     state: state.clone(),
                 });
             }
-            Condition {
+            Some(Condition {
                 type_: kind.name().to_owned(),
                 status: status.to_owned(),
                 reason: state.reason.name().to_owned(),
@@ -204,12 +234,13 @@ impl StatusReport {
                 observed_generation: Some(generation),
                 last_transition_time: same
                     .map_or(Time(now), |old| old.last_transition_time.clone()),
-            }
+            })
         });
+        let conditions: Vec<Condition> = conditions.collect();
         let is_new = |change: &ConditionChange| {
             let kind = change.condition.name();
-            // The absence of a conflict is worth an Event only after a conflict.
-            kind != ConditionType::Conflicted.name()
+            // The absence of a complaint is worth an Event only after a complaint.
+            !change.condition.is_complaint()
                 || change.state.is_true
                 || before.conditions.iter().any(|c| c.type_ == kind)
         };
@@ -217,12 +248,13 @@ impl StatusReport {
         let status = BreakerPolicyStatus {
             observed_generation: Some(generation),
             version: self.version.clone(),
-            conditions: conditions.to_vec(),
+            conditions,
             overruled: self.overruled.clone(),
         };
         let is_unchanged = status.observed_generation == before.observed_generation
             && status.version == before.version
             && status.overruled == before.overruled
+            && status.conditions.len() == before.conditions.len()
             && status
                 .conditions
                 .iter()

@@ -4,6 +4,6 @@ mod condition;
 mod report;
 mod state;
 
-pub use condition::{ConditionChange, ConditionState, Reason, StatusReport};
+pub use condition::{ConditionChange, ConditionState, ReachReport, Reason, StatusReport};
 pub(super) use report::report;
 pub(super) use state::{ObjectState, ReconcileState};

@@ -1,8 +1,8 @@
 //! The status of a policy, derived from its reconcile state.
 
-use super::condition::{ConditionState, Reason, StatusReport};
+use super::condition::{ConditionState, ReachReport, Reason, StatusReport};
 use super::state::{ObjectState, ReconcileState};
-use crate::kube::view::{ObservedPolicy, WriteFailureCause};
+use crate::kube::view::{ObservedPolicy, ReachFindings, WriteFailureCause};
 use crate::policy::{CheckedPolicy, Contest, ContestExtent, PolicyTargets};
 use crate::render::PluginConfig;
 use crate::resource::OverruledTarget;
@@ -23,6 +23,7 @@ pub(in crate::kube) fn report(policy: &ObservedPolicy, state: &ReconcileState) -
         accepted,
         programmed: programmed(policy, state),
         conflicted: conflicted(state),
+        unreachable: unreachable(policy, state),
         version: version(policy, state),
         overruled: whole
             .map(|contest| OverruledTarget {
@@ -138,6 +139,28 @@ fn conflicted(state: &ReconcileState) -> ConditionState {
     foreign
         .or_else(|| contested(state))
         .unwrap_or_else(|| ConditionState::no(Reason::NoConflict, "there is no conflict"))
+}
+
+/// The message has no figures: with them, the status would change with every graph.
+fn unreachable(policy: &ObservedPolicy, state: &ReconcileState) -> ReachReport {
+    let found = match &state.reach {
+        ReachFindings::Off => return ReachReport::Absent,
+        ReachFindings::Unknown => return ReachReport::Unchanged,
+        ReachFindings::Known(found) => found.get(&policy.name.to_string()),
+    };
+    ReachReport::Known(match found {
+        Some(upstreams) => ConditionState::yes(
+            Reason::OutOfReach,
+            format!(
+                "most requests take longer than the target, for every caller, to {}: /v1/recommendations has the figures",
+                upstreams.join(", ")
+            ),
+        ),
+        None => ConditionState::no(
+            Reason::NotOutOfReach,
+            "no upstream is known for which the objective is out of reach",
+        ),
+    })
 }
 
 fn contested(state: &ReconcileState) -> Option<ConditionState> {

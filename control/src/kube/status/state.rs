@@ -1,7 +1,7 @@
 //! The reconcile state of a policy: its objects, and the targets that other policies take from it.
 
 use crate::kube::istio::{IstioApi, ObjectKey};
-use crate::kube::view::WriteFailureCause;
+use crate::kube::view::{ReachFindings, WriteFailureCause};
 use crate::policy::{Contest, Problem};
 
 /// The state of one object of a policy.
@@ -34,6 +34,8 @@ pub(in crate::kube) struct ReconcileState {
     pub(in crate::kube) barred: Option<Problem>,
     /// The targets that other policies take from it.
     pub(in crate::kube) contests: Vec<Contest>,
+    /// Which objectives are out of reach.
+    pub(in crate::kube) reach: ReachFindings,
     /// Whether the API server has an object that it owns.
     pub(in crate::kube) has_objects: bool,
     /// Whether objects have to be written before its status can be reported.

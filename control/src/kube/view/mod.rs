@@ -7,6 +7,7 @@
 
 mod object;
 mod policy;
+mod reach;
 mod write_failure;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use crate::policy::{Gathered, Policies, PolicyName};
 
 pub use object::{ObjectComparison, ObservedObject, key_of};
 pub use policy::ObservedPolicy;
+pub use reach::ReachFindings;
 pub use write_failure::{WriteFailure, WriteFailureCause, WriteSubject};
 
 /// What is known of the cluster.
@@ -36,6 +38,8 @@ pub struct ClusterView {
     pub listed: BTreeSet<Listing>,
     /// Writes that failed and were not successful since.
     pub write_failures: BTreeMap<WriteSubject, WriteFailure>,
+    /// Which objectives are out of reach.
+    pub reach: ReachFindings,
     /// For each written object, its hash and the version that the write produced.
     pub written: BTreeMap<ObjectKey, (String, String)>,
 }
