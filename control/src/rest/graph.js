@@ -12,7 +12,8 @@ const graphState = { key: null, chosen: null, shown: null };
 
 // Characters that act instead of being seen could make a name look like another one.
 const seen = text => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, c => `\\u{${c.codePointAt(0).toString(16)}}`);
-const percent = share => share == null ? "–" : `${(share * 100).toFixed(share < 0.9995 ? 1 : 2)} %`;
+const percent = share => share == null ? "–" : share === 1 ? "100 %" : `${(share * 100).toFixed(share < 0.9995 ? 1 : 2)} %`;
+const span = seconds => seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} minutes`;
 const millis = seconds => seconds == null ? "–" : `${(seconds * 1000).toPrecision(3)} ms`;
 const rate = number => number == null ? "–" : number.toLocaleString("en", { maximumSignificantDigits: 3 });
 const nameOf = service => service.namespace ? `${service.namespace}/${service.name}` : service.name;
@@ -52,7 +53,7 @@ function showGraph({ readAt, failure, overview }) {
   const part = all > services.length
     ? `the ${services.length} busiest of ${all.toLocaleString("en")} services, ${calls.length} of ${overview.totalCalls.toLocaleString("en")} calls`
     : `${services.length} services, ${calls.length} calls`;
-  at("graph-note").textContent = `Traffic of ${Math.round(overview.windowSeconds / 60)} minutes, read at ${new Date(readAt).toLocaleTimeString()}: ${part}. Choose a service to see what is in force and what is recommended.`;
+  at("graph-note").textContent = `Traffic of ${span(overview.windowSeconds)}, read at ${new Date(readAt).toLocaleTimeString()}: ${part}. Choose a service to see what is in force and what is recommended.`;
   at("graph-failure").hidden = failure == null;
   at("graph-failure").textContent = failure ? `The graph could not be read at ${new Date(failure.at).toLocaleTimeString()}, so this is the last one: ${failure.message}` : "";
   at("unreachable").hidden = overview.unreachable.length === 0;
@@ -68,6 +69,8 @@ function showGraph({ readAt, failure, overview }) {
 }
 
 function draw(services, calls) {
+  at("picture").hidden = services.length === 0;
+  if (services.length === 0) return at("picture").replaceChildren();
   const layout = new dagre.graphlib.Graph({ multigraph: true });
   layout.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 36, marginx: 12, marginy: 12 });
   const isLabeled = calls.length <= MAX_LABELED;
@@ -75,7 +78,7 @@ function draw(services, calls) {
   services.forEach((service, index) => layout.setNode(String(index), {
     width: 26 + 7.6 * Math.max(short(service.name).length, short(service.namespace).length * 0.85), height: 44 }));
   calls.forEach((call, index) => layout.setEdge(String(call.caller), String(call.upstream),
-    isLabeled ? { width: 84, height: 16, labelpos: "c" } : {}, String(index)));
+    isLabeled ? { width: 92, height: 24, labelpos: "c" } : {}, String(index)));
   dagre.layout(layout);
 
   const most = Math.max(...calls.map(call => call.rate ?? 0), Number.MIN_VALUE);
@@ -88,11 +91,11 @@ function draw(services, calls) {
     const call = calls[Number(edge.name)], { points, x, y } = layout.edge(edge);
     const path = svg("path", { d: curve(points), "stroke-width": (1.2 + (WIDEST_CALL - 1.2) * Math.sqrt((call.rate ?? 0) / most)).toFixed(2), "marker-end": `url(#head-${call.health})` });
     // Numbers come after all lines, so that no line crosses them.
-    if (isLabeled && x != null) numbers.push(svg("text", { class: "aside", x, y: y + 4 }, `${rate(call.rate)}/s ${percent(call.success)}`));
+    if (isLabeled && x != null) numbers.push(svg("text", { class: "aside", x, y: y - 6 }, `${rate(call.rate)}/s ${percent(call.success)}`));
     return svg("g", { class: `call ${call.health}` }, svg("title", {}, describe(services, call)), path);
   });
   const boxes = services.map((service, index) => box(service, index, layout.node(String(index)), calls, short));
-  const [wide, high] = [Math.ceil(width) || 1, Math.ceil(height) || 1];
+  const [wide, high] = [Math.ceil(width), Math.ceil(height)];
   at("picture").replaceChildren(svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "group", "aria-label": "services and their calls" },
     svg("defs", {}, ...heads), ...lines, ...numbers, ...boxes));
 }

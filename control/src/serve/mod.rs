@@ -21,7 +21,7 @@ use crate::metrics::ControlMetrics;
 use crate::net::{FollowError, Peers, PortProtocol, PortServer, TlsError};
 use crate::rest::{self, Desk, HealthState, Listings, WriteAccess};
 use crate::source::{Catalog, Directory, Store, watch};
-use crate::traffic::{LiveTraffic, TrafficError, TrafficReader, TrafficSettings};
+use crate::traffic::{LiveTraffic, TrafficError};
 
 pub use files::Files;
 use files::LoadedFiles;
@@ -114,13 +114,15 @@ impl ControlService {
             let (path, closing) = (path.clone(), closing.clone());
             tasks.spawn(watch(catalog.clone(), path, settings.rescan, closing));
         }
-        let traffic = traffic(
-            settings.traffic.as_ref(),
-            &fleet,
-            &metrics,
-            &closing,
-            &tasks,
-        )?;
+        let (counted, shown) = (metrics.traffic(), fleet.clone());
+        let traffic_events = EventSink::new(move |event| {
+            counted.send(event);
+            shown.touch();
+        });
+        let traffic = settings.traffic.as_ref();
+        let traffic = traffic
+            .map(|traffic| LiveTraffic::start(traffic, traffic_events, &closing, &tasks))
+            .transpose()?;
         let context = KubeContext {
             catalog: catalog.clone(),
             traffic: traffic.clone(),
@@ -249,36 +251,6 @@ async fn cluster(
     };
     let client = kube::client(&settings.access).await?;
     kube::start(&client, settings.clone(), context).map(Some)
-}
-
-/// Starts to read the service graph, if there is something to read it from.
-fn traffic(
-    settings: Option<&TrafficSettings>,
-    fleet: &ProxyFleet,
-    metrics: &ControlMetrics,
-    closing: &CancellationToken,
-    tasks: &TaskTracker,
-) -> Result<Option<LiveTraffic>, ServeError> {
-    let Some(settings) = settings else {
-        return Ok(None);
-    };
-    // What is wrong with the settings is wrong with each read.
-    if settings.terms.checked()?.sends_credentials_in_clear() {
-        warn!("the credentials for Prometheus go over http, which others can read: expected https");
-    }
-    let live = LiveTraffic::default();
-    let (counted, shown) = (metrics.traffic(), fleet.clone());
-    let reader = TrafficReader {
-        settings: settings.clone(),
-        live: live.clone(),
-        events: EventSink::new(move |event| {
-            counted.send(event);
-            shown.touch();
-        }),
-        closing: closing.clone(),
-    };
-    tasks.spawn(reader.run());
-    Ok(Some(live))
 }
 
 async fn listen(addr: SocketAddr) -> Result<TcpListener, ServeError> {

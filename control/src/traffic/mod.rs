@@ -14,5 +14,5 @@ pub use advice_text::{AdviceText, ObjectiveText};
 pub use event::TrafficEvent;
 pub use live::{GoodRead, LiveTraffic, ReadFailure, TrafficSnapshot};
 pub use overview::{CallEntry, CallHealth, MAX_SERVICES, ServiceEntry, TrafficOverview, overview};
-pub use reader::{TrafficReader, TrafficSettings};
+pub use reader::TrafficSettings;
 pub use terms::{CredentialFiles, TrafficError, TrafficTerms};

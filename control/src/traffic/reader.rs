@@ -12,6 +12,7 @@ use tidegate_graph::prometheus::{AskError, AskPrometheus, PrometheusClient};
 use tidegate_graph::{BuiltGraph, WarningKind, build};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::event::TrafficEvent;
@@ -31,22 +32,48 @@ pub struct TrafficSettings {
     pub interval: Duration,
 }
 
+impl LiveTraffic {
+    /// Starts to read the graph.
+    ///
+    /// # Errors
+    ///
+    /// If no read can begin with these settings.
+    pub fn start(
+        settings: &TrafficSettings,
+        events: EventSink<TrafficEvent>,
+        closing: &CancellationToken,
+        tasks: &TaskTracker,
+    ) -> Result<Self, TrafficError> {
+        // What is wrong with the settings is wrong with each read.
+        if settings.terms.checked()?.sends_credentials_in_clear() {
+            warn!(
+                "the credentials for Prometheus go over http, which others can read: expected https"
+            );
+        }
+        let live = Self::default();
+        let reader = TrafficReader {
+            settings: settings.clone(),
+            live: live.clone(),
+            events,
+            closing: closing.clone(),
+        };
+        tasks.spawn(reader.run());
+        Ok(live)
+    }
+}
+
 /// The task; see the module.
 #[derive(Debug)]
-pub struct TrafficReader {
-    /// Where and how often.
-    pub settings: TrafficSettings,
-    /// Where the graph is kept.
-    pub live: LiveTraffic,
-    /// Who is told.
-    pub events: EventSink<TrafficEvent>,
-    /// Canceled when the service shuts down.
-    pub closing: CancellationToken,
+struct TrafficReader {
+    settings: TrafficSettings,
+    live: LiveTraffic,
+    events: EventSink<TrafficEvent>,
+    closing: CancellationToken,
 }
 
 impl TrafficReader {
     /// Reads until told to stop. A failure is logged when it begins and when another one follows, not each time.
-    pub async fn run(self) {
+    async fn run(self) {
         let mut before = None;
         loop {
             let reading = start(self.settings.terms.clone(), self.closing.clone());

@@ -234,6 +234,10 @@ async fn names_cannot_act_on_the_page_and_of_many_services_the_busiest_are_drawn
     browser
         .shows(&has("#graph-note", "the 60 busiest of 301 services"))
         .await;
+    prometheus.play(PrometheusScript::Recording(many(0)));
+    browser
+        .shows(&has("#graph-note", "0 services, 0 calls"))
+        .await;
     assert_eq!(browser.value("document.title").await, "Tidegate");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

@@ -1,9 +1,11 @@
 //! What the status of a policy says.
 
 mod condition;
+mod reason;
 mod report;
 mod state;
 
-pub use condition::{ConditionChange, ConditionState, ReachReport, Reason, StatusReport};
+pub use condition::{ConditionChange, ConditionState, ReachReport, StatusReport};
+pub use reason::Reason;
 pub(super) use report::report;
 pub(super) use state::{ObjectState, ReconcileState};

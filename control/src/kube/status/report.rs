@@ -1,6 +1,7 @@
 //! The status of a policy, derived from its reconcile state.
 
-use super::condition::{ConditionState, ReachReport, Reason, StatusReport};
+use super::condition::{ConditionState, ReachReport, StatusReport};
+use super::reason::Reason;
 use super::state::{ObjectState, ReconcileState};
 use crate::kube::view::{ObservedPolicy, ReachFindings, WriteFailureCause};
 use crate::policy::{CheckedPolicy, Contest, ContestExtent, PolicyTargets};

@@ -1,0 +1,99 @@
+//! The reasons of conditions: a closed list.
+
+/// The reason of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The policy is valid.
+    Accepted,
+    /// The policy is invalid.
+    Invalid,
+    /// It names standalone proxies from a namespace where that is not allowed.
+    ProxiesNotAllowed,
+    /// Istio's objects match the policy.
+    Programmed,
+    /// It applies to standalone proxies, which this service configures.
+    Served,
+    /// Other policies take all its targets.
+    Overruled,
+    /// The API server has neither of Istio's APIs, or not the one in the settings.
+    NoExtensionApi,
+    /// An object or fields of someone else are in conflict with it.
+    Conflicted,
+    /// The API server rejects the object.
+    Rejected,
+    /// The API server could not be reached, or failed; the service retries.
+    Failed,
+    /// An object is being deleted and will be created again.
+    Pending,
+    /// There is no conflict.
+    NoConflict,
+    /// Another policy takes some of its targets.
+    PartlyOverruled,
+    /// Another policy applies to some of its workloads; both act there.
+    Overlapping,
+    /// An object with the same name belongs to someone else.
+    NameTaken,
+    /// Someone else owns fields of the object.
+    FieldsTaken,
+    /// Someone else added to the plugin's configuration or the selector in the object.
+    FieldsAdded,
+    /// The object was changed while it was written, for example by a webhook.
+    Altered,
+    /// Most requests to an upstream miss the target of the objective, for every caller.
+    OutOfReach,
+    /// No upstream is known for which the objective is out of reach.
+    NotOutOfReach,
+}
+
+impl Reason {
+    /// Every value.
+    pub const ALL: [Self; 20] = [
+        Self::Accepted,
+        Self::Invalid,
+        Self::ProxiesNotAllowed,
+        Self::Programmed,
+        Self::Served,
+        Self::Overruled,
+        Self::NoExtensionApi,
+        Self::Conflicted,
+        Self::Rejected,
+        Self::Failed,
+        Self::Pending,
+        Self::NoConflict,
+        Self::PartlyOverruled,
+        Self::Overlapping,
+        Self::NameTaken,
+        Self::FieldsTaken,
+        Self::FieldsAdded,
+        Self::Altered,
+        Self::OutOfReach,
+        Self::NotOutOfReach,
+    ];
+
+    /// The value of `reason`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "Accepted",
+            Self::Invalid => "Invalid",
+            Self::ProxiesNotAllowed => "ProxiesNotAllowed",
+            Self::Programmed => "Programmed",
+            Self::Served => "Served",
+            Self::Overruled => "Overruled",
+            Self::NoExtensionApi => "NoExtensionApi",
+            Self::Conflicted => "Conflicted",
+            Self::Rejected => "Rejected",
+            Self::Failed => "Failed",
+            Self::Pending => "Pending",
+            Self::NoConflict => "NoConflict",
+            Self::PartlyOverruled => "PartlyOverruled",
+            Self::Overlapping => "Overlapping",
+            Self::NameTaken => "NameTaken",
+            Self::FieldsTaken => "FieldsTaken",
+            Self::FieldsAdded => "FieldsAdded",
+            Self::Altered => "Altered",
+            Self::OutOfReach => "OutOfReach",
+            Self::NotOutOfReach => "NotOutOfReach",
+        }
+    }
+}
