@@ -83,6 +83,11 @@ bench-control: rust ## Measure the control service with 2,000 proxies, and keep 
 	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --bin tidegate
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example bench_control -- --out out/bench-control.json $(ARGS)
 
+.PHONY: demo-graph
+demo-graph: module tools ## From a chain's traffic to a graph, a policy, and its effect under load (ARGS=--stay; builds Prometheus with Go, once)
+	@ci/prometheus.sh prometheus
+	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example demo_graph -- $(ARGS)
+
 ## Load tests
 .PHONY: loadtest loadtest-k6 loadtest-report loadtest-compare
 loadtest: module tools tools-load ## Repeat published experiments, in 15 minutes (STUDIES=a,b CELLS=text FULL=1 RESUME=1 NAME=run)

@@ -1,0 +1,220 @@
+//! `make demo-graph`: from the traffic of a chain of services to a policy, and what the policy is worth under load.
+//!
+//! A gateway calls `web`, which needs `cart`, which needs `stock`; `web` also asks `offers`, and can do without. Each caller has an
+//! Envoy of its own, a real Prometheus scrapes them, and the control service reads the graph from it. The recommended policy
+//! is put in force as it is, in mode `observe`, and then with `enforce`; each time `offers` gets twice what it can serve. With
+//! `--stay` the page remains until Ctrl-C. Ends with 1 if enforcing does not help.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a demonstration that cannot be run is to stop and say where"
+)]
+
+mod chain;
+#[expect(dead_code, reason = "a test uses the rest")]
+#[path = "../../tests/graph/prometheus.rs"]
+mod prometheus;
+#[expect(dead_code, reason = "a test uses the rest")]
+#[path = "../../tests/graph/service.rs"]
+mod service;
+#[expect(dead_code, reason = "a test uses the rest")]
+#[path = "../../tests/graph/truth.rs"]
+mod truth;
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tidegate_advise::recommend::{AdviceTerms, recommend};
+use tidegate_control::advice::{AdvicePlacement, policy_texts};
+use tidegate_control::net::PATIENCE;
+use tidegate_control::serve::{ControlService, Files, ServeSettings};
+use tidegate_control::traffic::{CredentialFiles, TrafficSettings, TrafficTerms};
+use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
+use tidegate_graph::{BuildTerms, BuiltGraph, MetricsChoice, build};
+use tidegate_meshbed::until;
+use tidegate_testbed::client::Caller;
+use tidegate_testbed::envoy::{release_module, repository};
+
+use chain::{DemoChain, ENVOYS, GOOD, OVERLOAD, USUAL};
+use prometheus::Prometheus;
+
+/// How long traffic is observed, and how long an overload lasts.
+const OBSERVED: Duration = Duration::from_secs(40);
+const OVERLOADED: Duration = Duration::from_secs(10);
+
+fn terms(url: String) -> TrafficTerms {
+    TrafficTerms {
+        url,
+        credentials: CredentialFiles::None,
+        authorities: None,
+        identity: None,
+        timeout: Duration::from_secs(30),
+        window_seconds: 30,
+        step_seconds: Some(5),
+        choice: MetricsChoice::First,
+        caller_label: "job".to_owned(),
+        build: BuildTerms::default(),
+    }
+}
+
+fn graph(terms: &TrafficTerms) -> BuiltGraph {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let answers = terms.collected(&terms.client().unwrap(), now.as_secs());
+    build(&answers.unwrap().recording(), terms.build).unwrap()
+}
+
+fn settings(policies: &Path) -> ServeSettings {
+    let any = ([127, 0, 0, 1], 0).into();
+    ServeSettings {
+        policies: Some(policies.to_owned()),
+        state: None,
+        kubernetes: None,
+        traffic: None,
+        rescan: Duration::from_secs(5),
+        xds: any,
+        http: any,
+        health: any,
+        files: Files::default(),
+        allow_plaintext: false,
+        max_proxies: 10,
+        max_per_peer: 50,
+        patience: PATIENCE,
+        grace: Duration::from_secs(5),
+        plugin: PluginTemplate {
+            names: vec!["tidegate".to_owned()],
+            module: Module::File(release_module().display().to_string()),
+            vm_id: "tidegate".to_owned(),
+            on_crash: OnCrash::Reload,
+            reload_backoff: Duration::from_secs(1),
+        },
+    }
+}
+
+async fn body(http: &Caller, path: &str) -> Option<Value> {
+    let reply = http.get(path).await.ok()?;
+    (reply.status == 200).then(|| serde_json::from_slice(&reply.body).unwrap())
+}
+
+/// Puts policies in force, and waits until all proxies run them.
+async fn in_force(http: &Caller, policies: &Path, text: &str) {
+    fs::write(policies.join("new"), text).unwrap();
+    fs::rename(policies.join("new"), policies.join("recommended.yaml")).unwrap();
+    until("all Envoys run the policy", async || {
+        let found = body(http, "/v1/proxies").await.unwrap_or_default();
+        let proxies = found["proxies"].as_array().cloned().unwrap_or_default();
+        proxies.len() == ENVOYS
+            && proxies.iter().all(|proxy| {
+                let resource = &proxy["resources"]["tidegate"];
+                proxy["policy"] == "recommended"
+                    && resource["running"].is_string()
+                    && resource["running"] == resource["wanted"]
+            })
+    })
+    .await;
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let out = repository().join("out/demo-graph");
+    fs::create_dir_all(&out).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    // Envoys need the control service to start, and Prometheus needs Envoys. So the service begins without a graph.
+    let mut settings = settings(folder.path());
+    let control = ControlService::start(settings.clone()).await.unwrap();
+    settings.xds = control.xds();
+    let chain = DemoChain::start(control.xds()).await;
+    let server = Prometheus::start(&chain.targets()).await.unwrap();
+    let terms = terms(server.url());
+    settings.traffic = Some(TrafficSettings {
+        terms: terms.clone(),
+        interval: Duration::from_secs(2),
+    });
+    control.stop().await;
+    let control = ControlService::start(settings).await.unwrap();
+    let http = Caller::http1(control.http());
+    println!("the graph, live: http://{}/", control.http());
+
+    println!(
+        "1. {USUAL} requests a second for {} s, half of what offers can serve",
+        OBSERVED.as_secs()
+    );
+    chain.load(USUAL, OBSERVED).await;
+    until("the page has the graph", async || {
+        let found = body(&http, "/v1/graph/busiest").await.unwrap_or_default();
+        let calls = found["overview"]["calls"].as_array();
+        calls.is_some_and(|calls| calls.len() >= 4)
+    })
+    .await;
+    for (path, name) in [
+        ("/v1/graph", "graph.json"),
+        ("/v1/recommendations", "recommendations.json"),
+    ] {
+        let found = body(&http, path).await.unwrap();
+        fs::write(out.join(name), format!("{found:#}")).unwrap();
+    }
+    let built = tokio::task::spawn_blocking(move || graph(&terms))
+        .await
+        .unwrap();
+    let advice = recommend(&built, &AdviceTerms::default());
+    let texts = policy_texts(&advice, &AdvicePlacement::Callers);
+    fs::write(out.join("policies.yaml"), &texts.text).unwrap();
+    println!("2. recommended, with the reasons in policies.yaml");
+    for found in &advice {
+        let name = &found.upstream.name;
+        match &found.objective {
+            Ok(objective) => println!(
+                "   {name}: quantile {} within {:?}, success {}",
+                objective.quantile, objective.target, objective.success_rate
+            ),
+            Err(reason) => println!("   {name}: none, {reason}"),
+        }
+    }
+
+    println!(
+        "3. {OVERLOAD} requests a second for {} s, twice as much",
+        OVERLOADED.as_secs()
+    );
+    let mut results = Vec::new();
+    for mode in ["observe", "enforce"] {
+        let text = texts
+            .text
+            .replace("mode: observe", &format!("mode: {mode}"));
+        in_force(&http, folder.path(), &text).await;
+        let (sent, good) = chain.load(OVERLOAD, OVERLOADED).await;
+        let share = ratio(good, sent);
+        println!(
+            "   mode {mode}: {} of {sent} requests were answered within {} ms ({:.0} %)",
+            good,
+            GOOD.as_millis(),
+            share * 100.0
+        );
+        results.push(json!({"mode": mode, "sent": sent, "good": good, "share": share}));
+    }
+    let result = json!({"goodMillis": GOOD.as_millis(), "rate": OVERLOAD, "results": results});
+    fs::write(out.join("result.json"), format!("{result:#}")).unwrap();
+    println!("written to {}", out.display());
+    if std::env::args().any(|argument| argument == "--stay") {
+        println!("the page remains until Ctrl-C");
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            () = async { loop { chain.load( USUAL, OBSERVED).await; } } => {}
+        }
+    }
+    control.stop().await;
+    let share = |index: usize| result["results"][index]["share"].as_f64().unwrap();
+    if share(1) > share(0) {
+        ExitCode::SUCCESS
+    } else {
+        println!("enforcing did NOT help");
+        ExitCode::FAILURE
+    }
+}
+
+fn ratio(part: usize, whole: usize) -> f64 {
+    let number = |count: usize| f64::from(u32::try_from(count).unwrap());
+    number(part) / number(whole)
+}
