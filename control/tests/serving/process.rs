@@ -128,6 +128,14 @@ fn missing_requirements_are_reported_at_the_start() {
             "16 bytes",
         ),
         (&["--state", token.to_str().unwrap()], "state directory"),
+        (
+            &["--policies", path, "--prometheus", "ftp://prometheus"],
+            "the service graph: the URL of Prometheus: its scheme is neither http nor https",
+        ),
+        (
+            &["--policies", path, "--prometheus-basic-user", "tide"],
+            "--prometheus-basic-user needs --prometheus-basic-password-file",
+        ),
     ] {
         let mut process = tidegate(arguments);
         let status = process.wait_blocking(BOUND).unwrap();
