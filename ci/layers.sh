@@ -19,7 +19,7 @@ declare -A arrows=(
     [tidegate-sim]='tidegate-core tidegate-report'
     [tidegate-supervise]=''
     [tidegate-testbed]='tidegate-core tidegate-report tidegate-sim tidegate-supervise'
-    [tidegate-loadtests]='tidegate-core tidegate-report tidegate-sim tidegate-supervise tidegate-testbed'
+    [tidegate-loadtests]='tidegate-advise tidegate-core tidegate-report tidegate-sim tidegate-supervise tidegate-testbed'
     [tidegate-pack]=''
 )
 # Crates that must not run in a room, however they come there.

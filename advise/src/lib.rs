@@ -15,6 +15,7 @@ mod interval;
 mod observed;
 mod quantity;
 pub mod recommend;
+pub mod score;
 pub mod split;
 pub mod traces;
 

@@ -1,10 +1,10 @@
 //! One score for each contender from what it costs and what it gives.
 //!
-//! As in "Performance and security of sidecar proxies" (2026): a cost scores `clamp(1 - (x - target) / budget, 0, 1)`,
-//! a benefit `clamp((x - floor) / (ceiling - floor), 0, 1)`, and the composite is their weighted sum. Targets are data
-//! ([`ScoreTargets::parse`]); those of this repository are in `loadtests/score.toml`. With the publication's targets and
-//! measurements its throughput, CPU and memory columns come out as printed, which a test checks. Its two latency
-//! columns do not follow its own formula, whatever target and budget are put in; here the formula counts.
+//! The formula is that of [`tidegate_advise::score`], from "Performance and security of sidecar proxies" (2026). Targets are
+//! data ([`ScoreTargets::parse`]); those of this repository are in `loadtests/score.toml`. The publication prints no targets.
+//! From its measurements and its scores, targets for throughput, CPU and memory can be inferred (8,000 and 10,000 a second,
+//! 10 and 15, 200 and 150): with these the three columns come out as printed, which a test checks. Its two latency columns
+//! fit no target and budget; here the formula counts.
 //!
 //! Absolute targets hold on one machine only. Ours are multiples of what Envoy alone has in the same run, so that the
 //! score says how much of it a contender leaves.
@@ -16,6 +16,7 @@
 use std::fmt;
 
 use serde::Deserialize;
+use tidegate_advise::score::{Benefit, Cost, ScaleFault, composite};
 
 use crate::result::{CellFigures, Figure};
 
@@ -35,26 +36,6 @@ pub struct ScoreTargets {
     pub cpu_us: Cost,
     /// Resident memory of the proxies, in MiB.
     pub memory_mib: Cost,
-}
-
-/// The less the better.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cost {
-    /// Up to here the score is 1.
-    pub target: f64,
-    /// So much above the target the score is 0.
-    pub budget: f64,
-}
-
-/// The more the better.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Benefit {
-    /// Up to here the score is 0.
-    pub floor: f64,
-    /// From here on the score is 1.
-    pub ceiling: f64,
 }
 
 /// How much each part counts.
@@ -93,37 +74,19 @@ pub enum TargetsError {
         source: toml::de::Error,
     },
     /// A value cannot be.
-    #[error("{name}: {path}: found {found}, expected {expected}")]
+    #[error("{name}: {part}.{fault}")]
     Value {
         /// Where the text is from.
         name: String,
-        /// The field.
-        path: String,
-        /// What it says.
-        found: f64,
-        /// What it should say.
-        expected: &'static str,
+        /// The part of the score.
+        part: &'static str,
+        /// What is wrong.
+        fault: ScaleFault,
     },
 }
 
 /// The targets of this repository.
 const OURS: &str = include_str!("../score.toml");
-
-impl Cost {
-    /// The score of a cost.
-    #[must_use]
-    pub fn score(self, value: f64) -> f64 {
-        (1.0 - (value - self.target) / self.budget).clamp(0.0, 1.0)
-    }
-}
-
-impl Benefit {
-    /// The score of a benefit.
-    #[must_use]
-    pub fn score(self, value: f64) -> f64 {
-        ((value - self.floor) / (self.ceiling - self.floor)).clamp(0.0, 1.0)
-    }
-}
 
 impl ScoreTargets {
     /// Reads targets; `name` says in errors where the text is from.
@@ -150,35 +113,18 @@ impl ScoreTargets {
             ("cpu_us", cpu_us),
             ("memory_mib", memory_mib),
         ];
-        let value = |path: String, found: f64, expected| TargetsError::Value {
+        let value = |part, fault| TargetsError::Value {
             name: name.to_owned(),
-            path,
-            found,
-            expected,
+            part,
+            fault,
         };
-        for (path, cost) in costs {
-            let is_positive = cost.budget > 0.0 && cost.budget.is_finite();
-            if !is_positive {
-                return Err(value(
-                    format!("{path}.budget"),
-                    cost.budget,
-                    "a number above 0",
-                ));
-            }
-            if !cost.target.is_finite() {
-                return Err(value(format!("{path}.target"), cost.target, "a number"));
-            }
+        for (part, cost) in costs {
+            cost.check().map_err(|fault| value(part, fault))?;
         }
-        let Benefit { floor, ceiling } = throughput_rps;
-        if ceiling > floor && ceiling.is_finite() && floor.is_finite() {
-            Ok(targets)
-        } else {
-            Err(value(
-                "throughput_rps.ceiling".to_owned(),
-                ceiling,
-                "a number above the floor",
-            ))
-        }
+        throughput_rps
+            .check()
+            .map_err(|fault| value("throughput_rps", fault))?;
+        Ok(targets)
     }
 
     /// The targets of this repository, from `loadtests/score.toml`.
@@ -229,26 +175,20 @@ impl ScoreTargets {
 }
 
 impl CellScore {
-    /// The weighted sum, 0..=1; none where a part is missing.
+    /// The weighted mean, 0..=1; none where a part is missing.
     #[must_use]
     pub fn composite(&self, weights: Weights) -> Option<f64> {
         let p99 = match weights {
             Weights::Equal => 1.0,
             Weights::DoubleP99 => 2.0,
         };
-        let parts = [
+        composite([
             (self.p95, 1.0),
             (self.p99, p99),
             (self.throughput, 1.0),
             (self.cpu, 1.0),
             (self.memory, 1.0),
-        ];
-        let whole: f64 = parts.iter().map(|(_, weight)| weight).sum();
-        let sum: Option<f64> = parts
-            .iter()
-            .map(|(part, weight)| part.map(|part| part * weight))
-            .sum();
-        sum.map(|sum| sum / whole)
+        ])
     }
 }
 
@@ -265,7 +205,8 @@ impl fmt::Display for Weights {
 mod tests {
     use super::*;
 
-    /// Target and budget, floor and ceiling as published.
+    /// Inferred: the publication prints no floor, ceiling, target or budget. Its scores of throughput, CPU and memory fit
+    /// these.
     const THROUGHPUT: Benefit = Benefit {
         floor: 8_000.0,
         ceiling: 10_000.0,
@@ -279,31 +220,124 @@ mod tests {
         budget: 150.0,
     };
 
-    /// Requests a second, CPU and memory as published, and the scores that follow to two places.
-    const PUBLISHED: [(&str, [f64; 3], [f64; 3]); 4] = [
-        ("Envoy", [9_500.0, 12.0, 220.0], [0.75, 0.87, 0.87]),
-        ("Istio mTLS", [8_200.0, 22.0, 350.0], [0.10, 0.20, 0.00]),
-        ("Istio ambient", [8_900.0, 15.0, 280.0], [0.45, 0.67, 0.47]),
-        ("Linkerd", [9_100.0, 10.0, 200.0], [0.55, 1.00, 1.00]),
+    /// What the publication prints of one mesh.
+    struct PublishedRow {
+        mesh: &'static str,
+        /// Requests a second, CPU and memory.
+        measured: [f64; 3],
+        /// Their scores.
+        scores: [f64; 3],
+        /// The mean of all five scores, to three places.
+        equal: f64,
+        /// The second table, its weights divided by their sum.
+        p99_twice: f64,
+    }
+
+    const PUBLISHED: [PublishedRow; 4] = [
+        PublishedRow {
+            mesh: "Envoy",
+            measured: [9_500.0, 12.0, 220.0],
+            scores: [0.75, 0.87, 0.87],
+            equal: 0.872,
+            p99_twice: 0.88,
+        },
+        PublishedRow {
+            mesh: "Istio mTLS",
+            measured: [8_200.0, 22.0, 350.0],
+            scores: [0.10, 0.20, 0.00],
+            equal: 0.254,
+            p99_twice: 0.30,
+        },
+        PublishedRow {
+            mesh: "Istio ambient",
+            measured: [8_900.0, 15.0, 280.0],
+            scores: [0.45, 0.67, 0.47],
+            equal: 0.670,
+            p99_twice: 0.70,
+        },
+        PublishedRow {
+            mesh: "Linkerd",
+            measured: [9_100.0, 10.0, 200.0],
+            scores: [0.55, 1.00, 1.00],
+            equal: 0.884,
+            p99_twice: 0.89,
+        },
     ];
 
+    /// The weights of the publication's second table: all alike, p99 twice as much.
+    const SECOND_TABLE: [f64; 5] = [0.2, 0.4, 0.2, 0.2, 0.2];
+
     #[test]
-    fn published_columns_of_throughput_cpu_and_memory_come_out() {
-        for (name, [rps, cpu, memory], expected) in PUBLISHED {
+    fn with_inferred_targets_three_published_columns_come_out() {
+        for row in PUBLISHED {
+            let [rps, cpu, memory] = row.measured;
             let found = [THROUGHPUT.score(rps), CPU.score(cpu), MEMORY.score(memory)];
             let found = found.map(|score| (score * 100.0).round() / 100.0);
             let is_near = found
                 .iter()
-                .zip(expected)
+                .zip(row.scores)
                 .all(|(found, expected)| (found - expected).abs() < 1e-9);
-            assert!(is_near, "{name}: found {found:?}, expected {expected:?}");
+            assert!(is_near, "{}: found {found:?}", row.mesh);
+        }
+    }
+
+    /// The five scores of a row, where its latency scores are those that both tables ask for: two means, two unknowns.
+    fn all_scores(row: &PublishedRow) -> CellScore {
+        let [throughput, cpu, memory] = row.scores;
+        let others = throughput + cpu + memory;
+        let p99 = 6.0 * row.p99_twice - 5.0 * row.equal;
+        let p95 = 5.0 * row.equal - others - p99;
+        CellScore {
+            p95: Some(p95),
+            p99: Some(p99),
+            throughput: Some(throughput),
+            cpu: Some(cpu),
+            memory: Some(memory),
         }
     }
 
     #[test]
-    fn scores_stay_within_0_and_1() {
-        assert_eq!((CPU.score(0.0), CPU.score(1_000.0)), (1.0, 0.0));
-        assert_eq!((THROUGHPUT.score(0.0), THROUGHPUT.score(1e9)), (0.0, 1.0));
+    fn both_published_tables_follow_from_one_set_of_scores() {
+        for row in PUBLISHED {
+            let scores = all_scores(&row);
+            let latency = [scores.p95, scores.p99].map(Option::unwrap);
+            assert!(
+                latency.iter().all(|score| (0.0..=1.0).contains(score)),
+                "{}: {latency:?}",
+                row.mesh
+            );
+            let equal = scores.composite(Weights::Equal).unwrap();
+            let twice = scores.composite(Weights::DoubleP99).unwrap();
+            assert!((equal - row.equal).abs() < 5e-4, "{}: {equal}", row.mesh);
+            assert!(
+                (twice - row.p99_twice).abs() < 5e-3,
+                "{}: {twice}",
+                row.mesh
+            );
+        }
+    }
+
+    #[test]
+    fn the_weights_of_the_second_published_table_are_more_than_a_whole() {
+        let whole: f64 = SECOND_TABLE.iter().sum();
+        assert!((whole - 1.2).abs() < 1e-9);
+        for row in PUBLISHED {
+            let scores = all_scores(&row);
+            let parts = [
+                scores.p95,
+                scores.p99,
+                scores.throughput,
+                scores.cpu,
+                scores.memory,
+            ];
+            let found = composite(parts.into_iter().zip(SECOND_TABLE));
+            assert_eq!(
+                found.map(|score| (score * 100.0).round()),
+                Some((row.p99_twice * 100.0).round()),
+                "{}: weights are divided by their sum",
+                row.mesh
+            );
+        }
     }
 
     #[test]

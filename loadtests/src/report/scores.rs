@@ -1,5 +1,6 @@
 //! The composite score of each contender, part by part.
 
+use tidegate_advise::score::Cost;
 use tidegate_report::chart::bars::{Bar, BarSeries, Bars};
 use tidegate_report::color::Color;
 use tidegate_report::page::Page;
@@ -42,8 +43,8 @@ pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>], targets: &ScoreTa
     let rps = |value| Figure::Qps.shown(value);
     page.paragraph(&format!(
         "Each part is 0 to 1, of the medians: p95 {}, p99 {}, throughput {}, CPU {}, memory {}. The composite is their \
-         mean, and beside it the mean in which p99 counts twice. The publication's two latency columns do not follow \
-         its own formula; here all parts do.{}",
+         mean, and beside it the mean in which p99 counts twice. The publication prints no targets, and its two latency \
+         columns fit none; here all parts follow the formula.{}",
         cost(targets.p95_ms, Figure::P95Ms, "ms"),
         cost(targets.p99_ms, Figure::P99Ms, "ms"),
         format_args!(
@@ -92,7 +93,7 @@ pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>], targets: &ScoreTa
     page.charts([chart(&scored)]);
 }
 
-fn cost(cost: crate::score::Cost, figure: Figure, unit: &str) -> String {
+fn cost(cost: Cost, figure: Figure, unit: &str) -> String {
     format!(
         "1 up to {}, 0 from {} {unit}",
         figure.shown(cost.target),
