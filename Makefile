@@ -90,9 +90,9 @@ demo-graph: module tools ## From a chain's traffic to a graph, a policy, and its
 
 ## Load tests
 .PHONY: loadtest loadtest-k6 loadtest-report loadtest-compare
-loadtest: module tools tools-load ## Repeat published experiments, in 15 minutes (STUDIES=a,b CELLS=text FULL=1 RESUME=1 NAME=run)
+loadtest: module tools tools-load ## Repeat published experiments, in half an hour (STUDIES=a,b CELLS=text REPEAT=3 FULL=1 RESUME=1 NAME=run)
 	@$(RUN) tidegate-loadtests -- run $(if $(STUDIES),--studies $(STUDIES)) $(if $(CELLS),--cells "$(CELLS)") $(if $(FULL),--full) \
-		$(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
+		--repeat $(REPEAT) $(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
 
 loadtest-k6: module tools ## Play the k6 scenarios on a stage, or against BASE_URL=http://... (TESTS=smoke,outage REPEAT=3)
 	@ci/load.sh k6

@@ -6,9 +6,12 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tidegate_sim::scenario::Scenario;
-use tidegate_testbed::envoy::{CircuitBreakerThresholds, Cluster, EnvoyBuilder, OutlierSettings};
-use tidegate_testbed::variant::Variant;
+use tidegate_testbed::envoy::{
+    CircuitBreakerThresholds, Cluster, EnvoyBuilder, OutlierSettings, Plugin,
+};
+use tidegate_testbed::variant::{Variant, tidegate_config};
 
 /// Values of Istio's `connectionPool`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,13 @@ pub enum Protection {
     Static(Pool),
     /// Static breakers and outlier detection with these values.
     StaticOutlier(Pool, OutlierSettings),
+    /// Static breakers whose values were multiplied by the number of clients, because the proxy serves all of them.
+    Scaled(Pool),
+    /// What `tidegate migrate` makes of static breakers: the filter with a bound of requests in flight.
+    Migrated {
+        /// `limit.max` and `limit.maxOpen`.
+        max: u32,
+    },
 }
 
 impl Protection {
@@ -61,6 +71,8 @@ impl Protection {
             Self::Known(variant) => variant.name(),
             Self::Static(_) => "static",
             Self::StaticOutlier(..) => "static-outlier",
+            Self::Scaled(_) => "static-scaled",
+            Self::Migrated { .. } => "migrated",
         }
     }
 
@@ -75,7 +87,8 @@ impl Protection {
     pub const fn cluster(&self, cluster: Cluster) -> Cluster {
         match self {
             Self::Known(variant) => variant.cluster(cluster),
-            Self::Static(pool) => pool.cluster(cluster),
+            Self::Static(pool) | Self::Scaled(pool) => pool.cluster(cluster),
+            Self::Migrated { .. } => cluster,
             Self::StaticOutlier(pool, outlier) => pool.cluster(cluster).outlier(*outlier),
         }
     }
@@ -85,12 +98,32 @@ impl Protection {
     pub fn envoy(&self, envoy: EnvoyBuilder, scenario: &Scenario) -> EnvoyBuilder {
         match self {
             Self::Known(variant) => variant.envoy(envoy, scenario),
-            Self::Static(_) | Self::StaticOutlier(..) => envoy,
+            Self::Static(_) | Self::StaticOutlier(..) | Self::Scaled(_) => envoy,
+            Self::Migrated { max } => envoy.plugin(Plugin::tidegate(&migrated(scenario, *max))),
         }
     }
 }
 
+/// The configuration of a policy as `tidegate migrate` writes it, in mode enforce and with the objective of `scenario`.
+fn migrated(scenario: &Scenario, max: u32) -> Value {
+    let mut config = tidegate_config(scenario);
+    if let Some(fields) = config.as_object_mut() {
+        fields.insert("limit".to_owned(), json!({"max": max, "maxOpen": max}));
+    }
+    config
+}
+
 impl Pool {
+    /// The values for a proxy that serves `clients` clients with values of a sidecar.
+    #[must_use]
+    pub const fn times(self, clients: u32) -> Self {
+        Self {
+            connections: self.connections * clients,
+            pending: self.pending * clients,
+            requests_per_connection: self.requests_per_connection,
+        }
+    }
+
     const fn cluster(self, cluster: Cluster) -> Cluster {
         let thresholds = CircuitBreakerThresholds {
             max_connections: self.connections,
@@ -100,5 +133,26 @@ impl Pool {
         cluster
             .thresholds(thresholds)
             .requests_per_connection(self.requests_per_connection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::still;
+    use tidegate_sim::profile::Behaviour;
+
+    #[test]
+    fn what_migrate_writes_is_a_configuration_of_the_filter() {
+        let scenario = still(Behaviour::default(), Duration::from_millis(250)).unwrap();
+        let text = migrated(&scenario, 16).to_string();
+        let config = tidegate_core::config::Config::from_json(text.as_bytes()).unwrap();
+        let name = tidegate_core::config::UpstreamName {
+            service: None,
+            cluster: "main",
+            route: None,
+        };
+        let (index, _) = config.policy_for(&name);
+        assert_eq!(config.policy(index).limit().max(), 16);
     }
 }

@@ -30,6 +30,8 @@ pub struct Cell {
     pub repetition: u32,
     /// Clients, each of which has an Envoy of its own in the topology of sidecars.
     pub clients: u32,
+    /// Replicas of the upstream. With several, sidecars stand beside them, and each client calls one of them.
+    pub servers: u32,
     /// The upstream, the objective, and for a story also the clients and their load over time.
     pub scenario: Scenario,
     /// What makes the load, and how.
@@ -43,6 +45,8 @@ pub enum CellLoad {
     Fortio(Fortio),
     /// k6: users that wait for their answers.
     Users(Users),
+    /// The same against the first service of a chain, which is the scenario's.
+    UsersOfChain(Users),
     /// The testbed's open loop plays the scenario.
     Story,
     /// The same against the front of Bookinfo's shape; the scenario's upstream is its last service.
@@ -64,6 +68,49 @@ pub struct Fortio {
     pub close: bool,
     /// How the connections stand to each other.
     pub pace: Pace,
+    /// What the connections speak.
+    pub wire: Wire,
+}
+
+/// What the connections of fortio speak with the first Envoy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// HTTP/1.1 by fortio's own client.
+    Fast,
+    /// HTTP/1.1 by the client of Go's library, to which the others below are to be compared.
+    Http1,
+    /// HTTP/2 without TLS, by the same client; Envoy speaks it with the upstream as well.
+    Http2,
+    /// HTTP/1.1 in mutual TLS.
+    MutualTls,
+    /// HTTP/2 in mutual TLS; Envoy speaks HTTP/2 without TLS with the upstream.
+    MutualTlsHttp2,
+}
+
+impl Wire {
+    /// Whether it is HTTP/2.
+    #[must_use]
+    pub const fn is_http2(self) -> bool {
+        matches!(self, Self::Http2 | Self::MutualTlsHttp2)
+    }
+
+    /// Whether it is in mutual TLS.
+    #[must_use]
+    pub const fn is_tls(self) -> bool {
+        matches!(self, Self::MutualTls | Self::MutualTlsHttp2)
+    }
+
+    /// Its name in cells.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+            Self::MutualTls => "mtls",
+            Self::MutualTlsHttp2 => "mtls+http2",
+        }
+    }
 }
 
 /// How connections that keep to a rate stand to each other.
@@ -112,7 +159,7 @@ impl Cell {
                 };
                 fortio.warm_up + measured
             }
-            CellLoad::Users(users) => users.length,
+            CellLoad::Users(users) | CellLoad::UsersOfChain(users) => users.length,
             CellLoad::Story | CellLoad::Cascade => self.scenario.duration,
         }
     }
@@ -122,7 +169,7 @@ impl Cell {
     pub const fn tool(&self) -> Tool {
         match self.load {
             CellLoad::Fortio(_) => Tool::Fortio,
-            CellLoad::Users(_) => Tool::K6,
+            CellLoad::Users(_) | CellLoad::UsersOfChain(_) => Tool::K6,
             CellLoad::Story | CellLoad::Cascade => Tool::Testbed,
         }
     }
@@ -146,6 +193,34 @@ impl Cell {
     }
 }
 
+/// The cells with at least `least` repetitions of each. The repetition stays the outermost loop of what is added.
+#[must_use]
+pub fn repeated(mut cells: Vec<Cell>, least: u32) -> Vec<Cell> {
+    let key = |cell: &Cell| {
+        let result = cell.result(CellOutcome::Ok);
+        (result.study, result.cell, result.topology, result.contender)
+    };
+    let mut have: BTreeMap<_, u32> = BTreeMap::new();
+    for cell in &cells {
+        *have.entry(key(cell)).or_default() += 1;
+    }
+    let first: Vec<Cell> = cells
+        .iter()
+        .filter(|cell| cell.repetition == 0)
+        .cloned()
+        .collect();
+    for repetition in 1..least {
+        let missing = first
+            .iter()
+            .filter(|cell| have.get(&key(cell)).is_some_and(|have| *have <= repetition));
+        cells.extend(missing.map(|cell| Cell {
+            repetition,
+            ..cell.clone()
+        }));
+    }
+    cells
+}
+
 /// A scenario that is nothing but an upstream and an objective: the load comes from a tool.
 ///
 /// # Errors
@@ -159,4 +234,34 @@ pub fn still(upstream: Behaviour, objective: Duration) -> Result<Scenario, Scena
         profile.behaviour = upstream;
     }
     Ok(scenario)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Extent;
+    use crate::study::ALL;
+
+    #[test]
+    fn every_cell_has_at_least_the_repetitions_asked_for() {
+        for study in ALL {
+            let once = study.cells(Extent::Reduced).unwrap();
+            let count = |cells: &[Cell]| {
+                let mut counts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+                for cell in cells {
+                    let name = format!("{} {} {}", cell.name, cell.topology, cell.contender.name());
+                    counts.entry(name).or_default().push(cell.repetition);
+                }
+                counts
+            };
+            for (name, mut found) in count(&repeated(once, 3)) {
+                found.sort_unstable();
+                assert_eq!(found[..3], [0, 1, 2], "{name}");
+                assert!(
+                    found.iter().zip(0..).all(|(is, expected)| *is == expected),
+                    "{name}"
+                );
+            }
+        }
+    }
 }

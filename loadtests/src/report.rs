@@ -8,6 +8,7 @@
 //! could not be read are named.
 
 mod added;
+mod filter_cost;
 mod gaps;
 mod groups;
 mod over_time;

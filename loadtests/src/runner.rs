@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,12 +14,15 @@ use tidegate_sim::number::{float, ratio};
 use tidegate_testbed::envoy::{AdminError, Envoy};
 use tidegate_testbed::upstream::Upstream;
 
-use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Users};
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Users, Wire};
 use crate::result::{CellFigures, CellOutcome, CellResult, Point};
 use crate::tool::tally::RequestTally;
-use crate::tool::{ToolError, fortio, k6, open_loop};
+use crate::tool::{self, ToolError, fortio, k6, open_loop};
 use crate::topology::bookinfo::Bookinfo;
-use crate::topology::{Mesh, MeshPlan, Ports, Seen, TopologyError, cpu, resident_bytes, seen};
+use crate::topology::chain::ServiceChain;
+use crate::topology::{
+    Mesh, MeshPlan, Ports, Seen, TlsFiles, TopologyError, cpu, resident_bytes, seen,
+};
 
 /// Why a cell gave no figures.
 #[derive(Debug, thiserror::Error)]
@@ -68,11 +72,11 @@ struct CellMark {
 }
 
 impl CellMark {
-    async fn now(proxies: &[Envoy], upstream: &Upstream) -> Result<Self, AdminError> {
+    async fn now(proxies: &[Envoy], received: u64) -> Result<Self, AdminError> {
         Ok(Self {
             cpu: cpu(proxies),
             seen: seen(proxies).await?,
-            received: upstream.counts().received,
+            received,
         })
     }
 
@@ -81,9 +85,9 @@ impl CellMark {
         self,
         figures: &mut CellFigures,
         proxies: &[Envoy],
-        upstream: &Upstream,
+        received: u64,
     ) -> Result<(), AdminError> {
-        let now = Self::now(proxies, upstream).await?;
+        let now = Self::now(proxies, received).await?;
         let requests = figures.requests.unwrap_or(0.0);
         let received = float(now.received.saturating_sub(self.received));
         figures.reached_per_request = (requests > 0.0).then(|| received / requests);
@@ -134,18 +138,37 @@ impl Runner {
         if cell.load == CellLoad::Cascade {
             return self.cascade(cell).await;
         }
+        if let CellLoad::UsersOfChain(load) = cell.load {
+            let mut chain =
+                ServiceChain::start(&cell.contender, &cell.scenario, self.ports).await?;
+            let front = (chain.entry(), chain.proxies());
+            let played = by_users(cell, load, front, || received(chain.last()), raw).await?;
+            chain.check()?;
+            return Ok(played);
+        }
+        let wire = match cell.load {
+            CellLoad::Fortio(load) => load.wire,
+            _ => Wire::Fast,
+        };
+        let tls = wire.is_tls().then(|| TlsFiles::make(raw)).transpose()?;
         let plan = MeshPlan {
             topology: cell.topology,
             contender: &cell.contender,
             scenario: &cell.scenario,
             clients: cell.clients,
+            servers: cell.servers,
+            wire: (wire, tls.as_ref()),
             ports: self.ports,
         };
         let mut mesh = Mesh::start(plan).await?;
         let played = match cell.load {
-            CellLoad::Fortio(load) => by_fortio(cell, load, &mesh, raw).await?,
-            CellLoad::Users(load) => by_users(cell, load, &mesh, raw).await?,
-            CellLoad::Story | CellLoad::Cascade => {
+            CellLoad::Fortio(load) => by_fortio(cell, load, &mesh, (raw, tls.as_ref())).await?,
+            CellLoad::Users(load) => {
+                let entry = *mesh.entries().first().ok_or(CellError::NoFront)?;
+                let front = (entry, mesh.proxies());
+                by_users(cell, load, front, || mesh.received(), raw).await?
+            }
+            CellLoad::Story | CellLoad::Cascade | CellLoad::UsersOfChain(_) => {
                 let front = mesh.proxies().first().ok_or(CellError::NoFront)?;
                 tell(cell, mesh.proxies(), front, mesh.upstream()).await?
             }
@@ -167,17 +190,22 @@ async fn by_fortio(
     cell: &Cell,
     load: Fortio,
     mesh: &Mesh,
-    raw: &Path,
+    (raw, tls): (&Path, Option<&TlsFiles>),
 ) -> Result<PlayedCell, CellError> {
     let warm_up = Fortio {
         until: MeasurementEnd::Passed(load.warm_up),
         ..load
     };
-    fortio::drive(warm_up, mesh.entries(), raw, "warm-up").await?;
-    let mark = CellMark::now(mesh.proxies(), mesh.upstream()).await?;
-    let measured = fortio::drive(load, mesh.entries(), raw, "fortio").await?;
+    fortio::drive(warm_up, mesh.entries(), (raw, "warm-up"), tls).await?;
+    let mark = CellMark::now(mesh.proxies(), mesh.received()).await?;
+    // Of all programs only fortio ends between these two looks.
+    let before = tool::ended_cpu();
+    let measured = fortio::drive(load, mesh.entries(), (raw, "fortio"), tls).await?;
+    let client = tool::ended_cpu().zip(before);
     let mut figures = measured.figures(load.qps, cell.scenario.slo.latency);
-    mark.complete(&mut figures, mesh.proxies(), mesh.upstream())
+    figures.client_cpu_seconds =
+        client.map(|(after, before)| after.saturating_sub(before).as_secs_f64());
+    mark.complete(&mut figures, mesh.proxies(), mesh.received())
         .await?;
     Ok(PlayedCell {
         figures,
@@ -188,20 +216,19 @@ async fn by_fortio(
 async fn by_users(
     cell: &Cell,
     load: Users,
-    mesh: &Mesh,
+    (entry, proxies): (SocketAddr, &[Envoy]),
+    received: impl Fn() -> u64,
     raw: &Path,
 ) -> Result<PlayedCell, CellError> {
-    let entry = mesh.entries().first().ok_or(CellError::NoFront)?;
-    let mark = CellMark::now(mesh.proxies(), mesh.upstream()).await?;
-    let requests = k6::drive(load, *entry, raw, "k6").await?;
+    let mark = CellMark::now(proxies, received()).await?;
+    let requests = k6::drive(load, entry, raw, "k6").await?;
     let tally = RequestTally {
         requests: &requests,
         length: load.length,
         objective: cell.scenario.slo.latency,
     };
     let (mut figures, series) = (tally.figures(), tally.points());
-    mark.complete(&mut figures, mesh.proxies(), mesh.upstream())
-        .await?;
+    mark.complete(&mut figures, proxies, received()).await?;
     Ok(PlayedCell { figures, series })
 }
 
@@ -211,7 +238,7 @@ async fn tell(
     front: &Envoy,
     upstream: &Upstream,
 ) -> Result<PlayedCell, CellError> {
-    let mark = CellMark::now(proxies, upstream).await?;
+    let mark = CellMark::now(proxies, received(upstream)).await?;
     let told = open_loop::tell(&cell.scenario, front.addr(), upstream, front).await;
     let scenario = &cell.scenario;
     let tally = RequestTally {
@@ -222,8 +249,14 @@ async fn tell(
     let (mut figures, mut series) = (tally.figures(), tally.points());
     figures.offered_qps = figures.qps;
     told.count_attempts(&mut series);
-    mark.complete(&mut figures, proxies, upstream).await?;
+    mark.complete(&mut figures, proxies, received(upstream))
+        .await?;
     Ok(PlayedCell { figures, series })
+}
+
+/// Requests that have reached a service.
+fn received(upstream: &Upstream) -> u64 {
+    upstream.counts().received
 }
 
 /// An error with its causes in one text.

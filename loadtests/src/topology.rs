@@ -1,4 +1,4 @@
-//! Real processes around one upstream: an Envoy beside each client, one for all, or none.
+//! Real processes around an upstream: an Envoy beside each client, one for all, or none.
 //!
 //! | topology | Envoys | as in |
 //! |---|---|---|
@@ -6,26 +6,34 @@
 //! | sidecar | one for each client, with pools, breakers and filters of its own | a sidecar mesh |
 //! | shared | one for all clients | a waypoint of an ambient mesh |
 //!
+//! With several replicas of the upstream, sidecars stand beside the replicas in place of the clients, each client calls one
+//! replica, and a shared Envoy spreads over all of them.
+//!
 //! Everything else is the same: the clients, the upstream, and each Envoy with one worker thread, so that a limit of
 //! Envoy's counts once for each Envoy (a worker may always open its first connection, whatever the limit says).
 //! Envoys write no access log, so that the disk has no part in what is measured. Dropping a mesh ends them.
 
 pub mod bookinfo;
+pub mod chain;
 mod error;
 mod proxy;
+mod tls;
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
+use tidegate_sim::profile::Behaviour;
 use tidegate_sim::scenario::Scenario;
 use tidegate_testbed::envoy::{AdminError, Envoy};
-use tidegate_testbed::upstream::{Counts, Upstream};
+use tidegate_testbed::upstream::Upstream;
 
 use crate::contender::Protection;
+use crate::matrix::Wire;
 use crate::result::Topology;
 
 pub use error::TopologyError;
 pub use proxy::Seen;
+pub use tls::TlsFiles;
 
 /// On which ports Envoys listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,6 +67,7 @@ impl Ports {
 pub struct Mesh {
     proxies: Vec<Envoy>,
     upstream: Upstream,
+    more: Vec<Upstream>,
     entries: Vec<SocketAddr>,
 }
 
@@ -73,6 +82,10 @@ pub struct MeshPlan<'a> {
     pub scenario: &'a Scenario,
     /// Clients.
     pub clients: u32,
+    /// Replicas of the upstream, at least 1.
+    pub servers: u32,
+    /// What clients speak, where that is in TLS with the files.
+    pub wire: (Wire, Option<&'a TlsFiles>),
     /// On which ports Envoys listen.
     pub ports: Ports,
 }
@@ -88,38 +101,41 @@ impl Mesh {
             .map(|profile| profile.behaviour.clone())
             .unwrap_or_default();
         let name = profile.map_or("main", |profile| profile.name.as_str());
-        let upstream = Upstream::builder(name)
-            .behaviour(behaviour)
-            .seed(plan.scenario.seed);
-        let upstream = upstream
-            .start()
-            .await
-            .map_err(|source| TopologyError::Service {
-                name: name.to_owned(),
-                source,
-            })?;
-        let count = match plan.topology {
-            Topology::Direct => 0,
-            Topology::Shared => 1,
-            Topology::Sidecar => plan.clients,
+        let upstream = replica(name, &behaviour, plan.scenario.seed).await?;
+        let mut more = Vec::new();
+        for seed in (plan.scenario.seed + 1..).take(count(plan.servers).saturating_sub(1)) {
+            more.push(replica(name, &behaviour, seed).await?);
+        }
+        let servers = std::iter::once(&upstream).chain(&more);
+        let servers: Vec<SocketAddr> = servers.map(Upstream::addr).collect();
+        let beside = |client: usize| servers.get(client % servers.len().max(1)).copied();
+        let clients = 0..count(plan.clients);
+        let endpoints: Vec<Vec<SocketAddr>> = match plan.topology {
+            Topology::Direct => Vec::new(),
+            Topology::Shared => vec![servers.clone()],
+            Topology::Sidecar => clients
+                .clone()
+                .map(|client| beside(client).into_iter().collect())
+                .collect(),
         };
         let mut proxies = Vec::new();
-        for index in 0..count {
-            let port = plan.ports.port(u16::try_from(index).unwrap_or(u16::MAX))?;
+        for (index, endpoints) in (0..).zip(&endpoints) {
+            let (wire, tls) = plan.wire;
+            let listener = (plan.ports.port(index)?, wire, tls);
             proxies.push(
-                proxy::start(plan.contender, plan.scenario, (name, upstream.addr()), port).await?,
+                proxy::start(plan.contender, plan.scenario, (name, endpoints), listener).await?,
             );
         }
         let entry = |client: usize| match plan.topology {
-            Topology::Direct => Some(upstream.addr()),
+            Topology::Direct => beside(client),
             Topology::Shared => proxies.first().map(Envoy::addr),
             Topology::Sidecar => proxies.get(client).map(Envoy::addr),
         };
-        let clients = usize::try_from(plan.clients).unwrap_or(usize::MAX);
-        let entries = (0..clients).filter_map(entry).collect();
+        let entries = clients.filter_map(entry).collect();
         Ok(Self {
             proxies,
             upstream,
+            more,
             entries,
         })
     }
@@ -130,16 +146,17 @@ impl Mesh {
         &self.entries
     }
 
-    /// The upstream.
+    /// The upstream; of several replicas the first.
     #[must_use]
     pub const fn upstream(&self) -> &Upstream {
         &self.upstream
     }
 
-    /// What the upstream has counted.
+    /// Requests that have reached the upstream, all replicas together.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.upstream.counts()
+    pub fn received(&self) -> u64 {
+        let all = std::iter::once(&self.upstream).chain(&self.more);
+        all.map(|one| one.counts().received).sum()
     }
 
     /// The Envoys.
@@ -155,6 +172,19 @@ impl Mesh {
     pub fn check(&mut self) -> Result<(), TopologyError> {
         alive(&mut self.proxies)
     }
+}
+
+async fn replica(name: &str, behaviour: &Behaviour, seed: u64) -> Result<Upstream, TopologyError> {
+    let builder = Upstream::builder(name).behaviour(behaviour.clone());
+    let started = builder.seed(seed).start().await;
+    started.map_err(|source| TopologyError::Service {
+        name: name.to_owned(),
+        source,
+    })
+}
+
+fn count(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// An error when one of the Envoys has ended.

@@ -10,12 +10,21 @@ use super::groups::{CellGroup, Entrant, distinct};
 use crate::compare::welch;
 use crate::result::{Figure, Topology};
 
-const FIGURES: [Figure; 5] = [
+const FIGURES: [Figure; 7] = [
     Figure::MeanMs,
     Figure::P50Ms,
     Figure::P75Ms,
     Figure::P90Ms,
     Figure::P99Ms,
+    Figure::CpuMicros,
+    Figure::ClientMicros,
+];
+
+/// What the wire adds, each to the cell with HTTP/1.1 by the same client.
+const WIRES: [(&str, &str); 3] = [
+    ("HTTP/2", "wire=http2"),
+    ("mutual TLS", "wire=mtls"),
+    ("mutual TLS and HTTP/2", "wire=mtls+http2"),
 ];
 
 /// The steps of the way: what is added, to what, and by whom.
@@ -42,22 +51,26 @@ fn steps() -> [(&'static str, Entrant, Entrant); 2] {
 /// Adds the table: for each load what each step adds.
 pub(super) fn write(page: &mut Page, all: &[CellGroup<'_>]) {
     let mut rows = Vec::new();
+    let of = |cell: &str, entrant: &Entrant| {
+        all.iter()
+            .find(|group| group.any.cell == cell && group.entrant() == *entrant)
+    };
     for cell in distinct(all.iter().map(|group| group.any.cell.as_str())) {
-        let of = |entrant: &Entrant| {
-            let is_of =
-                |group: &&CellGroup<'_>| group.any.cell == cell && group.entrant() == *entrant;
-            all.iter().find(is_of)
-        };
         for (name, without, with) in steps() {
-            if let (Some(without), Some(with)) = (of(&without), of(&with)) {
-                let added =
-                    FIGURES.map(|figure| added(&without.values(figure), &with.values(figure)));
-                rows.push(
-                    [cell.to_owned(), name.to_owned()]
-                        .into_iter()
-                        .chain(added)
-                        .collect(),
-                );
+            if let (Some(without), Some(with)) = (of(cell, &without), of(cell, &with)) {
+                rows.push(row((cell, name), without, with));
+            }
+        }
+        for (name, wire) in WIRES {
+            let Some(load) = cell.strip_suffix(wire) else {
+                continue;
+            };
+            let before = format!("{load}wire=http1");
+            for with in all.iter().filter(|group| group.any.cell == cell) {
+                if let Some(without) = of(&before, &with.entrant()) {
+                    let by = format!("{name}, {}", way(&with.entrant()));
+                    rows.push(row((cell, &by), without, with));
+                }
             }
         }
     }
@@ -66,14 +79,39 @@ pub(super) fn write(page: &mut Page, all: &[CellGroup<'_>]) {
     }
     page.subheading("What each step adds");
     page.paragraph(
-        "Difference of the means over the repetitions in milliseconds, with its 95 % confidence interval (Welch). Where \
-         the interval holds zero it is noise.",
+        "Difference of the means over the repetitions, latencies in milliseconds and CPU time in microseconds for each \
+         request, with its 95 % confidence interval (Welch). Where the interval holds zero it is noise.",
     );
     let head: Vec<&str> = ["load", "added by"]
         .into_iter()
         .chain(FIGURES.map(Figure::head))
         .collect();
     page.table(Table::with_names(2, &head, rows));
+}
+
+/// Where the request passes.
+fn way(entrant: &Entrant) -> &'static str {
+    match (entrant.topology, entrant.contender.as_str()) {
+        (Topology::Direct, _) => "direct",
+        (_, "none") => "through Envoy",
+        _ => "through Envoy with the filter",
+    }
+}
+
+fn row((cell, by): (&str, &str), without: &CellGroup<'_>, with: &CellGroup<'_>) -> Vec<String> {
+    let added = FIGURES.into_iter().map(|figure| {
+        let [without, with] = [without, with].map(|group| group.values(figure));
+        // There is no CPU time of proxies without any, and clients' is known of fortio alone.
+        let is_cpu = matches!(figure, Figure::CpuMicros | Figure::ClientMicros);
+        if is_cpu && (without.is_empty() || with.is_empty()) {
+            return "-".to_owned();
+        }
+        added(&without, &with)
+    });
+    [cell.to_owned(), by.to_owned()]
+        .into_iter()
+        .chain(added)
+        .collect()
 }
 
 /// A difference as a cell of a table.

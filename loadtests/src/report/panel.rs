@@ -143,6 +143,7 @@ fn heading(figure: Figure) -> (&'static str, &'static str) {
         Figure::P999Ms => ("p99.9", "ms"),
         Figure::CpuCores => ("CPU of all proxies", "cores"),
         Figure::CpuMicros => ("CPU of all proxies for a request", "us"),
+        Figure::ClientMicros => ("CPU of the clients for a request", "us"),
         Figure::RssMib => ("Memory of all proxies", "MiB"),
     }
 }

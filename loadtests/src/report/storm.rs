@@ -16,7 +16,7 @@ use tidegate_sim::number;
 
 use super::groups::{CellGroup, contender};
 use crate::result::{CellResult, Point};
-use crate::study::storm_spike;
+use crate::study::{REQUESTS_BEFORE_SPIKE, storm_spike};
 
 /// From the beginning of the spike on, each request may reach the upstream this many times.
 const MOST_REACHED: f64 = 1.2;
@@ -53,8 +53,10 @@ impl Storm {
         let calm = mean_goodput(&before)?;
         let goodput_rps = mean_goodput(&within)?;
         let last = after.last()?;
-        // Before the spike nothing is tried again, so that attempts are requests.
-        let requests = cell.figures.requests? - before.iter().map(|point| point.rps).sum::<f64>();
+        // Where nothing is tried again before the spike, attempts are requests.
+        let attempts = || before.iter().map(|point| point.rps).sum();
+        let requests =
+            cell.figures.requests? - cell.number(REQUESTS_BEFORE_SPIKE).unwrap_or_else(attempts);
         let reached: f64 = within
             .iter()
             .chain(&after)
@@ -238,6 +240,17 @@ mod tests {
 
         assert!((storm.reached - 1.75).abs() < 1e-9, "{storm:?}");
         assert!(storm.is_storm());
+    }
+
+    #[test]
+    fn what_was_tried_again_before_the_spike_is_no_request() {
+        let mut told = story(600.0, &[CALM, (150.0, 0.0, 100.0), CALM, CALM, CALM, CALM]);
+        told.parameters
+            .insert(REQUESTS_BEFORE_SPIKE.to_owned(), 200.0.into());
+
+        let storm = Storm::of(&told, &SPIKE).unwrap();
+
+        assert!((storm.reached - 1.0).abs() < 1e-9, "{storm:?}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) struct ReportSection {
 }
 
 /// The studies, in the order of the report.
-pub(super) const SECTIONS: [ReportSection; 7] = [
+pub(super) const SECTIONS: [ReportSection; 8] = [
     ReportSection {
         name: "transition",
         title: "From sidecars to a shared proxy",
@@ -50,10 +50,17 @@ pub(super) const SECTIONS: [ReportSection; 7] = [
     },
     ReportSection {
         name: "replicas",
-        title: "Cost of many proxies",
+        title: "Cost of many servers",
         text: "After \"Test report: Istio ambient vs sidecar\" (2024): throughput, latency, CPU and memory for one to eight \
-               clients, each with a sidecar or all with one shared proxy.",
+               replicas of the server, without a proxy, with a sidecar beside each, and behind one shared proxy.",
         pictures: pictures::replicas,
+    },
+    ReportSection {
+        name: "clients",
+        title: "Cost of many clients",
+        text: "Ours, after the form of the study of servers: one to eight clients, each with a sidecar or all with one shared \
+               proxy, in closed loops at full rate.",
+        pictures: pictures::clients,
     },
     ReportSection {
         name: "k6",

@@ -11,18 +11,16 @@ const ALIKE: f64 = 0.05;
 
 /// Adds the table: for each load and contender, both topologies and how far they are apart.
 pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
-    let sidecars = groups
+    let shared = groups
         .iter()
-        .filter(|group| group.any.topology == Topology::Sidecar);
-    let rows: Vec<Vec<String>> = sidecars
-        .filter_map(|sidecar| row(groups, sidecar))
-        .collect();
+        .filter(|group| group.any.topology == Topology::Shared);
+    let rows: Vec<Vec<String>> = shared.filter_map(|shared| row(groups, shared)).collect();
     if rows.is_empty() {
         return;
     }
     page.subheading("The same setting in both topologies");
     let mut text = "The medians of success and goodput with sidecars and with a shared proxy, and how many times the \
-         greater is the smaller. Up to 1.05 they count as alike."
+         greater is the smaller. Up to 1.05 they count as alike. Scaled values are those of the sidecars times their number."
         .to_owned();
     if groups.iter().any(|group| group.ended.len() == 1) {
         text += " What was played once has no spread: a few percent more may be noise.";
@@ -41,16 +39,21 @@ pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     page.table(Table::with_names(2, &head, rows));
 }
 
-fn row(groups: &[CellGroup<'_>], sidecar: &CellGroup<'_>) -> Option<Vec<String>> {
-    let is_twin = |group: &&CellGroup<'_>| {
-        group.any.topology == Topology::Shared
-            && group.any.cell == sidecar.any.cell
-            && group.any.contender == sidecar.any.contender
+fn row(groups: &[CellGroup<'_>], shared: &CellGroup<'_>) -> Option<Vec<String>> {
+    // With sidecars the values are not scaled.
+    let before = match shared.any.contender.as_str() {
+        "static-scaled" => "static",
+        other => other,
     };
-    let shared = groups.iter().find(is_twin)?;
+    let is_twin = |group: &&CellGroup<'_>| {
+        group.any.topology == Topology::Sidecar
+            && group.any.cell == shared.any.cell
+            && group.any.contender == before
+    };
+    let sidecar = groups.iter().find(is_twin)?;
     let mut row = vec![
-        sidecar.any.cell.clone(),
-        contender(&sidecar.any.contender).to_owned(),
+        shared.any.cell.clone(),
+        contender(&shared.any.contender).to_owned(),
     ];
     for figure in [Figure::SuccessRatio, Figure::GoodputRps] {
         let both = [sidecar, shared].map(|group| group.spread(figure).map(|spread| spread.median));

@@ -41,6 +41,9 @@ pub struct CellFigures {
     pub p999_ms: Option<f64>,
     /// CPU time of all Envoys of the cell during the measurement, in seconds.
     pub cpu_seconds: Option<f64>,
+    /// CPU time of the clients during the measurement, in seconds; none where the load is not fortio's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_cpu_seconds: Option<f64>,
     /// Resident memory of all Envoys of the cell together, in MiB.
     pub rss_mib: Option<f64>,
 }
@@ -78,6 +81,8 @@ pub enum Figure {
     CpuCores,
     /// CPU time of all Envoys of the cell for each request, in microseconds.
     CpuMicros,
+    /// CPU time of the clients for each request, in microseconds.
+    ClientMicros,
     /// See [`CellFigures::rss_mib`].
     RssMib,
 }
@@ -98,7 +103,7 @@ const MICROS: f64 = 1e6;
 
 impl Figure {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Qps,
         Self::SuccessRatio,
         Self::GoodputRps,
@@ -114,6 +119,7 @@ impl Figure {
         Self::P999Ms,
         Self::CpuCores,
         Self::CpuMicros,
+        Self::ClientMicros,
         Self::RssMib,
     ];
 
@@ -138,16 +144,8 @@ impl Figure {
                 .cpu_seconds
                 .zip(figures.seconds)
                 .map(|(cpu, seconds)| cpu / seconds),
-            Self::CpuMicros => {
-                let requests = figures
-                    .qps
-                    .zip(figures.seconds)
-                    .map(|(qps, seconds)| qps * seconds);
-                figures
-                    .cpu_seconds
-                    .zip(requests)
-                    .map(|(cpu, requests)| cpu / requests * MICROS)
-            }
+            Self::CpuMicros => micros(figures.cpu_seconds, figures),
+            Self::ClientMicros => micros(figures.client_cpu_seconds, figures),
             Self::RssMib => figures.rss_mib,
         };
         value.filter(|value| value.is_finite())
@@ -172,6 +170,7 @@ impl Figure {
             Self::P999Ms => "p99.9 ms",
             Self::CpuCores => "CPU cores",
             Self::CpuMicros => "CPU us/request",
+            Self::ClientMicros => "client us/request",
             Self::RssMib => "MiB",
         }
     }
@@ -200,6 +199,12 @@ impl Figure {
             _ => Better::Less,
         }
     }
+}
+
+/// CPU time for each request, in microseconds.
+fn micros(cpu_seconds: Option<f64>, figures: &CellFigures) -> Option<f64> {
+    let requests = figures.qps? * figures.seconds?;
+    Some(cpu_seconds? / requests * MICROS)
 }
 
 #[cfg(test)]

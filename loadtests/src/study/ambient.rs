@@ -2,6 +2,9 @@
 //!
 //! fortio at three rates, at the lowest also with a connection for each request. The upstream answers at once. Each
 //! cell is played three times, so that a difference can be told from noise.
+//!
+//! At one rate HTTP/2 and mutual TLS between client and proxy are factors of their own. These need another client within fortio, so
+//! that HTTP/1.1 is played by that client as well. There is no mutual TLS without a proxy.
 
 use std::time::Duration;
 
@@ -9,7 +12,7 @@ use tidegate_sim::scenario::ScenarioError;
 
 use super::plan::{LAX, Study, by, instant, parameters};
 use crate::contender::Protection;
-use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, still};
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, Wire, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -35,39 +38,75 @@ const WAYS: [(Topology, Protection); 3] = [
 
 const REPETITIONS: u32 = 3;
 
+/// The load at which the wire changes.
+const WIRED_AT: (u32, u32) = (1_000, 100);
+
+const WIRES: [Wire; 4] = [
+    Wire::Http1,
+    Wire::Http2,
+    Wire::MutualTls,
+    Wire::MutualTlsHttp2,
+];
+
 fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
     let mut cells = Vec::new();
     // The repetition is the outermost loop: what changes slowly on a machine then hits all alike.
     for repetition in 0..REPETITIONS {
         for (qps, connections, close) in RATES {
-            for (topology, contender) in WAYS {
-                let end = if close { " close" } else { "" };
-                cells.push(Cell {
-                    study: STUDY.name,
-                    name: format!("qps={qps} connections={connections}{end}"),
-                    parameters: parameters([
-                        ("qps", qps.into()),
-                        ("connections", connections.into()),
-                        ("close", close.into()),
-                    ]),
-                    topology,
-                    contender,
-                    repetition,
-                    clients: 1,
-                    scenario: still(instant(), LAX)?,
-                    load: CellLoad::Fortio(Fortio {
-                        qps: Some(qps.into()),
-                        connections,
-                        until: MeasurementEnd::Passed(Duration::from_millis(by(
-                            extent, 2_000, 30_000,
-                        ))),
-                        warm_up: Duration::from_millis(by(extent, 500, 3_000)),
-                        close,
-                        pace: Pace::Lockstep,
-                    }),
-                });
+            for way in WAYS {
+                let wire = (Wire::Fast, close);
+                cells.push(cell(extent, (qps, connections), wire, way, repetition)?);
+            }
+        }
+        for wire in WIRES {
+            for way in WAYS {
+                if wire.is_tls() && way.0 == Topology::Direct {
+                    continue;
+                }
+                cells.push(cell(extent, WIRED_AT, (wire, false), way, repetition)?);
             }
         }
     }
     Ok(cells)
+}
+
+fn cell(
+    extent: Extent,
+    (qps, connections): (u32, u32),
+    (wire, close): (Wire, bool),
+    (topology, contender): (Topology, Protection),
+    repetition: u32,
+) -> Result<Cell, ScenarioError> {
+    let mut name = format!("qps={qps} connections={connections}");
+    if wire != Wire::Fast {
+        name = format!("{name} wire={}", wire.name());
+    }
+    if close {
+        name += " close";
+    }
+    Ok(Cell {
+        study: STUDY.name,
+        name,
+        parameters: parameters([
+            ("qps", qps.into()),
+            ("connections", connections.into()),
+            ("close", close.into()),
+            ("wire", wire.name().into()),
+        ]),
+        topology,
+        contender,
+        repetition,
+        clients: 1,
+        servers: 1,
+        scenario: still(instant(), LAX)?,
+        load: CellLoad::Fortio(Fortio {
+            qps: Some(qps.into()),
+            connections,
+            until: MeasurementEnd::Passed(Duration::from_millis(by(extent, 2_000, 30_000))),
+            warm_up: Duration::from_millis(by(extent, 500, 3_000)),
+            close,
+            pace: Pace::Lockstep,
+            wire,
+        }),
+    })
 }

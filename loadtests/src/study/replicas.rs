@@ -1,7 +1,8 @@
-//! What proxies cost as clients become more: sidecars against one shared proxy, with and without the filter.
+//! What proxies cost as replicas of the server become more: no proxy, a sidecar beside each, one shared proxy.
 //!
-//! The study used oha; fortio in a closed loop at full rate does the same: a fixed number of requests over 32, 64 and
-//! 128 connections, shared out over 1 to 8 clients.
+//! The study used oha; fortio in a closed loop at full rate does the same: a fixed number of requests over 32, 64 and 128
+//! connections. A process of fortio calls each replica, or all of them the shared proxy, so that direct and sidecars need no
+//! balancer. Without a proxy is the publication's baseline.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tidegate_sim::scenario::ScenarioError;
 
 use super::plan::{LAX, Study, by, instant, parameters};
 use crate::contender::Protection;
-use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, still};
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, Wire, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -19,62 +20,53 @@ pub(super) const STUDY: Study = Study {
 };
 
 const CONNECTIONS: [u32; 3] = [32, 64, 128];
-const REPLICAS: [u32; 5] = [1, 2, 4, 6, 8];
-/// In a reduced run the other numbers of connections are tried with this many clients only.
-const SOME: u32 = 4;
-/// And the number of clients changes at this many connections only.
-const MIDDLE: u32 = 64;
+/// The connections of a reduced run.
+const MIDDLE: [u32; 1] = [64];
+const REPLICAS: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+/// The replicas of a reduced run.
+const FEW: [u32; 3] = [1, 4, 8];
+
+/// Where a request passes.
+const WAYS: [(Topology, Protection); 5] = [
+    (Topology::Direct, Protection::NONE),
+    (Topology::Sidecar, Protection::NONE),
+    (Topology::Sidecar, Protection::TIDEGATE),
+    (Topology::Shared, Protection::NONE),
+    (Topology::Shared, Protection::TIDEGATE),
+];
 
 fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
     let mut cells = Vec::new();
     for repetition in 0..by(extent, 1, 3) {
-        for connections in CONNECTIONS {
-            for replicas in REPLICAS {
-                if extent == Extent::Reduced && connections != MIDDLE && replicas != SOME {
-                    continue;
-                }
-                for contender in [Protection::NONE, Protection::TIDEGATE] {
-                    for topology in [Topology::Sidecar, Topology::Shared] {
-                        let load = Fortio {
+        for connections in by(extent, &MIDDLE[..], &CONNECTIONS[..]) {
+            for replicas in by(extent, &FEW[..], &REPLICAS[..]) {
+                for (topology, contender) in WAYS {
+                    cells.push(Cell {
+                        study: STUDY.name,
+                        name: format!("connections={connections} replicas={replicas}"),
+                        parameters: parameters([
+                            ("connections", (*connections).into()),
+                            ("replicas", (*replicas).into()),
+                        ]),
+                        topology,
+                        contender,
+                        repetition,
+                        clients: *replicas,
+                        servers: *replicas,
+                        scenario: still(instant(), LAX)?,
+                        load: CellLoad::Fortio(Fortio {
                             qps: None,
-                            connections,
+                            connections: *connections,
                             until: MeasurementEnd::Sent(by(extent, 10_000, 300_000)),
                             warm_up: Duration::from_millis(by(extent, 300, 3_000)),
                             close: false,
                             pace: Pace::Lockstep,
-                        };
-                        cells.push(cell(
-                            (topology, contender),
-                            (connections, replicas),
-                            repetition,
-                            load,
-                        )?);
-                    }
+                            wire: Wire::Fast,
+                        }),
+                    });
                 }
             }
         }
     }
     Ok(cells)
-}
-
-fn cell(
-    (topology, contender): (Topology, Protection),
-    (connections, replicas): (u32, u32),
-    repetition: u32,
-    load: Fortio,
-) -> Result<Cell, ScenarioError> {
-    Ok(Cell {
-        study: STUDY.name,
-        name: format!("connections={connections} replicas={replicas}"),
-        parameters: parameters([
-            ("connections", connections.into()),
-            ("replicas", replicas.into()),
-        ]),
-        topology,
-        contender,
-        repetition,
-        clients: replicas,
-        scenario: still(instant(), LAX)?,
-        load: CellLoad::Fortio(load),
-    })
 }

@@ -9,7 +9,7 @@ use tidegate_testbed::variant::Variant;
 
 use super::plan::{LAX, Study, by, instant, parameters};
 use crate::contender::Protection;
-use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, still};
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, Wire, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -32,6 +32,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                 contender: Protection::Known(variant),
                 repetition,
                 clients: 1,
+                servers: 1,
                 scenario: still(instant(), LAX)?,
                 load: CellLoad::Fortio(Fortio {
                     qps: None,
@@ -39,6 +40,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                     until: MeasurementEnd::Passed(Duration::from_secs(by(extent, 3, 30))),
                     warm_up: Duration::from_millis(by(extent, 1_000, 5_000)),
                     close: false,
+                    wire: Wire::Fast,
                     pace: Pace::Lockstep,
                 }),
             });

@@ -4,7 +4,9 @@
 //! at a time. The upstream serves 16 requests at a time in 8 ms each: 2,000 a second, and 125 a second through one
 //! connection, as the published service did. Connections send spread over time; told nothing, fortio lets all of them send
 //! at the same instants, which is another load and is added as `bursts`. The figures 3 to 8 of the publication are qps, success and latency over
-//! the knobs and over the loads.
+//! the knobs and over the loads. Its conclusion, that values must be tuned in proportion to the clients, is played as well: values
+//! times the number of clients, and what `tidegate migrate` makes of them. Of its reversal, sidecars that are behind at an extreme
+//! load and ahead below, and of `maxRequestsPerConnection` from 1,000 requests a second on, every run has three repetitions.
 
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use tidegate_testbed::variant::Variant;
 
 use super::plan::{LAX, Study, by, parameters};
 use crate::contender::{Pool, Protection};
-use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, still};
+use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, Wire, still};
 use crate::result::{Extent, Topology};
 
 pub(super) const STUDY: Study = Study {
@@ -36,8 +38,39 @@ const RATES: [Rate; 6] = [
     (4_000, 256),
 ];
 
+/// Values of `maxConnections` and `http1MaxPendingRequests`.
+const POWERS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// Values of `maxRequestsPerConnection`; 0: without end.
+const LIVES: [u32; 6] = [0, 1, 2, 4, 8, 16];
+
+/// Those of a reduced run.
+const FEW_LIVES: [u32; 3] = [0, 1, 16];
+
+/// Names of the parameters of static breakers.
+const POOL: [&str; 3] = [
+    "maxConnections",
+    "http1MaxPendingRequests",
+    "maxRequestsPerConnection",
+];
+
+/// The loads of scaled and migrated values in a reduced run: half of the capacity, and twice the capacity.
+const SCALED_AT: [Rate; 2] = [(1_000, 64), (4_000, 256)];
+
 /// The load under which one knob is turned in a reduced run.
 const TURNED_AT: [Rate; 1] = [(500, 32)];
+
+/// The load at which the publication finds sidecars behind: `maxConnections` is turned there in every run.
+const EXTREME: Rate = (4_000, 256);
+
+/// `maxConnections` in a reduced run at [`EXTREME`]: both ends, and the value for which the publication gives figures.
+const AT_EXTREME: [u32; 3] = [1, 8, 32];
+
+/// From this rate on `maxRequestsPerConnection` makes a difference in the publication.
+const MANY_QPS: u32 = 1_000;
+
+/// Repetitions of what is quoted.
+const QUOTED: u32 = 3;
 
 /// Clients, each with its own sidecar.
 const CLIENTS: [u32; 5] = [1, 2, 4, 6, 8];
@@ -84,6 +117,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
             cells.extend(pair(extent, (&knob, contender), rate, clients, 0)?);
         }
     }
+    cells.extend(extremes(extent, clients)?);
     for repetition in 0..by(extent, 1, 3) {
         for contender in [Protection::Static(FITTED), Protection::TIDEGATE] {
             let load = ("load", contender);
@@ -104,6 +138,25 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
                 cells.extend(pair(extent, load, OVERLOAD, *clients, repetition)?);
             }
         }
+        let rates = by(extent, &SCALED_AT[..], &RATES[..]);
+        let clients_of = by(extent, &[2, 8][..], &CLIENTS[..]);
+        for (rate, clients) in pairs(rates, clients_of) {
+            // With sidecars these values are those of the cells above.
+            let scaled = Protection::Scaled(FITTED.times(clients));
+            let [_, shared] = pair(extent, ("load", scaled), rate, clients, repetition)?;
+            cells.push(shared);
+            for mut cell in pair(extent, ("load", scaled), rate, clients, repetition)? {
+                let max = match cell.topology {
+                    Topology::Shared => FITTED.connections * clients,
+                    Topology::Sidecar | Topology::Direct => FITTED.connections,
+                };
+                cell.contender = Protection::Migrated { max };
+                cell.parameters
+                    .retain(|name, _| !POOL.contains(&name.as_str()));
+                cell.parameters.insert("limit.max".to_owned(), max.into());
+                cells.push(cell);
+            }
+        }
         for contender in ADAPTIVE {
             let load = ("load", contender);
             let rates = by(extent, &[OVERLOAD][..], &RATES[..]);
@@ -121,10 +174,36 @@ fn pairs<'a>(rates: &'a [Rate], clients: &'a [u32]) -> impl Iterator<Item = (Rat
         .flat_map(move |rate| clients.iter().map(move |clients| (*rate, *clients)))
 }
 
+/// The knobs at the loads for which the publication has findings of their own, beyond the repetition of [`cells`].
+fn extremes(extent: Extent, clients: &[u32]) -> Result<Vec<Cell>, ScenarioError> {
+    let mut cells = Vec::new();
+    // A full run has the first repetition already.
+    for repetition in by(extent, 0, 1)..QUOTED {
+        for (knob, pool) in pools(Extent::Full) {
+            let contender = Protection::Static(pool);
+            let is_connections = knob.starts_with("maxConnections");
+            let is_requests = knob.starts_with("maxRequestsPerConnection");
+            let at_extreme = by(extent, &AT_EXTREME[..], &POWERS[..]);
+            let lives = by(extent, &FEW_LIVES[..], &LIVES[..]);
+            let is_played = (is_connections && at_extreme.contains(&pool.connections))
+                || (is_requests && lives.contains(&pool.requests_per_connection));
+            let rates = by(extent, &[(MANY_QPS, 64), EXTREME][..], &RATES[..]);
+            let is_extreme = |rate: &Rate| {
+                (is_connections && *rate == EXTREME) || (is_requests && rate.0 >= MANY_QPS)
+            };
+            let rates: Vec<Rate> = rates.iter().copied().filter(is_extreme).collect();
+            for (rate, clients) in pairs(&rates, clients).filter(|_| is_played) {
+                cells.extend(pair(extent, (&knob, contender), rate, clients, repetition)?);
+            }
+        }
+    }
+    Ok(cells)
+}
+
 /// Each knob with its values, by the name that its cells begin with.
 fn pools(extent: Extent) -> Vec<(String, Pool)> {
-    let powers = by(extent, &[1, 4, 32][..], &[1, 2, 4, 8, 16, 32][..]);
-    let lives = by(extent, &[0, 1, 16][..], &[0, 1, 2, 4, 8, 16][..]);
+    let powers = by(extent, &[1, 4, 32][..], &POWERS[..]);
+    let lives = by(extent, &FEW_LIVES[..], &LIVES[..]);
     let connections = powers.iter().map(|value| {
         let pool = Pool {
             connections: *value,
@@ -172,15 +251,10 @@ fn pair(
         ("capacity_rps", 2_000_u32.into()),
         ("objective_ms", 250_u32.into()),
     ]);
-    if let Protection::Static(pool) = contender {
-        known.extend(parameters([
-            ("maxConnections", pool.connections.into()),
-            ("http1MaxPendingRequests", pool.pending.into()),
-            (
-                "maxRequestsPerConnection",
-                pool.requests_per_connection.into(),
-            ),
-        ]));
+    if let Protection::Static(pool) | Protection::Scaled(pool) = contender {
+        let values = [pool.connections, pool.pending, pool.requests_per_connection];
+        let values = values.map(Into::into);
+        known.extend(POOL.map(str::to_owned).into_iter().zip(values));
     }
     let scenario = still(upstream, LAX)?;
     let load = Fortio {
@@ -189,6 +263,7 @@ fn pair(
         until: MeasurementEnd::Passed(Duration::from_secs(by(extent, 5, 30))),
         warm_up: Duration::from_millis(by(extent, 800, 5_000)),
         close: false,
+        wire: Wire::Fast,
         pace: if knob == IN_BURSTS {
             Pace::Lockstep
         } else {
@@ -203,6 +278,7 @@ fn pair(
         contender,
         repetition,
         clients,
+        servers: 1,
         scenario: scenario.clone(),
         load: CellLoad::Fortio(load),
     }))

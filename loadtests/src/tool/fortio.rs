@@ -14,8 +14,9 @@ use tokio::task::JoinSet;
 
 use super::histogram::ToolHistogram;
 use super::{ToolError, program, read, run};
-use crate::matrix::{Fortio, MeasurementEnd, Pace};
+use crate::matrix::{Fortio, MeasurementEnd, Pace, Wire};
 use crate::result::CellFigures;
+use crate::topology::TlsFiles;
 
 /// What is expected of its file.
 const EXPECTED: &str = "a whole result of fortio";
@@ -130,22 +131,25 @@ impl Buckets {
     }
 }
 
-/// One process for each of `targets`, at the same time; files go to `folder` under names that begin with `name`.
+/// One process for each of `targets`, at the same time; files go to `folder` under names that begin with `name`. Where the load
+/// is in TLS it needs `tls`.
 ///
 /// # Errors
 /// When one of them fails; the others are ended.
 pub async fn drive(
     load: Fortio,
     targets: &[SocketAddr],
-    folder: &Path,
-    name: &str,
+    (folder, name): (&Path, &str),
+    tls: Option<&TlsFiles>,
 ) -> Result<FortioResult, ToolError> {
     let program = program("fortio")?;
     let count = u32::try_from(targets.len()).unwrap_or(u32::MAX).max(1);
     let mut processes = JoinSet::new();
     for (index, target) in (0_u32..).zip(targets) {
         let path = folder.join(format!("{name}-{index}.json"));
-        let command = command(&program, load, (index, count), *target, &path);
+        let mut command = command(&program, load, (index, count), &path);
+        speak(&mut command, load.wire, tls);
+        command.arg(url(load.wire, *target));
         let length = length(load.until);
         processes.spawn(async move { run("fortio", command, length).await.map(|()| path) });
     }
@@ -175,13 +179,7 @@ const fn part(whole: u32, index: u32, count: u32) -> u32 {
     if part == 0 { 1 } else { part }
 }
 
-fn command(
-    program: &Path,
-    load: Fortio,
-    (index, count): (u32, u32),
-    target: SocketAddr,
-    json: &Path,
-) -> Command {
+fn command(program: &Path, load: Fortio, (index, count): (u32, u32), json: &Path) -> Command {
     let connections = part(load.connections, index, count);
     let qps = load.qps.map_or(0.0, |qps| qps / f64::from(count));
     let mut command = Command::new(program);
@@ -214,11 +212,28 @@ fn command(
             command.args(["-n", &part(requests, index, count).to_string()])
         }
     };
+    command.arg("-json").arg(json);
     command
-        .arg("-json")
-        .arg(json)
-        .arg(format!("http://{target}/"));
-    command
+}
+
+/// The options for what the connections speak.
+fn speak(command: &mut Command, wire: Wire, tls: Option<&TlsFiles>) {
+    if wire != Wire::Fast {
+        command.arg("-stdclient");
+    }
+    if wire.is_http2() {
+        command.arg("-h2");
+    }
+    if let Some(files) = tls.filter(|_| wire.is_tls()) {
+        command.arg("-cacert").arg(&files.authority);
+        command.arg("-cert").arg(&files.certificate);
+        command.arg("-key").arg(&files.key);
+    }
+}
+
+fn url(wire: Wire, target: SocketAddr) -> String {
+    let scheme = if wire.is_tls() { "https" } else { "http" };
+    format!("{scheme}://{target}/")
 }
 
 #[cfg(test)]

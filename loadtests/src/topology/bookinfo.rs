@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 
 use super::{Ports, TopologyError, alive, proxy};
 use crate::contender::Protection;
+use crate::matrix::Wire;
 
 /// Requests that a service works on at the same time.
 const SLOTS: usize = 16;
@@ -168,7 +169,9 @@ async fn behind(
     (others, ports): (&[Envoy], Ports),
 ) -> Result<Envoy, TopologyError> {
     let index = u16::try_from(others.len()).unwrap_or(u16::MAX);
-    proxy::start(contender, scenario, service, ports.port(index)?).await
+    let (name, addr) = service;
+    let listener = (ports.port(index)?, Wire::Fast, None);
+    proxy::start(contender, scenario, (name, &[addr]), listener).await
 }
 
 impl BookinfoServer {

@@ -19,6 +19,20 @@ pub enum TopologyError {
         /// Which Envoy.
         index: u16,
     },
+    /// The scenario names no service.
+    #[error("the scenario names no service")]
+    NoService,
+    /// A certificate could not be made.
+    #[error("make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// A file could not be written.
+    #[error("write {}", path.display())]
+    Write {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// A service could not be started.
     #[error("start service {name}")]
     Service {

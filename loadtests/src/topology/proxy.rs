@@ -7,7 +7,9 @@ use tidegate_sim::scenario::Scenario;
 use tidegate_testbed::envoy::{Admin, AdminError, Cluster, Envoy};
 
 use super::error::TopologyError;
+use super::tls::TlsFiles;
 use crate::contender::Protection;
+use crate::matrix::Wire;
 
 /// What Envoys have counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,19 +46,27 @@ impl Sub for Seen {
     }
 }
 
-/// Starts an Envoy with one worker in front of the service at `upstream`.
+/// Starts an Envoy with one worker in front of a service with these endpoints. Its listener speaks `wire`, where that is in TLS
+/// with the files.
 pub(super) async fn start(
     contender: &Protection,
     scenario: &Scenario,
-    upstream: (&str, SocketAddr),
-    port: u16,
+    (name, endpoints): (&str, &[SocketAddr]),
+    (port, wire, tls): (u16, Wire, Option<&TlsFiles>),
 ) -> Result<Envoy, TopologyError> {
-    let (name, addr) = upstream;
-    let builder = Envoy::builder()
+    let cluster = Cluster::without_endpoints(name);
+    let mut cluster = endpoints.iter().copied().fold(cluster, Cluster::endpoint);
+    if wire.is_http2() {
+        cluster = cluster.http2();
+    }
+    let mut builder = Envoy::builder()
         .concurrency(1)
         .port(port)
         .without_access_log()
-        .cluster(contender.cluster(Cluster::new(name, addr)));
+        .cluster(contender.cluster(cluster));
+    if let Some(files) = tls.filter(|_| wire.is_tls()) {
+        builder = builder.mutual_tls(&files.authority, &files.certificate, &files.key);
+    }
     let envoy = contender.envoy(builder, scenario).start().await;
     envoy.map_err(|source| TopologyError::Envoy {
         contender: contender.name(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::access_log;
-use super::builder::EnvoyBuilder;
+use super::builder::{EnvoyBuilder, ListenerTls};
 use super::cluster::Cluster;
 use super::duration::duration;
 use super::plugin::Plugin;
@@ -19,6 +19,10 @@ pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
         "name": "envoy.filters.network.http_connection_manager",
         "typed_config": connection_manager(builder, folder),
     });
+    let mut chain = json!({"filters": [manager]});
+    if let (Some(tls), Some(fields)) = (&builder.tls, chain.as_object_mut()) {
+        fields.insert("transport_socket".to_owned(), transport_socket(tls));
+    }
     let dynamic = builder.plugin.as_ref().and_then(Plugin::dynamic_resources);
     json!({
         "node": {"id": "tidegate-testbed", "cluster": "tidegate-testbed"},
@@ -30,9 +34,29 @@ pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
                 "name": "listener",
                 "address": local(builder.port),
                 "traffic_direction": "OUTBOUND",
-                "filter_chains": [{"filters": [manager]}],
+                "filter_chains": [chain],
             }],
             "clusters": builder.clusters.iter().map(Cluster::json).collect::<Vec<_>>(),
+        },
+    })
+}
+
+/// Mutual TLS on the listener.
+fn transport_socket(tls: &ListenerTls) -> Value {
+    let file = |path: &Path| json!({"filename": path});
+    json!({
+        "name": "envoy.transport_sockets.tls",
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+            "require_client_certificate": true,
+            "common_tls_context": {
+                "alpn_protocols": ["h2", "http/1.1"],
+                "tls_certificates": [{
+                    "certificate_chain": file(&tls.certificate),
+                    "private_key": file(&tls.key),
+                }],
+                "validation_context": {"trusted_ca": file(&tls.authority)},
+            },
         },
     })
 }

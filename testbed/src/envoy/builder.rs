@@ -11,6 +11,14 @@ use super::generation::Generation;
 use super::plugin::Plugin;
 use super::route::Route;
 
+/// Files for mutual TLS, in PEM.
+#[derive(Debug, Clone)]
+pub(super) struct ListenerTls {
+    pub(super) authority: PathBuf,
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+}
+
 /// The description of an Envoy that is to be started; see [`super`].
 #[derive(Debug, Clone)]
 pub struct EnvoyBuilder {
@@ -25,6 +33,7 @@ pub struct EnvoyBuilder {
     pub(super) port: u16,
     pub(super) admin_port: u16,
     pub(super) access_log: bool,
+    pub(super) tls: Option<ListenerTls>,
     pub(super) edits: Vec<fn(&mut Value)>,
     pub(super) generation: Option<Generation>,
     pub(super) variables: Vec<(String, OsString)>,
@@ -46,6 +55,7 @@ impl EnvoyBuilder {
             port: 0,
             admin_port: 0,
             access_log: true,
+            tls: None,
             edits: Vec::new(),
             generation: None,
             variables: Vec::new(),
@@ -128,6 +138,18 @@ impl EnvoyBuilder {
     #[must_use]
     pub const fn without_access_log(mut self) -> Self {
         self.access_log = false;
+        self
+    }
+
+    /// Takes only connections in mutual TLS: it shows the certificate with its key, and trusts clients of the authority. All are
+    /// files in PEM.
+    #[must_use]
+    pub fn mutual_tls(mut self, authority: &Path, certificate: &Path, key: &Path) -> Self {
+        self.tls = Some(ListenerTls {
+            authority: authority.to_owned(),
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+        });
         self
     }
 

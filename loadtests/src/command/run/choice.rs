@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use tidegate_loadtests::matrix::Cell;
+use tidegate_loadtests::matrix::{self, Cell};
 use tidegate_loadtests::result::{CellOutcome, Extent, LoadtestRun, Parameter, RUN_FILE};
 use tidegate_loadtests::study::{self, Study};
+use tidegate_sim::number;
 use tidegate_testbed::about;
 
 use super::options::StudyRunOptions;
@@ -18,6 +19,9 @@ pub(super) const STUDIES: &str = "studies";
 
 /// Name of the parameter in `run.json` with a part of the names of cells.
 pub(super) const CELLS: &str = "cells";
+
+/// Name of the parameter in `run.json` with the least number of repetitions.
+pub(super) const REPEAT: &str = "repeat";
 
 /// What a run is to play.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub(super) struct RunChoice {
     pub(super) studies: Vec<String>,
     /// A part of the names of cells.
     pub(super) part: String,
+    /// Repetitions of every cell, at least.
+    pub(super) repeat: u32,
 }
 
 impl RunChoice {
@@ -45,6 +51,7 @@ impl RunChoice {
             extent,
             studies: vec!["all".to_owned()],
             part: String::new(),
+            repeat: options.repeat,
         };
         choice.name = match (&options.name, options.resume) {
             (Some(name), _) => name.clone(),
@@ -68,6 +75,10 @@ impl RunChoice {
         let info = LoadtestRun::read(&options.out.join(&self.name))?.info;
         if !options.full {
             self.extent = info.extent;
+        }
+        if let Some(Parameter::Number(repeat)) = info.parameters.get(REPEAT) {
+            let begun = u32::try_from(number::floor(*repeat)).unwrap_or(1);
+            self.repeat = self.repeat.max(begun);
         }
         // Other studies or cells are another choice as a whole.
         if options.studies.is_none() && options.cells.is_none() {
@@ -95,6 +106,7 @@ impl RunChoice {
         for study in studies {
             cells.extend(study.cells(self.extent)?);
         }
+        let mut cells = matrix::repeated(cells, self.repeat);
         cells.retain(|cell| cell.result(CellOutcome::Ok).name().contains(&self.part));
         if cells.is_empty() {
             bail!(

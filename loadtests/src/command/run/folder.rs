@@ -9,7 +9,7 @@ use tidegate_loadtests::matrix::Cell;
 use tidegate_loadtests::result::{Circumstances, Parameter, RUN_FILE, Tool};
 use tidegate_loadtests::tool::program;
 
-use super::choice::{CELLS, RunChoice, STUDIES};
+use super::choice::{CELLS, REPEAT, RunChoice, STUDIES};
 use super::options::StudyRunOptions;
 
 /// The folder of the run and its journal, begun or gone on with.
@@ -32,6 +32,7 @@ pub(super) fn open(
             (STUDIES.to_owned(), text(&choice.studies.join(","))),
             (CELLS.to_owned(), text(&choice.part)),
             ("envoy_workers".to_owned(), Parameter::Number(1.0)),
+            (REPEAT.to_owned(), choice.repeat.into()),
         ]
         .into(),
         planned,

@@ -16,6 +16,9 @@ pub(crate) struct StudyRunOptions {
     /// The whole matrix, which takes many hours, in place of a part of it.
     #[arg(long)]
     pub(super) full: bool,
+    /// Repetitions of every cell, at least; cells with more keep theirs.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) repeat: u32,
     /// Go on with the last run, or with the one that `--name` names.
     #[arg(long)]
     pub(super) resume: bool,
