@@ -2,7 +2,7 @@
 # Checks what stands in dashboards/, or writes the generated dashboard: ci/dashboards.sh [--write]
 #
 # The dashboard is what its source says and what Grafana's schema allows; the rules are sound and do what their tests
-# say; Prometheus takes its configuration in the examples; the queries of `tidegate graph` are sound and answer what their
+# say; Prometheus takes its configuration in the examples; the queries of `tidegate graph` and `tidegate score` are sound and answer what their
 # tests say, as rules that ci/generate.sh writes. That no query asks for a metric that is not there is shown by the end-to-end tests, against a real Envoy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,8 +23,8 @@ diff -u --label "$committed" --label "as its source says" "$committed" "$fresh" 
     fail "$committed is out of date" "make dashboards writes it anew"
 ci/grafana.sh ci/dashboards.py "$committed"
 ci/prometheus.sh
-.tools/bin/promtool check rules --lint=all --lint-fatal dashboards/prometheus/rules.yaml graph/tests/promtool/rules.yaml >&2
+.tools/bin/promtool check rules --lint=all --lint-fatal dashboards/prometheus/rules.yaml {graph,advise}/tests/promtool/rules.yaml >&2
 # Where the rules are in the containers they are not here: compose.sh checks what is mounted.
 .tools/bin/promtool check config --syntax-only examples/*/prometheus.yaml >&2
-.tools/bin/promtool test rules dashboards/prometheus/rules_test.yaml graph/tests/promtool/rules_test.yaml >&2
+.tools/bin/promtool test rules dashboards/prometheus/rules_test.yaml {graph,advise}/tests/promtool/rules_test.yaml >&2
 say "the dashboard, the rules, the queries and their tests agree; Prometheus takes what the examples tell it"

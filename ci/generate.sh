@@ -16,6 +16,7 @@ generated=(
     "dashboards/stats-tags/envoy.yaml: metrics envoy"
     "dashboards/stats-tags/istio-mesh.yaml: metrics istio-mesh"
     "dashboards/stats-tags/istio-pod.yaml: metrics istio-pod"
+    "advise/tests/promtool/rules.yaml: score_queries"
     "graph/schema.json: graph_schema"
     "graph/tests/promtool/rules.yaml: graph_queries"
     "manifests/crd.yaml: policies crd"

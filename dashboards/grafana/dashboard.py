@@ -343,6 +343,27 @@ def objectives():
     ]
 
 
+def score():
+    parts = {"latency": BLUE, "success": GREEN, "needless": ORANGE}
+    return [
+        lines(
+            "Score of the ten worst upstreams",
+            "0 to 1, over an hour: the mean of answers in time, answers with success, and no sheds without need. `tidegate score` "
+            "says why, and adds CPU and memory of the proxies.",
+            query(f"bottomk(10, min by (tidegate_upstream) (tidegate:score:composite{{{UPSTREAM}}}))", "{{tidegate_upstream}}"),
+            unit="none",
+        ),
+        lines(
+            "Its parts, of the worst upstream each",
+            "latency and success: 1 up to what the objective allows, 0 from ten times that on. needless: 0 where 5 % of the requests are shed "
+            "while nothing was overloaded.",
+            *[query(f"min(tidegate:score:{part}{{{UPSTREAM}}})", part) for part in parts],
+            unit="none",
+            names=parts,
+        ),
+    ]
+
+
 def classes():
     return [
         lines(
@@ -469,6 +490,7 @@ ROWS = [
     ("Breakers", breakers),
     ("Objectives", objectives),
     ("The filter and the control service", machinery),
+    ("Score", score),
 ]
 
 

@@ -32,7 +32,7 @@ use tidegate_advise::recommend::{AdviceTerms, recommend};
 use tidegate_control::advice::{AdvicePlacement, policy_texts};
 use tidegate_control::net::PATIENCE;
 use tidegate_control::serve::{ControlService, Files, ServeSettings};
-use tidegate_control::traffic::{CredentialFiles, TrafficSettings, TrafficTerms};
+use tidegate_control::traffic::{CredentialFiles, PrometheusTerms, TrafficSettings, TrafficTerms};
 use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 use tidegate_graph::{BuildTerms, BuiltGraph, MetricsChoice, build};
 use tidegate_meshbed::until;
@@ -48,11 +48,13 @@ const OVERLOADED: Duration = Duration::from_secs(10);
 
 fn terms(url: String) -> TrafficTerms {
     TrafficTerms {
-        url,
-        credentials: CredentialFiles::None,
-        authorities: None,
-        identity: None,
-        timeout: Duration::from_secs(30),
+        prometheus: PrometheusTerms {
+            url,
+            credentials: CredentialFiles::None,
+            authorities: None,
+            identity: None,
+            timeout: Duration::from_secs(30),
+        },
         window_seconds: 30,
         step_seconds: Some(5),
         choice: MetricsChoice::First,
@@ -63,7 +65,7 @@ fn terms(url: String) -> TrafficTerms {
 
 fn graph(terms: &TrafficTerms) -> BuiltGraph {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let answers = terms.collected(&terms.client().unwrap(), now.as_secs());
+    let answers = terms.collected(&terms.prometheus.client().unwrap(), now.as_secs());
     build(&answers.unwrap().recording(), terms.build).unwrap()
 }
 

@@ -1,11 +1,13 @@
 //! Advice from the service graph, with what is configured: files are read here, and policies written. The advice itself is that of
 //! [`tidegate_advise`]. Nothing is ever applied.
 
+mod cluster;
 mod in_force;
 mod policies;
 mod settings;
 mod virtual_service;
 
+pub use cluster::promised_for;
 pub use in_force::{advised, compared, out_of_reach, policies_for};
 pub use policies::{AdvicePlacement, PolicyTexts, policy_texts};
 pub use settings::MeshSettings;

@@ -13,8 +13,10 @@ mod files;
 mod graph;
 mod migrate;
 mod output;
+mod prometheus;
 mod recommend;
 mod render;
+mod score;
 mod serve;
 mod status;
 mod traffic_source;
@@ -49,6 +51,7 @@ enum ControlCommand {
     Graph(Box<graph::Graph>),
     Recommend(Box<recommend::Recommend>),
     Analyze(Box<analyze::Analyze>),
+    Score(Box<score::Score>),
     Crd(crd::Crd),
     Completions(completions::Completions),
 }
@@ -105,6 +108,7 @@ fn run() -> Result<CommandOutcome, CommandFailure> {
         ControlCommand::Graph(command) => command.run(),
         ControlCommand::Recommend(command) => command.run(),
         ControlCommand::Analyze(command) => command.run(),
+        ControlCommand::Score(command) => command.run(),
         ControlCommand::Crd(command) => command.run(),
         ControlCommand::Completions(command) => command.run(),
     }

@@ -3,10 +3,9 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use tidegate_control::traffic::{CredentialFiles, TrafficError, TrafficTerms};
+use tidegate_control::traffic::TrafficTerms;
 use tidegate_core::config::parse_duration;
 use tidegate_graph::output as forms;
 use tidegate_graph::{
@@ -14,18 +13,14 @@ use tidegate_graph::{
 };
 
 use super::output::NOTED;
+use super::prometheus::{PrometheusOptions, now, unread};
 use super::{CommandFailure, output};
-
-/// What is wrong with credentials over http.
-pub(super) const SENT_IN_CLEAR: &str =
-    "the credentials go over http, which others can read: expected https";
 
 /// The options of every command that reads the service graph.
 #[derive(Debug, Args)]
 pub(super) struct TrafficSource {
-    /// URL of Prometheus, with its path prefix if it has one
-    #[arg(long, value_name = "URL", env = "TIDEGATE_PROMETHEUS")]
-    prometheus: Option<String>,
+    #[command(flatten)]
+    prometheus: PrometheusOptions,
     /// Read the answers from a file that --record wrote, instead of asking Prometheus
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "window", "step", "metrics", "caller_label"])]
     from: Option<PathBuf>,
@@ -49,27 +44,6 @@ pub(super) struct TrafficSource {
     /// Mark edges with fewer requests in the window
     #[arg(long, value_name = "N", default_value_t = BuildTerms::default().min_samples)]
     min_samples: u32,
-    /// File with a bearer token
-    #[arg(long, value_name = "FILE", conflicts_with = "basic_user")]
-    token_file: Option<PathBuf>,
-    /// User for basic authentication
-    #[arg(long, value_name = "NAME", requires = "basic_password_file")]
-    basic_user: Option<String>,
-    /// File with the password for basic authentication
-    #[arg(long, value_name = "FILE", requires = "basic_user")]
-    basic_password_file: Option<PathBuf>,
-    /// Certificate authorities (PEM) instead of those of the system
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// Client certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// Private key of the client certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// Longest time for the answer to one query
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
-    timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -115,54 +89,23 @@ impl TrafficSource {
     }
 
     fn collect(&self) -> Result<Collected, CommandFailure> {
-        let terms = self.terms_of_prometheus()?;
-        let client = terms.client().map_err(unread)?;
-        if client.sends_credentials_in_clear() {
-            output::note(&format_args!("{NOTED}warning{NOTED:#}: {SENT_IN_CLEAR}"));
-        }
-        let end = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_err(|error| CommandFailure(format!("the clock: {error}")))?
-            .as_secs();
-        terms.collected(&client, end).map_err(unread)
-    }
-
-    fn terms_of_prometheus(&self) -> Result<TrafficTerms, CommandFailure> {
         // Not required by the grammar, because `graph --schema` needs none.
-        let Some(url) = self.prometheus.clone() else {
+        if !self.prometheus.is_given() {
             return Err(CommandFailure(
                 "found no source of traffic, expected --prometheus <URL> or --from <FILE>"
                     .to_owned(),
             ));
-        };
-        let user = self.basic_user.clone();
-        Ok(TrafficTerms {
-            url,
-            credentials: credentials(
-                self.token_file.clone(),
-                user.zip(self.basic_password_file.clone()),
-            ),
-            authorities: self.ca.clone(),
-            identity: self.cert.clone().zip(self.key.clone()),
-            timeout: self.timeout,
+        }
+        let client = self.prometheus.client()?;
+        let terms = TrafficTerms {
+            prometheus: self.prometheus.terms()?,
             window_seconds: self.window,
             step_seconds: self.step,
             choice: choice(&self.metrics),
             caller_label: self.caller_label.clone(),
             build: self.terms(),
-        })
-    }
-}
-
-/// What is shown to Prometheus: a token, or a user with a password.
-pub(super) fn credentials(
-    token: Option<PathBuf>,
-    basic: Option<(String, PathBuf)>,
-) -> CredentialFiles {
-    match (token, basic) {
-        (Some(path), _) => CredentialFiles::Token(path),
-        (None, Some((user, password))) => CredentialFiles::Basic { user, password },
-        (None, None) => CredentialFiles::None,
+        };
+        terms.collected(&client, now()?).map_err(unread)
     }
 }
 
@@ -173,14 +116,6 @@ pub(super) fn choice(metrics: &[Source]) -> MetricsChoice {
     } else {
         MetricsChoice::All(metrics.iter().map(|source| (*source).into()).collect())
     }
-}
-
-fn unread(error: TrafficError) -> CommandFailure {
-    CommandFailure(match error {
-        // It may contain what a server said.
-        TrafficError::Collect(error) => forms::plain(&error.to_string()),
-        other => other.to_string(),
-    })
 }
 
 impl From<Source> for MetricsSource {
@@ -202,12 +137,7 @@ fn record(recording: &Recording<'_>, path: &Path) -> Result<(), CommandFailure> 
     out.flush().map_err(|error| failure(path, &error))
 }
 
-pub(super) fn time(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|time| !time.is_zero())
-        .ok_or_else(|| "expected a duration such as 30s".to_owned())
-}
-
+/// A time in whole seconds, at least one.
 pub(super) fn seconds(text: &str) -> Result<u32, String> {
     let found = parse_duration(text).and_then(|time| u32::try_from(time.as_secs()).ok());
     found

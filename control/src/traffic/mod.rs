@@ -15,4 +15,4 @@ pub use event::TrafficEvent;
 pub use live::{GoodRead, LiveTraffic, ReadFailure, TrafficSnapshot};
 pub use overview::{CallEntry, CallHealth, MAX_SERVICES, ServiceEntry, TrafficOverview, overview};
 pub use reader::TrafficSettings;
-pub use terms::{CredentialFiles, TrafficError, TrafficTerms};
+pub use terms::{CredentialFiles, PrometheusTerms, TrafficError, TrafficTerms};

@@ -135,7 +135,7 @@ fn start(
 
 fn read(terms: &TrafficTerms, closing: CancellationToken) -> Result<BuiltGraph, TrafficError> {
     let prometheus = UntilClosed {
-        client: terms.client()?,
+        client: terms.prometheus.client()?,
         closing,
     };
     let end = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();

@@ -38,12 +38,12 @@ pub enum CredentialFiles {
     },
 }
 
-/// Where and how the graph is read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrafficTerms {
-    /// The URL of Prometheus, with its path prefix if it has one.
+/// Where Prometheus is, and what it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrometheusTerms {
+    /// Its URL, with its path prefix if it has one.
     pub url: String,
-    /// What is shown to Prometheus.
+    /// What is shown to it.
     pub credentials: CredentialFiles,
     /// Certificate authorities (PEM) instead of those of the system.
     pub authorities: Option<PathBuf>,
@@ -51,6 +51,13 @@ pub struct TrafficTerms {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// Longest time for the answer to one query.
     pub timeout: Duration,
+}
+
+/// Where and how the graph is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficTerms {
+    /// Where Prometheus is.
+    pub prometheus: PrometheusTerms,
     /// How far back traffic is observed, in seconds.
     pub window_seconds: u32,
     /// Distance of the points of the window, in seconds; `None`: five minutes, or less in a short window.
@@ -91,7 +98,7 @@ pub enum TrafficError {
     Nothing(String),
 }
 
-impl TrafficTerms {
+impl PrometheusTerms {
     /// A client with the credentials that are in the files now. It connects when it is asked.
     ///
     /// # Errors
@@ -114,7 +121,9 @@ impl TrafficTerms {
             timeout: self.timeout,
         })?)
     }
+}
 
+impl TrafficTerms {
     /// The client, if each read can begin with these terms.
     ///
     /// # Errors
@@ -122,7 +131,7 @@ impl TrafficTerms {
     /// If the URL, a file, the credentials, the label or the window cannot be used.
     pub fn checked(&self) -> Result<PrometheusClient, TrafficError> {
         planned(self.window(0), &self.caller_label)?;
-        self.client()
+        self.prometheus.client()
     }
 
     /// The window that ends at `end`, in seconds since 1970.

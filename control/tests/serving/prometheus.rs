@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tidegate_control::traffic::{CredentialFiles, TrafficSettings, TrafficTerms};
+use tidegate_control::traffic::{CredentialFiles, PrometheusTerms, TrafficSettings, TrafficTerms};
 use tidegate_graph::{
     BuildTerms, MetricsChoice, ObservationWindow, PlannedQuery, Recording, planned,
 };
@@ -63,11 +63,13 @@ impl ScriptedPrometheus {
     pub(crate) fn settings(&self) -> TrafficSettings {
         TrafficSettings {
             terms: TrafficTerms {
-                url: self.url.clone(),
-                credentials: CredentialFiles::None,
-                authorities: None,
-                identity: None,
-                timeout: Duration::from_secs(30),
+                prometheus: PrometheusTerms {
+                    url: self.url.clone(),
+                    credentials: CredentialFiles::None,
+                    authorities: None,
+                    identity: None,
+                    timeout: Duration::from_secs(30),
+                },
                 window_seconds: WINDOW.window_seconds,
                 step_seconds: Some(WINDOW.step_seconds),
                 choice: MetricsChoice::First,

@@ -35,19 +35,21 @@ pub enum AnswerError {
 
 /// One series of an instant vector.
 #[derive(Debug, Deserialize)]
-pub(crate) struct AnswerSeries {
+pub struct AnswerSeries {
     /// The labels.
-    pub(crate) metric: BTreeMap<String, String>,
+    pub metric: BTreeMap<String, String>,
     /// The value; `None` if it is NaN or infinite.
     #[serde(deserialize_with = "value")]
-    pub(crate) value: Option<f64>,
+    pub value: Option<f64>,
 }
 
 /// The series of an answer, and the warnings that Prometheus gave with them.
 #[derive(Debug, Default)]
-pub(crate) struct Vector {
-    pub(crate) series: Vec<AnswerSeries>,
-    pub(crate) warnings: Vec<String>,
+pub struct Vector {
+    /// The series.
+    pub series: Vec<AnswerSeries>,
+    /// The warnings; a partial answer has one.
+    pub warnings: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +72,11 @@ struct Data {
 }
 
 /// Reads the text of an answer.
-pub(crate) fn parse(text: &str) -> Result<Vector, AnswerError> {
+///
+/// # Errors
+///
+/// If Prometheus says that the query failed, or the text is no answer with an instant vector.
+pub fn parse(text: &str) -> Result<Vector, AnswerError> {
     let reader = &mut serde_json::Deserializer::from_str(text);
     let envelope: Envelope =
         serde_path_to_error::deserialize(reader).map_err(|error| AnswerError::Malformed {

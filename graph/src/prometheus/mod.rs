@@ -5,7 +5,6 @@ mod client;
 mod error;
 mod tls;
 
-pub use answer::AnswerError;
-pub(crate) use answer::{AnswerSeries, parse};
+pub use answer::{AnswerError, AnswerSeries, Vector, parse};
 pub use client::{AskPrometheus, ClientSettings, Credentials, PrometheusClient};
 pub use error::{AskError, SettingsError};

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tidegate_control::traffic::{TrafficSettings, TrafficTerms};
+use tidegate_control::traffic::{PrometheusTerms, TrafficSettings, TrafficTerms};
 use tidegate_graph::BuildTerms;
 
 use super::needs;
 use crate::command::CommandFailure;
-use crate::command::traffic_source::{Source, choice, credentials, seconds, time};
+use crate::command::prometheus::{credentials, time};
+use crate::command::traffic_source::{Source, choice, seconds};
 
 /// Where the service graph is read from, for the page, `/v1/graph` and `/v1/recommendations`.
 #[derive(Debug, Args)]
@@ -116,11 +117,13 @@ impl Traffic {
             .prometheus_basic_user
             .zip(self.prometheus_basic_password_file);
         let terms = TrafficTerms {
-            url,
-            credentials: credentials(self.prometheus_token_file, basic),
-            authorities: self.prometheus_ca,
-            identity: self.prometheus_cert.zip(self.prometheus_key),
-            timeout: self.prometheus_timeout,
+            prometheus: PrometheusTerms {
+                url,
+                credentials: credentials(self.prometheus_token_file, basic),
+                authorities: self.prometheus_ca,
+                identity: self.prometheus_cert.zip(self.prometheus_key),
+                timeout: self.prometheus_timeout,
+            },
             window_seconds: self.prometheus_window,
             step_seconds: self.prometheus_step,
             choice: choice(&self.prometheus_metrics),

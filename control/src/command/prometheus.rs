@@ -1,0 +1,116 @@
+//! Where Prometheus is, and what it is shown.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use tidegate_control::traffic::{CredentialFiles, PrometheusTerms, TrafficError};
+use tidegate_core::config::parse_duration;
+use tidegate_graph::output as forms;
+use tidegate_graph::prometheus::PrometheusClient;
+
+use super::output::NOTED;
+use super::{CommandFailure, output};
+
+/// What is wrong with credentials over http.
+pub(super) const SENT_IN_CLEAR: &str =
+    "the credentials go over http, which others can read: expected https";
+
+/// The options of every command that asks Prometheus.
+#[derive(Debug, Args)]
+pub(super) struct PrometheusOptions {
+    /// URL of Prometheus, with its path prefix if it has one
+    #[arg(long = "prometheus", value_name = "URL", env = "TIDEGATE_PROMETHEUS")]
+    url: Option<String>,
+    /// File with a bearer token
+    #[arg(long, value_name = "FILE", conflicts_with = "basic_user")]
+    token_file: Option<PathBuf>,
+    /// User for basic authentication
+    #[arg(long, value_name = "NAME", requires = "basic_password_file")]
+    basic_user: Option<String>,
+    /// File with the password for basic authentication
+    #[arg(long, value_name = "FILE", requires = "basic_user")]
+    basic_password_file: Option<PathBuf>,
+    /// Certificate authorities (PEM) instead of those of the system
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Client certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Private key of the client certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Longest time for the answer to one query
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    timeout: Duration,
+}
+
+impl PrometheusOptions {
+    /// Whether a Prometheus is named.
+    pub(super) const fn is_given(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// A client of it. Credentials that others could read are warned of.
+    pub(super) fn client(&self) -> Result<PrometheusClient, CommandFailure> {
+        let client = self.terms()?.client().map_err(unread)?;
+        if client.sends_credentials_in_clear() {
+            output::note(&format_args!("{NOTED}warning{NOTED:#}: {SENT_IN_CLEAR}"));
+        }
+        Ok(client)
+    }
+
+    /// Where it is and what it is shown.
+    pub(super) fn terms(&self) -> Result<PrometheusTerms, CommandFailure> {
+        let Some(url) = self.url.clone() else {
+            return Err(CommandFailure(
+                "found no Prometheus, expected --prometheus <URL>".to_owned(),
+            ));
+        };
+        let user = self.basic_user.clone();
+        Ok(PrometheusTerms {
+            url,
+            credentials: credentials(
+                self.token_file.clone(),
+                user.zip(self.basic_password_file.clone()),
+            ),
+            authorities: self.ca.clone(),
+            identity: self.cert.clone().zip(self.key.clone()),
+            timeout: self.timeout,
+        })
+    }
+}
+
+/// What is shown to Prometheus: a token, or a user with a password.
+pub(super) fn credentials(
+    token: Option<PathBuf>,
+    basic: Option<(String, PathBuf)>,
+) -> CredentialFiles {
+    match (token, basic) {
+        (Some(path), _) => CredentialFiles::Token(path),
+        (None, Some((user, password))) => CredentialFiles::Basic { user, password },
+        (None, None) => CredentialFiles::None,
+    }
+}
+
+pub(super) fn unread(error: TrafficError) -> CommandFailure {
+    CommandFailure(match error {
+        // It may contain what a server said.
+        TrafficError::Collect(error) => forms::plain(&error.to_string()),
+        other => other.to_string(),
+    })
+}
+
+/// Now, in seconds since 1970.
+pub(super) fn now() -> Result<u64, CommandFailure> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since
+        .map(|since| since.as_secs())
+        .map_err(|error| CommandFailure(format!("the clock: {error}")))
+}
+
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "expected a duration such as 30s".to_owned())
+}
