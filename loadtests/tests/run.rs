@@ -22,7 +22,7 @@ use process::{interrupted, said, script};
 /// What fortio leaves behind when all is well.
 const RESULT: &str = r#"{"ActualDuration":1000000000,"DurationHistogram":{"Count":2,"Sum":0.004,"Data":[{"Start":0.001,"End":0.003,"Count":2}]},"RetCodes":{"200":2}}"#;
 
-/// Cells of one repetition that need no Envoy: four rates.
+/// Cells of one repetition that need no Envoy: four rates, and one of them with two wires.
 const DIRECT: [&str; 4] = ["--studies", "ambient", "--cells", "direct none #0"];
 
 /// A folder with a fortio that is a script, and one for results.
@@ -109,19 +109,19 @@ fn a_cell_that_fails_is_a_gap_and_the_others_go_on() {
         "{}",
         said(&output)
     );
-    assert_eq!(stage.results().ended().count(), 3);
+    assert_eq!(stage.results().ended().count(), 5);
 
     stage.fortio(&writes(RESULT));
     let again = stage.run(&[&DIRECT[..], &["--resume"]].concat());
     assert!(again.status.success(), "{}", said(&again));
     assert!(
-        said(&again).contains("1 of 4 cells"),
+        said(&again).contains("1 of 6 cells"),
         "only what failed is played again: {}",
         said(&again)
     );
     assert_eq!(
         (stage.results().ended().count(), stage.failed().len()),
-        (4, 0)
+        (6, 0)
     );
 }
 
@@ -132,7 +132,7 @@ fn a_missing_tool_is_named_for_each_of_its_cells() {
     let output = stage.run(&DIRECT);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let failed = stage.failed();
-    assert_eq!(failed.len(), 4, "all are tried");
+    assert_eq!(failed.len(), 6, "all are tried");
     assert!(
         failed
             .iter()
@@ -158,7 +158,7 @@ fn a_run_in_progress_is_not_overwritten() {
         "{}",
         said(&output)
     );
-    assert_eq!(stage.results().ended().count(), 4);
+    assert_eq!(stage.results().ended().count(), 6);
 }
 
 #[test]
@@ -236,6 +236,6 @@ fn an_interrupted_run_keeps_what_is_over_and_goes_on_from_there() {
     // The same cells, though they are not named again.
     let output = stage.run(&["--resume"]);
     assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("3 of 4 cells"), "{}", said(&output));
-    assert_eq!(stage.results().ended().count(), 4);
+    assert!(said(&output).contains("5 of 6 cells"), "{}", said(&output));
+    assert_eq!(stage.results().ended().count(), 6);
 }
