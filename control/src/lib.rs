@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod cluster;
 pub mod discovery;
 pub mod document;
 pub mod event;

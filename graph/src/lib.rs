@@ -11,19 +11,22 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+mod cluster;
 mod collect;
 mod model;
 pub mod output;
+pub mod placement;
 pub mod prometheus;
 mod queries;
 mod recording;
 mod warning;
 
 pub use build::{BuildError, BuildTerms, BuiltGraph, build};
+pub use cluster::{ClusterFacts, ServiceFacts, WorkloadFacts};
 pub use collect::{CollectError, Collected, MetricsChoice, collect};
 pub use model::{
-    ComputeResources, EdgeTraffic, KubernetesFacts, MetricsSource, ServiceGraph, ServiceVertex,
-    TrafficReporter, VertexKey, VertexKind,
+    ClusterNode, ComputeResources, EdgeTraffic, EndpointCounts, KubernetesFacts, MetricsSource,
+    ServiceGraph, ServiceVertex, TrafficReporter, VertexKey, VertexKind,
 };
 pub use queries::{
     HistogramForm, ObservationWindow, PlannedQuery, QueryError, QueryMeasure, planned,

@@ -122,7 +122,7 @@ impl fmt::Display for VertexKey {
 }
 
 /// CPU and memory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComputeResources {
     /// CPU, in cores.
     pub cpu_cores: Option<f64>,
@@ -130,17 +130,50 @@ pub struct ComputeResources {
     pub memory_bytes: Option<u64>,
 }
 
-/// What Kubernetes knows about a workload. Prometheus does not, so that a graph from metrics alone has none of it.
+/// Endpoints of a service or a workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EndpointCounts {
+    /// Endpoints that get requests.
+    pub ready: u32,
+    /// Endpoints that get none.
+    pub not_ready: u32,
+}
+
+impl EndpointCounts {
+    /// Counts one.
+    pub const fn count(&mut self, is_ready: bool) {
+        if is_ready {
+            self.ready += 1;
+        } else {
+            self.not_ready += 1;
+        }
+    }
+}
+
+/// What Kubernetes knows about a workload or a service. Prometheus does not, so that a graph from metrics alone has none of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KubernetesFacts {
     /// Pods that should run.
     pub replicas: Option<u32>,
+    /// Endpoints of the services that lead to it.
+    pub endpoints: Option<EndpointCounts>,
     /// What each pod requests.
     pub requests: ComputeResources,
     /// What each pod may use at most.
     pub limits: ComputeResources,
-    /// The nodes on which pods run.
-    pub nodes: Vec<String>,
+    /// Pods on each node.
+    pub nodes: BTreeMap<String, u32>,
+}
+
+/// A node of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterNode {
+    /// Its name.
+    pub name: String,
+    /// What its pods may request.
+    pub allocatable: ComputeResources,
+    /// Whether it takes new pods.
+    pub is_schedulable: bool,
 }
 
 /// A vertex.
@@ -152,7 +185,7 @@ pub struct ServiceVertex {
     pub sources: BTreeSet<MetricsSource>,
     /// The services that lead to the workload.
     pub services: BTreeSet<VertexKey>,
-    /// What Kubernetes knows about it.
+    /// What Kubernetes knows about it; `None` if nothing.
     pub kubernetes: Option<KubernetesFacts>,
 }
 
@@ -226,6 +259,16 @@ impl ServiceGraph {
         let index = self.index.get(key).copied();
         if let Some(vertex) = index.and_then(|index| self.graph.node_weight_mut(index)) {
             vertex.services.insert(service);
+        }
+    }
+
+    /// Gives each vertex what `facts` knows of it.
+    pub(crate) fn describe(
+        &mut self,
+        mut facts: impl FnMut(&VertexKey) -> Option<KubernetesFacts>,
+    ) {
+        for vertex in self.graph.node_weights_mut() {
+            vertex.kubernetes = facts(&vertex.key);
         }
     }
 

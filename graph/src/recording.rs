@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use crate::cluster::ClusterFacts;
 use crate::queries::{ObservationWindow, QueryMeasure};
 
 /// What a recording calls its format.
@@ -46,6 +47,9 @@ pub struct Recording<'a> {
     /// One for each query.
     #[serde(borrow)]
     pub answers: Vec<RecordedAnswer<'a>>,
+    /// What Kubernetes says, if it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<ClusterFacts>,
 }
 
 /// The answer to one query: a body, or why there is none.
@@ -79,6 +83,7 @@ impl<'a> Recording<'a> {
             observed,
             caller_label,
             answers,
+            kubernetes: None,
         }
     }
 

@@ -30,6 +30,8 @@ pub enum WarningKind {
     UnknownUpstream,
     /// Reporters of the same edge disagree.
     ReportersDiffer,
+    /// Kubernetes was not read in whole, or does not know a vertex.
+    Kubernetes,
     /// Rows that are no edges were left out.
     LeftOut,
 }

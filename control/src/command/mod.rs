@@ -6,6 +6,7 @@
 
 mod analyze;
 mod client;
+mod cluster_source;
 mod completions;
 mod crd;
 mod diff;
@@ -13,6 +14,7 @@ mod files;
 mod graph;
 mod migrate;
 mod output;
+mod placement;
 mod prometheus;
 mod recommend;
 mod render;

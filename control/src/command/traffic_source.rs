@@ -12,6 +12,7 @@ use tidegate_graph::{
     BuildTerms, BuiltGraph, Collected, MetricsChoice, MetricsSource, Recording, build,
 };
 
+use super::cluster_source::ClusterSource;
 use super::output::NOTED;
 use super::prometheus::{PrometheusOptions, now, unread};
 use super::{CommandFailure, output};
@@ -44,6 +45,8 @@ pub(super) struct TrafficSource {
     /// Mark edges with fewer requests in the window
     #[arg(long, value_name = "N", default_value_t = BuildTerms::default().min_samples)]
     min_samples: u32,
+    #[command(flatten)]
+    cluster: ClusterSource,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -59,15 +62,19 @@ pub(super) enum Source {
 impl TrafficSource {
     /// The graph. What it does not show goes to standard error as warnings.
     pub(super) fn built(&self) -> Result<BuiltGraph, CommandFailure> {
+        let cluster = self.cluster.facts(self.timeout)?;
         let built = match &self.from {
             Some(path) => {
                 let text = fs::read_to_string(path).map_err(|error| failure(path, &error))?;
-                let recording = Recording::parse(&text).map_err(|error| failure(path, &error))?;
+                let mut recording =
+                    Recording::parse(&text).map_err(|error| failure(path, &error))?;
+                recording.kubernetes = cluster.or(recording.kubernetes);
                 build(&recording, self.terms()).map_err(|error| failure(path, &error))?
             }
             None => {
                 let collected = self.collect()?;
-                let recording = collected.recording();
+                let mut recording = collected.recording();
+                recording.kubernetes = cluster;
                 if let Some(path) = &self.record {
                     record(&recording, path)?;
                 }

@@ -12,6 +12,7 @@ mod cluster;
 mod documents;
 mod elections;
 mod events;
+mod facts;
 mod plans;
 mod properties;
 #[path = "../../../advise/tests/common/mod.rs"]

@@ -49,8 +49,10 @@ struct State {
     /// Version, resource, kind of event, object.
     history: Vec<(u64, String, &'static str, Value)>,
     asked: Vec<Asked>,
-    /// What writes of a resource are refused with.
+    /// What writes of a resource are refused with; with `list` before it, lists.
     refusals: BTreeMap<String, Value>,
+    /// Most objects of a page.
+    page: usize,
 }
 
 impl ScriptedServer {
@@ -62,6 +64,7 @@ impl ScriptedServer {
             history: Vec::new(),
             asked: Vec::new(),
             refusals: BTreeMap::new(),
+            page: usize::MAX,
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -101,6 +104,11 @@ impl ScriptedServer {
             Some(status) => state.refusals.insert(resource.to_owned(), status),
             None => state.refusals.remove(resource),
         };
+    }
+
+    /// Lists have so many objects a page from now on.
+    pub(crate) fn pages_of(&self, objects: usize) {
+        self.state.lock().unwrap().page = objects;
     }
 
     /// Requests so far that `count` is true for.
@@ -181,7 +189,7 @@ impl ScriptedServer {
             return Some(self.watch(path, &query));
         }
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let answer = state.respond(verb, &path, &body);
+        let answer = state.respond(verb, &path, &query, &body);
         drop(state);
         self.changes.send_modify(|n| *n += 1);
         Some(answer)
@@ -225,8 +233,9 @@ struct Path {
 
 impl Path {
     fn of(path: &str) -> Self {
-        // /apis/<group>/<version>[/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]]
-        let mut steps = path.split('/').skip(4).peekable();
+        // /apis/<group>/<version>[/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]], or /api/<version> and the same
+        let lead = if path.starts_with("/api/") { 3 } else { 4 };
+        let mut steps = path.split('/').skip(lead).peekable();
         let mut namespace = String::new();
         if steps.peek() == Some(&"namespaces") {
             steps.next();
@@ -249,21 +258,22 @@ impl Path {
 }
 
 impl State {
-    fn respond(&mut self, verb: &str, path: &Path, body: &Value) -> Answer {
+    fn respond(&mut self, verb: &str, path: &Path, query: &str, body: &Value) -> Answer {
         let key = (
             path.resource.clone(),
             path.namespace.clone(),
             path.name.clone(),
         );
         let is_write = !["list", "get", "discover"].contains(&verb);
-        let whole = format!("{}{}", path.resource, path.subresource);
-        if let Some(status) = self.refusals.get(&whole).filter(|_| is_write) {
+        let lead = if is_write { "" } else { "list " };
+        let whole = format!("{lead}{}{}", path.resource, path.subresource);
+        if let Some(status) = self.refusals.get(&whole) {
             let code = u16::try_from(status["code"].as_u64().unwrap()).unwrap();
             return answer(code, status);
         }
         match verb {
             "discover" => self.discover(),
-            "list" if self.is_served(&path.resource) => self.list(path),
+            "list" if self.is_served(&path.resource) => self.list(path, query),
             "get" => match self.objects.get(&key) {
                 Some(object) => answer(200, object),
                 None => failure(404, "NotFound"),
@@ -323,7 +333,10 @@ impl State {
         )
     }
 
-    fn list(&self, path: &Path) -> Answer {
+    fn list(&self, path: &Path, query: &str) -> Answer {
+        let mut pairs = query.split('&');
+        let token = pairs.find_map(|pair| pair.strip_prefix("continue="));
+        let from: usize = token.map_or(0, |token| token.parse().unwrap());
         let items: Vec<&Value> = self
             .objects
             .iter()
@@ -332,10 +345,12 @@ impl State {
             .map(|(_, object)| object)
             .collect();
         let version = self.version.to_string();
+        let end = from.saturating_add(self.page).min(items.len());
+        let next = (end < items.len()).then(|| end.to_string());
         answer(
             200,
-            &json!({"kind": "List", "apiVersion": "v1",
-            "metadata": {"resourceVersion": version}, "items": items}),
+            &json!({"kind": "List", "apiVersion": "v1", "items": items[from..end],
+            "metadata": {"resourceVersion": version, "continue": next.unwrap_or_default()}}),
         )
     }
 

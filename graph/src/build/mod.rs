@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+use crate::cluster::ClusterFacts;
 use crate::model::ServiceGraph;
 use crate::prometheus::{AnswerError, parse};
 use crate::queries::{Family, ObservationWindow, QueryError, families};
@@ -72,6 +73,8 @@ pub struct BuiltGraph {
     pub terms: BuildTerms,
     /// What it does not show, or shows with doubt; by kind.
     pub warnings: Vec<GraphWarning>,
+    /// What Kubernetes says, if it was read.
+    pub kubernetes: Option<ClusterFacts>,
 }
 
 /// Makes the graph of the answers in a recording.
@@ -126,8 +129,11 @@ pub fn build(recording: &Recording<'_>, terms: BuildTerms) -> Result<BuiltGraph,
         let text = format!("queries have answers with a warning, {message:?}");
         queries.warning(WarningKind::Prometheus, &text)
     }));
-    let chosen = choose::choose(readings, recording.observed, terms);
+    let mut chosen = choose::choose(readings, recording.observed, terms);
     warnings.extend(chosen.warnings);
+    if let Some(cluster) = &recording.kubernetes {
+        warnings.extend(cluster.join(&mut chosen.graph));
+    }
     if chosen.graph.petgraph().edge_count() == 0 {
         warnings.push(no_edges(recording));
     }
@@ -138,6 +144,7 @@ pub fn build(recording: &Recording<'_>, terms: BuildTerms) -> Result<BuiltGraph,
         observed: recording.observed,
         terms,
         warnings,
+        kubernetes: recording.kubernetes.clone(),
     })
 }
 

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::escape::plain_json;
 use crate::build::BuiltGraph;
-use crate::model::{EdgeTraffic, KubernetesFacts, MetricsSource, VertexKey, VertexKind};
+use crate::model::{
+    ClusterNode, EdgeTraffic, KubernetesFacts, MetricsSource, VertexKey, VertexKind,
+};
 use crate::warning::GraphWarning;
 
 /// The version of the document. A reader must not use one that it does not know.
@@ -31,6 +33,9 @@ pub struct GraphDocument {
     pub vertices: Vec<VertexEntry>,
     /// Who calls whom, by name.
     pub edges: Vec<EdgeEntry>,
+    /// The nodes of the cluster; absent if Kubernetes was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Vec<ClusterNode>>,
     /// What the graph does not show, or shows with doubt.
     pub warnings: Vec<GraphWarning>,
 }
@@ -107,6 +112,7 @@ pub fn document(built: &BuiltGraph) -> GraphDocument {
         min_samples: built.terms.min_samples,
         vertices: vertices.collect(),
         edges,
+        nodes: built.kubernetes.as_ref().map(|found| found.nodes.clone()),
         warnings: built.warnings.clone(),
     }
 }

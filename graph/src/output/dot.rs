@@ -23,7 +23,11 @@ pub fn dot(built: &BuiltGraph) -> String {
             VertexKind::Service => "ellipse",
             VertexKind::Unknown => "diamond",
         };
-        let label = quoted(&vertex.key.to_string());
+        let facts = vertex.kubernetes.as_ref();
+        let replicas = facts.and_then(|facts| facts.replicas);
+        // `\\n` is a line end in a label.
+        let replicas = replicas.map(|count| format!("\\n{count} replicas"));
+        let label = quoted(&vertex.key.to_string()) + &replicas.unwrap_or_default();
         let _ = writeln!(
             out,
             "  n{} [label=\"{label}\", shape={shape}];",

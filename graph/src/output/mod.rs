@@ -13,4 +13,4 @@ pub use document::{EdgeEntry, GraphDocument, VertexEntry, document, json, schema
 pub use dot::dot;
 pub use escape::{plain, plain_json};
 pub use mermaid::{MAX_MERMAID_EDGES, mermaid};
-pub use table::{HEADINGS, rows};
+pub use table::{HEADINGS, SERVICE_HEADINGS, memory, rows, service_rows};

@@ -51,6 +51,62 @@ pub fn rows(built: &BuiltGraph) -> Vec<[String; 10]> {
         .collect()
 }
 
+/// The headings of the table of services.
+pub const SERVICE_HEADINGS: [&str; 8] = [
+    "SERVICE",
+    "REPLICAS",
+    "READY",
+    "CPU",
+    "CPU LIMIT",
+    "MEMORY",
+    "MEMORY LIMIT",
+    "NODES",
+];
+
+/// One row for each vertex that Kubernetes knows; safe to print.
+#[must_use]
+pub fn service_rows(built: &BuiltGraph) -> Vec<[String; 8]> {
+    built
+        .graph
+        .vertices()
+        .filter_map(|(_, vertex)| {
+            let facts = vertex.kubernetes.as_ref()?;
+            let nodes: Vec<String> = facts
+                .nodes
+                .iter()
+                .map(|(node, pods)| format!("{} ({pods})", plain(node)))
+                .collect();
+            Some([
+                plain(&vertex.key.to_string()),
+                shown(facts.replicas, |replicas| replicas.to_string()),
+                shown(facts.endpoints, |found| {
+                    format!("{}/{}", found.ready, found.ready + found.not_ready)
+                }),
+                shown(facts.requests.cpu_cores, number),
+                shown(facts.limits.cpu_cores, number),
+                shown(facts.requests.memory_bytes, memory),
+                shown(facts.limits.memory_bytes, memory),
+                if nodes.is_empty() {
+                    NOT_KNOWN.to_owned()
+                } else {
+                    nodes.join(", ")
+                },
+            ])
+        })
+        .collect()
+}
+
+/// Memory in MiB, or GiB from 10 GiB on.
+#[must_use]
+pub fn memory(bytes: u64) -> String {
+    let mib = bytes.div_ceil(1 << 20);
+    if mib >= 10 << 10 {
+        format!("{}Gi", mib.div_ceil(1 << 10))
+    } else {
+        format!("{mib}Mi")
+    }
+}
+
 /// A latency in the unit that suits it.
 pub(super) fn time(seconds: f64) -> String {
     if seconds >= 1.0 {
@@ -70,7 +126,7 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-fn shown(value: Option<f64>, write: impl Fn(f64) -> String) -> String {
+fn shown<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NOT_KNOWN.to_owned(), write)
 }
 
