@@ -17,6 +17,8 @@ generated=(
     "dashboards/stats-tags/istio-mesh.yaml: metrics istio-mesh"
     "dashboards/stats-tags/istio-pod.yaml: metrics istio-pod"
     "advise/tests/promtool/rules.yaml: score_queries"
+    "advise/schemas/analyze.json: advice_schemas analyze"
+    "advise/schemas/recommend.json: advice_schemas recommend"
     "graph/schema.json: graph_schema"
     "graph/tests/promtool/rules.yaml: graph_queries"
     "manifests/crd.yaml: policies crd"

@@ -133,7 +133,7 @@ migration() {
     local mode
     for mode in sidecar waypoint; do
         tidegate migrate examples/migration/destination-rule.yaml --mode "$mode" --replicas 5 --clients 10 \
-            --latency 250ms >"$work/$mode.yaml"
+            --waypoint-replicas 1 --latency 250ms >"$work/$mode.yaml"
         diff -u examples/migration/$mode.yaml "$work/$mode.yaml" >&2 ||
             fail "examples/migration/$mode.yaml is not what tidegate migrate makes of destination-rule.yaml"
     done

@@ -8,13 +8,14 @@
 //!
 //! Edges: both take requests to be independent. Latencies close in time are not, so the intervals are the least doubt there is.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Two-sided quantile of the normal distribution for a confidence of 95 %.
 const Z: f64 = 1.959_964;
 
 /// An interval of a share, each end from 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ShareInterval {
     /// Lower end.
     pub low: f64,
@@ -23,7 +24,7 @@ pub struct ShareInterval {
 }
 
 /// An interval of a latency, in seconds. An end that is not known is `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LatencyInterval {
     /// Lower end.

@@ -10,6 +10,7 @@ use std::fmt;
 
 use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef as _;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tidegate_graph::{EdgeTraffic, ServiceGraph, ServiceVertex, VertexKey, VertexKind};
 
@@ -17,7 +18,7 @@ use tidegate_graph::{EdgeTraffic, ServiceGraph, ServiceVertex, VertexKey, Vertex
 const MAX_PATTERN: usize = 512;
 
 /// What a rule of a configuration names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RuleTarget {
     /// The host of a service, such as `reviews.shop`.

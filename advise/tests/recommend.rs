@@ -390,3 +390,65 @@ proptest! {
         }
     }
 }
+
+/// Requests an hour between services, and the 99th percentile in milliseconds.
+fn call(caller: &'static str, upstream: &'static str, requests: u32, p99: f64) -> Call {
+    Call {
+        caller,
+        upstream,
+        requests,
+        p50: p99 / 4.0,
+        p95: p99 / 2.0,
+        p99,
+        ..CALL
+    }
+}
+
+#[test]
+fn a_service_that_is_needed_should_have_a_longer_objective_than_its_caller() {
+    // The gateway calls web, web calls cart always and gift for a tenth, cart calls stock always, and stock calls itself through sync.
+    let built = of(&[
+        call("gateway", "web", 36_000, 100.0),
+        call("web", "cart", 36_000, 60.0),
+        call("web", "gift", 3_600, 20.0),
+        call("cart", "stock", 36_000, 40.0),
+        call("stock", "sync", 36_000, 10.0),
+        call("sync", "stock", 36_000, 10.0),
+    ]);
+
+    let advice = recommend(&built, &AdviceTerms::default());
+
+    let hint = |name: &str| {
+        let found = advice.iter().find(|found| found.upstream.name == name);
+        let hint = found.unwrap().chain.as_ref()?;
+        let millis = (hint.caller_target.as_millis(), hint.target.as_millis());
+        Some((hint.caller.clone(), millis.0, millis.1))
+    };
+    let of = |caller: &str, own, target| Some((caller.to_owned(), own, target));
+    // Targets are 1.5 times the latency, and each hop adds a tenth.
+    assert_eq!(hint("shop/web"), None);
+    assert_eq!(hint("shop/cart"), of("shop/web", 150, 170));
+    assert_eq!(hint("shop/stock"), of("shop/cart", 170, 190));
+    assert_eq!(hint("shop/sync"), None, "it is in a circle with stock");
+    assert_eq!(hint("shop/gift"), None, "a tenth of the requests call it");
+}
+
+#[test]
+fn the_committed_schemas_are_those_of_the_code() {
+    use tidegate_advise::chain::FindingsDocument;
+    use tidegate_advise::recommend::advice_schema;
+
+    for (committed, schema) in [
+        (include_str!("../schemas/recommend.json"), advice_schema()),
+        (
+            include_str!("../schemas/analyze.json"),
+            FindingsDocument::schema(),
+        ),
+    ] {
+        assert_eq!(
+            committed,
+            format!("{schema:#}\n"),
+            "make docs writes it anew"
+        );
+    }
+}

@@ -472,6 +472,112 @@ fn graph_prints_the_committed_schema() {
 
     assert_eq!(code, 0);
     assert_eq!(out, include_str!("../../graph/schema.json"));
+    for (command, schema) in [
+        (
+            "recommend",
+            include_str!("../../advise/schemas/recommend.json"),
+        ),
+        ("analyze", include_str!("../../advise/schemas/analyze.json")),
+    ] {
+        assert_eq!(tidegate(&[command, "--schema"], "").1, schema, "{command}");
+    }
+}
+
+#[test]
+fn graph_places_workloads_and_says_why_if_not() {
+    let folder = Folder::new();
+    let nodes = folder.write(
+        "nodes.yaml",
+        "nodes: [{name: node-a, cpu: 6, memory: 16Gi}, {name: node-b, cpu: 6, memory: 16Gi}]",
+    );
+    let objects = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/objects.yaml");
+    let graph = |arguments: &[&str]| {
+        let all = ["graph", "--from", SHOP, "--objects", objects];
+        tidegate(&[&all, arguments].concat(), "")
+    };
+    let nodes = nodes.to_str().unwrap();
+
+    let (_, table, _) = graph(&[]);
+    assert!(table.contains("SERVICE "), "{table}");
+    let (code, report, err) = graph(&["--placement", "--nodes", nodes]);
+    assert_eq!(code, 0, "{err}");
+    assert!(report.starts_with("Across nodes: "), "{report}");
+    let (_, patches, _) = graph(&["--placement", "--nodes", nodes, "-o", "yaml"]);
+    assert!(patches.contains("kind: Deployment"), "{patches}");
+    let (_, json, _) = graph(&["--placement", "--nodes", nodes, "-o", "json"]);
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["is_better"], true);
+    for (arguments, expected) in [
+        (&["--placement"][..], "the workloads request 8.10 cores"),
+        (
+            &["--placement", "-o", "dot"],
+            "expected table, json or yaml",
+        ),
+        (&["-o", "yaml"], "expected --placement with it"),
+        (&["--weigh", "latency"], "--placement"),
+    ] {
+        let (code, out, err) = graph(arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains(expected), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn policies_are_printed_as_objects_of_istio_for_meshes_without_the_service() {
+    let rule = "{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: a, namespace: shop}, \
+        spec: {host: a, trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}}}}";
+    let migrate = ["migrate", "-", "--replicas", "5", "--latency", "250ms"];
+    let recommend = ["recommend", "--from", SHOP, "-o", "yaml"];
+    let file = "file:///etc/tidegate.wasm";
+    for (command, api, pointer) in [
+        (&migrate[..], "wasm-plugin", "/spec/pluginConfig"),
+        (&migrate, "traffic-extension", "/spec/wasm/pluginConfig"),
+        (&recommend, "traffic-extension", "/spec/wasm/pluginConfig"),
+    ] {
+        let flags = ["--extension-api", api, "--extension-url", file];
+        let (code, out, err) = tidegate(&[command, &flags].concat(), rule);
+
+        assert_eq!(code, 0, "{err}");
+        let (documents, malformed) = tidegate_control::document::documents(out.as_bytes());
+        assert_eq!(malformed, None, "{out}");
+        assert!(!documents.is_empty(), "{out}");
+        for document in documents {
+            let object = tidegate_control::document::value_of(document.root());
+            let config = object.pointer(pointer).unwrap();
+            assert_eq!(config["mode"], "observe", "{out}");
+            let metadata = object["metadata"].as_object().unwrap();
+            assert_eq!(metadata.len(), 2, "no mark of the service: {out}");
+        }
+        assert!(out.starts_with("# "), "the reasons stay: {out}");
+    }
+    let no_url = tidegate(&["migrate", "-", "--extension-api", "wasm-plugin"], rule);
+    assert_eq!(no_url.0, 2);
+    let pinned = [
+        "--extension-api",
+        "wasm-plugin",
+        "--extension-url",
+        "oci://r/t:1",
+    ];
+    let (code, out, err) = tidegate(&[&migrate, &pinned[..]].concat(), rule);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("extension-sha256"), "{err}");
+}
+
+#[test]
+fn migrate_warns_of_what_is_not_known() {
+    let rule = "{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: a, namespace: shop}, \
+        spec: {host: a, trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}}}}";
+
+    let (code, out, err) = tidegate(&["migrate", "-"], rule);
+
+    assert_eq!(code, 1, "a policy without an objective is not valid yet");
+    assert!(out.contains("No objective is known"), "{out}");
+    assert!(err.contains("warning: shop/a: no objective"), "{err}");
+    assert!(err.contains("endpoints of a.shop"), "{err}");
+    let numbers = ["migrate", "-", "--replicas", "5", "--latency", "250ms"];
+    let (code, out, err) = tidegate(&numbers, rule);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("max: 20\n"), "{out}");
 }
 
 const SHOP: &str = concat!(

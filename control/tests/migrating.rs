@@ -2,38 +2,49 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
+use std::time::Duration;
+
 use proptest::prelude::*;
-use tidegate_control::migrate::{Migration, MigrationOptions, ProxyTopology, migrate};
+use tidegate_control::cluster::read_objects;
+use tidegate_control::migrate::{
+    FixedNumbers, LimitedProxies, Migration, MigrationOptions, MigrationSources, migrate,
+    read_counts,
+};
 use tidegate_control::policy::{PolicyName, PolicyTargets, gather};
 use tidegate_core::config::{RuleIndex, UpstreamName};
+use tidegate_graph::{BuildTerms, BuiltGraph, Recording, build};
 
 const RULES: &str = include_str!("migrate/rules.yaml");
+const SHOP: &str = include_str!("../../advise/tests/recordings/shop.json");
+const OBJECTS: &str = include_str!("cluster/objects.yaml");
 
-fn options(topology: ProxyTopology) -> MigrationOptions {
+fn options(proxies: LimitedProxies) -> MigrationOptions {
     MigrationOptions {
-        topology,
+        proxies,
         waypoint: "waypoint".to_owned(),
         namespace: "default".to_owned(),
-        latency: "1s".to_owned(),
+        fixed: FixedNumbers {
+            replicas: Some(5),
+            clients: Some(10),
+            waypoints: Some(1),
+            latency: Some("1s".to_owned()),
+        },
     }
 }
 
-fn migrated(text: &str, topology: ProxyTopology) -> Migration {
-    migrate([("rules.yaml", text.as_bytes())], &options(topology))
+fn migrated(text: &str, proxies: LimitedProxies) -> Migration {
+    migrate(
+        [("rules.yaml", text.as_bytes())],
+        &options(proxies),
+        &MigrationSources::default(),
+    )
 }
 
-const SIDECARS: ProxyTopology = ProxyTopology::Sidecars {
-    clients: 10,
-    replicas: 5,
-};
-const WAYPOINT: ProxyTopology = ProxyTopology::Waypoint {
-    clients: 10,
-    replicas: 5,
-    waypoints: 1,
-};
+const SIDECARS: LimitedProxies = LimitedProxies::Sidecars;
+const WAYPOINT: LimitedProxies = LimitedProxies::Waypoint;
 
 /// `limit.max` of the rule for a cluster in the policy called `shop/...`.
-fn limit_max(topology: ProxyTopology, text: &str, cluster: &str) -> u32 {
+fn limit_max(topology: LimitedProxies, text: &str, cluster: &str) -> u32 {
     let gathered = gather([("made", migrated(text, topology).policies.as_bytes())]);
     assert_eq!(gathered.problems, []);
     let policy = gathered.policies.iter().last().unwrap();
@@ -151,6 +162,150 @@ fn an_invalid_rule_is_reported_with_its_position_and_gives_no_policy() {
     assert_eq!(migration.policies, "");
 }
 
+/// The shop's graph with what Kubernetes says of it.
+fn shop() -> BuiltGraph {
+    let mut recording = Recording::parse(SHOP).unwrap();
+    let objects = read_objects([("objects.yaml", OBJECTS.as_bytes())]);
+    recording.kubernetes = Some(objects.objects.finish(Vec::new()));
+    build(&recording, BuildTerms::default()).unwrap()
+}
+
+/// A rule for a host of the shop.
+fn rule(name: &str, host: &str) -> String {
+    format!(
+        "---\n{{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {{name: {name}, namespace: shop}}, \
+         spec: {{host: {host}, trafficPolicy: {{connectionPool: {{tcp: {{maxConnections: 100}}}}}}}}}}\n"
+    )
+}
+
+#[test]
+fn counts_and_objectives_are_those_of_each_service_in_the_graph() {
+    let built = shop();
+    let mut options = options(SIDECARS);
+    options.fixed = FixedNumbers::default();
+    let sources = MigrationSources {
+        graph: Some(&built),
+        cluster: built.kubernetes.as_ref(),
+        ..MigrationSources::default()
+    };
+    let rules = rule("cart", "cart") + &rule("prices", "prices.shop.svc.cluster.local");
+
+    let done = migrate([("rules.yaml", rules.as_bytes())], &options, &sources);
+
+    assert_eq!(
+        (done.unknown.as_slice(), done.lacks_objective),
+        (&[][..], false)
+    );
+    let gathered = gather([("made", done.policies.as_bytes())]);
+    assert_eq!(gathered.problems, [], "{}", done.policies);
+    let policy = gathered.policies.iter().next().unwrap();
+    // Two endpoints and three, and the targets that tidegate recommend prints.
+    for (service, max, target) in [("cart", 50, 210), ("prices", 34, 45)] {
+        let host = format!("{service}.shop.svc.cluster.local");
+        let (_, found) = policy.config().policy_for(&UpstreamName {
+            service: Some(&host),
+            cluster: "",
+            route: None,
+        });
+        let host = format!("{service}.shop");
+        let short = policy.config().policy_for(&UpstreamName {
+            service: Some(&host),
+            cluster: "",
+            route: None,
+        });
+        let found = if short.0 == RuleIndex::TopLevel {
+            found
+        } else {
+            short.1
+        };
+        assert_eq!(found.limit().max(), max, "{service}: {}", done.policies);
+        assert_eq!(
+            found.slo().latency_target(),
+            Duration::from_millis(target),
+            "{service}"
+        );
+    }
+}
+
+#[test]
+fn what_is_needed_and_not_known_is_named_and_nothing_is_assumed() {
+    for (proxies, missing) in [
+        (SIDECARS, vec!["endpoints of ads.shop"]),
+        (
+            WAYPOINT,
+            vec![
+                "endpoints of ads.shop",
+                "clients of ads.shop",
+                "pods of the waypoint shop/waypoint",
+            ],
+        ),
+    ] {
+        let mut options = options(proxies);
+        options.fixed = FixedNumbers::default();
+        let sources = MigrationSources::default();
+        let text = rule("ads", "ads");
+
+        let done = migrate([("rules.yaml", text.as_bytes())], &options, &sources);
+
+        assert!(done.lacks_objective);
+        assert!(!done.policies.contains("max:"), "{}", done.policies);
+        assert!(!done.policies.contains("1s"), "{}", done.policies);
+        let comments = done
+            .policies
+            .replace("\n    # ", " ")
+            .replace("\n  # ", " ");
+        let warnings = done.unknown.join("\n");
+        for name in missing {
+            assert!(comments.contains(name), "{name}: {}", done.policies);
+            assert!(warnings.contains(name), "{name}: {warnings}");
+        }
+        assert!(warnings.contains("shop/ads: no objective"), "{warnings}");
+        let problems = gather([("made", done.policies.as_bytes())]).problems;
+        let paths: Vec<&str> = problems
+            .iter()
+            .map(|problem| problem.path.as_str())
+            .collect();
+        assert_eq!(
+            paths,
+            ["spec.slo.latency.quantile", "spec.slo.latency.target"]
+        );
+    }
+}
+
+#[test]
+fn a_file_of_counts_is_taken_first_and_says_what_is_wrong_with_it() {
+    let text = "services:\n- {host: cart.shop.svc.cluster.local, replicas: 4, clients: 2, latency: 99ms}\n";
+    let built = shop();
+    let mut options = options(SIDECARS);
+    options.fixed = FixedNumbers::default();
+    let sources = MigrationSources {
+        counts: read_counts("counts.yaml", text.as_bytes()).unwrap(),
+        graph: Some(&built),
+        cluster: built.kubernetes.as_ref(),
+    };
+
+    let done = migrate(
+        [("rules.yaml", rule("cart", "cart").as_bytes())],
+        &options,
+        &sources,
+    );
+
+    assert!(done.policies.contains("max: 25\n"), "{}", done.policies);
+    assert!(
+        done.policies.contains("target: \"99ms\"\n"),
+        "{}",
+        done.policies
+    );
+    let wrong = "services:\n- {host: cart, replicas: 0}\n- {latency: soon}\n";
+    assert_eq!(
+        read_counts("counts.yaml", wrong.as_bytes()).unwrap_err(),
+        "counts.yaml:2:4: services[0].host: found \"cart\", expected a host with its namespace such as reviews.shop\n\
+         counts.yaml:2:16: services[0].replicas: found 0, expected a whole number from 1 to 1000000\n\
+         counts.yaml:3:3: services[1].host: found nothing, expected a host with its namespace such as reviews.shop\n\
+         counts.yaml:3:4: services[1].latency: found \"soon\", expected a duration such as \"250ms\""
+    );
+}
+
 fn any_traffic() -> impl Strategy<Value = String> {
     let number = prop_oneof![0u64..5, 0u64..5_000_000_000];
     let pool = prop::option::of((
@@ -221,16 +376,21 @@ proptest! {
     #[test]
     fn migrated_policies_are_always_valid(
         rules in prop::collection::vec(any_rule(), 1..5),
-        clients in 1u32..1000,
-        replicas in 1u32..1000,
+        clients in prop::option::of(1u32..1000),
+        replicas in prop::option::of(1u32..1000),
         waypoints in prop::option::of(1u32..10),
     ) {
-        let topology = match waypoints {
-            None => ProxyTopology::Sidecars { clients, replicas },
-            Some(waypoints) => ProxyTopology::Waypoint { clients, replicas, waypoints },
+        let proxies = if waypoints.is_some() { WAYPOINT } else { SIDECARS };
+        let mut options = options(proxies);
+        options.fixed = FixedNumbers {
+            replicas,
+            clients,
+            waypoints,
+            latency: Some("1s".to_owned()),
         };
+        let sources = MigrationSources::default();
 
-        let migration = migrated(&rules.concat(), topology);
+        let migration = migrate([("rules.yaml", rules.concat().as_bytes())], &options, &sources);
 
         prop_assert_eq!(&migration.problems, &[]);
         let made = gather([("made", migration.policies.as_bytes())]);

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How bad a finding is; the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
     /// Worth knowing.
@@ -93,11 +94,12 @@ impl Serialize for FindingCode {
 }
 
 /// One thing that a check found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChainFinding {
     /// How bad it is.
     pub severity: FindingSeverity,
-    /// The kind.
+    /// The kind, such as TG0101.
+    #[schemars(with = "String")]
     pub code: FindingCode,
     /// The object or upstream that it is about. It may contain anything.
     pub object: String,
@@ -126,6 +128,43 @@ impl ChainFinding {
             message,
             remedy: code.remedy(),
         }
+    }
+}
+
+/// Findings for programs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FindingsDocument {
+    /// The worst first.
+    pub findings: Vec<FindingEntry>,
+}
+
+/// A finding with the name of its kind.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FindingEntry {
+    /// The name of the kind.
+    pub name: &'static str,
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: ChainFinding,
+}
+
+impl FindingsDocument {
+    /// The document of findings.
+    #[must_use]
+    pub fn new(findings: &[ChainFinding]) -> Self {
+        let entry = |finding: &ChainFinding| FindingEntry {
+            name: finding.code.names().1,
+            finding: finding.clone(),
+        };
+        Self {
+            findings: findings.iter().map(entry).collect(),
+        }
+    }
+
+    /// The JSON schema of the document.
+    #[must_use]
+    pub fn schema() -> serde_json::Value {
+        schemars::schema_for!(Self).to_value()
     }
 }
 

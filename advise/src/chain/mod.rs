@@ -15,7 +15,7 @@ use tidegate_graph::BuiltGraph;
 
 use crate::observed::{ObservedUpstream, observed_upstreams};
 
-pub use finding::{ChainFinding, FindingCode, FindingSeverity};
+pub use finding::{ChainFinding, FindingCode, FindingEntry, FindingSeverity, FindingsDocument};
 use hops::Hops;
 pub use settings::{
     PolicyOverlap, PolicyTerms, RouteTerms, SettingOrigin, StaticPool, qualified_host,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tidegate_core::Criticality;
@@ -20,7 +21,7 @@ use crate::observed::{ObservedUpstream, RuleTarget};
 const VERSION: u32 = 1;
 
 /// Recommendations for all upstreams of a graph.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdviceDocument {
     /// The version of this document: 1.
@@ -36,7 +37,7 @@ pub struct AdviceDocument {
 }
 
 /// The recommendation for one upstream. What is not known is absent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdviceEntry {
     /// The upstream, as `namespace/name`.
@@ -56,6 +57,9 @@ pub struct AdviceEntry {
     /// What the objective rests on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<ObjectiveEvidence>,
+    /// A longer target that follows from that of a caller, if the caller needs the upstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainEntry>,
     /// Why there is no objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<AdviceRefusal>,
@@ -65,8 +69,22 @@ pub struct AdviceEntry {
     pub in_force: Vec<InForceEntry>,
 }
 
+/// What the objective of a caller says of that of an upstream which it needs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChainEntry {
+    /// The caller, as `namespace/name`.
+    pub caller: String,
+    /// Its target, as a duration.
+    pub caller_target: String,
+    /// The shortest target that follows, as a duration.
+    pub target: String,
+    /// The same as a sentence.
+    pub note: String,
+}
+
 /// An objective in force.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InForceEntry {
     /// The policy, and where in it.
@@ -78,6 +96,12 @@ pub struct InForceEntry {
     pub differs: Option<bool>,
     /// What the observations say against it.
     pub verdicts: Vec<ReachVerdict>,
+}
+
+/// The JSON schema of the document.
+#[must_use]
+pub fn advice_schema() -> Value {
+    schemars::schema_for!(AdviceDocument).to_value()
 }
 
 /// The document of recommendations. `in_force` has the objectives that policies have for an upstream.
@@ -98,6 +122,12 @@ pub fn advice_document(
             slo: objective.map(slo_of),
             bounds: objective.map(bounds),
             evidence: objective.map(|found| found.evidence.clone()),
+            chain: advice.chain.as_ref().map(|hint| ChainEntry {
+                caller: hint.caller.clone(),
+                caller_target: Readable(hint.caller_target).to_string(),
+                target: Readable(hint.target).to_string(),
+                note: hint.to_string(),
+            }),
             refused: advice.objective.as_ref().err().cloned(),
             callers: advice
                 .callers

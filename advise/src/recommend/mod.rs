@@ -14,6 +14,7 @@
 //! objective.
 
 mod call;
+mod chain_rule;
 mod criticality;
 mod document;
 mod objective;
@@ -25,9 +26,11 @@ use tidegate_graph::{BuiltGraph, VertexKey};
 
 use crate::observed::{ObservedUpstream, observed_upstreams};
 
+pub use chain_rule::ChainHint;
 pub use criticality::{CallerCriticality, Entries, unknown_entries};
 pub use document::{
-    AdviceDocument, AdviceEntry, InForceEntry, advice_document, plugin_configuration, rule_of,
+    AdviceDocument, AdviceEntry, ChainEntry, InForceEntry, advice_document, advice_schema,
+    plugin_configuration, rule_of,
 };
 pub use objective::{ObjectiveBounds, ObjectiveEvidence, RecommendedObjective};
 pub use reach::{ObjectiveInForce, ReachVerdict, reach};
@@ -66,13 +69,15 @@ pub struct UpstreamAdvice<'a> {
     pub objective: Result<RecommendedObjective, AdviceRefusal>,
     /// How much the requests of each caller matter.
     pub callers: Vec<CallerCriticality<'a>>,
+    /// A longer target that follows from that of a caller, if the caller needs the upstream.
+    pub chain: Option<ChainHint>,
 }
 
 /// Advice for all upstreams of a graph, by name.
 #[must_use]
 pub fn recommend<'a>(built: &'a BuiltGraph, terms: &AdviceTerms) -> Vec<UpstreamAdvice<'a>> {
     let reached = criticality::reached(&built.graph, &terms.entries);
-    observed_upstreams(&built.graph)
+    let mut advice: Vec<UpstreamAdvice<'a>> = observed_upstreams(&built.graph)
         .into_iter()
         .map(|upstream| {
             let mut callers: Vec<&VertexKey> =
@@ -85,7 +90,10 @@ pub fn recommend<'a>(built: &'a BuiltGraph, terms: &AdviceTerms) -> Vec<Upstream
                     .map(|caller| criticality::of(caller, &reached))
                     .collect(),
                 upstream,
+                chain: None,
             }
         })
-        .collect()
+        .collect();
+    chain_rule::note_chains(&built.graph, &mut advice);
+    advice
 }

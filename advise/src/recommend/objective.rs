@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tidegate_graph::ObservationWindow;
 
@@ -41,7 +42,7 @@ pub struct ObjectiveBounds {
 }
 
 /// What an objective rests on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectiveEvidence {
     /// Length of the window, in seconds.

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tidegate_graph::ObservationWindow;
 
@@ -31,7 +32,7 @@ pub struct ObjectiveInForce {
 }
 
 /// What the observations say of an objective. The latencies are in seconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     rename_all_fields = "camelCase",

@@ -1,13 +1,27 @@
 //! What a recommendation rests on, in sentences.
 
+use std::fmt;
 use std::time::Duration;
 
 use tidegate_core::config::Readable;
 
+use super::chain_rule::ChainHint;
 use super::objective::RecommendedObjective;
 
 /// What is shown for a value that is not known.
 const NOT_KNOWN: &str = "not known";
+
+impl fmt::Display for ChainHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "nearly every request of {} ({}) calls it: if it needs the answer, take {} or more",
+            self.caller,
+            Readable(self.caller_target),
+            Readable(self.target)
+        )
+    }
+}
 
 impl RecommendedObjective {
     /// What it rests on, one sentence after the other. Names in it may contain anything.

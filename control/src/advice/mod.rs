@@ -2,12 +2,14 @@
 //! [`tidegate_advise`]. Nothing is ever applied.
 
 mod cluster;
+mod extensions;
 mod in_force;
 mod policies;
 mod settings;
 mod virtual_service;
 
 pub use cluster::promised_for;
+pub use extensions::{ExtensionTexts, extension_texts};
 pub use in_force::{advised, compared, out_of_reach, policies_for};
 pub use policies::{AdvicePlacement, PolicyTexts, policy_texts};
 pub use settings::MeshSettings;

@@ -149,6 +149,9 @@ fn reasons(out: &mut String, advice: &UpstreamAdvice<'_>) {
     };
     let sentences = objective.reasoning().join(" ");
     comment(out, &format!("{}: {sentences}", advice.upstream.name));
+    if let Some(hint) = &advice.chain {
+        comment(out, &format!("- {hint}."));
+    }
     for caller in &advice.callers {
         comment(
             out,

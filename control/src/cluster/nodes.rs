@@ -87,38 +87,3 @@ fn amount<T>(
         _ => None,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_are_read_from_a_short_list_and_from_objects() {
-        let short =
-            "nodes:\n- {name: a, cpu: 3500m, memory: 16Gi}\n- {name: b, cpu: 4, memory: 8Gi}\n";
-        let objects =
-            "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {cpu: 3500m, memory: 16Gi}}\n";
-
-        let found = read_nodes("n.yaml", short.as_bytes()).unwrap();
-
-        assert_eq!(found[1].allocatable.cpu_cores, Some(4.0));
-        let of_objects = read_nodes("n.yaml", objects.as_bytes()).unwrap();
-        assert_eq!(of_objects, found[..1]);
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_its_place() {
-        let text = "nodes:\n- {name: a, cpu: much, memory: 16Gi}\n- {cpu: 1, memory: -1}\n";
-
-        let error = read_nodes("n.yaml", text.as_bytes()).unwrap_err();
-
-        assert_eq!(
-            error,
-            "n.yaml:2:18: nodes[0].cpu: found \"much\", expected CPU such as 4 or 3500m\n\
-             n.yaml:3:3: nodes[1].name: found nothing, expected the name of a node\n\
-             n.yaml:3:20: nodes[1].memory: found -1, expected memory such as 16Gi"
-        );
-        let none = read_nodes("n.yaml", b"").unwrap_err();
-        assert!(none.contains("found no nodes"), "{none}");
-    }
-}

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
-use tidegate_advise::chain::{ChainFinding, ChainSettings, FindingSeverity, analyze};
+use serde_json::json;
+use tidegate_advise::chain::{
+    ChainFinding, ChainSettings, FindingSeverity, FindingsDocument, analyze,
+};
 use tidegate_control::advice::{MeshSettings, policies_for};
 use tidegate_graph::output::plain;
 
@@ -32,10 +34,17 @@ pub(super) struct Analyze {
     namespace: String,
     #[command(flatten)]
     output: OutputOption,
+    /// Print the JSON schema of -o json, and nothing else
+    #[arg(long)]
+    schema: bool,
 }
 
 impl Analyze {
     pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
+        if self.schema {
+            output::print(&format!("{:#}\n", FindingsDocument::schema()))?;
+            return Ok(CommandOutcome::Clean);
+        }
         let texts = files::texts(&self.paths)?;
         let settings = MeshSettings::read(files::borrowed(&texts), &self.namespace);
         for note in &settings.notes {
@@ -69,22 +78,13 @@ impl Analyze {
     }
 
     fn print(&self, findings: &[ChainFinding]) -> Result<(), CommandFailure> {
-        let listed: Vec<Value> = findings
-            .iter()
-            .map(|found| {
-                let mut value = json!(found);
-                if let Some(entries) = value.as_object_mut() {
-                    entries.insert("name".to_owned(), found.code.names().1.into());
+        self.output
+            .print(&json!(FindingsDocument::new(findings)), || {
+                if findings.is_empty() {
+                    return format!("{GOOD}no findings{GOOD:#}\n");
                 }
-                value
+                findings.iter().map(lines).collect()
             })
-            .collect();
-        self.output.print(&json!({"findings": listed}), || {
-            if findings.is_empty() {
-                return format!("{GOOD}no findings{GOOD:#}\n");
-            }
-            findings.iter().map(lines).collect()
-        })
     }
 }
 

@@ -3,9 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use tidegate_control::migrate::{MigrationOptions, ProxyTopology, migrate};
+use tidegate_control::migrate::{
+    FixedNumbers, LimitedProxies, Migration, MigrationOptions, MigrationSources, migrate,
+    read_counts,
+};
 use tidegate_control::policy::gather;
+use tidegate_graph::output::plain;
 
+use super::extension::ExtensionOption;
+use super::output::NOTED;
+use super::traffic_source::TrafficSource;
 use super::{CommandFailure, CommandOutcome, files, output};
 
 /// Turn the limits of Istio DestinationRules into policies
@@ -13,11 +20,14 @@ use super::{CommandFailure, CommandOutcome, files, output};
 /// Reads connectionPool and outlierDetection, and prints the policies that replace them. A comment
 /// explains for every field how it was carried over, or why not. Limits of each client's proxy
 /// become bounds per endpoint, within which the limit is learned; a waypoint, which all clients
-/// share, gets the bounds of all of them together.
+/// share, gets the bounds of all of them together. Counts and objectives are those of the service
+/// graph, of Kubernetes, of a file, or of the flags, which hold where nothing else is known. What is
+/// needed and not known is named in the policies and on standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  kubectl get destinationrule reviews -o yaml | tidegate migrate - --replicas 5 --clients 10
-  tidegate migrate rules/ --mode waypoint --replicas 5 --clients 10 > policies.yaml")]
+  kubectl get destinationrule reviews -o yaml | tidegate migrate - --replicas 5 --latency 250ms
+  tidegate migrate rules/ --from graph.json > policies.yaml
+  tidegate migrate rules/ --mode waypoint --replicas 5 --clients 10 --waypoint-replicas 1 --latency 250ms > policies.yaml")]
 pub(super) struct Migrate {
     /// Files, directories (their .yaml, .yml and .json files), or - for standard input
     #[arg(required = true, value_name = "FILE|DIR")]
@@ -25,24 +35,31 @@ pub(super) struct Migrate {
     /// Proxies that enforce the limits
     #[arg(long, value_enum, default_value_t)]
     mode: MigrateMode,
-    /// Endpoints of the service
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    replicas: u32,
-    /// Client workloads, each with a proxy that enforces the limits
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    clients: u32,
+    /// Endpoints of each service of which nothing else says how many it has
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    replicas: Option<u32>,
+    /// Client workloads of each such service, each with a proxy that enforces the limits
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    clients: Option<u32>,
     /// Name of the waypoint's Gateway
     #[arg(long, default_value = "waypoint")]
     waypoint: String,
-    /// Pods of the waypoint
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    waypoint_replicas: u32,
+    /// Pods of the waypoint, if Kubernetes does not say how many there are
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    waypoint_replicas: Option<u32>,
     /// Namespace of rules without one
     #[arg(long, default_value = "default")]
     namespace: String,
-    /// The objective, which a DestinationRule does not have: the latency that 99 of 100 requests must meet
-    #[arg(long, default_value = "1s", value_name = "DURATION")]
-    latency: String,
+    /// The objective of services of which none is known: the latency that 99 of 100 requests must meet
+    #[arg(long, value_name = "DURATION")]
+    latency: Option<String>,
+    /// Counts and latencies of services: a list under services with host, replicas, clients and latency
+    #[arg(long, value_name = "FILE")]
+    counts: Option<PathBuf>,
+    #[command(flatten)]
+    extension: ExtensionOption,
+    #[command(flatten)]
+    source: TrafficSource,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -56,34 +73,68 @@ enum MigrateMode {
 
 impl Migrate {
     pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
-        let (clients, replicas) = (self.clients, self.replicas);
         let options = MigrationOptions {
-            topology: match self.mode {
-                MigrateMode::Sidecar => ProxyTopology::Sidecars { clients, replicas },
-                MigrateMode::Waypoint => ProxyTopology::Waypoint {
-                    clients,
-                    replicas,
-                    waypoints: self.waypoint_replicas,
-                },
+            proxies: match self.mode {
+                MigrateMode::Sidecar => LimitedProxies::Sidecars,
+                MigrateMode::Waypoint => LimitedProxies::Waypoint,
             },
             waypoint: self.waypoint.clone(),
             namespace: self.namespace.clone(),
-            latency: self.latency.clone(),
+            fixed: FixedNumbers {
+                replicas: self.replicas,
+                clients: self.clients,
+                waypoints: self.waypoint_replicas,
+                latency: self.latency.clone(),
+            },
         };
+        let (graph, cluster) = self.source.built_if_named()?;
+        let mut sources = MigrationSources {
+            graph: graph.as_ref(),
+            cluster: graph
+                .as_ref()
+                .and_then(|built| built.kubernetes.as_ref())
+                .or(cluster.as_ref()),
+            ..MigrationSources::default()
+        };
+        if let Some(path) = &self.counts {
+            for (name, bytes) in files::borrowed(&files::texts(std::slice::from_ref(path))?) {
+                let counts = read_counts(name, bytes).map_err(CommandFailure)?;
+                sources.counts.extend(counts);
+            }
+        }
         let texts = files::texts(&self.paths)?;
-        let done = migrate(files::borrowed(&texts), &options);
+        let done = migrate(files::borrowed(&texts), &options, &sources);
+        self.finish(&done)
+    }
+
+    /// Prints the policies, unless they have errors.
+    fn finish(&self, done: &Migration) -> Result<CommandOutcome, CommandFailure> {
         for note in &done.notes {
             output::note(note);
         }
-        // The printed policies must be valid.
-        let made = gather([("the policies made", done.policies.as_bytes())]);
-        for problem in done.problems.iter().chain(&made.problems) {
+        // The printed policies must be valid, but for an objective that is not known.
+        let mut made = gather([("the policies made", done.policies.as_bytes())]).problems;
+        made.retain(|problem| !(done.lacks_objective && problem.path.contains("slo")));
+        for problem in done.problems.iter().chain(&made) {
             output::note(problem);
         }
-        if !done.problems.is_empty() || !made.problems.is_empty() {
+        if !done.problems.is_empty() || !made.is_empty() {
             return Ok(CommandOutcome::Found);
         }
-        output::print(&done.policies)?;
-        Ok(CommandOutcome::Clean)
+        for unknown in &done.unknown {
+            output::note(&format_args!("{NOTED}warning{NOTED:#}: {}", plain(unknown)));
+        }
+        if done.lacks_objective && self.extension.is_wanted() {
+            return Err(CommandFailure(
+            "--extension-api: found policies without an objective, expected one for each: --latency, --counts, or a graph"
+                .to_owned(),
+        ));
+        }
+        self.extension.print(&done.policies)?;
+        Ok(if done.lacks_objective {
+            CommandOutcome::Found
+        } else {
+            CommandOutcome::Clean
+        })
     }
 }

@@ -10,6 +10,7 @@ mod cluster_source;
 mod completions;
 mod crd;
 mod diff;
+mod extension;
 mod files;
 mod graph;
 mod migrate;
@@ -49,7 +50,7 @@ enum ControlCommand {
     Render(render::Render),
     Diff(diff::Diff),
     Status(status::Status),
-    Migrate(migrate::Migrate),
+    Migrate(Box<migrate::Migrate>),
     Graph(Box<graph::Graph>),
     Recommend(Box<recommend::Recommend>),
     Analyze(Box<analyze::Analyze>),

@@ -9,7 +9,7 @@ use tidegate_control::traffic::TrafficTerms;
 use tidegate_core::config::parse_duration;
 use tidegate_graph::output as forms;
 use tidegate_graph::{
-    BuildTerms, BuiltGraph, Collected, MetricsChoice, MetricsSource, Recording, build,
+    BuildTerms, BuiltGraph, ClusterFacts, Collected, MetricsChoice, MetricsSource, Recording, build,
 };
 
 use super::cluster_source::ClusterSource;
@@ -60,6 +60,23 @@ pub(super) enum Source {
 }
 
 impl TrafficSource {
+    /// The graph, if a source of traffic is named; else what Kubernetes says, if it is asked.
+    pub(super) fn built_if_named(
+        &self,
+    ) -> Result<(Option<BuiltGraph>, Option<ClusterFacts>), CommandFailure> {
+        if self.from.is_some() || self.prometheus.is_some() {
+            return Ok((Some(self.built()?), None));
+        }
+        let cluster = self.cluster.facts(self.timeout)?;
+        for reason in cluster.iter().flat_map(|found| &found.unread) {
+            let text = forms::plain(reason);
+            output::note(&format_args!(
+                "{NOTED}warning{NOTED:#}: not read from Kubernetes: {text}"
+            ));
+        }
+        Ok((None, cluster))
+    }
+
     /// The graph. What it does not show goes to standard error as warnings.
     pub(super) fn built(&self) -> Result<BuiltGraph, CommandFailure> {
         let cluster = self.cluster.facts(self.timeout)?;

@@ -21,8 +21,8 @@ const UNLIMITED: u64 = 1_000_000_000;
 pub enum ProxyTopology {
     /// Each client has its own proxy.
     Sidecars {
-        /// Number of clients.
-        clients: u32,
+        /// Number of clients, if it is known: the bound does not depend on it.
+        clients: Option<u32>,
         /// Number of endpoints of the service.
         replicas: u32,
     },
@@ -61,16 +61,22 @@ impl EndpointBound {
         match topology {
             ProxyTopology::Sidecars { clients, replicas } => {
                 let max = clamped(limit.div_ceil(replicas.max(1).into()));
-                let before = limit.saturating_mul(clients.into());
-                let after = product([max, replicas, clients]);
+                let sidecars = clients.unwrap_or(1);
+                let before = limit.saturating_mul(sidecars.into());
+                let after = product([max, replicas, sidecars]);
+                let (of, all) = match clients {
+                    Some(clients) => (
+                        format!("each of {}", counted(clients, "sidecar")),
+                        format!("; {}", in_all(before, after)),
+                    ),
+                    None => ("each sidecar".to_owned(), String::new()),
+                };
                 Self::PerEndpoint {
                     max,
                     why: format!(
-                        "{limit} in each of {} against {}: {limit} / {replicas}{} = {max} per endpoint in each sidecar; {}",
-                        counted(clients, "sidecar"),
+                        "{limit} in {of} against {}: {limit} / {replicas}{} = {max} per endpoint in each sidecar{all}",
                         counted(replicas, "endpoint"),
                         rounded(before, after),
-                        in_all(before, after),
                     ),
                 }
             }
@@ -154,7 +160,7 @@ mod tests {
     #[test]
     fn ten_sidecars_and_their_waypoint_pass_the_same_traffic() {
         let sidecars = ProxyTopology::Sidecars {
-            clients: 10,
+            clients: Some(10),
             replicas: 5,
         };
         let waypoint = ProxyTopology::Waypoint {
@@ -184,7 +190,10 @@ mod tests {
         for limit in 1..50 {
             for replicas in 1..10 {
                 for clients in 1..5 {
-                    let sidecars = ProxyTopology::Sidecars { clients, replicas };
+                    let sidecars = ProxyTopology::Sidecars {
+                        clients: Some(clients),
+                        replicas,
+                    };
                     let waypoint = ProxyTopology::Waypoint {
                         clients,
                         replicas,
@@ -202,7 +211,7 @@ mod tests {
     #[test]
     fn a_limit_of_zero_becomes_one_and_a_huge_limit_becomes_none() {
         let sidecars = ProxyTopology::Sidecars {
-            clients: 1,
+            clients: None,
             replicas: 5,
         };
 

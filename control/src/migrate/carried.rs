@@ -19,10 +19,13 @@ pub(super) struct CarriedSettings {
     pub(super) on_limit: Vec<String>,
     /// Comments above `breaker`.
     pub(super) on_breaker: Vec<String>,
+    /// What would have been carried over if more were known.
+    pub(super) missing: Option<String>,
 }
 
 impl CarriedSettings {
-    pub(super) fn of(traffic: &TrafficPolicy, topology: ProxyTopology) -> Self {
+    /// `topology` has the numbers that a bound needs, or those that are missing, by name.
+    pub(super) fn of(traffic: &TrafficPolicy, topology: Result<ProxyTopology, String>) -> Self {
         let mut account = Self::default();
         if let Some(pool) = &traffic.pool {
             account.take_pool(pool, topology);
@@ -37,9 +40,23 @@ impl CarriedSettings {
         account
     }
 
-    fn take_pool(&mut self, pool: &ConnectionPool, topology: ProxyTopology) {
+    fn take_pool(&mut self, pool: &ConnectionPool, topology: Result<ProxyTopology, String>) {
         let (limit, source) = in_flight(pool);
-        match limit.map(|limit| EndpointBound::of(limit, topology)) {
+        // Whether a limit is one does not depend on the numbers.
+        let any = ProxyTopology::Sidecars {
+            clients: None,
+            replicas: 1,
+        };
+        let missing = topology.as_ref().err();
+        let bound = limit.map(|limit| EndpointBound::of(limit, topology.clone().unwrap_or(any)));
+        match bound {
+            Some(EndpointBound::PerEndpoint { .. }) if missing.is_some() => {
+                let missing = missing.map_or("", String::as_str);
+                self.on_limit.push(format!(
+                    "{source}: not carried over, limit.max keeps its default. Not known: {missing}."
+                ));
+                self.missing = Some(missing.to_owned());
+            }
             None => self.on_limit.push(
                 "connectionPool bounds no requests in flight; limit.max keeps its default."
                     .to_owned(),

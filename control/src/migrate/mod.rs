@@ -12,7 +12,9 @@
 
 mod bounds;
 mod carried;
+mod counts;
 mod destination_rule;
+mod known;
 mod pools;
 mod traffic;
 mod write;
@@ -25,20 +27,48 @@ use crate::document::{TextPosition, documents};
 use crate::policy::Problem;
 
 pub use bounds::{EndpointBound, ProxyTopology};
+pub use counts::read_counts;
 use destination_rule::{API_GROUP, DestinationRule, KIND};
+use known::HostKnowledge;
+pub use known::{HostCounts, KnownObjective, MigrationSources};
 pub use pools::{PoolBound, pool_bounds};
+
+/// The quantile of an objective that only a latency is known of.
+const QUANTILE: f64 = 0.99;
+
+/// Which proxies enforce limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedProxies {
+    /// Each client has its own.
+    Sidecars,
+    /// All clients share those of the waypoint.
+    Waypoint,
+}
+
+/// Numbers for all hosts of which nothing else is known. Those that are `None` stay unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FixedNumbers {
+    /// Endpoints.
+    pub replicas: Option<u32>,
+    /// Proxies of clients.
+    pub clients: Option<u32>,
+    /// Pods of the waypoint.
+    pub waypoints: Option<u32>,
+    /// The latency that 99 of 100 requests must meet, as a duration.
+    pub latency: Option<String>,
+}
 
 /// Information that a `DestinationRule` does not contain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationOptions {
-    /// Which proxies enforce the limits, and how many.
-    pub topology: ProxyTopology,
+    /// Which proxies enforce the limits.
+    pub proxies: LimitedProxies,
     /// Name of the waypoint's Gateway.
     pub waypoint: String,
     /// Namespace of rules without one.
     pub namespace: String,
-    /// The objective: the latency that 99 of 100 requests must meet, as a duration.
-    pub latency: String,
+    /// Numbers for all hosts.
+    pub fixed: FixedNumbers,
 }
 
 /// The result of a migration.
@@ -48,6 +78,10 @@ pub struct Migration {
     pub policies: String,
     /// Skipped documents, and why.
     pub notes: Vec<String>,
+    /// Numbers that were needed and are not known. They may contain anything.
+    pub unknown: Vec<String>,
+    /// Whether some policy has no objective, so that it is not valid yet.
+    pub lacks_objective: bool,
     /// Errors in the other documents.
     pub problems: Vec<Problem>,
 }
@@ -56,7 +90,9 @@ pub struct Migration {
 pub fn migrate<'a>(
     texts: impl IntoIterator<Item = (&'a str, &'a [u8])>,
     options: &MigrationOptions,
+    sources: &MigrationSources<'_>,
 ) -> Migration {
+    let known = HostKnowledge::new(sources, options);
     let mut done = Migration::default();
     let mut groups: BTreeMap<RuleGroup, Vec<DestinationRule>> = BTreeMap::new();
     for (source, bytes) in texts {
@@ -70,7 +106,7 @@ pub fn migrate<'a>(
             }
             match DestinationRule::read(document.root(), &options.namespace) {
                 Ok(rule) if rule.has_limits() => {
-                    let group = RuleGroup::of(&rule, &options.topology);
+                    let group = RuleGroup::of(&rule, options.proxies);
                     groups.entry(group).or_default().push(rule);
                 }
                 Ok(rule) => done.notes.push(format!(
@@ -99,7 +135,10 @@ pub fn migrate<'a>(
         let names = (1..).map(|number| group.name(rules, number));
         let free = |name: &String| taken.insert((&group.namespace, name.clone()));
         let name = names.into_iter().find(free).unwrap_or_default();
-        texts.push(write::policy(&name, group, rules, options));
+        let written = write::policy(&name, group, rules, options, &known);
+        done.unknown.extend(written.unknown);
+        done.lacks_objective |= !written.has_objective;
+        texts.push(written.text);
     }
     done.policies = texts.join("---\n");
     done
@@ -125,10 +164,10 @@ struct RuleGroup {
 }
 
 impl RuleGroup {
-    fn of(rule: &DestinationRule, topology: &ProxyTopology) -> Self {
-        let selector = match topology {
-            ProxyTopology::Sidecars { .. } => rule.selector.clone(),
-            ProxyTopology::Waypoint { .. } => BTreeMap::new(),
+    fn of(rule: &DestinationRule, proxies: LimitedProxies) -> Self {
+        let selector = match proxies {
+            LimitedProxies::Sidecars => rule.selector.clone(),
+            LimitedProxies::Waypoint => BTreeMap::new(),
         };
         Self {
             namespace: rule.namespace.clone(),

@@ -8,16 +8,24 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use tidegate_core::config::Readable;
+use tidegate_core::config::{Readable, parse_duration};
 
-use super::bounds::ProxyTopology;
 use super::carried::CarriedSettings;
 use super::destination_rule::{DestinationRule, RulePart};
-use super::{MigrationOptions, RuleGroup};
+use super::known::{HostKnowledge, KnownObjective};
+use super::{LimitedProxies, MigrationOptions, QUANTILE, RuleGroup};
 use crate::policy::{API_VERSION, KIND, TargetKind};
 
 /// Maximum width of a comment line, in characters.
 const WIDTH: usize = 100;
+
+/// A policy as text.
+pub(super) struct WrittenPolicy {
+    pub(super) text: String,
+    /// Numbers that were needed and are not known.
+    pub(super) unknown: Vec<String>,
+    pub(super) has_objective: bool,
+}
 
 /// The policy for all rules of a group.
 pub(super) fn policy(
@@ -25,20 +33,32 @@ pub(super) fn policy(
     group: &RuleGroup,
     rules: &[DestinationRule],
     options: &MigrationOptions,
-) -> String {
+    known: &HostKnowledge<'_>,
+) -> WrittenPolicy {
     let mut out = String::new();
     head(&mut out, name, group, rules, options);
     targets(&mut out, group, options);
-    objective(&mut out, options);
+    let objectives: Vec<_> = rules
+        .iter()
+        .map(|rule| (rule, known.objective(&rule.host, &rule.namespace)))
+        .collect();
+    let mut unknown = Vec::new();
+    let has_objective = objective(&mut out, options, &objectives);
+    let policy = format!("{}/{name}", group.namespace);
+    if !has_objective {
+        unknown.push(format!(
+            "{policy}: no objective, and none is assumed: it is not valid until you set slo.latency.target (--latency, --counts, or a graph)"
+        ));
+    }
     out.push_str("  upstreams:\n");
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-    for rule in rules {
+    for (rule, slo) in &objectives {
         for part in &rule.parts {
             // A host without settings of its own needs no rule, even if its subsets have some.
             if part.traffic.pool.is_none() && part.traffic.outlier.is_none() {
                 continue;
             }
-            let matched = conditions(rule, part, options.topology);
+            let matched = conditions(rule, part, options.proxies);
             match seen.get(&matched) {
                 Some(first) => comment(
                     &mut out,
@@ -49,13 +69,45 @@ pub(super) fn policy(
                     ),
                 ),
                 None => {
-                    upstream(&mut out, rule, part, &matched, options.topology);
+                    let account = CarriedSettings::of(
+                        &part.traffic,
+                        known.topology(&rule.host, &rule.namespace),
+                    );
+                    let missing = account.missing.iter();
+                    unknown.extend(missing.map(|missing| {
+                        format!(
+                            "{policy}: limit.max of DestinationRule {}: not known: {missing}",
+                            rule.name
+                        )
+                    }));
+                    upstream(&mut out, rule, part, &matched, &account);
+                    match slo {
+                        Some(slo) => own_objective(&mut out, slo),
+                        // With the flag, the one at the top is meant for all.
+                        None if options.fixed.latency.is_none() => {
+                            let why = known.why_no_objective(&rule.host, &rule.namespace);
+                            let text = format!("No objective is known of {}: {why}.", rule.host);
+                            comment(&mut out, 4, &text);
+                            if has_objective {
+                                unknown.push(format!(
+                                    "{policy}: {text} The one at the top holds for it"
+                                ));
+                            }
+                        }
+                        None => {}
+                    }
                     seen.insert(matched, &rule.name);
                 }
             }
         }
     }
-    out
+    unknown.sort();
+    unknown.dedup();
+    WrittenPolicy {
+        text: out,
+        unknown,
+        has_objective,
+    }
 }
 
 fn head(
@@ -73,7 +125,7 @@ fn head(
         0,
         "Once this policy enforces, remove connectionPool's limits from the DestinationRule: while both apply, the tighter one limits.",
     );
-    if matches!(options.topology, ProxyTopology::Sidecars { .. }) {
+    if options.proxies == LimitedProxies::Sidecars {
         comment(
             out,
             0,
@@ -100,16 +152,16 @@ fn head(
 
 fn targets(out: &mut String, group: &RuleGroup, options: &MigrationOptions) {
     let selects = !group.selector.is_empty();
-    let target = match options.topology {
-        ProxyTopology::Sidecars { .. } if selects => {
+    let target = match options.proxies {
+        LimitedProxies::Sidecars if selects => {
             out.push_str("  selector:\n    matchLabels:\n");
             for (key, value) in &group.selector {
                 write(out, &format!("      {}: {}\n", quoted(key), quoted(value)));
             }
             return;
         }
-        ProxyTopology::Sidecars { .. } => (TargetKind::Namespace, group.namespace.as_str()),
-        ProxyTopology::Waypoint { .. } => (TargetKind::Gateway, options.waypoint.as_str()),
+        LimitedProxies::Sidecars => (TargetKind::Namespace, group.namespace.as_str()),
+        LimitedProxies::Waypoint => (TargetKind::Gateway, options.waypoint.as_str()),
     };
     let (kind, name) = target;
     out.push_str("  targetRefs:\n");
@@ -124,25 +176,76 @@ fn targets(out: &mut String, group: &RuleGroup, options: &MigrationOptions) {
     );
 }
 
-fn objective(out: &mut String, options: &MigrationOptions) {
+/// Writes the objective at the top, for upstreams without one of their own; whether there is one.
+fn objective(
+    out: &mut String,
+    options: &MigrationOptions,
+    own: &[(&DestinationRule, Option<KnownObjective>)],
+) -> bool {
     comment(
         out,
         2,
         "Counts what it would shed, and sheds nothing: check these counts before `mode: enforce`.",
     );
     out.push_str("  mode: observe\n");
-    comment(
-        out,
-        2,
-        "A DestinationRule has no objective, which is the only setting that Tidegate needs: set what the services promise. A rule below may have its own.",
-    );
+    let known = || own.iter().filter_map(|(_, found)| found.as_ref());
+    let time = |target: &str| parse_duration(target).unwrap_or_default();
+    let longest = known()
+        .map(|found| found.target.as_str())
+        .max_by_key(|target| time(target));
+    let found = match (&options.fixed.latency, longest) {
+        (Some(latency), _) => {
+            comment(
+                out,
+                2,
+                "A DestinationRule has no objective, which is the only setting that Tidegate needs: set what the services promise. A rule below may have its own.",
+            );
+            (latency.as_str(), QUANTILE)
+        }
+        (None, Some(longest)) => {
+            comment(
+                out,
+                2,
+                "For upstreams without an objective of their own: the loosest of those below.",
+            );
+            let quantile = known().map(|found| found.quantile).fold(QUANTILE, f64::min);
+            (longest, quantile)
+        }
+        (None, None) => {
+            comment(
+                out,
+                2,
+                "No objective is known, and none is assumed: this policy is not valid until you set what the services promise.",
+            );
+            out.push_str("  # slo: {latency: {quantile: 0.99, target: ...}}\n");
+            return false;
+        }
+    };
+    let (target, quantile) = found;
     write(
         out,
         &format!(
-            "  slo:\n    latency:\n      quantile: 0.99\n      target: {}\n",
-            quoted(&options.latency)
+            "  slo:\n    latency:\n      quantile: {quantile}\n      target: {}\n",
+            quoted(target)
         ),
     );
+    true
+}
+
+/// The objective of one upstream, with what it rests on.
+fn own_objective(out: &mut String, found: &KnownObjective) {
+    comment(out, 4, &found.source);
+    write(
+        out,
+        &format!(
+            "    slo:\n      latency:\n        quantile: {}\n        target: {}\n",
+            found.quantile,
+            quoted(&found.target)
+        ),
+    );
+    if let Some(rate) = found.success_rate {
+        write(out, &format!("      successRate: {rate}\n"));
+    }
 }
 
 fn upstream(
@@ -150,9 +253,8 @@ fn upstream(
     rule: &DestinationRule,
     part: &RulePart,
     matched: &str,
-    topology: ProxyTopology,
+    account: &CarriedSettings,
 ) {
-    let account = CarriedSettings::of(&part.traffic, topology);
     let of_port = part
         .port
         .map(|port| format!(", port {port}"))
@@ -168,6 +270,15 @@ fn upstream(
         &format!("DestinationRule {}{of_subset}{of_port}.", rule.name),
     );
     write(out, &format!("  - match: {matched}\n"));
+    if let Some(name) = part.subset.as_ref().filter(|_| account.limit_max.is_some()) {
+        comment(
+            out,
+            4,
+            &format!(
+                "The endpoints are those of the whole service: how many are in subset {name} is not known. If they are fewer, raise the bound by as much."
+            ),
+        );
+    }
     for text in &account.on_limit {
         comment(out, 4, text);
     }
@@ -191,7 +302,7 @@ fn upstream(
 }
 
 /// The conditions of a rule, in YAML's flow style.
-fn conditions(rule: &DestinationRule, part: &RulePart, topology: ProxyTopology) -> String {
+fn conditions(rule: &DestinationRule, part: &RulePart, proxies: LimitedProxies) -> String {
     let service = quoted(&rule.host);
     if part.port.is_none() && part.subset.is_none() {
         return format!("{{service: {service}}}");
@@ -200,13 +311,13 @@ fn conditions(rule: &DestinationRule, part: &RulePart, topology: ProxyTopology) 
         .port
         .map_or_else(|| "*".to_owned(), |port| port.to_string());
     // Envoy's cluster names have the form direction|port|subset|host; a waypoint's subset is prefixed with the protocol.
-    let cluster = match (topology, &part.subset) {
-        (ProxyTopology::Sidecars { .. }, Some(subset)) => format!("outbound|{port}|{subset}|*"),
-        (ProxyTopology::Sidecars { .. }, None) => format!("outbound|{port}|*"),
-        (ProxyTopology::Waypoint { .. }, Some(subset)) => {
+    let cluster = match (proxies, &part.subset) {
+        (LimitedProxies::Sidecars, Some(subset)) => format!("outbound|{port}|{subset}|*"),
+        (LimitedProxies::Sidecars, None) => format!("outbound|{port}|*"),
+        (LimitedProxies::Waypoint, Some(subset)) => {
             format!("inbound-vip|{port}|*/{subset}|*")
         }
-        (ProxyTopology::Waypoint { .. }, None) => format!("inbound-vip|{port}|*"),
+        (LimitedProxies::Waypoint, None) => format!("inbound-vip|{port}|*"),
     };
     format!("{{service: {service}, cluster: {}}}", quoted(&cluster))
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_control::cluster::{ClusterScope, read_cluster, read_objects};
+use tidegate_control::cluster::{
+    ClusterScope, bytes, cores, read_cluster, read_nodes, read_objects,
+};
 use tidegate_control::document::{documents, value_of};
 use tidegate_control::kube::istio::ServedApis;
 use tidegate_graph::{ClusterFacts, EndpointCounts};
@@ -140,4 +142,52 @@ async fn missing_rights_and_a_server_that_is_down_leave_gaps_that_are_named() {
     server.set_down(true);
     let facts = read(&server, &[]).await;
     assert_eq!((facts.unread.len(), facts.workloads.len()), (6, 0));
+}
+
+#[test]
+fn quantities_have_decimal_and_binary_units() {
+    for (text, expected) in [
+        ("2", Some(2.0)),
+        ("250m", Some(0.25)),
+        ("0.1", Some(0.1)),
+        ("1k", Some(1_000.0)),
+        ("12e6", Some(12e6)),
+        ("1E3", Some(1_000.0)),
+        ("", None),
+        ("-1", None),
+        ("1 Gi", None),
+        ("Gi", None),
+        ("1x", None),
+        ("1e", None),
+        ("1é", None),
+        ("1e999", None),
+    ] {
+        assert_eq!(cores(text), expected, "{text}");
+    }
+    assert_eq!(bytes("1.5Gi"), Some(3 << 29));
+    assert_eq!(bytes("128Mi"), Some(128 << 20));
+    assert_eq!(bytes("129M"), Some(129_000_000));
+}
+
+#[test]
+fn nodes_are_read_from_a_short_list_and_from_objects() {
+    let short = "nodes:\n- {name: a, cpu: 3500m, memory: 16Gi}\n- {name: b, cpu: 4, memory: 8Gi}\n";
+    let objects =
+        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {cpu: 3500m, memory: 16Gi}}\n";
+
+    let found = read_nodes("n.yaml", short.as_bytes()).unwrap();
+
+    assert_eq!(found[1].allocatable.cpu_cores, Some(4.0));
+    let of_objects = read_nodes("n.yaml", objects.as_bytes()).unwrap();
+    assert_eq!(of_objects, found[..1]);
+    let wrong = "nodes:\n- {name: a, cpu: much, memory: 16Gi}\n- {cpu: 1, memory: -1}\n";
+    let error = read_nodes("n.yaml", wrong.as_bytes()).unwrap_err();
+    assert_eq!(
+        error,
+        "n.yaml:2:13: nodes[0].cpu: found \"much\", expected CPU such as 4 or 3500m\n\
+         n.yaml:3:3: nodes[1].name: found nothing, expected the name of a node\n\
+         n.yaml:3:12: nodes[1].memory: found -1, expected memory such as 16Gi"
+    );
+    let none = read_nodes("n.yaml", b"").unwrap_err();
+    assert!(none.contains("found no nodes"), "{none}");
 }

@@ -8,13 +8,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tidegate_advise::recommend::{
-    AdviceTerms, Entries, UpstreamAdvice, plugin_configuration, recommend, unknown_entries,
+    AdviceTerms, Entries, UpstreamAdvice, advice_schema, plugin_configuration, recommend,
+    unknown_entries,
 };
 use tidegate_control::advice::{AdvicePlacement, MeshSettings, compared, policy_texts};
 use tidegate_control::policy::gather;
 use tidegate_core::Criticality;
 use tidegate_graph::output::plain;
 
+use super::extension::ExtensionOption;
 use super::traffic_source::TrafficSource;
 use super::{CommandFailure, CommandOutcome, files, output};
 use form::{AdviceForm, print_json};
@@ -56,12 +58,26 @@ pub(super) struct Recommend {
         default_value_t
     )]
     output: AdviceForm,
+    /// Print the JSON schema of -o json without --split, and nothing else
+    #[arg(long)]
+    schema: bool,
+    #[command(flatten)]
+    extension: ExtensionOption,
     #[command(flatten)]
     split: SplitOption,
 }
 
 impl Recommend {
     pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
+        if self.schema {
+            output::print(&format!("{:#}\n", advice_schema()))?;
+            return Ok(CommandOutcome::Clean);
+        }
+        if self.extension.is_wanted() && self.output != AdviceForm::Yaml {
+            return Err(CommandFailure(
+                "--extension-api: expected --output yaml with it".to_owned(),
+            ));
+        }
         let settings = self.settings()?;
         let built = self.source.built()?;
         if let Some(outcome) = self.split.run(&built, self.output)? {
@@ -135,7 +151,7 @@ impl Recommend {
         if let Some(problem) = read.problems.first() {
             return Err(CommandFailure(problem.to_string()));
         }
-        output::print(&made.text)
+        self.extension.print(&made.text)
     }
 }
 

@@ -38,6 +38,7 @@ fn row(entry: &AdviceEntry) -> [String; 8] {
     if entry.refused.is_none() {
         notes.extend(entry.no_rule.clone());
     }
+    notes.extend(entry.chain.as_ref().map(|chain| chain.note.clone()));
     for found in &entry.in_force {
         let differs = if found.differs == Some(false) {
             "as"

@@ -1,0 +1,96 @@
+//! Policies as Istio's objects with the filter, for meshes without the control service.
+//!
+//! They are what the service would write, but for what marks an object as the service's: with it, a service that is installed later
+//! would remove them. The comments of the policies stay, before each object.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::document::yaml;
+use crate::kube::istio::{IstioApi, Owner, desired_objects};
+use crate::kube::settings::Extension;
+use crate::policy::{ContestExtent, Problem, contests, gather};
+
+/// Objects as a text, and what is missing from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionTexts {
+    /// YAML; empty if there is no object.
+    pub text: String,
+    /// Policies without an object, and why.
+    pub notes: Vec<String>,
+}
+
+/// The objects that carry the policies in a text as [`policy_texts`](super::policy_texts) and
+/// [`migrate`](crate::migrate::migrate()) write it.
+///
+/// # Errors
+/// Everything that is wrong with the policies.
+pub fn extension_texts(
+    policies: &str,
+    extension: &Extension,
+    api: IstioApi,
+) -> Result<ExtensionTexts, Vec<Problem>> {
+    let all = gather([("the policies made", policies.as_bytes())]);
+    if !all.problems.is_empty() {
+        return Err(all.problems);
+    }
+    let lost = contests(&all.policies);
+    let mut done = ExtensionTexts::default();
+    let mut texts = Vec::new();
+    for chunk in chunks(policies) {
+        for policy in gather([("the policy made", chunk.as_bytes())])
+            .policies
+            .iter()
+        {
+            let name = policy.name();
+            let Some(namespace) = name.namespace() else {
+                done.notes.push(format!(
+                    "{name}: no object: the policy is for standalone proxies, which Istio does not configure"
+                ));
+                continue;
+            };
+            let owner = Owner {
+                namespace,
+                name: name.name(),
+                uid: "",
+            };
+            let whole = lost
+                .iter()
+                .filter(|contest| contest.loser == *name && contest.extent == ContestExtent::Whole);
+            let lost: BTreeSet<String> = whole.map(|contest| contest.target.clone()).collect();
+            for object in desired_objects(policy, owner, &lost, extension, api) {
+                let mut body = object.body;
+                if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+                    metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace"));
+                }
+                texts.push(comments(&chunk) + &yaml(&body));
+            }
+        }
+    }
+    done.text = texts.join("---\n");
+    Ok(done)
+}
+
+/// The documents of a text.
+fn chunks(text: &str) -> Vec<String> {
+    let mut chunks = vec![String::new()];
+    for line in text.lines() {
+        if line == "---" {
+            chunks.push(String::new());
+        } else if let Some(chunk) = chunks.last_mut() {
+            chunk.push_str(line);
+            chunk.push('\n');
+        }
+    }
+    chunks
+}
+
+/// The comments of a document. Texts in it are quoted on one line, so that a line which begins like a comment is one.
+fn comments(chunk: &str) -> String {
+    let lines = chunk.lines().map(str::trim_start);
+    lines
+        .filter(|line| line.starts_with('#'))
+        .flat_map(|line| [line, "\n"])
+        .collect()
+}
