@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tidegate_graph::output::{dot, service_rows};
 use tidegate_graph::placement::{EdgeCost, PlacementError, PlacementReport, PlacementTerms, place};
 use tidegate_graph::{BuildTerms, BuiltGraph, ClusterNode, ComputeResources, Recording, build};
 
@@ -253,4 +254,19 @@ fn five_thousand_services_are_placed() {
     for node in &report.nodes {
         assert!(node.used.cpu_cores.unwrap() <= 12.0 + 1e-6, "{node:?}");
     }
+}
+
+#[test]
+fn hostile_names_stay_text_in_the_table_of_services() {
+    let hostile = "a\u{1b}[31m\n\u{202e}b";
+    let found = built(
+        &[("web", "cart", 1.0, 5.0)],
+        &[workload("web", 1.0, &[(hostile, 1)])],
+        &[node(hostile, 4.0)],
+    );
+
+    let rows = service_rows(&found);
+
+    assert_eq!(rows[0][7], r"a\u{1b}[31m\u{a}\u{202e}b (1)");
+    assert!(dot(&found).contains(r"web\n1 replicas"), "{}", dot(&found));
 }
