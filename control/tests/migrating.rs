@@ -228,6 +228,32 @@ fn counts_and_objectives_are_those_of_each_service_in_the_graph() {
 }
 
 #[test]
+fn hostile_names_of_callers_stay_in_their_comments() {
+    let hostile = serde_json::to_string("\u{1b}[31m\nspec: {}\n\u{2028}\u{202e}web").unwrap();
+    let text = SHOP.replace("\"web-v1\"", &hostile);
+    let built = build(&Recording::parse(&text).unwrap(), BuildTerms::default()).unwrap();
+    let mut options = options(WAYPOINT);
+    options.fixed.latency = None;
+    options.fixed.clients = None;
+    let sources = MigrationSources {
+        graph: Some(&built),
+        ..MigrationSources::default()
+    };
+
+    let done = migrate(
+        [("rules.yaml", rule("cart", "cart").as_bytes())],
+        &options,
+        &sources,
+    );
+
+    assert!(done.policies.contains(r"\u{1b}[31m"), "{}", done.policies);
+    assert!(!done.policies.contains(['\u{1b}', '\u{202e}', '\u{2028}']));
+    let gathered = gather([("made", done.policies.as_bytes())]);
+    assert_eq!(gathered.problems, [], "{}", done.policies);
+    assert_eq!(gathered.policies.len(), 1);
+}
+
+#[test]
 fn what_is_needed_and_not_known_is_named_and_nothing_is_assumed() {
     for (proxies, missing) in [
         (SIDECARS, vec!["endpoints of ads.shop"]),

@@ -122,7 +122,11 @@ impl Migrate {
             return Ok(CommandOutcome::Found);
         }
         for unknown in &done.unknown {
-            output::note(&format_args!("{NOTED}warning{NOTED:#}: {}", plain(unknown)));
+            let words: Vec<String> = unknown.split(' ').map(plain).collect();
+            output::note(&format_args!(
+                "{NOTED}warning{NOTED:#}: {}",
+                words.join(" ")
+            ));
         }
         if done.lacks_objective && self.extension.is_wanted() {
             return Err(CommandFailure(

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use tidegate_core::config::{Readable, parse_duration};
+use tidegate_graph::output::plain;
 
 use super::carried::CarriedSettings;
 use super::destination_rule::{DestinationRule, RulePart};
@@ -336,7 +337,8 @@ fn write(out: &mut String, text: &str) {
 fn comment(out: &mut String, indent: usize, text: &str) {
     let lead = format!("{:indent$}#", "");
     let mut line = lead.clone();
-    for word in text.split_whitespace() {
+    // Names of callers come from metrics, and may contain anything.
+    for word in text.split_whitespace().map(plain) {
         let is_full = line.chars().count().saturating_add(word.chars().count()) >= WIDTH;
         if is_full && line != lead {
             out.push_str(&line);
@@ -344,7 +346,7 @@ fn comment(out: &mut String, indent: usize, text: &str) {
             line.clone_from(&lead);
         }
         line.push(' ');
-        line.push_str(word);
+        line.push_str(&word);
     }
     out.push_str(&line);
     out.push('\n');
