@@ -3,7 +3,7 @@
 use super::pieces;
 use super::policies::check_problems;
 use crate::document::documents;
-use crate::migrate::{MigrationOptions, ProxyTopology, migrate};
+use crate::migrate::{FixedNumbers, LimitedProxies, MigrationOptions, MigrationSources, migrate};
 use crate::policy::{Gathered, gather};
 
 const PIECES: [&str; 40] = [
@@ -58,27 +58,32 @@ fn rules_become_valid_policies_or_problems() {
             else {
                 return;
             };
-            let (clients, replicas) = (u32::from(*clients) + 1, u32::from(*replicas) + 1);
-            let topology = match u32::from(*waypoints) % 4 {
-                0 => ProxyTopology::Sidecars { clients, replicas },
-                waypoints => ProxyTopology::Waypoint {
-                    clients,
-                    replicas,
-                    waypoints,
-                },
+            // A number that is 0 is not known.
+            let known = |number: u8| Some(u32::from(number)).filter(|count| *count > 0);
+            let waypoints = *waypoints % 4;
+            let fixed = FixedNumbers {
+                replicas: known(*replicas),
+                clients: known(*clients),
+                waypoints: known(waypoints / 2),
+                latency: Some("1s".to_owned()),
             };
-            check(&pieces::text(rest, &PIECES), topology);
+            let proxies = if waypoints % 2 == 0 {
+                LimitedProxies::Sidecars
+            } else {
+                LimitedProxies::Waypoint
+            };
+            check(&pieces::text(rest, &PIECES), proxies, fixed);
         });
 }
 
-fn check(text: &[u8], topology: ProxyTopology) {
+fn check(text: &[u8], proxies: LimitedProxies, fixed: FixedNumbers) {
     let options = MigrationOptions {
-        topology,
+        proxies,
         waypoint: "waypoint".to_owned(),
         namespace: "default".to_owned(),
-        latency: "1s".to_owned(),
+        fixed,
     };
-    let migration = migrate([("rules", text)], &options);
+    let migration = migrate([("rules", text)], &options, &MigrationSources::default());
     let problems = Gathered {
         problems: migration.problems.clone(),
         ..Gathered::default()
