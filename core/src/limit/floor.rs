@@ -86,6 +86,11 @@ impl Floor {
         self.mean > 0.0
     }
 
+    /// Whether it was learned from so few answers that slow ones may be missing among them by chance.
+    pub(super) fn is_young(&self) -> bool {
+        self.answers < ENOUGH
+    }
+
     /// Whether the floor may include a queue that does harm. A queue that stood from the first answer on looks like a slow
     /// service. So a mean above `harmless` seconds is in doubt until a test, or a long time without a refusal, confirms it.
     pub(super) fn is_in_doubt(&self, harmless: f64) -> bool {
@@ -178,6 +183,15 @@ mod tests {
     use super::*;
 
     impl Floor {
+        /// The same, learned from enough answers.
+        pub(in crate::limit) fn learned_well(self) -> Self {
+            Self {
+                answers: ENOUGH,
+                latencies: self.mean * ENOUGH,
+                ..self
+            }
+        }
+
         /// The same after a test that found no queue in it.
         pub(in crate::limit) fn tested(self) -> Self {
             Self {

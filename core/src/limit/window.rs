@@ -8,7 +8,8 @@ use crate::tally::Count;
 /// The least queue delay that counts as a queue, as a fraction of the mean latency without one.
 pub(super) const BUSY_DELAY: f64 = 0.25;
 /// The same for the rise of the mean latency. Answers that cost the upstream nothing, from a cache or another queue, are fast
-/// however long the others wait, so the mean counts too. The fraction is larger than the variation of a mix of requests.
+/// however long the others wait, so the mean counts too, once the floor's is known well. The fraction is larger than the variation
+/// of a mix of requests.
 const BUSY_MEAN: f64 = 1.0;
 /// The least delay in any case, seconds: below it schedulers and networks make noise.
 const MIN_BUSY_DELAY: f64 = 0.001;
@@ -62,8 +63,9 @@ impl WindowStats {
         } else {
             0.0
         };
-        let is_stretched =
-            !is_off(Mechanism::BusyMean) && excess > (floor.mean * BUSY_MEAN).max(MIN_BUSY_DELAY);
+        let is_stretched = !floor.is_young()
+            && !is_off(Mechanism::BusyMean)
+            && excess > (floor.mean * BUSY_MEAN).max(MIN_BUSY_DELAY);
         let is_queue = |delay| throughput * delay >= MIN_QUEUE || is_off(Mechanism::SmallQueue);
         Some(Self {
             span: window.span.as_secs_f64(),
@@ -166,7 +168,9 @@ mod tests {
     fn a_queue_that_fast_answers_hide_shows_in_the_mean() {
         let mut mixed = window(1_000, 25, 1);
         mixed.tally.merge(&window(1_000, 75, 250).tally);
-        let floor = Floor::believed(0.001, 0.03, 0.06);
+        let young = Floor::believed(0.001, 0.03, 0.06);
+        assert!(!WindowStats::of(&mixed, &young).unwrap().is_busy);
+        let floor = young.learned_well();
         let stats = WindowStats::of(&mixed, &floor).unwrap();
         assert!(stats.delay < 0.001 && stats.is_busy, "{stats:?}");
         let mut alike = window(1_000, 25, 1);
