@@ -101,12 +101,12 @@ pub(crate) fn ask(
     // If the last request found no room, reading the count costs the host less than counting this request and
     // taking that back.
     if let Some(load) = slot.full.then(|| look(upstream, counters)).flatten()
-        && let Some(reason) = no_room(slot, load, ramp, &mut known, request, now)
+        && let Some(reason) = no_room(slot, (load, ramp), &mut known, request, now)
     {
         return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Seen, known.level);
     }
     let load = raise(slot, upstream, counters);
-    match no_room(slot, load, ramp, &mut known, request, now) {
+    match no_room(slot, (load, ramp), &mut known, request, now) {
         Some(reason) => {
             let load = LoadCheck::Counted(load);
             refuse(reason, RETRY_AFTER_LOAD, load, known.level)
@@ -129,11 +129,10 @@ struct Known {
     prospect: Option<Prospect>,
 }
 
-/// Why there is no room for one request that would make `load` in flight; `None`: there is room.
+/// Why there is no room for one request that would make `load` in flight, of `ramp` that a ramp allows; `None`: there is room.
 fn no_room(
     slot: &mut Slot,
-    load: u32,
-    ramp: u32,
+    (load, ramp): (u32, u32),
     known: &mut Known,
     request: &mut impl Request,
     now: Instant,

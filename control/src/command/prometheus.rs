@@ -13,7 +13,7 @@ use super::output::NOTED;
 use super::{CommandFailure, output};
 
 /// What is wrong with credentials over http.
-pub(super) const SENT_IN_CLEAR: &str =
+const SENT_IN_CLEAR: &str =
     "the credentials go over http, which others can read: expected https";
 
 /// The options of every command that asks Prometheus.
@@ -49,6 +49,11 @@ impl PrometheusOptions {
     /// Whether a Prometheus is named.
     pub(super) const fn is_given(&self) -> bool {
         self.url.is_some()
+    }
+
+    /// Longest time for one answer.
+    pub(super) const fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// A client of it. Credentials that others could read are warned of.

@@ -64,10 +64,10 @@ impl TrafficSource {
     pub(super) fn built_if_named(
         &self,
     ) -> Result<(Option<BuiltGraph>, Option<ClusterFacts>), CommandFailure> {
-        if self.from.is_some() || self.prometheus.is_some() {
+        if self.from.is_some() || self.prometheus.is_given() {
             return Ok((Some(self.built()?), None));
         }
-        let cluster = self.cluster.facts(self.timeout)?;
+        let cluster = self.cluster.facts(self.prometheus.timeout())?;
         for reason in cluster.iter().flat_map(|found| &found.unread) {
             let text = forms::plain(reason);
             output::note(&format_args!(
@@ -79,7 +79,7 @@ impl TrafficSource {
 
     /// The graph. What it does not show goes to standard error as warnings.
     pub(super) fn built(&self) -> Result<BuiltGraph, CommandFailure> {
-        let cluster = self.cluster.facts(self.timeout)?;
+        let cluster = self.cluster.facts(self.prometheus.timeout())?;
         let built = match &self.from {
             Some(path) => {
                 let text = fs::read_to_string(path).map_err(|error| failure(path, &error))?;

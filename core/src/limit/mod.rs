@@ -226,9 +226,7 @@ impl Limiter {
 
     /// The least limit while no queue has shown the capacity; `initial` is the policy's, per endpoint.
     fn least(&self, initial: u32) -> f64 {
-        if self.has_held {
-            0.0
-        } else if is_off(Mechanism::SurgeLeast) {
+        if self.has_held || is_off(Mechanism::SurgeLeast) {
             0.0
         } else {
             f64::from(initial) * SURGE
