@@ -13,8 +13,7 @@ use super::output::NOTED;
 use super::{CommandFailure, output};
 
 /// What is wrong with credentials over http.
-const SENT_IN_CLEAR: &str =
-    "the credentials go over http, which others can read: expected https";
+const SENT_IN_CLEAR: &str = "the credentials go over http, which others can read: expected https";
 
 /// The options of every command that asks Prometheus.
 #[derive(Debug, Args)]
