@@ -132,7 +132,7 @@ const DOCUMENTS: &[Case] = &[
             "limit.min: found 0, expected a whole number from 1 to 100000",
             "upstreams[0].match: found no condition, expected at least one of service, cluster, route",
             "upstreams[1].shed.status: found 200, expected a whole number from 400 to 599",
-            "extra: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed, upstreams, criticality, ignore, maxUpstreams, maxDestinations",
+            "extra: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed, upstreams, criticality, deadline, ignore, maxUpstreams, maxDestinations",
         ],
     },
     Case {
@@ -153,7 +153,7 @@ const MEMBERS: &[Case] = &[
         name: "an unknown key near a known one, by case",
         document: r#""Mode":"observe""#,
         errors: &[
-            r#"Mode: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed, upstreams, criticality, ignore, maxUpstreams, maxDestinations (did you mean "mode"?)"#,
+            r#"Mode: found an unknown key, expected one of enabled, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed, upstreams, criticality, deadline, ignore, maxUpstreams, maxDestinations (did you mean "mode"?)"#,
         ],
     },
     Case {
