@@ -18,9 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tidegate_control::net::PATIENCE;
-use tidegate_control::serve::{ControlService, Files, ServeSettings};
-use tidegate_control::xds::{Module, OnCrash, PluginTemplate as Surroundings};
+use tidegate_control::serve::{ControlService, ServeSettings};
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Cluster, DiscoveryProtocol, Envoy, Plugin, release_module};
 use tidegate_testbed::upstream::Upstream;
@@ -87,29 +85,9 @@ async fn current(http: &Caller, policy: &str) -> String {
 }
 
 fn settings(policies: &Path) -> ServeSettings {
-    let any = ([127, 0, 0, 1], 0).into();
     ServeSettings {
         policies: Some(policies.to_owned()),
-        state: None,
-        kubernetes: None,
-        traffic: None,
-        rescan: Duration::from_secs(5),
-        xds: any,
-        http: any,
-        health: any,
-        files: Files::default(),
-        allow_plaintext: false,
-        max_proxies: 10,
-        max_per_peer: 10,
-        patience: PATIENCE,
-        grace: Duration::from_secs(5),
-        plugin: Surroundings {
-            names: vec!["tidegate".to_owned()],
-            module: Module::File(release_module().display().to_string()),
-            vm_id: "tidegate".to_owned(),
-            on_crash: OnCrash::Reload,
-            reload_backoff: Duration::from_secs(1),
-        },
+        ..ServeSettings::on_loopback(&release_module())
     }
 }
 

@@ -34,8 +34,8 @@ pub(crate) enum LawDecision {
         /// The proxy's in-flight with this request, which is counted.
         load: u32,
         purpose: Purpose,
-        /// How long its caller waits, if it is a trial of deadlines.
-        trial: Option<Duration>,
+        /// How long its caller waits, if it is admitted to find out whether that is too short.
+        explored: Option<Duration>,
     },
     Refuse {
         reason: ShedReason,
@@ -81,7 +81,7 @@ pub(crate) fn ask(
             return LawDecision::Admit {
                 load: raise(slot, upstream, counters),
                 purpose: Purpose::Probe,
-                trial: None,
+                explored: None,
             };
         }
         Passage::Probe(_) => {
@@ -97,7 +97,7 @@ pub(crate) fn ask(
         let reason = ShedReason::MaxOpen;
         return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Unasked, None);
     }
-    let mut known = Known::default();
+    let mut known = KnownRequest::default();
     // If the last request found no room, reading the count costs the host less than counting this request and
     // taking that back.
     if let Some(load) = slot.full.then(|| look(upstream, counters)).flatten()
@@ -114,8 +114,8 @@ pub(crate) fn ask(
         None => LawDecision::Admit {
             load,
             purpose: Purpose::Normal,
-            trial: match known.prospect {
-                Some(Prospect::Trial(left)) => Some(left),
+            explored: match known.prospect {
+                Some(Prospect::Explored(left)) => Some(left),
                 Some(Prospect::Good | Prospect::Hopeless) | None => None,
             },
         },
@@ -124,7 +124,7 @@ pub(crate) fn ask(
 
 /// What was read of a request. Each property is read once, and only if it matters.
 #[derive(Default)]
-struct Known {
+struct KnownRequest {
     level: Option<Level>,
     prospect: Option<Prospect>,
 }
@@ -133,7 +133,7 @@ struct Known {
 fn no_room(
     slot: &mut Slot,
     (load, ramp): (u32, u32),
-    known: &mut Known,
+    known: &mut KnownRequest,
     request: &mut impl Request,
     now: Instant,
 ) -> Option<ShedReason> {
@@ -145,8 +145,10 @@ fn no_room(
     if slot.deadlines.are_heeded(is_pressed, now) {
         // Before the level is counted as demand: what is shed here needs no capacity.
         let prospect = *known.prospect.get_or_insert_with(|| {
-            let least = least_latency(&slot.learned.limit, load);
-            slot.deadlines.judge(request.time_left(), least)
+            request.time_left().map_or(Prospect::Good, |left| {
+                let least = least_latency(&slot.learned.limit, load);
+                slot.deadlines.judge(left, least)
+            })
         });
         if prospect == Prospect::Hopeless {
             return Some(ShedReason::Deadline);

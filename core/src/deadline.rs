@@ -4,7 +4,7 @@
 //! while after, because the work is not missed elsewhere.
 //!
 //! What nearly all answers take says little about a class of requests that is faster than the rest. So one in
-//! [`TRIAL_EVERY`] of these requests is admitted as a trial. If more than a few trials are answered in time, all are admitted.
+//! [`EXPLORED`] of these requests is admitted to find out. If more than a few of these are answered in time, all are admitted.
 
 use core::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::time::Instant;
 /// Deadlines are heeded for this long after the last request that found the upstream near its limit. Without these requests the
 /// load falls below the limit, and with them it rises again at once.
 const HEEDED_FOR: Duration = Duration::from_secs(10);
-/// Of this many hopeless requests one is admitted as a trial.
-const TRIAL_EVERY: u32 = 20;
-/// If a greater share of the trials was answered in time, no request is hopeless.
+/// Of this many hopeless requests one is explored: it is admitted to find out whether it is answered in time.
+const EXPLORED: u32 = 20;
+/// If a greater share of the explored requests was answered in time, no request is hopeless.
 const MOST_KEPT: f64 = 0.1;
-/// Weight of the newest trial in that share.
-const TRIAL_WEIGHT: f64 = 0.1;
+/// Weight of the newest explored request in that share.
+const NEWEST: f64 = 0.1;
 
 /// What is known of an upstream's requests with short deadlines; of one worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Deadlines {
     /// When a request last found the upstream near its limit.
     pressed_at: Option<Instant>,
-    /// Share of the trials that were answered in time, 0..=1.
+    /// Share of the explored requests that were answered in time, 0..=1.
     kept: f64,
-    /// Hopeless requests since the last trial.
-    since_trial: u32,
+    /// Hopeless requests since the last one that was explored.
+    unexplored: u32,
 }
 
 /// What becomes of a request because of its deadline.
@@ -40,7 +40,7 @@ pub(crate) enum Prospect {
     /// It would hardly be answered in time.
     Hopeless,
     /// The same, and it is admitted to find out; its caller waits for this long.
-    Trial(Duration),
+    Explored(Duration),
 }
 
 impl Deadlines {
@@ -54,22 +54,22 @@ impl Deadlines {
     }
 
     /// Judges a request whose caller waits for `left`, where nearly all answers take `least` seconds or more.
-    pub(crate) fn judge(&mut self, left: Option<Duration>, least: f64) -> Prospect {
-        let Some(left) = left.filter(|left| left.as_secs_f64() < least) else {
+    pub(crate) fn judge(&mut self, left: Duration, least: f64) -> Prospect {
+        if left.as_secs_f64() >= least {
             return Prospect::Good;
-        };
-        self.since_trial = self.since_trial.saturating_add(1);
-        if self.kept < MOST_KEPT && self.since_trial < TRIAL_EVERY {
+        }
+        self.unexplored = self.unexplored.saturating_add(1);
+        if self.kept < MOST_KEPT && self.unexplored < EXPLORED {
             return Prospect::Hopeless;
         }
-        self.since_trial = 0;
-        Prospect::Trial(left)
+        self.unexplored = 0;
+        Prospect::Explored(left)
     }
 
-    /// Learns whether a trial was answered in time.
+    /// Learns whether an explored request was answered in time.
     pub(crate) fn learn(&mut self, in_time: bool) {
         let news = f64::from(u8::from(in_time));
-        self.kept += (news - self.kept) * TRIAL_WEIGHT;
+        self.kept += (news - self.kept) * NEWEST;
     }
 }
 
@@ -91,15 +91,15 @@ mod tests {
     use crate::limit::FloorCheckpoint;
     use crate::units::{PerSecond, Seconds};
 
-    const SHORT: Option<Duration> = Some(Duration::from_millis(20));
+    const SHORT: Duration = Duration::from_millis(20);
 
-    /// Of a hundred, how many hopeless requests are shed, if this share of the trials is answered in time.
+    /// Of a hundred hopeless requests, how many are shed if these of the explored ones are answered in time.
     fn shed_if(in_time: impl Fn(u32) -> bool) -> usize {
         let mut deadlines = Deadlines::default();
         let shed = (0..400).filter(|request| match deadlines.judge(SHORT, 0.05) {
             Prospect::Hopeless => true,
-            Prospect::Trial(left) => {
-                assert_eq!(Some(left), SHORT);
+            Prospect::Explored(left) => {
+                assert_eq!(left, SHORT);
                 deadlines.learn(in_time(*request));
                 false
             }
@@ -109,18 +109,18 @@ mod tests {
     }
 
     #[test]
-    fn hopeless_requests_are_shed_unless_trials_show_otherwise() {
+    fn hopeless_requests_are_shed_unless_explored_ones_show_otherwise() {
         assert_eq!(shed_if(|_| false), 95);
         assert!(shed_if(|_| true) < 6);
         assert!(shed_if(|request| request / 7 % 2 == 0) < 40);
     }
 
     #[test]
-    fn enough_time_or_none_given_is_no_reason() {
+    fn a_request_with_enough_time_is_not_hopeless_nor_any_while_latencies_are_unknown() {
         let mut deadlines = Deadlines::default();
-        for left in [None, Some(Duration::from_millis(50))] {
-            assert_eq!(deadlines.judge(left, 0.05), Prospect::Good);
-            assert_eq!(deadlines.judge(left, 0.0), Prospect::Good);
+        for (left, least) in [(50, 0.05), (60, 0.05), (1, 0.0)] {
+            let found = deadlines.judge(Duration::from_millis(left), least);
+            assert_eq!(found, Prospect::Good, "{left} ms, {least} s");
         }
     }
 

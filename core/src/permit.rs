@@ -24,8 +24,8 @@ pub struct Permit {
     /// The breaker's epoch: an outcome says nothing about a state that began after its admission.
     pub(crate) epoch: u32,
     pub(crate) purpose: Purpose,
-    /// How long the caller waits, if the request is a trial of deadlines.
-    pub(crate) trial: Option<Duration>,
+    /// How long the caller waits, if the request was admitted to find out whether that is too short.
+    pub(crate) explored: Option<Duration>,
     /// Whether the proxy-wide counter counts it.
     pub(crate) shared: bool,
     /// The answer by its response headers, if that was no failure.

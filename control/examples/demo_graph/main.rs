@@ -30,10 +30,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tidegate_advise::recommend::{AdviceTerms, recommend};
 use tidegate_control::advice::{AdvicePlacement, policy_texts};
-use tidegate_control::net::PATIENCE;
-use tidegate_control::serve::{ControlService, Files, ServeSettings};
+use tidegate_control::serve::{ControlService, ServeSettings};
 use tidegate_control::traffic::{CredentialFiles, PrometheusTerms, TrafficSettings, TrafficTerms};
-use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
 use tidegate_graph::{BuildTerms, BuiltGraph, MetricsChoice, build};
 use tidegate_meshbed::until;
 use tidegate_testbed::client::Caller;
@@ -70,29 +68,9 @@ fn graph(terms: &TrafficTerms) -> BuiltGraph {
 }
 
 fn settings(policies: &Path) -> ServeSettings {
-    let any = ([127, 0, 0, 1], 0).into();
     ServeSettings {
         policies: Some(policies.to_owned()),
-        state: None,
-        kubernetes: None,
-        traffic: None,
-        rescan: Duration::from_secs(5),
-        xds: any,
-        http: any,
-        health: any,
-        files: Files::default(),
-        allow_plaintext: false,
-        max_proxies: 10,
-        max_per_peer: 50,
-        patience: PATIENCE,
-        grace: Duration::from_secs(5),
-        plugin: PluginTemplate {
-            names: vec!["tidegate".to_owned()],
-            module: Module::File(release_module().display().to_string()),
-            vm_id: "tidegate".to_owned(),
-            on_crash: OnCrash::Reload,
-            reload_backoff: Duration::from_secs(1),
-        },
+        ..ServeSettings::on_loopback(&release_module())
     }
 }
 

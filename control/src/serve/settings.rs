@@ -1,13 +1,14 @@
 //! The settings of the service.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Files;
 use crate::kube;
+use crate::net::PATIENCE;
 use crate::traffic::TrafficSettings;
-use crate::xds::PluginTemplate;
+use crate::xds::{Module, OnCrash, PluginTemplate};
 
 /// The settings of the service.
 #[derive(Debug, Clone)]
@@ -44,4 +45,36 @@ pub struct ServeSettings {
     pub grace: Duration,
     /// Everything around the configuration at the proxies.
     pub plugin: PluginTemplate,
+}
+
+impl ServeSettings {
+    /// A service for this machine alone: plaintext on loopback ports that the kernel chooses, without policies. Its proxies load
+    /// the module from a file.
+    #[must_use]
+    pub fn on_loopback(module: &Path) -> Self {
+        let any = ([127, 0, 0, 1], 0).into();
+        Self {
+            policies: None,
+            state: None,
+            kubernetes: None,
+            traffic: None,
+            rescan: Duration::from_secs(5),
+            xds: any,
+            http: any,
+            health: any,
+            files: Files::default(),
+            allow_plaintext: false,
+            max_proxies: 1_000,
+            max_per_peer: 100,
+            patience: PATIENCE,
+            grace: Duration::from_secs(5),
+            plugin: PluginTemplate {
+                names: vec!["tidegate".to_owned()],
+                module: Module::File(module.display().to_string()),
+                vm_id: "tidegate".to_owned(),
+                on_crash: OnCrash::Reload,
+                reload_backoff: Duration::from_secs(1),
+            },
+        }
+    }
 }

@@ -34,6 +34,17 @@ async fn opened(stage: &ServingStage) -> Browser {
     browser
 }
 
+/// Checks that the page fits this width, and that its texts can be read.
+async fn fits(browser: &mut Browser, width: u32, scheme: &str) {
+    browser.look(width, scheme).await;
+    let overflow = "document.documentElement.scrollWidth - window.innerWidth";
+    let over = browser.value(overflow).await.as_f64().unwrap();
+    assert!(over <= 0.0, "{over} pixels too wide at {width}");
+    let least = browser.value("leastContrast()").await;
+    // WCAG 2, level AA.
+    assert!(least["ratio"].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: make test-page"]
 async fn the_page_follows_policies_and_rejections_without_a_reload() {
@@ -130,13 +141,7 @@ async fn the_page_fits_any_width_and_can_be_read_in_light_and_dark() {
         (1280, "dark"),
         (1280, "light"),
     ] {
-        browser.look(width, scheme).await;
-        let overflow = "document.documentElement.scrollWidth - window.innerWidth";
-        let over = browser.value(overflow).await.as_f64().unwrap();
-        assert!(over <= 0.0, "{over} pixels too wide at {width}");
-        let least = browser.value("leastContrast()").await;
-        // WCAG 2, level AA.
-        assert!(least["ratio"].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+        fits(&mut browser, width, scheme).await;
         grounds.push(
             browser
                 .value("luminance(getComputedStyle(document.body).backgroundColor)")
@@ -200,12 +205,7 @@ async fn the_page_draws_the_graph_and_a_choice_shows_policy_and_recommendation()
 
     browser.value(CONTRAST).await;
     for (width, scheme) in [(360, "light"), (1280, "dark"), (1280, "light")] {
-        browser.look(width, scheme).await;
-        let overflow = "document.documentElement.scrollWidth - window.innerWidth";
-        let over = browser.value(overflow).await.as_f64().unwrap();
-        assert!(over <= 0.0, "{over} pixels too wide at {width}");
-        let least = browser.value("leastContrast()").await;
-        assert!(least["ratio"].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+        fits(&mut browser, width, scheme).await;
     }
     prometheus.play(PrometheusScript::Page("<html>log in</html>"));
     browser.shows(&has("#graph-failure", "log in")).await;

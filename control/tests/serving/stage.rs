@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tidegate_control::net::PATIENCE;
-use tidegate_control::serve::{ControlService, Files, ServeSettings};
-use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
+use tidegate_control::serve::{ControlService, ServeSettings};
 use tidegate_testbed::client::{Call, CallReply, Caller};
 use tidegate_testbed::envoy::release_module;
 use tokio::time::{Instant, sleep};
@@ -131,29 +129,11 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 
 /// Settings for plaintext, on ports that the kernel chooses.
 pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> ServeSettings {
-    let any = ([127, 0, 0, 1], 0).into();
     ServeSettings {
         policies,
         state,
-        kubernetes: None,
-        traffic: None,
         rescan: Duration::from_millis(200),
-        xds: any,
-        http: any,
-        health: any,
-        files: Files::default(),
-        allow_plaintext: false,
-        max_proxies: 1_000,
-        max_per_peer: 100,
-        patience: PATIENCE,
-        grace: Duration::from_secs(5),
-        plugin: PluginTemplate {
-            names: vec!["tidegate".to_owned()],
-            module: Module::File(release_module().display().to_string()),
-            vm_id: "tidegate".to_owned(),
-            on_crash: OnCrash::Reload,
-            reload_backoff: Duration::from_secs(1),
-        },
+        ..ServeSettings::on_loopback(&release_module())
     }
 }
 

@@ -18,15 +18,11 @@ const GRPC_DIGITS: usize = 8;
 /// The headers in which callers say how long they wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadlineConfig {
+    /// In lower case, and in the order in which they are read.
     headers: Vec<Box<str>>,
 }
 
 impl DeadlineConfig {
-    /// The headers, in lower case and in the order in which they are read; none: deadlines are not read.
-    pub fn headers(&self) -> impl Iterator<Item = &str> {
-        self.headers.iter().map(|name| &**name)
-    }
-
     /// Whether deadlines are not read.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -35,7 +31,8 @@ impl DeadlineConfig {
 
     /// The time left of a request, by the first of the headers that names one. `value_of` reads a header.
     pub fn time_left(&self, mut value_of: impl FnMut(&str) -> Option<String>) -> Option<Duration> {
-        self.headers()
+        self.headers
+            .iter()
             .find_map(|name| time_left(name, &value_of(name)?))
     }
 

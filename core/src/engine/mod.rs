@@ -160,15 +160,15 @@ impl Engine {
             LawDecision::Admit {
                 load: admission::raise(slot, upstream, counters),
                 purpose: Purpose::Normal,
-                trial: None,
+                explored: None,
             }
         };
-        let (load, purpose, trial) = match answer {
+        let (load, purpose, explored) = match answer {
             LawDecision::Admit {
                 load,
                 purpose,
-                trial,
-            } => (load, purpose, trial),
+                explored,
+            } => (load, purpose, explored),
             LawDecision::Refuse {
                 reason,
                 wait,
@@ -207,7 +207,7 @@ impl Engine {
         let entry = AdmittedRequest {
             load,
             purpose,
-            trial,
+            explored,
             has_body: request.has_body(),
         };
         Decision::Admit(slot.enter(upstream, entry, now))

@@ -30,8 +30,8 @@ pub(crate) struct AdmittedRequest {
     /// The proxy's requests in flight, this one included.
     pub(crate) load: u32,
     pub(crate) purpose: Purpose,
-    /// How long its caller waits, if it is a trial of deadlines.
-    pub(crate) trial: Option<Duration>,
+    /// How long its caller waits, if it is admitted to find out whether that is too short.
+    pub(crate) explored: Option<Duration>,
     /// Whether a body follows its headers.
     pub(crate) has_body: bool,
 }
@@ -80,7 +80,7 @@ impl Slot {
             load: entry.load,
             epoch: self.gate.epoch(),
             purpose: entry.purpose,
-            trial: entry.trial,
+            explored: entry.explored,
             shared: self.shared && entry.purpose != Purpose::Exempt,
             answer: None,
         }

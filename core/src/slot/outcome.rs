@@ -66,7 +66,7 @@ impl Slot {
         if permit.epoch != self.gate.epoch() && permit.purpose != Purpose::Probe {
             return;
         }
-        if let Some(left) = permit.trial {
+        if let Some(left) = permit.explored {
             self.deadlines.learn(latency <= left);
         }
         let is_success = answer == AnswerClass::Success;
@@ -89,7 +89,7 @@ impl Slot {
         {
             return None;
         }
-        if permit.trial.is_some() && permit.latency.is_none() {
+        if permit.explored.is_some() && permit.latency.is_none() {
             self.deadlines.learn(false);
         }
         let outcome = match outcome {

@@ -42,7 +42,7 @@ impl Slot {
         let entry = AdmittedRequest {
             load,
             purpose,
-            trial: None,
+            explored: None,
             has_body,
         };
         self.enter(WEB, entry, now)

@@ -291,7 +291,7 @@ fn each_step_counts_a_request_where_it_belongs() {
         let entry = AdmittedRequest {
             load: 1,
             purpose: Purpose::Normal,
-            trial: None,
+            explored: None,
             has_body: life.has_body,
         };
         let mut permit = slot.enter(WEB, entry, at(millis));
