@@ -7,6 +7,8 @@
 FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS build
 WORKDIR /tidegate
 COPY . .
+# What the program states about itself; git is not in the context: --build-arg TIDEGATE_COMMIT="$(git rev-parse HEAD)"
+ARG TIDEGATE_COMMIT=unknown
 RUN cargo build --locked --release --package tidegate-control --bin tidegate
 
 # glibc and libgcc of the same Debian as above; no shell, no package manager.

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod about;
 pub mod advice;
 pub mod cluster;
 pub mod discovery;

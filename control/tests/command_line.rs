@@ -754,3 +754,51 @@ fn analyze_exits_with_1_for_errors_0_for_warnings_and_2_if_it_cannot_run() {
         "{err}"
     );
 }
+
+#[test]
+fn the_version_states_the_commit_and_the_module_of_the_release() {
+    let (code, out, _) = tidegate(&["--version"], "");
+
+    let expected = format!("tidegate {}\n", tidegate_control::about::FULL_VERSION);
+    assert_eq!((code, out.as_str()), (0, expected.as_str()));
+    assert!(
+        out.contains("(commit ") && out.contains(", module 0."),
+        "{out}"
+    );
+}
+
+#[test]
+fn man_writes_a_page_for_each_command_that_help_lists() {
+    let folder = Folder::new();
+    let pages = folder.path().join("man1");
+
+    let (code, _, err) = tidegate(&["man", pages.to_str().unwrap()], "");
+
+    assert_eq!(code, 0, "{err}");
+    let (_, help, _) = tidegate(&["--help"], "");
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        // A long description goes on in lines that are further in.
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty() && *name != "help")
+        .collect();
+    assert!(
+        commands.contains(&"serve") && !commands.contains(&"man"),
+        "{commands:?}"
+    );
+    for command in commands {
+        let page = std::fs::read_to_string(pages.join(format!("tidegate-{command}.1"))).unwrap();
+        assert!(
+            page.contains(&format!(".TH tidegate-{command} 1")),
+            "{page}"
+        );
+    }
+    assert!(pages.join("tidegate.1").exists());
+
+    let (code, _, err) = tidegate(&["man", "/dev/null/man1"], "");
+    assert_eq!(code, 2);
+    assert!(err.contains("write into /dev/null/man1"), "{err}");
+}

@@ -13,6 +13,7 @@ mod diff;
 mod extension;
 mod files;
 mod graph;
+mod man;
 mod migrate;
 mod output;
 mod placement;
@@ -34,7 +35,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
 #[derive(Debug, Parser)]
 #[command(
     name = "tidegate",
-    version,
+    version = tidegate_control::about::FULL_VERSION,
     arg_required_else_help = true,
     after_help = "Exit codes: 0 success; 1 errors or differences were found; 2 the command failed."
 )]
@@ -57,6 +58,9 @@ enum ControlCommand {
     Score(Box<score::Score>),
     Crd(crd::Crd),
     Completions(completions::Completions),
+    // What packages hold; a person has them installed.
+    #[command(hide = true)]
+    Man(man::Man),
 }
 
 /// The result of a command that did not fail.
@@ -114,6 +118,7 @@ fn run() -> Result<CommandOutcome, CommandFailure> {
         ControlCommand::Score(command) => command.run(),
         ControlCommand::Crd(command) => command.run(),
         ControlCommand::Completions(command) => command.run(),
+        ControlCommand::Man(command) => command.run(),
     }
 }
 

@@ -5,6 +5,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct BuildLabels {
     pub(super) version: &'static str,
+    pub(super) commit: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -29,6 +29,7 @@ use self::labels::{
 };
 use self::registration::register;
 use self::traffic::TrafficMetrics;
+use crate::about;
 use crate::fleet::ProxyRecord;
 
 /// The buckets of push times: the smallest in seconds, their growth factor, and their number.
@@ -90,8 +91,11 @@ impl ControlMetrics {
     fn registered(&self) -> Registry {
         let mut registry = Registry::with_prefix(table::PREFIX);
         let build = Family::<BuildLabels, Gauge>::default();
-        let version = env!("CARGO_PKG_VERSION");
-        build.get_or_create(&BuildLabels { version }).set(1);
+        let labels = BuildLabels {
+            version: about::VERSION,
+            commit: about::COMMIT,
+        };
+        build.get_or_create(&labels).set(1);
         let to = &mut registry;
         register(to, &table::BUILD, &build);
         register(to, &table::STREAMS, &self.streams);

@@ -94,7 +94,10 @@ pub(super) const KUBE_LEASE_CHANGES: MetricSpec = MetricSpec {
 pub(super) const BUILD: MetricSpec = MetricSpec {
     name: "build",
     kind: SeriesKind::Gauge,
-    labels: &[("version", "of the service")],
+    labels: &[
+        ("version", "of the service"),
+        ("commit", "that it was built from, or `unknown`"),
+    ],
     help: "Always 1",
 };
 pub(super) const STREAMS: MetricSpec = MetricSpec {
