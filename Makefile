@@ -139,6 +139,13 @@ sbom: module ## List what is in both images, as CycloneDX in out/sbom
 	@ci/sbom.py filter dist/tidegate.wasm out/sbom/filter.cdx.json
 	@ci/sbom.py control out/sbom/control.cdx.json
 
+.PHONY: release release-push release-install-test release-kube-test release-test
+release: rust ## Build everything that a release has, in dist/release: programs, images, chart, checksums, provenance
+	@ci/release.sh
+
+release-push: ## Push its images and chart to a registry (REGISTRY=registry.example.com/tidegate; needs Go, once)
+	@ci/release/push.sh $(REGISTRY)
+
 rust: ## Install the pinned Rust toolchain and its targets, if missing
 	@ci/rust.sh
 
@@ -193,6 +200,20 @@ test-page: rust ## Test the service's page in a headless Chromium, which it fetc
 test-oci: module ## Push the module to a registry on loopback, pull it back, compare
 	@ci/oci-test.sh
 
+release-install-test: ## Install from dist/release alone: by script, from a registry, changed files (needs Go, once)
+	@ci/release/install-test.sh
+
+release-kube-test: rust tools-kube ## Install its chart with Helm into a real API server, and run its program there (needs Go, once)
+	@ci/helm.sh
+	$(CARGO) test --locked --workspace --test release -- $(TESTS)
+
+release-test: rust ## Build the release twice and compare all bytes, then install from it, in most of an hour
+	@ci/release-test.sh
+
+.PHONY: compat
+compat: tools filter ## Play a part of the end-to-end tests on every supported Envoy (VERSIONS="1.36.4 1.37.0")
+	@ci/compat.sh $(VERSIONS)
+
 .PHONY: models miri
 models: rust ## Look at all states of the models of workers and breaker, also of the larger ones, in some minutes
 	@ci/models.sh
@@ -201,9 +222,12 @@ miri: rust ## Run the filter's unsafe code under Miri (installs a nightly toolch
 	@ci/miri.sh
 
 ## Check
-.PHONY: manifests-check dockerfiles-check
+.PHONY: manifests-check dockerfiles-check workflows-check
 manifests-check: rust ## Hold manifests/ and examples/ against chart, schemas, filter, and Istio (needs Go, once)
 	@ci/manifests.sh check
+
+workflows-check: ## Lint .github/workflows with actionlint, and check that actions are pinned (needs Go, once)
+	@ci/workflows.sh
 
 dockerfiles-check: rust ## Lint docker/, and check what a build would be sent
 	@ci/dockerfiles.sh
@@ -220,7 +244,7 @@ fmt-check: rust ## Check the format
 
 lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace --test kube --test conformance --test graph -- -D warnings
+	$(CARGO) clippy --locked --workspace --test kube --test conformance --test graph --test release -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-sim --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings

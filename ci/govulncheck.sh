@@ -10,9 +10,12 @@ cd "$(dirname "$0")/.."
 . ci/say.sh
 . ci/go.sh
 
-# folder: the packages that are built from it (ci/load.sh, ci/mesh.sh, ci/manifests-tools.sh, ci/prometheus.sh, ci/compose.sh)
+# folder: the packages that are built from it (ci/load.sh, ci/mesh.sh, ci/manifests-tools.sh, ci/prometheus.sh, ci/compose.sh,
+# ci/workflows.sh, ci/helm.sh)
 declare -A packages=(
+    [ci/actionlint]=github.com/rhysd/actionlint/cmd/actionlint
     [ci/compose]=.
+    [ci/helm]=helm.sh/helm/v4/cmd/helm
     [ci/load/fortio]=fortio.org/fortio
     [ci/load/k6]=go.k6.io/k6
     [ci/manifests]='./chart ./schemas github.com/google/go-containerregistry/cmd/crane github.com/yannh/kubeconform/cmd/kubeconform sigs.k8s.io/kustomize/kustomize/v5'

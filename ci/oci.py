@@ -71,10 +71,16 @@ class Layout:
         (self.folder / "blobs" / "sha256" / digest).write_bytes(data)
         return {"mediaType": kind, "digest": f"sha256:{digest}", "size": len(data), **more}
 
-    def finish(self, config, layers, annotations):
+    def manifest(self, config, layers, annotations, **more):
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}
         manifest["annotations"] = annotations
-        entry = self.blob(MANIFEST, text(manifest))
+        return self.blob(MANIFEST, text(manifest), **more)
+
+    def finish(self, config, layers, annotations):
+        return self.seal(self.manifest(config, layers, annotations))
+
+    def seal(self, entry):
+        """Makes `entry`, a manifest or an index, what the layout is about."""
         index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}
         (self.folder / "index.json").write_bytes(text(index))
         (self.folder / "oci-layout").write_bytes(text({"imageLayoutVersion": "1.0.0"}))

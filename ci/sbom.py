@@ -2,12 +2,14 @@
 """Writes what is in an image, as CycloneDX 1.5 in JSON.
 
     ci/sbom.py filter MODULE OUT     the module, whose checksum is in the list
-    ci/sbom.py control OUT           the control service's image
+    ci/sbom.py control OUT           the control service's image as docker/control.Dockerfile makes it
+    ci/sbom.py release TARGET PROGRAM OUT
+                                     the control service as a release has it, with the program's checksum
 
 The crates are those that cargo compiles into the program for its target, with their licences and the
-checksums of Cargo.lock; of the control service also the library of its page; of an image also its base image, by the digest in its Dockerfile. What the base image is made of is not
-in the list, and the list says so. No time and no serial number stand in it, so that the same sources give the same
-bytes; `cosign attest --type cyclonedx` binds it to the image.
+checksums of Cargo.lock; of the control service also the library of its page; of an image by Docker also its base image, by the
+digest in its Dockerfile. What the base image is made of is not in the list, and the list says so. The image of a release has no base
+image, but the certificates of public authorities. No time and no serial number stand in it, so that the same sources give the same bytes; `cosign attest --type cyclonedx` binds it to the image.
 """
 
 import hashlib
@@ -111,9 +113,26 @@ def vendored():
     }
 
 
-def bom(program, module):
-    """The list; `module` is the bytes of the program, where they are the same everywhere."""
-    target, package, name = PROGRAMS[program]
+def authorities():
+    """The certificates of public authorities that are a part of the released image."""
+    text = (ROOT / "ci/versions.env").read_text()
+    version, checksum = (re.search(rf"^CERTIFI_{key}=(.*)$", text, re.MULTILINE)[1] for key in ("VERSION", "WHEEL_SHA256"))
+    purl = f"pkg:pypi/certifi@{version}"
+    return {
+        "type": "data",
+        "bom-ref": purl,
+        "name": "certifi",
+        "version": version,
+        "purl": purl,
+        "licenses": [{"expression": "MPL-2.0"}],
+        "hashes": [{"alg": "SHA-256", "content": checksum}],
+    }
+
+
+def bom(program, module, target=None):
+    """The list; `module` is the bytes of the program, where they are the same everywhere; `target` is that of a release."""
+    default, package, name = PROGRAMS[program]
+    released, target = target is not None, target or default
     graph, sums = metadata(target), checksums()
     packages = {one["id"]: one for one in graph["packages"]}
     start = next(one for one, found in packages.items() if found["name"] == package)
@@ -135,7 +154,9 @@ def bom(program, module):
     }
     if program == "control":
         found["components"].append(vendored())
-    base = base_image(program)
+    if released:
+        found["components"].append(authorities())
+    base = None if released else base_image(program)
     if base:
         found["components"].append(base)
         found["compositions"] = [{"aggregate": "incomplete", "assemblies": [base["bom-ref"]]}]
@@ -148,8 +169,10 @@ def main(words):
             found = bom("filter", Path(module).read_bytes())
         case ["control", out]:
             found = bom("control", None)
+        case ["release", target, program, out]:
+            found = bom("control", Path(program).read_bytes(), target)
         case _:
-            sys.exit("sbom.py: error: usage: ci/sbom.py filter MODULE OUT | control OUT")
+            sys.exit("sbom.py: error: usage: ci/sbom.py filter MODULE OUT | control OUT | release TARGET PROGRAM OUT")
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     Path(out).write_text(json.dumps(found, indent=2) + "\n")
     print(f"sbom.py: {len(found['components'])} components in {out}", file=sys.stderr)
