@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Lints .github/workflows with actionlint, and checks that every action is pinned by its commit and every target exists.
+#
+# actionlint is built with Go from the module that ci/actionlint/go.mod pins and go.sum checks, once, and kept in the cache.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/say.sh
+. ci/go.sh
+
+cache=${TIDEGATE_CACHE:-$HOME/.cache/tidegate}
+key=$({ cat ci/actionlint/go.{mod,sum} && uname -sm; } | sha256sum)
+program=$cache/actionlint-${key:0:12}/actionlint
+if [ ! -x "$program" ]; then
+    need_go ci/actionlint actionlint
+    mkdir -p "${program%/*}"
+    fresh=$(mktemp "$program.XXXXXX")
+    trap 'rm -f "$fresh"' EXIT
+    (cd ci/actionlint && CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -o "$fresh" github.com/rhysd/actionlint/cmd/actionlint) ||
+        fail "go could not build actionlint" "its message stands above"
+    chmod 755 "$fresh"
+    mv -f "$fresh" "$program"
+fi
+
+# Not with what else may be installed here: the same complaints everywhere.
+"$program" -shellcheck= -pyflakes= || fail "actionlint complains of .github/workflows"
+
+loose=$(grep -nE '^\s*(- )?uses:' .github/workflows/*.yml | grep -vE 'uses: (\./|[^@ ]+@[0-9a-f]{40} # v[0-9])' || true)
+[ -z "$loose" ] || fail "an action is not pinned by its commit, with its version behind it" "$loose"
+while read -r target; do
+    grep -qE "^$target:" Makefile || fail "a workflow runs make $target, and there is no such target"
+done < <(grep -ohE '(run: |\| |&& )make [a-z0-9 -]+' .github/workflows/*.yml | sed 's/.*make //' | tr ' ' '\n' | grep -E '^[a-z]' | sort -u)
+say "$(ls .github/workflows/*.yml | wc -l) workflows are in order"
