@@ -23,7 +23,7 @@ tests=(
     metrics::prometheus_sees_labels_with_the_published_stats_tags
     modes::observe_sheds_nothing_and_counts_what_it_would_have_shed
     outage::an_outage_opens_the_breaker_and_its_end_closes_it
-    outcomes::nothing_stays_in_flight_however_requests_end
+    outcomes::resets_in_the_body_open_the_breaker
     overload::a_limit_that_is_reached_sheds_the_less_critical_first
     push::a_bad_push_is_rejected_and_the_old_configuration_stays
     push::an_open_breaker_stays_open_across_a_push
