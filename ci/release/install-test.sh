@@ -142,7 +142,8 @@ check "Helm's library renders the archive without any value" sh -c '.tools/bin/c
     "$release/tidegate-$version.tgz" "$work/objects.yaml"
 check "it names the image of the service by its digest" grep -q "image: .*/control@$(digest_of "control:$version")" "$work/objects.yaml"
 check "it names the module by its digest" grep -q "$(digest_of "filter:$version" | cut -d : -f 2)" "$work/objects.yaml"
-check "Helm's linter has no complaint" .tools/bin/chart lint "$release/tidegate-$version.tgz"
+tar -xzf "$release/tidegate-$version.tgz" -C "$work"
+check "Helm's linter has no complaint" .tools/bin/chart lint "$work/tidegate"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
