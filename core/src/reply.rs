@@ -37,6 +37,8 @@ pub struct LocalReply<'a> {
     pub pushback_ms: Option<u64>,
     /// Whether the reply carries `x-envoy-ratelimited`.
     pub is_final: bool,
+    /// The header with the reason and its value, if the policy wants it.
+    pub reason: Option<(&'a str, &'static str)>,
 }
 
 impl<'a> LocalReply<'a> {
@@ -56,6 +58,9 @@ impl<'a> LocalReply<'a> {
                 Protocol::PlainHttp => None,
             },
             is_final: config.reply() == Reply::Stop,
+            reason: config
+                .reason_header()
+                .map(|name| (name, shed.reason.as_str())),
         }
     }
 }
@@ -131,6 +136,21 @@ mod tests {
             Protocol::PlainHttp,
         );
         assert_eq!(plain.pushback_ms, None);
+    }
+
+    #[test]
+    fn a_header_names_the_reason_only_if_the_policy_says_so() {
+        let reason = |shed_config| {
+            let config = config(shed_config);
+            let shed_config = config.default_policy().shed();
+            let reply = LocalReply::new(shed_config, &shed(250), Protocol::Unknown);
+            reply.reason.map(|(name, value)| (name.to_owned(), value))
+        };
+        assert_eq!(reason("{}"), None);
+        assert_eq!(
+            reason(r#"{"reasonHeader":"x-tidegate-reason"}"#),
+            Some(("x-tidegate-reason".to_owned(), "breaker_open"))
+        );
     }
 
     #[test]

@@ -60,6 +60,7 @@ fn everything_but_the_objective_has_a_default() {
     assert_eq!(policy.shed().reply(), Reply::Stop);
     assert_eq!(policy.shed().status(), 503);
     assert_eq!(policy.shed().body(), "");
+    assert_eq!(policy.shed().reason_header(), None);
     assert!((policy.shed().max_share().as_f64() - 1.0).abs() < f64::EPSILON);
     assert_eq!(config.criticality().header(), None);
     assert_eq!(config.criticality().cohort_header(), None);
@@ -208,7 +209,7 @@ fn fields_marked_per_upstream_are_those_that_a_rule_takes() {
 #[test]
 fn a_rule_inherits_every_field_that_it_does_not_set() {
     let config = config(
-        r#""mode":"observe","limit":{"min":3,"max":30,"initial":30},"shed":{"status":429,"body":"busy"},
+        r#""mode":"observe","limit":{"min":3,"max":30,"initial":30},"shed":{"status":429,"body":"busy","reasonHeader":"x-why"},
            "upstreams":[{"match":{"cluster":"a"},"limit":{"max":20},"slo":{"latency":{"target":"80ms"}}}]"#,
     );
 

@@ -162,7 +162,7 @@ const MEMBERS: &[Case] = &[
         errors: &[
             r#"limit.intial: found an unknown key, expected one of min, max, initial, maxOpen (did you mean "initial"?)"#,
             r#"breaker.trip_ratio: found an unknown key, expected one of enabled, tripRatio, minOpen, maxOpen (did you mean "tripRatio"?)"#,
-            r#"shed.replay: found an unknown key, expected one of reply, status, body, maxShare (did you mean "reply"?)"#,
+            r#"shed.replay: found an unknown key, expected one of reply, status, body, maxShare, reasonHeader (did you mean "reply"?)"#,
         ],
     },
     Case {
@@ -399,6 +399,16 @@ const MEMBERS: &[Case] = &[
             r#"upstreams[3].match.cluster: found "a\u{0}b", expected a name with * for any text, at most 512 bytes"#,
             "upstreams[4].match: found no condition, expected at least one of service, cluster, route",
             r#"upstreams[4].match.services: found an unknown key, expected one of service, cluster, route (did you mean "service"?)"#,
+        ],
+    },
+    Case {
+        name: "the header with the reason",
+        document: r#""shed":{"reasonHeader":"X-Tidegate-Reason"},"upstreams":[{"match":{"cluster":"a"},"shed":{"reasonHeader":"retry-after"}},{"match":{"cluster":"b"},"shed":{"reasonHeader":"x-envoy-ratelimited"}},{"match":{"cluster":"c"},"shed":{"reasonHeader":"x-a\r\nset-cookie"}}]"#,
+        errors: &[
+            r#"shed.reasonHeader: found "X-Tidegate-Reason", expected a header name in lower case from x- on, not from x-envoy- on"#,
+            r#"upstreams[0].shed.reasonHeader: found "retry-after", expected a header name in lower case from x- on, not from x-envoy- on"#,
+            r#"upstreams[1].shed.reasonHeader: found "x-envoy-ratelimited", expected a header name in lower case from x- on, not from x-envoy- on"#,
+            r#"upstreams[2].shed.reasonHeader: found "x-a\r\nset-cookie", expected a header name in lower case from x- on, not from x-envoy- on"#,
         ],
     },
     Case {

@@ -220,6 +220,7 @@ impl Host for EnvoyHost {
         if let Some(pushback) = &pushback {
             list.push(("grpc-retry-pushback-ms", pushback));
         }
+        list.extend(reply.reason);
         let headers = pairs::encode(&list);
         // SAFETY: see above.
         let status = unsafe {

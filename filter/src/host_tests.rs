@@ -316,6 +316,7 @@ fn a_reply_is_told_with_all_its_headers() {
         retry_after_secs: 2,
         pushback_ms: Some(1_500),
         is_final: true,
+        reason: Some(("x-tidegate-reason", "limit")),
     };
     assert_eq!(EnvoyHost.send_local_reply(&reply), Ok(()));
     let told = told();
@@ -324,4 +325,5 @@ fn a_reply_is_told_with_all_its_headers() {
     assert_eq!(header("retry-after"), Some(b"2".to_vec()));
     assert_eq!(header("x-envoy-ratelimited"), Some(b"true".to_vec()));
     assert_eq!(header("grpc-retry-pushback-ms"), Some(b"1500".to_vec()));
+    assert_eq!(header("x-tidegate-reason"), Some(b"limit".to_vec()));
 }

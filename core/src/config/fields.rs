@@ -173,6 +173,15 @@ pub static FIELDS: &[Field] = &[
         doc: "Greatest share of an upstream's requests that is ever shed.",
     },
     Field {
+        path: "shed.reasonHeader",
+        values: Values::Text {
+            expected: schema::REASON_HEADER_EXPECTED,
+            default: None,
+        },
+        is_per_upstream: true,
+        doc: "Response header in which that reply names the reason, such as `x-tidegate-reason: limit`. Callers see it, so they learn about the state of the upstream. Not set: no header; the access log has the reason in any case.",
+    },
+    Field {
         path: "criticality.header",
         values: Values::Text {
             expected: schema::HEADER_EXPECTED,

@@ -113,6 +113,9 @@ pub(super) const SHED_STATUS: WholeNumber = count("status", 400, 599, 503);
 pub(super) const MAX_BODY_BYTES: usize = 4_096;
 /// What a body must be.
 pub const BODY_EXPECTED: &str = "a text of at most 4096 bytes";
+/// What the name of the header with the reason must be.
+pub const REASON_HEADER_EXPECTED: &str =
+    "a header name in lower case from x- on, not from x-envoy- on";
 pub(super) const MAX_SHARE: Fraction = share("maxShare", 0.0, 1.0, Some(Ratio::ONE));
 pub(super) const DEFAULT_CRITICALITY: (&str, Criticality) = ("default", Criticality::Critical);
 /// What the name of a header must be.

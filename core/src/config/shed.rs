@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::choices::Reply;
+use super::criticality::header_name;
 use super::reader::Section;
 use super::schema;
 use crate::ratio::Ratio;
@@ -15,6 +16,8 @@ pub struct ShedConfig {
     /// Shared, because a thousand rules may inherit it.
     body: Arc<str>,
     max_share: Ratio,
+    /// Shared like the body.
+    reason_header: Option<Arc<str>>,
 }
 
 impl ShedConfig {
@@ -42,6 +45,12 @@ impl ShedConfig {
         self.max_share
     }
 
+    /// Response header with the reason, in lower case; `None`: the reply has none.
+    #[must_use]
+    pub fn reason_header(&self) -> Option<&str> {
+        self.reason_header.as_deref()
+    }
+
     pub(super) fn read(s: &mut Section<'_>, parent: Option<&Self>) -> Self {
         let reply = s.choice_or(schema::SHED_REPLY, parent.map(Self::reply));
         let status = s.count(schema::SHED_STATUS, parent.map(|shed| shed.status.into()));
@@ -56,6 +65,19 @@ impl ShedConfig {
                 .or_else(|| parent.map(|shed| Arc::clone(&shed.body)))
                 .unwrap_or_default(),
             max_share: s.fraction(schema::MAX_SHARE, parent.map(Self::max_share)),
+            reason_header: s
+                .text(
+                    "reasonHeader",
+                    &schema::REASON_HEADER_EXPECTED,
+                    reason_header,
+                )
+                .or_else(|| parent.and_then(|shed| shed.reason_header.clone())),
         }
     }
+}
+
+/// A name that no proxy gives a meaning: not that of a header that Envoy, HTTP or the reply itself uses.
+fn reason_header(name: &str) -> Option<Arc<str>> {
+    let is_own = name.starts_with("x-") && !name.starts_with("x-envoy-");
+    header_name(name).filter(|_| is_own).map(Arc::from)
 }

@@ -79,6 +79,22 @@ async fn retry_elsewhere_lets_callers_retry_and_says_what_the_policy_says() {
         "{reply:?}"
     );
     ensure!(stage, reply.header("retry-after").is_some(), "{reply:?}");
+    ensure!(
+        stage,
+        reply.header("x-tidegate-reason").is_none(),
+        "{reply:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_says_the_reason_where_the_policy_asks_for_it() {
+    let shed = json!({"shed": {"reasonHeader": "x-tidegate-reason"}});
+    let (stage, reply) = second_at_a_limit_of_one(shed, &Call::get("/second")).await;
+    ensure!(
+        stage,
+        reply.header("x-tidegate-reason") == Some("limit"),
+        "{reply:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
