@@ -6,7 +6,7 @@
 use core::time::Duration;
 
 use crate::breaker::Passage;
-use crate::config::{Mode, Policy};
+use crate::config::{Config, Mode, Policy};
 use crate::counters::{Counter, Counters};
 use crate::deadline::{Prospect, least_latency};
 use crate::level::Level;
@@ -26,6 +26,9 @@ const RETRY_AFTER_LOAD: Duration = Duration::from_secs(1);
 /// Requests of health checkers that one worker admits at a time although they would be shed. Any caller can send such a
 /// user-agent. A real health checker sends one request every few seconds; more are ordinary requests.
 const EXEMPT_BUDGET: u32 = 1;
+
+/// In mode `observe` the class of one request in so many is read, so that rules can be checked before there is any pressure.
+const SAMPLED_EVERY: u64 = 64;
 
 /// The decision of breaker and limit, before the mode applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,22 @@ pub(crate) enum LoadCheck {
     Seen,
     /// This many with this request, which is counted.
     Counted(u32),
+}
+
+/// Counts the class of a request that has arrived, if it is one of the sample. Only observed upstreams are sampled, and only
+/// where requests can have different classes.
+pub(crate) fn sample_class(
+    slot: &mut Slot,
+    config: &Config,
+    policy: &Policy,
+    request: &mut impl Request,
+) {
+    if policy.mode() == Mode::Observe
+        && config.criticality().tells_apart()
+        && slot.tally.get(Count::Arrivals) % SAMPLED_EVERY == 1
+    {
+        slot.tally.add_sample_of(request.criticality());
+    }
 }
 
 /// Asks breaker and limit.
@@ -395,6 +414,41 @@ mod tests {
                 (0, 0, 0),
                 "{mode}"
             );
+        }
+    }
+
+    #[test]
+    fn in_mode_observe_one_class_in_64_is_counted_without_pressure() {
+        let rules = r#","criticality":{"header":"x-criticality"}"#;
+        for (mode, rules, sampled) in [
+            ("observe", rules, 2),
+            ("enforce", rules, 0),
+            ("observe", "", 0),
+        ] {
+            let text = format!(
+                r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}},"mode":"{mode}"{rules}}}"#
+            );
+            let config = Config::from_json(text.as_bytes()).unwrap();
+            let mut engine = Engine::new(config, Instant::ZERO, 1);
+            let web = engine.upstream("web", None, Instant::ZERO);
+            let mut gauge = Gauge::default();
+            let mut sheddable = GivenRequest {
+                criticality: Criticality::Sheddable,
+                ..GivenRequest::default()
+            };
+            for _ in 0..65 {
+                let decision = engine.admit(web, &mut sheddable, &mut gauge, Instant::ZERO);
+                let Decision::Admit(permit) = decision else {
+                    panic!("there is room");
+                };
+                engine.complete(permit, Outcome::Success, &mut gauge, Instant::ZERO);
+            }
+            let snapshot = engine.snapshot(Instant::ZERO);
+            let mut all = snapshot.upstreams.iter();
+            let tally = &all.find(|it| it.key.cluster == "web").unwrap().tally;
+            let of = |class| (tally.sampled_of(class), tally.demand_of(class));
+            assert_eq!(of(Criticality::Sheddable), (sampled, 0), "{mode} {rules}");
+            assert_eq!(of(Criticality::Critical), (0, 0), "{mode} {rules}");
         }
     }
 

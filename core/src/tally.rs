@@ -88,13 +88,21 @@ pub struct Tally<L = Histogram> {
     pub latency: L,
 }
 
-/// Counts that are needed only under high load, or with an open breaker.
+/// Counts that are needed only under high load, with an open breaker, or where classes are sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Pressure {
     /// Demand by level, sheds by reason and would-be sheds by reason.
     cells: [u32; CELLS],
-    /// Sheds and would-be sheds by criticality. For the metrics alone: no law asks, so they do not travel.
-    classes: [[u32; CLASSES]; 2],
+    /// Counts by criticality, by [`ClassCount`]. For the metrics alone: no law asks, so they do not travel.
+    classes: [[u32; CLASSES]; 3],
+}
+
+/// What is counted for each class.
+#[derive(Clone, Copy, Debug)]
+enum ClassCount {
+    WouldShed,
+    Shed,
+    Sampled,
 }
 
 /// What a worker keeps: every count since it began.
@@ -132,13 +140,19 @@ impl<L> Tally<L> {
     /// Requests of one class shed because of load. A breaker refuses all classes alike and reads none.
     #[must_use]
     pub fn shed_of(&self, class: Criticality) -> u64 {
-        self.of_class(class, true)
+        self.of_class(class, ClassCount::Shed)
     }
 
     /// Requests of one class that would have been shed because of load, were it enforced.
     #[must_use]
     pub fn would_shed_of(&self, class: Criticality) -> u64 {
-        self.of_class(class, false)
+        self.of_class(class, ClassCount::WouldShed)
+    }
+
+    /// Requests of one class among those whose class was read as a sample.
+    #[must_use]
+    pub fn sampled_of(&self, class: Criticality) -> u64 {
+        self.of_class(class, ClassCount::Sampled)
     }
 
     /// Arrivals of one class, first attempts and retries, among those whose level was read.
@@ -172,7 +186,7 @@ impl<L> Tally<L> {
         })
     }
 
-    /// Whether load was ever high or a breaker open: else nothing was shed, and no class or level counted.
+    /// Whether load was ever high, a breaker open, or a class sampled: else nothing was shed, and no class or level counted.
     #[must_use]
     pub const fn knows_pressure(&self) -> bool {
         self.pressure.is_some()
@@ -229,15 +243,30 @@ impl<L> Tally<L> {
     }
 
     pub(crate) fn add_shed_of(&mut self, class: Criticality, enforced: bool) {
+        self.add_of_class(
+            class,
+            if enforced {
+                ClassCount::Shed
+            } else {
+                ClassCount::WouldShed
+            },
+        );
+    }
+
+    pub(crate) fn add_sample_of(&mut self, class: Criticality) {
+        self.add_of_class(class, ClassCount::Sampled);
+    }
+
+    fn add_of_class(&mut self, class: Criticality, what: ClassCount) {
         let classes = &mut self.pressure.get_or_insert_default().classes;
-        if let Some(counts) = classes.get_mut(usize::from(enforced)) {
+        if let Some(counts) = classes.get_mut(what as usize) {
             add(counts, class.index(), 1);
         }
     }
 
-    fn of_class(&self, class: Criticality, enforced: bool) -> u64 {
+    fn of_class(&self, class: Criticality, what: ClassCount) -> u64 {
         let pressure = self.pressure.as_deref();
-        let counts = pressure.and_then(|pressure| pressure.classes.get(usize::from(enforced)));
+        let counts = pressure.and_then(|pressure| pressure.classes.get(what as usize));
         let count = counts.and_then(|counts| counts.get(class.index()));
         count.copied().unwrap_or_default().into()
     }

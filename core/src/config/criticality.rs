@@ -53,6 +53,12 @@ impl CriticalityConfig {
         self.header.as_deref()
     }
 
+    /// Whether requests can have different classes.
+    #[must_use]
+    pub fn tells_apart(&self) -> bool {
+        self.header.is_some() || !self.rules.is_empty()
+    }
+
     /// Criticality of a request if neither the header nor a rule gives one.
     #[must_use]
     pub const fn default_class(&self) -> Criticality {

@@ -151,6 +151,7 @@ impl Engine {
         let slot = self.registry.slot_mut(upstream);
         let policy = self.config.policy(slot.rule);
         slot.arrive(now);
+        admission::sample_class(slot, &self.config, policy, request);
         // Not only at a tick: between two ticks many slow uploads could take the places of other requests.
         let taken = slot.take_slow_uploads(now);
         lower_shared(slot, upstream, taken, counters);
