@@ -20,6 +20,7 @@ use crate::faults::Fault;
 use crate::identity;
 use crate::leader::LeaderTasks;
 use crate::metrics::exporter::Exporter;
+use crate::metrics::info::Info;
 use crate::names::NamedUpstreams;
 use crate::proxy::Proxy;
 use crate::request::Requests;
@@ -40,6 +41,7 @@ pub struct PluginObject<H> {
     pub(crate) requests: Requests,
     pub(crate) coordination: Coordination,
     exporter: Exporter,
+    info: Info,
     ticks: Ticks,
 }
 
@@ -68,6 +70,7 @@ impl<H: Host> PluginObject<H> {
             upstreams: Upstreams::new(NamedUpstreams::new(&keys)),
             destinations: None,
             requests: Requests::of(engine.config(), cohorts),
+            info: Info::new(keys.info()),
             coordination: Coordination::new(keys, worker, now),
             engine,
             exporter: Exporter::default(),
@@ -100,6 +103,11 @@ impl<H: Host> PluginObject<H> {
         self.ticks.listen_to(root);
     }
 
+    /// The configuration in force has this digest, as metrics name it.
+    pub const fn name_config(&mut self, digest: u64) {
+        self.info.name_config(digest);
+    }
+
     /// The upkeep of a tick, if this context's tick [counts](Ticks).
     pub fn tick(&mut self, root: u32) {
         let now = self.now();
@@ -112,7 +120,10 @@ impl<H: Host> PluginObject<H> {
         let slice = self.engine.slice(now).encode();
         match self.coordination.take_part(&self.proxy, &slice, now) {
             RoleChange::None => {}
-            RoleChange::TookOver => self.upstreams.take_over(),
+            RoleChange::TookOver => {
+                self.upstreams.take_over();
+                self.info.take_over();
+            }
             RoleChange::Resigned => self.engine.resign(),
         }
         let decided = match self.coordination.role() {
@@ -239,6 +250,7 @@ impl<H: Host> PluginObject<H> {
             let upstreams = self.upstreams.publish_state(engine, proxy, now);
             let workers = self.coordination.exchange.workers();
             self.exporter.record_plugin(proxy, upstreams, workers);
+            self.info.record(engine.config(), proxy);
         }
         let destinations = self.destinations.as_deref();
         let passed = destinations.map_or(0, |it| it.engine.overflowed());

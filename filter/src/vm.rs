@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
-use tidegate_core::config::Config;
+use tidegate_core::config::{Config, Node, Section};
 
 use crate::api::{Host, LogLevel, MetricKind, attribute};
 use crate::faults::Fault;
@@ -56,8 +56,8 @@ impl<H: Host + Clone> Vm<H> {
     pub fn configure(&self, host: &H, root: u32) -> bool {
         let name = host.attribute(attribute::PLUGIN_NAME).ok().flatten();
         let name = String::from_utf8_lossy(&name.unwrap_or_default()).into_owned();
-        let config = match read_config(host) {
-            Ok(config) => config,
+        let (config, digest) = match read_config(host) {
+            Ok(read) => read,
             Err(lines) => {
                 for line in lines {
                     let line = format!("tidegate: configuration rejected: {line}");
@@ -79,6 +79,7 @@ impl<H: Host + Clone> Vm<H> {
             self.0.borrow_mut().plugins.push(named);
             plugin
         };
+        plugin.borrow_mut().name_config(digest);
         self.0.borrow_mut().roots.push((root, plugin));
         host.set_tick_period(TICK).is_ok()
     }
@@ -168,13 +169,16 @@ impl Hasher for SpreadHash {
     }
 }
 
-/// The configuration, or every line of what is wrong with it.
-fn read_config(host: &impl Host) -> Result<Config, Vec<String>> {
+/// The configuration and its digest, or every line of what is wrong with it.
+fn read_config(host: &impl Host) -> Result<(Config, u64), Vec<String>> {
     let bytes = host
         .configuration()
         .map_err(|error| vec![error.to_string()])?;
-    Config::from_json(&bytes)
-        .map_err(|errors| errors.to_string().lines().map(str::to_owned).collect())
+    let read = Node::parse(&bytes).and_then(|document| {
+        let config = Section::read_document(&document, Config::read)?;
+        Ok((config, document.digest()))
+    });
+    read.map_err(|errors| errors.to_string().lines().map(str::to_owned).collect())
 }
 
 /// Counts a rejected configuration at once: Envoy tries a configuration out in a VM of its own, which may never tick.

@@ -17,6 +17,7 @@
 mod choices;
 mod criticality;
 mod deadline;
+mod digest;
 mod document;
 mod duration;
 mod errors;

@@ -7,6 +7,7 @@ use tidegate_core::{UpstreamKey, WIRE_VERSION};
 pub struct Keys {
     prefix: String,
     versions: String,
+    info: String,
 }
 
 impl Keys {
@@ -17,6 +18,7 @@ impl Keys {
         Self {
             prefix: format!("tidegate/{WIRE_VERSION}/{plugin:016x}"),
             versions: format!("tidegate/versions/{plugin:016x}"),
+            info: format!("tidegate/info/{plugin:016x}"),
         }
     }
 
@@ -68,9 +70,15 @@ impl Keys {
         format!("{}/serial", self.prefix)
     }
 
-    /// Which versions of the module run: the one key that they have in common.
+    /// Which versions of the module run. All versions have this key in common, and the next one.
     #[must_use]
     pub fn versions(&self) -> String {
         self.versions.clone()
+    }
+
+    /// What ran in this process, as metrics say it.
+    #[must_use]
+    pub fn info(&self) -> String {
+        self.info.clone()
     }
 }

@@ -15,7 +15,9 @@
 //! | `serial` | how many VMs there have been | every VM once |
 //! | `versions` | which versions of the module run | every VM once, and leaders once a second; compare and swap |
 //!
-//! All keys carry the plugin's name, because plugins may share a VM id, and all but the last one the wire version, because
+//! | `info` | what ran in this process | the leader, when something else runs; see [`crate::metrics::info`] |
+//!
+//! All keys carry the plugin's name, because plugins may share a VM id, and all but the last two the wire version, because
 //! versions of the module may run side by side.
 
 pub mod archive;

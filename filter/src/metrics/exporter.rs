@@ -6,14 +6,21 @@ use tidegate_core::{Event, UpstreamKey};
 
 use super::handle::Handle;
 use super::name::upstream_labels;
-use super::table::{
-    DESTINATIONS_OVERFLOW, FAULTS_TOTAL, LIMIT_REASONS, Metric, OVERFLOW, RECONCILED, TRANSITIONS,
-    TRIP_REASONS, UPSTREAMS, WORKERS,
-};
+use super::table::{self, Metric, without_help};
 use crate::api::{Host, MetricId};
 use crate::faults::Fault;
 use crate::names::Permission;
 use crate::proxy::Proxy;
+
+const DESTINATIONS_OVERFLOW: Metric = without_help(table::DESTINATIONS_OVERFLOW);
+const FAULTS_TOTAL: Metric = without_help(table::FAULTS_TOTAL);
+const LIMIT_REASONS: Metric = without_help(table::LIMIT_REASONS);
+const OVERFLOW: Metric = without_help(table::OVERFLOW);
+const RECONCILED: Metric = without_help(table::RECONCILED);
+const TRANSITIONS: Metric = without_help(table::TRANSITIONS);
+const TRIP_REASONS: Metric = without_help(table::TRIP_REASONS);
+const UPSTREAMS: Metric = without_help(table::UPSTREAMS);
+const WORKERS: Metric = without_help(table::WORKERS);
 
 /// What has been published so far.
 #[derive(Debug, Default)]

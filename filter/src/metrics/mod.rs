@@ -2,6 +2,7 @@
 
 pub mod exporter;
 mod handle;
+pub mod info;
 pub mod name;
 pub mod reference;
 pub mod series;

@@ -64,7 +64,7 @@ impl Naming {
     }
 }
 
-fn push_label(text: &mut String, label: &str, value: &str) {
+pub(super) fn push_label(text: &mut String, label: &str, value: &str) {
     text.push_str(PREFIX);
     text.push_str(label);
     text.push_str("=.=");

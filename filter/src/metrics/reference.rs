@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{ALL, Metric, PREFIX};
+use super::table::{ALL, INFO, INFO_LABELS, Metric, PREFIX};
 use crate::api::MetricKind;
 
 /// The prefix of the plugin's metrics in Envoy.
@@ -11,12 +11,24 @@ const ENVOY_PREFIX: &str = "wasmcustom.";
 /// Labels that stand in names.
 fn labels() -> Vec<&'static str> {
     let mut labels = vec!["upstream", "route", "plugin"];
-    for label in ALL.iter().filter_map(|metric| metric.label) {
-        if !labels.contains(&label.name) {
-            labels.push(label.name);
+    for metric in &ALL {
+        let label = metric.label.iter().map(|label| label.name);
+        for name in label.chain(free_labels(metric).iter().copied()) {
+            if !labels.contains(&name) {
+                labels.push(name);
+            }
         }
     }
     labels
+}
+
+/// Labels of a metric whose values are no closed set, but for its upstream.
+fn free_labels(metric: &Metric) -> &'static [&'static str] {
+    if metric.name == INFO.name {
+        &INFO_LABELS
+    } else {
+        &[]
+    }
 }
 
 /// The tag of a label, which is also its name in Prometheus.
@@ -134,6 +146,8 @@ the prefix goes too. In Istio the same comes from `dashboards/stats-tags/istio-m
   is 0. Values are published ten times a second, and Envoy flushes them to its sinks as it does its own.
 - Envoy never forgets a metric. At most `maxUpstreams` upstreams ever get metrics of their own in the life of a
   process; the rest count as the upstream `_overflow`.
+- `tidegate_info` says what runs. `config` is the digest of the configuration; `tidegate render` and `tidegate status` print
+  the same one. It does not depend on the order of keys, nor on how a control plane writes numbers.
 - The destinations of a cluster with `keyBy: authority` have the counters of their cluster in common, and no gauges: no name of
   a metric holds what a caller sent.
 
@@ -152,6 +166,7 @@ fn row(metric: &Metric) -> String {
     if metric.per_upstream {
         labels.push("`upstream`".to_owned());
     }
+    labels.extend(free_labels(metric).iter().map(|label| format!("`{label}`")));
     if let Some(label) = metric.label {
         let values: Vec<_> = label
             .values

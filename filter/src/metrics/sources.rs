@@ -6,9 +6,9 @@ use tidegate_core::units::Seconds;
 use tidegate_core::{BreakerPhase, Count, Counted, Criticality, ShedReason, UpstreamView};
 
 use super::table::{
-    ADMITTED, BASELINE_RTT, BREAKER_STATE, CLASS_SHED, CLASS_WOULD_SHED, EXEMPT, LIMIT, Metric,
-    OPEN_INTERVAL, OUTCOMES_TOTAL, PROBES, RANKED, REQUESTS, SAMPLE_RTT, SHED, SLOW, SPARED,
-    STREAMS, WOULD_SHED,
+    ADMITTED, BASELINE_RTT, BREAKER_STATE, CLASS_SAMPLED, CLASS_SHED, CLASS_WOULD_SHED, EXEMPT,
+    LIMIT, Metric, OPEN_INTERVAL, OUTCOMES_TOTAL, PROBES, RANKED, REQUESTS, SAMPLE_RTT, SHED, SLOW,
+    SPARED, STREAMS, WOULD_SHED, without_help,
 };
 
 /// One count that every worker adds to a counter, by what it grew since the last time.
@@ -29,6 +29,7 @@ enum Read {
     Ranked(Criticality),
     ShedOf(Criticality),
     WouldShedOf(Criticality),
+    SampledOf(Criticality),
 }
 
 impl Source {
@@ -42,12 +43,13 @@ impl Source {
             Read::Ranked(class) => tally.demand_of(class),
             Read::ShedOf(class) => tally.shed_of(class),
             Read::WouldShedOf(class) => tally.would_shed_of(class),
+            Read::SampledOf(class) => tally.sampled_of(class),
         }
     }
 }
 
 /// How many [`SOURCES`] there are, and how many, the first, that count without pressure.
-pub const SOURCE_COUNT: usize = 38;
+pub const SOURCE_COUNT: usize = 42;
 const ORDINARY_COUNT: usize = 12;
 
 /// Those of [`SOURCES`] that may be more than zero.
@@ -100,11 +102,15 @@ pub static SOURCES: [Source; SOURCE_COUNT] = [
     would_shed_of(Criticality::SheddablePlus),
     would_shed_of(Criticality::Critical),
     would_shed_of(Criticality::CriticalPlus),
+    sampled_of(Criticality::Sheddable),
+    sampled_of(Criticality::SheddablePlus),
+    sampled_of(Criticality::Critical),
+    sampled_of(Criticality::CriticalPlus),
 ];
 
 const fn plain(metric: Metric, count: Count) -> Source {
     Source {
-        metric,
+        metric: without_help(metric),
         value: None,
         read: Read::Count(count),
     }
@@ -119,7 +125,7 @@ const fn outcome(value: &'static str, count: Count) -> Source {
 
 const fn shed(reason: ShedReason) -> Source {
     Source {
-        metric: SHED,
+        metric: without_help(SHED),
         value: Some(reason.as_str()),
         read: Read::Shed(reason),
     }
@@ -127,7 +133,7 @@ const fn shed(reason: ShedReason) -> Source {
 
 const fn would_shed(reason: ShedReason) -> Source {
     Source {
-        metric: WOULD_SHED,
+        metric: without_help(WOULD_SHED),
         value: Some(reason.as_str()),
         read: Read::WouldShed(reason),
     }
@@ -135,7 +141,7 @@ const fn would_shed(reason: ShedReason) -> Source {
 
 const fn ranked(class: Criticality) -> Source {
     Source {
-        metric: RANKED,
+        metric: without_help(RANKED),
         value: Some(class.name()),
         read: Read::Ranked(class),
     }
@@ -143,7 +149,7 @@ const fn ranked(class: Criticality) -> Source {
 
 const fn shed_of(class: Criticality) -> Source {
     Source {
-        metric: CLASS_SHED,
+        metric: without_help(CLASS_SHED),
         value: Some(class.name()),
         read: Read::ShedOf(class),
     }
@@ -151,9 +157,17 @@ const fn shed_of(class: Criticality) -> Source {
 
 const fn would_shed_of(class: Criticality) -> Source {
     Source {
-        metric: CLASS_WOULD_SHED,
+        metric: without_help(CLASS_WOULD_SHED),
         value: Some(class.name()),
         read: Read::WouldShedOf(class),
+    }
+}
+
+const fn sampled_of(class: Criticality) -> Source {
+    Source {
+        metric: without_help(CLASS_SAMPLED),
+        value: Some(class.name()),
+        read: Read::SampledOf(class),
     }
 }
 
@@ -172,19 +186,19 @@ pub const READING_COUNT: usize = 6;
 /// All gauges of one upstream that the leader records.
 pub static READINGS: [Reading; READING_COUNT] = [
     Reading {
-        metric: LIMIT,
+        metric: without_help(LIMIT),
         read: |view, _| u64::from(view.limit),
     },
     Reading {
-        metric: BASELINE_RTT,
+        metric: without_help(BASELINE_RTT),
         read: |view, _| micros(view.learned.limit.floor.mean),
     },
     Reading {
-        metric: SAMPLE_RTT,
+        metric: without_help(SAMPLE_RTT),
         read: |view, _| micros(view.learned.limit.latest.tail),
     },
     Reading {
-        metric: BREAKER_STATE,
+        metric: without_help(BREAKER_STATE),
         read: |view, _| match view.breaker {
             BreakerPhase::Closed => 0,
             BreakerPhase::HalfOpen => 1,
@@ -192,11 +206,11 @@ pub static READINGS: [Reading; READING_COUNT] = [
         },
     },
     Reading {
-        metric: OPEN_INTERVAL,
+        metric: without_help(OPEN_INTERVAL),
         read: |view, _| u64::from(view.learned.breaker.open_interval_ms()),
     },
     Reading {
-        metric: STREAMS,
+        metric: without_help(STREAMS),
         read: |_, streams| streams,
     },
 ];

@@ -60,6 +60,11 @@ const fn labelled(metric: Metric, name: &'static str, values: &'static [&'static
     }
 }
 
+/// The same for names alone: the module needs no sentences.
+pub(super) const fn without_help(metric: Metric) -> Metric {
+    Metric { help: "", ..metric }
+}
+
 const fn of_plugin(metric: Metric) -> Metric {
     Metric {
         per_upstream: false,
@@ -161,6 +166,15 @@ pub const CLASS_WOULD_SHED: Metric = labelled(
     "criticality",
     &CLASSES,
 );
+/// Requests whose class was sampled, by class.
+pub const CLASS_SAMPLED: Metric = labelled(
+    counter(
+        "class_sampled_total",
+        "Requests whose class was read as a sample, by class: one in 64 of each worker's, in mode `observe`, where `criticality` has a header or rules.",
+    ),
+    "criticality",
+    &CLASSES,
+);
 /// Requests spared by the cap on the share shed.
 pub const SPARED: Metric = counter(
     "requests_spared_total",
@@ -258,6 +272,17 @@ pub const LIMIT_REASONS: Metric = labelled(
     "reason",
     &LAWS,
 );
+/// What runs; it has the labels [`INFO_LABELS`] too.
+pub const INFO: Metric = of_plugin(labelled(
+    gauge(
+        "info",
+        "1 for what runs now, 0 for what ran before: the module's version, the digest of the configuration in force, and the mode of its top level. After some 100 configurations in the life of a process, further ones are called `_other`.",
+    ),
+    "mode",
+    &["enforce", "observe", "disabled"],
+));
+/// Labels of [`INFO`] whose values are no closed set.
+pub const INFO_LABELS: [&str; 2] = ["version", "config"];
 /// Upstreams with state.
 pub const UPSTREAMS: Metric = of_plugin(gauge("upstreams", "Upstreams with a state of their own."));
 /// Requests beyond the cap on upstreams.
@@ -291,7 +316,7 @@ pub const FAULTS_TOTAL: Metric = of_plugin(labelled(
 ));
 
 /// All of them, in the order of the documents.
-pub static ALL: [Metric; 29] = [
+pub static ALL: [Metric; 31] = [
     REQUESTS,
     ADMITTED,
     SHED,
@@ -299,6 +324,7 @@ pub static ALL: [Metric; 29] = [
     RANKED,
     CLASS_SHED,
     CLASS_WOULD_SHED,
+    CLASS_SAMPLED,
     SPARED,
     EXEMPT,
     OUTCOMES_TOTAL,
@@ -316,6 +342,7 @@ pub static ALL: [Metric; 29] = [
     PROBES,
     PROBES_CLAIMED,
     RECONCILED,
+    INFO,
     UPSTREAMS,
     OVERFLOW,
     DESTINATIONS_OVERFLOW,

@@ -92,6 +92,7 @@ async fn every_metric_is_documented() {
         "breaker_transitions_total",
         "open_interval_ms",
         "upstreams",
+        "info",
     ] {
         ensure!(stage, seen.contains(name), "{name} is missing");
     }
@@ -148,6 +149,7 @@ async fn prometheus_sees_labels_with_the_published_stats_tags() {
             vec![("upstream", CLUSTER), ("outcome", "failure")],
         ),
         ("tidegate_upstreams", vec![]),
+        ("tidegate_info", vec![("mode", "enforce")]),
     ];
     for (name, labels) in wanted {
         let is_it = |line: &str| {

@@ -203,3 +203,47 @@ async fn a_bad_first_configuration_fails_clearly() {
         assert!(text.contains(path), "{path:?} is missing in: {text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_metric_says_which_configuration_runs() {
+    let documents = [
+        config(json!({})),
+        config(json!({"mode": "observe"})),
+        config(json!({"enabled": false})),
+    ];
+    let (_upstream, mut stage) = pushable(&documents[0], |_| Script::status(200)).await;
+    let caller = stage.caller();
+    let _ = in_turn(&caller, &Call::get("/"), 1).await;
+    let mut digests = Vec::new();
+    // Back to the first one: the gauges of the others fall to 0.
+    for (place, mode) in [
+        (0, "enforce"),
+        (1, "observe"),
+        (2, "disabled"),
+        (0, "enforce"),
+    ] {
+        accepted(&mut stage, &documents[place]).await;
+        let mut digest = None;
+        stage
+            .until(&format!("{mode} is what runs"), async || {
+                let metrics = stage.metrics().await;
+                let infos = metrics.iter().filter(|metric| metric.name == "info");
+                let runs: Vec<_> = infos.filter(|metric| metric.value == 1).collect();
+                let [info] = runs.as_slice() else {
+                    return false;
+                };
+                digest = info.labels.get("config").cloned();
+                info.labels.get("mode").is_some_and(|found| found == mode)
+            })
+            .await;
+        digests.extend(digest);
+    }
+    let [first, second, third, again] = digests.as_slice() else {
+        return stage.fail(&format!("without a digest: {digests:?}")).await;
+    };
+    ensure!(
+        stage,
+        first == again && first != second && second != third && first != third,
+        "{digests:?}"
+    );
+}
