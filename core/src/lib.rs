@@ -12,6 +12,7 @@ mod admission;
 mod ages;
 mod breaker;
 pub mod classify;
+mod cohort;
 pub mod config;
 mod counters;
 mod criticality;
@@ -46,6 +47,7 @@ mod upstream;
 pub use breaker::{
     BreakerCheckpoint, BreakerPhase, BreakerState, LocalTrip, Outage, RatesCheckpoint, TripReason,
 };
+pub use cohort::{cohort_key, cohort_of, cohort_secret};
 pub use counters::{Counter, Counters, Unshared};
 pub use criticality::Criticality;
 pub use engine::{Decision, Engine};

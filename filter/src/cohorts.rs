@@ -2,24 +2,18 @@
 //!
 //! A caller's cohort is a hash of the header that names it. Callers at the low end of the hash are served. So a hash that
 //! callers can compute could be gamed, and one that never changes would always shed the same callers. Therefore the hash has
-//! a key, and the key changes every [`PERIOD`].
+//! a key, and the key changes every ten minutes.
 //!
 //! The key is the configuration's `criticality.cohortKey`, with which all proxies serve the same callers; it changes by the
 //! wall clock. Without it each proxy draws its own key, which its workers share.
 
-use core::time::Duration;
-
 use tidegate_core::config::Config;
-use tidegate_core::{Instant, UpstreamKey, mix};
+use tidegate_core::{Instant, cohort_key, cohort_of, cohort_secret};
 
 use crate::api::{Expect, Host, HostError};
 use crate::exchange::keys::Keys;
 use crate::faults::Fault;
 use crate::proxy::Proxy;
-
-/// How long the same callers are served. With a shorter period more callers see refusals within a session; with a longer one
-/// the same callers see only refusals.
-const PERIOD: Duration = Duration::from_secs(600);
 
 /// The source of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +53,7 @@ impl Cohorts {
         let criticality = config.criticality();
         self.source = match (criticality.cohort_header(), criticality.cohort_key()) {
             (None, _) => CohortSource::None,
-            (Some(_), Some(key)) => CohortSource::Configuration(UpstreamKey::hash(key, None)),
+            (Some(_), Some(key)) => CohortSource::Configuration(cohort_secret(key)),
             (Some(_), None) => {
                 let shared = agree(&proxy.host, &self.place, self.own);
                 let shared = proxy.check(Fault::SharedData, shared);
@@ -79,17 +73,14 @@ impl Cohorts {
             CohortSource::Proxy(secret) => (secret, proxy.now()),
         };
         if let Some(now) = now {
-            let period = now.saturating_since(Instant::ZERO).as_secs() / PERIOD.as_secs();
-            self.key = mix(secret ^ mix(period));
+            self.key = cohort_key(secret, now.saturating_since(Instant::ZERO));
         }
     }
 
     /// The cohort of a caller.
     #[must_use]
     pub fn of(&self, caller: &str) -> u32 {
-        let hash = mix(UpstreamKey::hash(caller, None) ^ self.key);
-        let [a, b, c, d, ..] = hash.to_le_bytes();
-        u32::from_le_bytes([a, b, c, d])
+        cohort_of(caller, self.key)
     }
 }
 
@@ -106,6 +97,7 @@ fn agree(host: &impl Host, key: &str, own: u64) -> Result<u64, HostError> {
 mod tests {
     use super::*;
     use crate::fake::FakeHost;
+    use core::time::Duration;
 
     fn config(more: &str) -> Config {
         let text = format!(

@@ -108,6 +108,12 @@ impl CriticalityConfig {
             .map_or(self.default, |rule| rule.class)
     }
 
+    /// The position of the rule that [`Self::by_rules`] follows; `None`: the default.
+    #[must_use]
+    pub fn rule_for(&self, inputs: &CriticalityInputs<'_>) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.holds(inputs))
+    }
+
     pub(super) fn read(s: &mut Section<'_>) -> Self {
         let (default_key, default) = schema::DEFAULT_CRITICALITY;
         Self {
