@@ -193,6 +193,15 @@ def shedding():
             names=REASONS,
         ),
         lines(
+            "Share that would have been shed, by upstream",
+            "The ten upstreams that would lose the greatest share of their requests if it were enforced.",
+            query(
+                f"topk(10, max by (tidegate_upstream) (tidegate:would_shed:ratio5m{{{UPSTREAM}}}))",
+                "{{tidegate_upstream}}",
+            ),
+            unit="percentunit",
+        ),
+        lines(
             "Let in against the laws",
             "spared: `shed.maxShare` was reached. health checks: never shed.",
             query(f"sum({rate('tidegate_requests_spared_total')})", "spared"),
@@ -405,7 +414,7 @@ def machinery():
             "An hour. Requests pass; Envoy's log says each kind once.",
             query(f"sum by (tidegate_kind) (increase(tidegate_faults_total{{{proxy}}}[1h]))", "{{tidegate_kind}}"),
             unit="none",
-            width=8,
+            width=6,
         ),
         lines(
             "Workers and upstreams",
@@ -414,7 +423,18 @@ def machinery():
             query(f"max(tidegate_upstreams{{{proxy}}})", "upstreams of the fullest proxy"),
             query(f"sum(tidegate_streams{{{FILTER}}})", "open requests"),
             unit="none",
-            width=8,
+            width=6,
+        ),
+        lines(
+            "Proxies, by module and mode",
+            "What proxies run by their own account: the version of the module, and the mode of the configuration in force.",
+            query(
+                f"sum by (tidegate_version, tidegate_mode) (tidegate_info{{{proxy}}})",
+                "{{tidegate_version}} {{tidegate_mode}}",
+            ),
+            unit="none",
+            stack=True,
+            width=6,
         ),
         lines(
             "Corrections and overflow",
@@ -423,7 +443,7 @@ def machinery():
             query(f"sum(rate(tidegate_upstreams_overflow_total{{{proxy}}}[$__rate_interval]))", "requests beyond maxUpstreams"),
             query(f"sum(rate(tidegate_destinations_overflow_total{{{proxy}}}[$__rate_interval]))", "requests beyond maxDestinations"),
             unit="ops",
-            width=8,
+            width=6,
         ),
         lines(
             "Proxies, by state of their configuration",
