@@ -89,14 +89,19 @@ demo-graph: module tools ## From a chain's traffic to a graph, a policy, and its
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example demo_graph -- $(ARGS)
 
 ## Load tests
-.PHONY: loadtest loadtest-k6 loadtest-report loadtest-compare
+.PHONY: loadtest loadtest-k6 loadtest-capacity loadtest-report loadtest-compare
 loadtest: module tools tools-load ## Repeat published experiments, in half an hour (STUDIES=a,b CELLS=text REPEAT=3 FULL=1 RESUME=1 NAME=run)
 	@$(RUN) tidegate-loadtests -- run $(if $(STUDIES),--studies $(STUDIES)) $(if $(CELLS),--cells "$(CELLS)") $(if $(FULL),--full) \
 		--repeat $(REPEAT) $(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
 
-loadtest-k6: module tools ## Play the k6 scenarios on a stage, or against BASE_URL=http://... (TESTS=smoke,outage REPEAT=3)
+# The stage needs the module and Envoy; an address from outside needs neither.
+loadtest-k6: $(if $(BASE_URL),rust,module tools) ## Play the k6 scenarios on a stage, or against BASE_URL=http://... (TESTS=smoke,outage REPEAT=3)
 	@ci/load.sh k6
 	@BASE_URL="$(BASE_URL)" $(RUN) tidegate-loadtests -- k6 --tests $(or $(TESTS),all) --repeat $(REPEAT) --out $(or $(OUT),out/k6) $(ARGS)
+
+loadtest-capacity: ## Find the capacity of BASE_URL=http://... with k6 (TO_RATE=1000 SLO_MS=300)
+	@ci/load.sh k6
+	@BASE_URL="$(BASE_URL)" .tools/bin/k6 run --quiet --no-usage-report loadtests/k6/capacity.js
 
 loadtest-report: rust ## Write one page from the results of load tests (RUNS="out/loadtests/a out/k6 out/bench" OUT=out/report)
 	@$(RUN) tidegate-loadtests -- report $(or $(RUNS),$(wildcard out/loadtests/*/) $(wildcard out/k6) $(patsubst %/,%,$(dir $(wildcard out/bench/runs.jsonl)))) $(if $(OUT),--out $(OUT)) $(ARGS)

@@ -21,6 +21,7 @@ export const options = test(
     'shed{phase:brownout}': ['rate<=0.05'],
     'succeeded{phase:after}': [`rate>=${SLO.success}`],
   },
+  'brownout',
 );
 
 export function request() {

@@ -20,6 +20,7 @@ export const options = test(
     'caller_latency{phase:outage}': [`p(95)<=${SLO.latencyMs / 3}`],
     ...inObjective('after'),
   },
+  'outage',
 );
 
 export function request() {

@@ -19,6 +19,7 @@ export const options = test(
     'admitted_latency{phase:overload}': [`p(95)<=${SLO.latencyMs}`],
     ...inObjective('after'),
   },
+  'overload',
 );
 
 export function request() {

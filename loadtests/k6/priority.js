@@ -25,6 +25,7 @@ export const options = test(
     'shed{phase:overload,criticality:sheddable}': ['rate>=0.8'],
     ...goodput('overload', OVERLOAD_S, 0.8),
   },
+  'priority',
 );
 
 export function criticalPlus() {

@@ -19,6 +19,7 @@ export const options = test(
     'admitted_latency{phase:after}': [`p(95)<=${SLO.latencyMs}`],
     'attempts{phase:after}': [`count<=${Math.ceil(1.1 * 0.7 * CAPACITY * AFTER_S)}`],
   },
+  'retry-storm',
 );
 
 export function request() {

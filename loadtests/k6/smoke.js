@@ -6,7 +6,7 @@ export const options = test([{ name: 'steady', seconds: 15, load: 0.5 }], {
   ...inObjective('steady'),
   good: [`rate>=${SLO.quantile}`],
   shed: ['rate<=0.001'],
-});
+}, 'smoke');
 
 export function request() {
   send();

@@ -6,26 +6,71 @@
 
 import http from 'k6/http';
 import { check, fail, sleep } from 'k6';
+import encoding from 'k6/encoding';
 import { Counter, Rate, Trend } from 'k6/metrics';
 
-/** A number from the environment. */
-function number(name, fallback) {
-  const text = __ENV[name];
-  const value = text === undefined || text === '' ? fallback : Number(text);
+/**
+ * What a file says of one staging environment: the settings below by name, and thresholds by test. The file is named
+ * by ENVIRONMENT, best with its whole path. What the shell says wins over it.
+ */
+const ENVIRONMENT = __ENV.ENVIRONMENT ? environment(__ENV.ENVIRONMENT) : { settings: {}, thresholds: {} };
+
+function environment(path) {
+  const { settings = {}, thresholds = {}, ...unknown } = JSON.parse(open(path));
+  const names = Object.keys(unknown);
+  if (names.length > 0) throw new Error(`${path}: found ${names}, expected settings and thresholds`);
+  return { settings, thresholds };
+}
+
+/** A setting as a text; empty: it is not set. */
+export function setting(name) {
+  const shell = __ENV[name];
+  if (shell !== undefined && shell !== '') return shell;
+  const value = ENVIRONMENT.settings[name];
+  return value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** A setting that is a number. */
+export function number(name, fallback) {
+  const text = setting(name);
+  const value = text === '' ? fallback : Number(text);
   if (!Number.isFinite(value) || value <= 0) {
     throw new Error(`${name}: found ${text}, expected a number above 0`);
   }
   return value;
 }
 
-if (!__ENV.BASE_URL) {
+if (!setting('BASE_URL')) {
   throw new Error('BASE_URL: found nothing, expected the address of a proxy, such as http://127.0.0.1:10000');
 }
-const BASE_URL = __ENV.BASE_URL.replace(/\/+$/, '');
-const FAULT_URL = (__ENV.FAULT_URL || '').replace(/\/+$/, '');
-const PATH = __ENV.REQUEST_PATH || '/';
-const CRITICALITY_HEADER = __ENV.CRITICALITY_HEADER || 'x-criticality';
-const DETAILS_HEADER = __ENV.DETAILS_HEADER || 'x-response-code-details';
+const BASE_URL = setting('BASE_URL').replace(/\/+$/, '');
+const FAULT_URL = setting('FAULT_URL').replace(/\/+$/, '');
+const PATH = setting('REQUEST_PATH') || '/';
+const METHOD = setting('METHOD') || 'GET';
+const BODY = setting('BODY_FILE') ? open(setting('BODY_FILE')) : setting('BODY') || null;
+const CRITICALITY_HEADER = setting('CRITICALITY_HEADER') || 'x-criticality';
+const DETAILS_HEADER = setting('DETAILS_HEADER') || 'x-response-code-details';
+const REASON_HEADER = setting('REASON_HEADER') || 'x-tidegate-reason';
+
+/** Headers of every request: those of HEADERS, and the one that authenticates. */
+const HEADERS = { ...headersOf(setting('HEADERS')), ...authentication() };
+
+function headersOf(text) {
+  if (text === '') return {};
+  const headers = JSON.parse(text);
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
+    throw new Error(`HEADERS: found ${text}, expected an object such as {"x-tenant": "load-test"}`);
+  }
+  return headers;
+}
+
+function authentication() {
+  const token = setting('BEARER_TOKEN_FILE') ? open(setting('BEARER_TOKEN_FILE')).trim() : setting('BEARER_TOKEN');
+  if (token !== '') return { authorization: `Bearer ${token}` };
+  const user = setting('BASIC_USER');
+  if (user === '') return {};
+  return { authorization: `Basic ${encoding.b64encode(`${user}:${setting('BASIC_PASSWORD')}`)}` };
+}
 
 /** Requests a second that the upstream can serve. */
 export const CAPACITY = number('CAPACITY', 250);
@@ -59,9 +104,11 @@ const attempts = new Counter('attempts');
  *
  * A phase is `{name, seconds, load}` with `load` in multiples of the capacity; `exec` names the function that sends
  * one request (by default the test's `request`), `switchTo` a fault that begins with the phase, and `longestMs` how
- * long a request takes with its retries (by default as long as a caller has patience). `thresholds` are k6's. That everything was sent that was to be sent is one more threshold: a test that fell behind shows nothing.
+ * long a request takes with its retries (by default as long as a caller has patience). `thresholds` are k6's; an environment
+ * may replace some of the test `name`. That everything was sent that was to be sent is one more threshold: a test that
+ * fell behind shows nothing.
  */
-export function options(phases, thresholds) {
+export function options(phases, thresholds, name) {
   const scenarios = {};
   let start = 0;
   let arrivals = 0;
@@ -100,8 +147,18 @@ export function options(phases, thresholds) {
     scenarios,
     discardResponseBodies: true,
     summaryTrendStats: ['avg', 'med', 'p(75)', 'p(90)', 'p(95)', 'p(99)', 'p(99.9)', 'max'],
-    thresholds: { ...thresholds, dropped_iterations: [`count<=${Math.ceil(0.01 * arrivals)}`] },
+    thresholds: {
+      ...thresholds,
+      dropped_iterations: [`count<=${Math.ceil(0.01 * arrivals)}`],
+      ...ofEnvironment(name),
+    },
+    ...(setting('INSECURE') === 'true' ? { insecureSkipTLSVerify: true } : {}),
   };
+}
+
+/** The thresholds that the environment has for this test; they replace those of the same metric. */
+function ofEnvironment(name) {
+  return { ...ENVIRONMENT.thresholds.all, ...ENVIRONMENT.thresholds[name] };
 }
 
 /** Users beyond those that are under way: on a busy machine it takes a moment until one whose request is over is free. */
@@ -147,10 +204,10 @@ export function send({ criticality = '', retries = 0, pauseMs = 50 } = {}) {
 }
 
 function attempt(criticality, number) {
-  const headers = {};
+  const headers = { ...HEADERS };
   if (criticality) headers[CRITICALITY_HEADER] = criticality;
   if (number > 1) headers['x-envoy-attempt-count'] = `${number}`;
-  const response = http.get(`${BASE_URL}${PATH}`, { headers, timeout: PATIENCE_MS, tags: { name: 'request' } });
+  const response = http.request(METHOD, `${BASE_URL}${PATH}`, BODY, { headers, timeout: PATIENCE_MS, tags: { name: 'request' } });
   return { ms: response.timings.duration, ...judge(response) };
 }
 
@@ -159,6 +216,9 @@ function judge(response) {
   if (response.status >= 200 && response.status < 400) return { outcome: 'success', reason: '' };
   const details = header(response, DETAILS_HEADER);
   if (details.startsWith('tidegate_shed_')) return { outcome: 'shed', reason: details.slice('tidegate_shed_'.length) };
+  // Where the policy names shed.reasonHeader.
+  const reason = header(response, REASON_HEADER);
+  if (reason) return { outcome: 'shed', reason };
   // A proxy that does not show its response code details still tells callers not to try again.
   if (header(response, 'x-envoy-ratelimited')) return { outcome: 'shed', reason: 'unnamed' };
   const other = ['reached_concurrency_limit', 'denied_by_admission_control', 'upstream_reset_before_response_started{overflow'];
@@ -188,6 +248,12 @@ function note(answer, ms, number, criticality) {
   if (isGood) goodCount.add(1, of);
   if (isSuccess) admittedLatency.add(ms, of);
   if (isShed) shedCount.add(1, tags);
+}
+
+/** Requests that were good, late, shed or failed in a phase, from the data of a summary. */
+export function goodIn(data, phase) {
+  const metric = data.metrics[`good{phase:${phase}}`];
+  return metric ? { good: metric.values.passes, all: metric.values.passes + metric.values.fails } : { good: 0, all: 0 };
 }
 
 /** Switches to the fault that the scenario names, or asks whoever watches to do it. */
