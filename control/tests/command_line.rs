@@ -802,3 +802,169 @@ fn man_writes_a_page_for_each_command_that_help_lists() {
     assert_eq!(code, 2);
     assert!(err.contains("write into /dev/null/man1"), "{err}");
 }
+/// A configuration with everything that classify shows.
+const CLASSES: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},
+    "criticality":{"header":"x-criticality","default":"critical","cohortHeader":"x-user","cohortKey":"tide",
+        "rules":[{"path":"/pay/*","method":"POST","criticality":"critical_plus"},
+                 {"clientIdentity":"spiffe://*/sa/batch","criticality":"sheddable"}]},
+    "deadline":{"headers":["grpc-timeout"]},
+    "ignore":{"paths":["/healthz"],"userAgents":["kube-probe/"]},
+    "upstreams":[{"match":{"service":"payments.*"},"mode":"observe","slo":{"latency":{"target":"80ms"}}}]}"#;
+
+fn classified(folder: &Folder, more: &[&str]) -> serde_json::Value {
+    let config = folder.write("config.json", CLASSES);
+    let mut arguments = vec![
+        "classify",
+        "-o",
+        "json",
+        "--config",
+        config.to_str().unwrap(),
+    ];
+    arguments.extend(more);
+    let (code, out, err) = tidegate(&arguments, "");
+    assert_eq!(code, 0, "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn classify_shows_what_the_filter_makes_of_a_request() {
+    let folder = Folder::new();
+    let class = |more: &[&str]| {
+        let class = classified(&folder, more)["class"].clone();
+        format!("{} by {}", class["name"], class["by"]).replace('"', "")
+    };
+    assert_eq!(class(&[]), "critical by default");
+    assert_eq!(
+        class(&["--method", "POST", "--path", "/pay/1?x=y"]),
+        "critical_plus by criticality.rules[0]"
+    );
+    assert_eq!(class(&["--path", "/pay/1"]), "critical by default");
+    assert_eq!(
+        class(&["--client-identity", "spiffe://a/ns/b/sa/batch"]),
+        "sheddable by criticality.rules[1]"
+    );
+    assert_eq!(
+        class(&[
+            "--path",
+            "/pay/1",
+            "--header",
+            "X-Criticality: sheddable_plus"
+        ]),
+        "sheddable_plus by header x-criticality"
+    );
+    assert_eq!(
+        class(&["--header", "x-criticality: vital"]),
+        "critical by default"
+    );
+
+    let payments = classified(
+        &folder,
+        &[
+            "--upstream",
+            "outbound|80||payments.shop.svc.cluster.local",
+            "--header",
+            "grpc-timeout: 80m",
+            "--header",
+            "x-envoy-attempt-count: 2",
+        ],
+    );
+    assert_eq!(
+        payments["upstream"]["service"],
+        "payments.shop.svc.cluster.local"
+    );
+    assert_eq!(payments["policy"]["rule"], "upstreams[0]");
+    assert_eq!(payments["policy"]["mode"], "observe");
+    assert_eq!(payments["policy"]["targetMillis"], 80);
+    assert_eq!(payments["waitMillis"], 80);
+    assert_eq!(payments["retry"], true);
+    assert_eq!(payments["exempt"], serde_json::Value::Null);
+
+    let place = |user: &str| {
+        let header = format!("x-user: {user}");
+        let cohort = classified(&folder, &["--header", &header])["cohort"].clone();
+        cohort["place"].as_f64().unwrap()
+    };
+    assert!((0.0..=1.0).contains(&place("alice")));
+    assert!((place("alice") - place("bob")).abs() > 0.0);
+    let exempt = |more: &[&str]| classified(&folder, more)["exempt"].clone();
+    assert!(
+        exempt(&["--path", "/healthz"])
+            .as_str()
+            .unwrap()
+            .starts_with("ignore.paths")
+    );
+    let agent = exempt(&["--header", "user-agent: kube-probe/1.33"]);
+    assert!(agent.as_str().unwrap().starts_with("ignore.userAgents"));
+}
+
+#[test]
+fn classify_reads_policies_too_and_tells_their_errors() {
+    let folder = Folder::new();
+    let good = folder.write("good.yaml", &policy("good", "id: a", "250ms"));
+    let (code, out, _) = tidegate(&["classify", "--policy", good.to_str().unwrap()], "");
+    assert_eq!(code, 0);
+    assert!(out.contains("0.99 within 250 ms"), "{out}");
+    assert!(out.contains("critical by default"), "{out}");
+    let bad = folder.write("bad.yaml", &policy("bad", "id: a", "soon"));
+    let (code, _, err) = tidegate(&["classify", "--policy", bad.to_str().unwrap()], "");
+    assert_eq!(code, 1);
+    assert!(err.contains("spec.slo.latency.target"), "{err}");
+    let (code, _, err) = tidegate(&["classify", "--path", "/"], "");
+    assert_eq!(code, 2, "{err}");
+}
+
+/// Answers one connection after another, each with the next body.
+fn answer_in_turn(
+    bodies: &'static [&'static str],
+) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    use std::io::Read as _;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        let mut heads = Vec::new();
+        for body in bodies {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
+                head.push(byte[0]);
+            }
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).unwrap();
+            heads.push(String::from_utf8(head).unwrap());
+        }
+        heads
+    });
+    (url, answering)
+}
+
+#[test]
+fn status_shows_what_proxies_run_by_their_metrics() {
+    const POLICIES: &str =
+        r#"{"policies":[{"name":"shop/checkout","config":"0deaab62d0d33002"}],"problems":[]}"#;
+    const INFO: &str = r#"{"status":"success","data":{"resultType":"vector","result":[
+        {"metric":{"namespace":"shop","pod":"web-2","tidegate_version":"0.1.0","tidegate_config":"0deaab62d0d33002","tidegate_mode":"enforce"},"value":[1,"1"]},
+        {"metric":{"instance":"10.0.0.7:9901","tidegate_version":"0.2.0","tidegate_config":"ffffffffffffffff","tidegate_mode":"observe"},"value":[1,"1"]}]}}"#;
+    let (service, served) = answer_in_turn(&[r#"{"proxies":[]}"#, POLICIES]);
+    let (prometheus, asked) = answer_in_turn(&[INFO]);
+
+    let arguments = ["status", "--server", &service, "--prometheus", &prometheus];
+    let (code, out, err) = tidegate(&arguments, "");
+
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(served.join().unwrap().len(), 2);
+    let asked = asked.join().unwrap();
+    assert!(asked[0].contains("query=tidegate_info"), "{asked:?}");
+    let lines: Vec<&str> = out.lines().rev().take(2).collect();
+    assert!(
+        lines[1].starts_with("10.0.0.7:9901") && lines[1].contains("of no policy in force"),
+        "{out}"
+    );
+    assert!(
+        lines[0].starts_with("shop/web-2") && lines[0].contains("shop/checkout"),
+        "{out}"
+    );
+}

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tidegate_control::document::{documents, value_of, yaml};
-use tidegate_control::policy::{CheckedPolicy, TARGET_KEYS, gather};
+use tidegate_control::policy::{CheckedPolicy, MODULE_KEY, TARGET_KEYS, gather};
 use tidegate_control::resource::reference::{KUBERNETES_EXAMPLE, STANDALONE_EXAMPLE};
 use tidegate_control::resource::{BreakerPolicy, definition};
 use tidegate_core::config::Config;
@@ -75,6 +75,7 @@ fn the_schema_has_no_key_that_the_reader_does_not_know() {
         .iter()
         .map(|field| field.path.split(['.', '[']).next().unwrap())
         .chain(TARGET_KEYS)
+        .chain([MODULE_KEY])
         .collect();
 
     assert_eq!(in_schema, known);

@@ -101,7 +101,7 @@ fn invalid_targets_are_rejected_with_path_value_and_expectation() {
         ),
         (
             "targetRef: [{kind: Service, name: web}]\nproxies: [{id: a}]",
-            "p.yaml:5:3: shop: spec.targetRef: found an unknown key, expected one of targetRefs, selector, proxies, enabled, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed, upstreams, criticality, deadline, ignore, maxUpstreams, maxDestinations (did you mean \"targetRefs\"?)",
+            "p.yaml:5:3: shop: spec.targetRef: found an unknown key, expected one of targetRefs, selector, proxies, module, enabled, slo, mode, enforcement, stance, keyBy, limit, breaker, overload, shed, upstreams, criticality, deadline, ignore, maxUpstreams, maxDestinations (did you mean \"targetRefs\"?)",
         ),
     ] {
         let text = with_spec(&format!("{targets}\n{SLO}"));

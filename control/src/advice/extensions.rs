@@ -11,6 +11,7 @@ use crate::document::yaml;
 use crate::kube::istio::{IstioApi, Owner, desired_objects};
 use crate::kube::settings::Extension;
 use crate::policy::{ContestExtent, Problem, contests, gather};
+use crate::render::PluginConfig;
 
 /// Objects as a text, and what is missing from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +60,8 @@ pub fn extension_texts(
                 .iter()
                 .filter(|contest| contest.loser == *name && contest.extent == ContestExtent::Whole);
             let lost: BTreeSet<String> = whole.map(|contest| contest.target.clone()).collect();
-            for object in desired_objects(policy, owner, &lost, extension, api) {
+            let config = PluginConfig::of(policy);
+            for object in desired_objects((policy, &config), owner, &lost, extension, api) {
                 let mut body = object.body;
                 if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
                     metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace"));

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http::{Method, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -38,6 +38,17 @@ pub(super) struct ClientTlsFiles {
     /// Client certificate and key.
     pub(super) identity: Option<(PathBuf, PathBuf)>,
 }
+
+/// A change of something that the service holds.
+#[derive(Clone, Debug)]
+pub(super) enum ServiceWrite {
+    /// Put this text.
+    Put(String),
+    /// Delete it.
+    Delete,
+}
+
+type ServiceRequest = Request<Full<Bytes>>;
 
 /// A client of one service.
 pub(super) struct ServiceClient {
@@ -78,34 +89,85 @@ impl ServiceClient {
 
     /// The service's answer to a GET of `path`.
     pub(super) fn get(&self, path: &str, timeout: Duration) -> Result<Vec<u8>, CommandFailure> {
+        self.send(
+            timeout,
+            self.request(Method::GET, path, None, String::new()),
+        )
+    }
+
+    /// The service's answer to a change of `path`.
+    pub(super) fn write(
+        &self,
+        path: &str,
+        write: &ServiceWrite,
+        token: Option<&str>,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, CommandFailure> {
+        let (method, body) = match write {
+            ServiceWrite::Put(body) => (Method::PUT, body.clone()),
+            ServiceWrite::Delete => (Method::DELETE, String::new()),
+        };
+        self.send(timeout, self.request(method, path, token, body))
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        token: Option<&str>,
+        body: String,
+    ) -> Result<ServiceRequest, CommandFailure> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.path))
+            .header(header::HOST, format!("{}:{}", self.host, self.port))
+            .header(header::ACCEPT, "application/json");
+        let request = match token {
+            Some(token) => request.header(header::AUTHORIZATION, format!("Bearer {token}")),
+            None => request,
+        };
+        let body = Full::new(Bytes::from(body));
+        request.body(body).map_err(|error| self.failure(&error))
+    }
+
+    fn send(
+        &self,
+        timeout: Duration,
+        request: Result<ServiceRequest, CommandFailure>,
+    ) -> Result<Vec<u8>, CommandFailure> {
+        let request = request?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| self.failure(&error))?;
         runtime.block_on(async {
-            match tokio::time::timeout(timeout, self.ask(path)).await {
+            match tokio::time::timeout(timeout, self.ask(request)).await {
                 Ok(answer) => answer,
                 Err(_) => Err(self.failure(&format_args!("no answer within {timeout:?}"))),
             }
         })
     }
 
-    async fn ask(&self, path: &str) -> Result<Vec<u8>, CommandFailure> {
+    async fn ask(&self, request: ServiceRequest) -> Result<Vec<u8>, CommandFailure> {
         let stream = TcpStream::connect((self.host.as_str(), self.port))
             .await
             .map_err(|error| self.failure(&error))?;
         let Some(tls) = &self.tls else {
-            return self.exchange(stream, path).await;
+            return self.exchange(stream, request).await;
         };
         let name = ServerName::try_from(self.host.clone()).map_err(|error| self.failure(&error))?;
         let stream = TlsConnector::from(Arc::clone(tls))
             .connect(name, stream)
             .await
             .map_err(|error| self.failure(&error))?;
-        self.exchange(stream, path).await
+        self.exchange(stream, request).await
     }
 
-    async fn exchange<S>(&self, stream: S, path: &str) -> Result<Vec<u8>, CommandFailure>
+    async fn exchange<S>(
+        &self,
+        stream: S,
+        request: ServiceRequest,
+    ) -> Result<Vec<u8>, CommandFailure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -114,11 +176,6 @@ impl ServiceClient {
             .map_err(|error| self.failure(&error))?;
         // It ends with the answer; the request reports its error as well.
         let driver = tokio::spawn(connection);
-        let request = Request::get(format!("{}{path}", self.path))
-            .header(header::HOST, format!("{}:{}", self.host, self.port))
-            .header(header::ACCEPT, "application/json")
-            .body(Empty::<Bytes>::new())
-            .map_err(|error| self.failure(&error))?;
         let answer = sender.send_request(request).await;
         let answer = answer.map_err(|error| self.failure(&error))?;
         let status = answer.status();

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use tidegate_control::advice::extension_texts;
 use tidegate_control::kube::istio::IstioApi;
-use tidegate_control::kube::settings::{Extension, FailStrategy, FilterPhase};
+use tidegate_control::kube::settings::{Extension, FailStrategy, FilterPhase, ModuleVersions};
 
 use super::{CommandFailure, output};
 
@@ -51,6 +51,7 @@ impl ExtensionOption {
             fail_strategy: FailStrategy::default(),
             phase: FilterPhase::default(),
             priority: 0,
+            versions: ModuleVersions::default(),
         };
         let errors: Vec<String> = extension
             .errors()

@@ -5,6 +5,7 @@
 //! differences), and 2 if it failed.
 
 mod analyze;
+mod classify;
 mod client;
 mod cluster_source;
 mod completions;
@@ -20,9 +21,12 @@ mod placement;
 mod prometheus;
 mod recommend;
 mod render;
+mod running;
 mod score;
 mod serve;
+mod server;
 mod status;
+mod switch;
 mod traffic_source;
 mod validate;
 
@@ -50,7 +54,10 @@ enum ControlCommand {
     Validate(validate::Validate),
     Render(render::Render),
     Diff(diff::Diff),
+    Classify(classify::Classify),
     Status(status::Status),
+    Disable(switch::Disable),
+    Enable(switch::Enable),
     Migrate(Box<migrate::Migrate>),
     Graph(Box<graph::Graph>),
     Recommend(Box<recommend::Recommend>),
@@ -110,7 +117,10 @@ fn run() -> Result<CommandOutcome, CommandFailure> {
         ControlCommand::Validate(command) => command.run(),
         ControlCommand::Render(command) => command.run(),
         ControlCommand::Diff(command) => command.run(),
+        ControlCommand::Classify(command) => command.run(),
         ControlCommand::Status(command) => command.run(),
+        ControlCommand::Disable(command) => command.run(),
+        ControlCommand::Enable(command) => command.run(),
         ControlCommand::Migrate(command) => command.run(),
         ControlCommand::Graph(command) => command.run(),
         ControlCommand::Recommend(command) => command.run(),

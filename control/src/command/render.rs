@@ -88,6 +88,7 @@ impl Render {
             "policy": policy,
             "overruled": overruled,
             "version": rendered.version.as_str(),
+            "digest": rendered.digest(),
             "config": config,
         });
         self.output.print(&value, || {
@@ -104,6 +105,7 @@ impl Render {
                     },
                 ),
                 line("version", rendered.version.as_str()),
+                line("digest", &rendered.digest()),
                 format!("{config:#}\n"),
             ]
             .concat()

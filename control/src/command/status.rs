@@ -1,17 +1,14 @@
 //! `tidegate status`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate_core::config::parse_duration;
 
-use super::client::{ClientTlsFiles, ServiceClient};
 use super::output::{BAD, GOOD, NOTED, OutputOption, table};
-use super::{CommandFailure, CommandOutcome};
+use super::server::ServerOptions;
+use super::{CommandFailure, CommandOutcome, running, switch};
 
 /// Show which proxies run which version
 ///
@@ -20,28 +17,15 @@ use super::{CommandFailure, CommandOutcome};
 #[command(after_help = "Examples:
   tidegate status
   tidegate status --server https://tidegate.example:8443 --ca ca.pem
+  tidegate status --prometheus http://127.0.0.1:9090
   tidegate status -o json | jq -r '.proxies[].id'")]
 pub(super) struct Status {
-    /// URL of the service's REST interface
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TIDEGATE_SERVER",
-        default_value = "http://127.0.0.1:18080"
-    )]
-    server: String,
-    /// Certificate authorities (PEM) for the service; required with https
-    #[arg(long, value_name = "FILE", env = "TIDEGATE_CA")]
-    ca: Option<PathBuf>,
-    /// Client certificate (PEM)
-    #[arg(long, value_name = "FILE", env = "TIDEGATE_CERT", requires_all = ["key", "ca"])]
-    cert: Option<PathBuf>,
-    /// Private key of the client certificate (PEM)
-    #[arg(long, value_name = "FILE", env = "TIDEGATE_KEY", requires_all = ["cert", "ca"])]
-    key: Option<PathBuf>,
-    /// Longest time for the response
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
-    timeout: Duration,
+    /// URL of a Prometheus that scrapes the proxies: what each runs by its own metrics, which is all that can be known in a
+    /// mesh
+    #[arg(long, value_name = "URL", env = "TIDEGATE_PROMETHEUS")]
+    prometheus: Option<String>,
+    #[command(flatten)]
+    server: ServerOptions,
     #[command(flatten)]
     output: OutputOption,
 }
@@ -84,26 +68,38 @@ const SHOWN_DIGITS: usize = 12;
 
 impl Status {
     pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
-        let tls = self.ca.as_ref().map(|ca| ClientTlsFiles {
-            authorities: ca.clone(),
-            identity: self.cert.clone().zip(self.key.clone()),
-        });
-        let server = ServiceClient::new(&self.server, tls.as_ref())?;
-        let answer = server.get("/v1/proxies", self.timeout)?;
+        let server = self.server.client()?;
+        let answer = server.get("/v1/proxies", self.server.timeout)?;
         let unreadable = |error: serde_json::Error| {
             CommandFailure(format!(
                 "{}: the answer cannot be read: {error}",
-                self.server
+                self.server.server
             ))
         };
-        let value: Value = serde_json::from_slice(&answer).map_err(unreadable)?;
+        let mut value: Value = serde_json::from_slice(&answer).map_err(unreadable)?;
         let proxies = value.get("proxies").cloned().unwrap_or_default();
         let proxies: Vec<ShownProxy> = serde_json::from_value(proxies).map_err(unreadable)?;
         let states: Vec<ProxyState> = proxies
             .iter()
             .flat_map(|proxy| proxy.resources.values().map(ShownResource::state))
             .collect();
-        self.output.print(&value, || text(&proxies, &states))?;
+        let running = match &self.prometheus {
+            Some(url) => {
+                let policies = server.get("/v1/policies", self.server.timeout)?;
+                let running = running::ask(url, &policies, self.server.timeout)?;
+                if let Some(whole) = value.as_object_mut() {
+                    whole.insert("running".to_owned(), running::value(&running));
+                }
+                running::text(&running)
+            }
+            None => String::new(),
+        };
+        let off = value.get("disabled").map(switch::notice);
+        let text = || {
+            let off = off.unwrap_or_default();
+            format!("{off}{}{running}", text(&proxies, &states))
+        };
+        self.output.print(&value, text)?;
         Ok(
             if states.iter().all(|state| *state == ProxyState::Current) {
                 CommandOutcome::Clean
@@ -177,8 +173,4 @@ fn shown(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a time such as 250ms, 5s or 1m".to_owned())
 }

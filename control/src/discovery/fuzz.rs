@@ -245,7 +245,7 @@ impl<D: Messages> Talk<D> {
             ConversationStep::Policies(is_there) => {
                 let text = if *is_there { POLICY } else { "" };
                 self.fleet
-                    .replace(&gather([("a", text.as_bytes())]).policies);
+                    .replace(&gather([("a", text.as_bytes())]).policies, false);
                 return self.push();
             }
         };

@@ -88,6 +88,11 @@ impl ProxyRecord {
         ]
     }
 
+    /// Whether it runs what it should, by its acknowledgements.
+    pub(super) fn is_current(&self) -> bool {
+        !self.resources.is_empty() && self.resources.values().all(ResourceRecord::is_current)
+    }
+
     pub(super) fn new(proxy: &ProxyNode, origin: &StreamOrigin) -> Self {
         Self {
             id: proxy.id.clone(),

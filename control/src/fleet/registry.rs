@@ -62,6 +62,19 @@ struct ProxyStream {
     assignment: watch::Sender<Assignment>,
 }
 
+/// A policy in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedPolicy {
+    /// The version of its configuration.
+    pub version: ConfigVersion,
+    /// The digest by which the metrics of proxies name the configuration.
+    pub digest: String,
+    /// The streams that it matches, including those where another policy wins.
+    pub streams: usize,
+    /// The streams whose proxies have acknowledged its configuration, and run it.
+    pub current: usize,
+}
+
 /// What a stream's proxy should have.
 #[derive(Debug, Clone)]
 pub struct Assignment {
@@ -101,8 +114,8 @@ impl ProxyFleet {
         }
     }
 
-    /// Puts exactly these policies in force and notifies the streams that this affects.
-    pub fn replace(&self, policies: &Policies) {
+    /// Puts exactly these policies in force, or turns all of them off, and notifies the streams that this affects.
+    pub fn replace(&self, policies: &Policies, is_off: bool) {
         let now = Instant::now();
         let span = info_span!(target: TARGET, "render", policies = policies.len(), touched = Empty);
         let _entered = span.enter();
@@ -110,7 +123,10 @@ impl ProxyFleet {
         let named = NamedKeys::of(policies);
         let missing = named.added_since(&inner.named);
         inner.named = named;
-        let changes = inner.renderer.replace(policies);
+        let mut changes = inner.renderer.turn(is_off);
+        let replaced = inner.renderer.replace(policies);
+        changes.pushed.extend(replaced.pushed);
+        changes.relabeled.extend(replaced.relabeled);
         span.record("touched", changes.pushed.len());
         let cause = TraceParent::current();
         for id in &changes.pushed {
@@ -172,7 +188,7 @@ impl ProxyFleet {
     #[must_use]
     pub fn desired_once(&self, proxy: &ProxyNode) -> Arc<Desired> {
         let mut inner = self.lock();
-        let rendered = crate::render::render(inner.renderer.policies(), proxy);
+        let rendered = inner.renderer.once(proxy);
         inner.encoded(&rendered)
     }
 
@@ -186,16 +202,34 @@ impl ProxyFleet {
         proxies
     }
 
-    /// The version of each policy in force, and the number of streams it matches, including those where another
-    /// policy wins.
+    /// The policies in force, with what is known of the streams that they match.
     #[must_use]
-    pub fn claims(&self) -> BTreeMap<PolicyName, (ConfigVersion, usize)> {
+    pub fn claims(&self) -> BTreeMap<PolicyName, ClaimedPolicy> {
         let inner = self.lock();
+        let mut current: BTreeMap<&str, usize> = BTreeMap::new();
+        for stream in inner.streams.values() {
+            if let Some(policy) = stream
+                .record
+                .policy
+                .as_deref()
+                .filter(|_| stream.record.is_current())
+            {
+                *current.entry(policy).or_default() += 1;
+            }
+        }
         let names = inner.renderer.policies().iter().map(|policy| policy.name());
         let claim = |name: &PolicyName| {
             let config = inner.renderer.config(name)?;
-            let streams = inner.renderer.claimed_by(name).count();
-            Some((name.clone(), (config.version.clone(), streams)))
+            let policy = ClaimedPolicy {
+                version: config.version.clone(),
+                digest: config.digest(),
+                streams: inner.renderer.claimed_by(name).count(),
+                current: current
+                    .get(name.to_string().as_str())
+                    .copied()
+                    .unwrap_or_default(),
+            };
+            Some((name.clone(), policy))
         };
         names.filter_map(claim).collect()
     }

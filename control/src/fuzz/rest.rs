@@ -59,6 +59,7 @@ impl Server {
         let store = Store::open(directory.path().join("state")).unwrap();
         let catalog = Catalog::new(None, Some(store), fleet.clone(), metrics.sources());
         let desk = Desk {
+            cluster: None,
             catalog: catalog.clone(),
             fleet,
             traffic: None,

@@ -14,6 +14,7 @@ use super::settings::KubeSettings;
 use super::shared::SharedState;
 use super::write::ClusterWriter;
 use crate::event::EventSink;
+use crate::source::Catalog;
 
 /// Changes within this time are processed together.
 const GATHER: Duration = Duration::from_millis(20);
@@ -29,6 +30,8 @@ pub(super) struct ClusterReconciler {
     pub(super) writer: ClusterWriter,
     pub(super) settings: Arc<KubeSettings>,
     pub(super) shared: SharedState,
+    /// Knows whether all policies are off.
+    pub(super) catalog: Catalog,
     pub(super) events: EventSink<KubeEvent>,
 }
 
@@ -39,6 +42,7 @@ impl ClusterReconciler {
         let mut revisions = self.shared.revisions();
         let mut leadership = self.shared.leadership();
         leadership.mark_changed();
+        let mut shutoffs = self.catalog.shutoffs();
         let mut leads = false;
         let mut retry_at = None;
         loop {
@@ -47,12 +51,14 @@ impl ClusterReconciler {
                 () = closing.cancelled() => return,
                 _ = leadership.changed() => !leads,
                 _ = revisions.changed() => true,
+                _ = shutoffs.changed() => true,
                 () = until(retry_at) => true,
             };
             leads = leadership.borrow_and_update().is_some();
             if leads && is_due {
                 tokio::time::sleep(GATHER).await;
                 revisions.mark_unchanged();
+                shutoffs.mark_unchanged();
                 retry_at = self.reconcile().await;
             }
         }
@@ -63,7 +69,12 @@ impl ClusterReconciler {
     async fn reconcile(&self) -> Option<Instant> {
         let mut is_done = true;
         for round in 0..MAX_ROUNDS {
-            let plan = plan(&self.shared.lock(), &self.settings, ClockReading::now());
+            let shutoff = self.catalog.shutoff();
+            let plan = {
+                let mut view = self.shared.lock();
+                view.shutoff = shutoff;
+                plan(&view, &self.settings, ClockReading::now())
+            };
             let retry_at = plan.retry_at;
             if plan.writes.is_empty() && plan.statuses.is_empty() {
                 self.events

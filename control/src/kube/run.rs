@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::client::ConnectError;
 use super::event::KubeEvent;
-use super::lease::Candidate;
+use super::lease::{Candidate, ShutoffLease};
 use super::reach::ReachWatch;
 use super::reconcile::ClusterReconciler;
 use super::settings::KubeSettings;
@@ -58,6 +58,7 @@ pub struct Health {
     shared: SharedState,
     /// Canceled when a task has ended unexpectedly.
     ended: CancellationToken,
+    shutoff: ShutoffLease,
 }
 
 impl Health {
@@ -71,6 +72,12 @@ impl Health {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         !self.ended.is_cancelled()
+    }
+
+    /// Writes the switch for all policies.
+    #[must_use]
+    pub fn shutoff_lease(&self) -> ShutoffLease {
+        self.shutoff.clone()
     }
 
     /// Waits until all policies are known.
@@ -117,7 +124,14 @@ pub fn start(
         settings: settings.lease.clone(),
         manager: settings.manager.clone(),
         shared: shared.clone(),
+        catalog: context.catalog.clone(),
         events: events.clone(),
+    };
+    let shutoff = ShutoffLease {
+        leases: candidate.leases.clone(),
+        name: settings.lease.name.clone(),
+        manager: settings.manager.clone(),
+        catalog: context.catalog.clone(),
     };
     let reporter = Reporter {
         controller: "tidegate.dev/control".to_owned(),
@@ -136,6 +150,7 @@ pub fn start(
         writer,
         settings: Arc::new(settings),
         shared: shared.clone(),
+        catalog: context.catalog.clone(),
         events,
     };
     let closing = &context.closing;
@@ -155,7 +170,11 @@ pub fn start(
         };
         spawn(Box::pin(reach.run()));
     }
-    Ok(Health { shared, ended })
+    Ok(Health {
+        shared,
+        ended,
+        shutoff,
+    })
 }
 
 type Task = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -1,5 +1,6 @@
 //! What the tasks share: the view of the cluster, whether it has changed, and whether this replica leads.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -14,6 +15,8 @@ pub(super) struct SharedState {
     view: Arc<Mutex<ClusterView>>,
     revision: Arc<watch::Sender<u64>>,
     leads_until: Arc<watch::Sender<Option<Instant>>>,
+    /// Whether the switch for all policies was read.
+    knows_shutoff: Arc<AtomicBool>,
 }
 
 impl Default for SharedState {
@@ -22,6 +25,7 @@ impl Default for SharedState {
             view: Arc::default(),
             revision: Arc::new(watch::Sender::new(0)),
             leads_until: Arc::new(watch::Sender::new(None)),
+            knows_shutoff: Arc::default(),
         }
     }
 }
@@ -57,7 +61,16 @@ impl SharedState {
             .is_some_and(|until| until > ClockReading::now().instant)
     }
 
+    /// The switch for all policies was read.
+    pub(super) fn know_shutoff(&self) {
+        if !self.knows_shutoff.swap(true, Ordering::AcqRel) {
+            self.touch();
+        }
+    }
+
+    /// Whether all policies are known, and whether they are in force.
     pub(super) fn has_policies(&self) -> bool {
-        self.lock().listed.contains(&Listing::Policies)
+        self.knows_shutoff.load(Ordering::Acquire)
+            && self.lock().listed.contains(&Listing::Policies)
     }
 }

@@ -48,6 +48,8 @@ pub struct ControlMetrics {
     push_seconds: Histogram,
     policies: Family<SourceLabels, Gauge>,
     problems: Family<SourceLabels, Gauge>,
+    disabled: Gauge,
+    policies_disabled: Gauge,
     render_errors: Counter,
     certificates: Family<CertificateLabels, Gauge>,
     reloads: Family<ReloadLabels, Counter>,
@@ -71,6 +73,8 @@ impl Default for ControlMetrics {
             push_seconds: Histogram::new(exponential_buckets(first, factor, count)),
             policies: Family::default(),
             problems: Family::default(),
+            disabled: Gauge::default(),
+            policies_disabled: Gauge::default(),
             render_errors: Counter::default(),
             certificates: Family::default(),
             reloads: Family::default(),
@@ -107,6 +111,8 @@ impl ControlMetrics {
         register(to, &table::PUSH_SECONDS, &self.push_seconds);
         register(to, &table::POLICIES, &self.policies);
         register(to, &table::PROBLEMS, &self.problems);
+        register(to, &table::DISABLED, &self.disabled);
+        register(to, &table::POLICIES_DISABLED, &self.policies_disabled);
         register(to, &table::RENDER_ERRORS, &self.render_errors);
         register(to, &table::CERTIFICATES, &self.certificates);
         register(to, &table::RELOADS, &self.reloads);

@@ -91,6 +91,10 @@ impl ControlMetrics {
                 self.policies.get_or_create(&labels).set(count(policies));
                 self.problems.get_or_create(&labels).set(count(problems));
             }
+            SourceEvent::Disabled { all, policies } => {
+                self.disabled.set(i64::from(all));
+                self.policies_disabled.set(count(policies));
+            }
             SourceEvent::RenderError => {
                 self.render_errors.inc();
             }

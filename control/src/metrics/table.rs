@@ -157,6 +157,18 @@ pub(super) const PROBLEMS: MetricSpec = MetricSpec {
     labels: &[SOURCES],
     help: "Current errors in policies; the last valid versions remain in force",
 };
+pub(super) const DISABLED: MetricSpec = MetricSpec {
+    name: "disabled",
+    kind: SeriesKind::Gauge,
+    labels: &[],
+    help: "1 while all policies are off (`tidegate disable --all`), otherwise 0",
+};
+pub(super) const POLICIES_DISABLED: MetricSpec = MetricSpec {
+    name: "policies_disabled",
+    kind: SeriesKind::Gauge,
+    labels: &[],
+    help: "Policies in force with `enabled: false`",
+};
 pub(super) const RENDER_ERRORS: MetricSpec = MetricSpec {
     name: "render_errors",
     kind: SeriesKind::Counter,
@@ -227,6 +239,8 @@ pub static TABLE: &[&MetricSpec] = &[
     &PUSH_SECONDS,
     &POLICIES,
     &PROBLEMS,
+    &DISABLED,
+    &POLICIES_DISABLED,
     &RENDER_ERRORS,
     &CERTIFICATES,
     &RELOADS,

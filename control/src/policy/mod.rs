@@ -9,6 +9,7 @@
 //! Kubernetes objects is also valid in a file, but applies to no standalone proxy.
 
 mod contest;
+mod module_version;
 mod name;
 mod precedence;
 mod problem;
@@ -20,6 +21,7 @@ mod set;
 mod targets;
 
 pub use contest::{Contest, ContestExtent, contests};
+pub use module_version::{MODULE_EXPECTED, MODULE_KEY, is_module_name};
 pub use name::PolicyName;
 pub(crate) use name::{is_label, is_name};
 pub use precedence::PolicyClaim;
@@ -51,6 +53,7 @@ pub struct CheckedPolicy {
     name: PolicyName,
     created: Option<jiff::Timestamp>,
     targets: PolicyTargets,
+    module: Option<String>,
     document: Map<String, Value>,
     config: Config,
 }
@@ -74,6 +77,7 @@ impl CheckedPolicy {
             name,
             created,
             targets,
+            module: None,
             document,
             config,
         })
@@ -102,6 +106,12 @@ impl CheckedPolicy {
     #[must_use]
     pub const fn targets(&self) -> &PolicyTargets {
         &self.targets
+    }
+
+    /// The version of the module that it asks for; `None`: the one of its namespace, or of all.
+    #[must_use]
+    pub fn module(&self) -> Option<&str> {
+        self.module.as_deref()
     }
 
     /// The filter's configuration as it was written.

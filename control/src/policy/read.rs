@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 use tidegate_core::config::{Config, ConfigErrors, Node, Section};
 
+use super::module_version::{MODULE_KEY, module};
 use super::name::{NAME_EXPECTED, is_label, is_name};
 use super::read_targets::targets;
 use super::{API_VERSION, CheckedPolicy, KIND, PolicyName, TARGET_KEYS};
@@ -20,14 +21,15 @@ impl CheckedPolicy {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(root: &Node) -> Result<Self, ConfigErrors> {
-        let (name, created, targets, config) = Section::read_document(root, |s| {
+        let (name, created, (targets, module), config) = Section::read_document(root, |s| {
             constant(s, "apiVersion", API_VERSION);
             constant(s, "kind", KIND);
             let (name, created) = s.object("metadata", metadata);
             s.value("status", &"anything", |_| Some(()));
             let (targets, config) = s.object("spec", |s| {
                 let targets = targets(s, name.namespace());
-                (targets, Config::read(s))
+                let module = module(s, &targets);
+                ((targets, module), Config::read(s))
             });
             (name, created, targets, config)
         })?;
@@ -35,6 +37,7 @@ impl CheckedPolicy {
             name,
             created,
             targets,
+            module,
             document: configuration(root),
             config,
         })
@@ -62,14 +65,14 @@ fn entry<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
     }
 }
 
-/// The `spec` without its targets.
+/// The `spec` without its targets and its module.
 fn configuration(root: &Node) -> Map<String, Value> {
     let Some(Node::Object(entries)) = entry(root, "spec") else {
         return Map::new();
     };
     entries
         .iter()
-        .filter(|(key, _)| !TARGET_KEYS.contains(&key.as_str()))
+        .filter(|(key, _)| key != MODULE_KEY && !TARGET_KEYS.contains(&key.as_str()))
         .map(|(key, node)| (key.clone(), value_of(node)))
         .collect()
 }

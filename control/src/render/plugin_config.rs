@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use tidegate_core::config::Node;
+
 use super::version::ConfigVersion;
 use crate::document::canonical;
 use crate::policy::{CheckedPolicy, Policies, PolicyClaim, PolicyName, ProxyNode};
@@ -10,6 +14,13 @@ use crate::policy::{CheckedPolicy, Policies, PolicyClaim, PolicyName, ProxyNode}
 /// it would have shed for an objective that a service misses only when it is in trouble.
 pub const UNMATCHED: &str =
     r#"{"mode":"observe","slo":{"latency":{"quantile":0.99,"target":"1s"}}}"#;
+
+/// The same, while all policies are off.
+const UNMATCHED_AND_OFF: &str =
+    r#"{"enabled":false,"mode":"observe","slo":{"latency":{"quantile":0.99,"target":"1s"}}}"#;
+
+/// The filter's own switch.
+const ENABLED: &str = "enabled";
 
 /// What a proxy should run, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +33,19 @@ pub struct Rendered {
     pub policy: Option<PolicyName>,
     /// Policies that match as well but lost, best match first.
     pub overruled: Vec<PolicyName>,
+}
+
+impl Rendered {
+    /// The digest by which the filter's `tidegate_info` names the configuration.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        digest(&self.config)
+    }
+}
+
+fn digest(config: &str) -> String {
+    let node = Node::parse(config.as_bytes());
+    node.map_or_else(|_| String::new(), |node| format!("{:016x}", node.digest()))
 }
 
 /// What `proxy` should run under `policies`.
@@ -51,10 +75,33 @@ impl PluginConfig {
         Self::from_text(&canonical(policy.document()))
     }
 
+    /// The configuration of proxies that `policy` wins; with all policies off, one that lets every request pass.
+    #[must_use]
+    pub fn under(policy: &CheckedPolicy, is_off: bool) -> Self {
+        if !is_off {
+            return Self::of(policy);
+        }
+        let mut document = policy.document().clone();
+        document.insert(ENABLED.to_owned(), Value::from(false));
+        Self::from_text(&canonical(&document))
+    }
+
     /// The configuration of proxies that no policy matches.
     #[must_use]
     pub fn unmatched() -> Self {
         Self::from_text(UNMATCHED)
+    }
+
+    /// The same with all policies off.
+    #[must_use]
+    pub fn unmatched_and_off() -> Self {
+        Self::from_text(UNMATCHED_AND_OFF)
+    }
+
+    /// The digest by which the filter's `tidegate_info` names it.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        digest(&self.config)
     }
 
     fn from_text(config: &str) -> Self {

@@ -35,6 +35,8 @@ pub struct Renderer<K> {
     /// The proxies that a policy claims, won or not.
     claimed: BTreeMap<PolicyName, BTreeSet<K>>,
     rendered_total: u64,
+    /// All policies are off.
+    is_off: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +56,7 @@ impl<K: Ord + Clone> Default for Renderer<K> {
             proxies: BTreeMap::new(),
             claimed: BTreeMap::new(),
             rendered_total: 0,
+            is_off: false,
         }
     }
 }
@@ -86,6 +89,12 @@ impl<K: Ord + Clone> Renderer<K> {
     /// The proxies that the policy matches, including those where another policy wins.
     pub fn claimed_by(&self, name: &PolicyName) -> impl Iterator<Item = &K> {
         self.claimed.get(name).into_iter().flatten()
+    }
+
+    /// What a proxy that is not connected would get.
+    #[must_use]
+    pub fn once(&self, proxy: &ProxyNode) -> Rendered {
+        won(&self.configs, &self.unmatched, &self.policies.claims(proxy))
     }
 
     /// Adds or updates a proxy, and returns what it should run.
@@ -147,6 +156,25 @@ impl<K: Ord + Clone> Renderer<K> {
         self.settle(touched)
     }
 
+    /// Turns all policies off, or on again; each is rendered anew.
+    pub fn turn(&mut self, is_off: bool) -> RenderChanges<K> {
+        if std::mem::replace(&mut self.is_off, is_off) == is_off {
+            return RenderChanges::default();
+        }
+        self.unmatched = if is_off {
+            PluginConfig::unmatched_and_off()
+        } else {
+            PluginConfig::unmatched()
+        };
+        for policy in self.policies.iter() {
+            self.rendered_total = self.rendered_total.saturating_add(1);
+            let config = PluginConfig::under(policy, is_off);
+            self.configs.insert(policy.name().clone(), config);
+        }
+        let all = self.proxies.keys().cloned().collect();
+        self.settle(all)
+    }
+
     /// Puts a policy in force; returns the proxies that it claims now or claimed before.
     fn exchange(&mut self, policy: Arc<CheckedPolicy>) -> BTreeSet<K> {
         let name = policy.name().clone();
@@ -155,7 +183,8 @@ impl<K: Ord + Clone> Renderer<K> {
         }
         let mut touched = self.withdraw(&name);
         self.rendered_total = self.rendered_total.saturating_add(1);
-        self.configs.insert(name.clone(), PluginConfig::of(&policy));
+        self.configs
+            .insert(name.clone(), PluginConfig::under(&policy, self.is_off));
         let mut claimed = BTreeSet::new();
         for (key, connected) in &mut self.proxies {
             if let Some(claim) = PolicyClaim::of(&policy, &connected.proxy) {

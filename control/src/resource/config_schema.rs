@@ -252,6 +252,8 @@ fn text(expected: &str) -> Value {
     match expected {
         schema::BODY_EXPECTED => json!({"type": "string", "maxLength": 4096}),
         schema::HEADER_EXPECTED => patterned(r"^[a-z0-9!#$%&'*+.^_`|~-]+$", 64),
+        // That it must not be one of Envoy's is left to core.
+        schema::REASON_HEADER_EXPECTED => patterned(r"^x-[a-z0-9!#$%&'*+.^_`|~-]*$", 64),
         schema::METHOD_EXPECTED => patterned("^[A-Z-]+$", 64),
         schema::PATH_EXPECTED => patterned("^[/*][^?# ]*$", 512),
         schema::HOST_EXPECTED => patterned("^[a-z0-9._*-]+$", 512),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -97,6 +97,11 @@ pub(super) async fn check(
         .headers_mut()
         .insert(header::WWW_AUTHENTICATE, challenge);
     unauthorized
+}
+
+/// Who asks, for notes and the log.
+pub(super) fn who(peer: Option<Extension<Peer>>) -> String {
+    peer.map_or_else(|| "unknown".to_owned(), |Extension(peer)| peer.to_string())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod listing;
 mod page;
 mod policies;
 mod reply;
+mod shutoff;
 mod traced;
 
 use std::convert::Infallible;
@@ -34,6 +35,7 @@ use self::graph::GraphListings;
 use self::listing::CachedListing;
 use self::reply::problem;
 use crate::fleet::{ProxyFleet, ProxyRecord};
+use crate::kube::lease::ShutoffLease;
 use crate::metrics::ControlMetrics;
 use crate::source::Catalog;
 use crate::traffic::LiveTraffic;
@@ -55,6 +57,8 @@ const MAX_WATCHERS: usize = 64;
 pub struct Desk {
     /// The policies.
     pub catalog: Catalog,
+    /// Writes the switch for all policies in the cluster; `None`: no cluster.
+    pub cluster: Option<ShutoffLease>,
     /// The connected proxies.
     pub fleet: ProxyFleet,
     /// The service graph; `None`: the service does not read it.
@@ -99,8 +103,14 @@ pub fn routes(desk: Desk) -> Router {
     let policy = get(policies::read)
         .put(policies::put)
         .delete(policies::remove)
+        .layer(write.clone());
+    let switch = get(shutoff::read)
+        .put(shutoff::put)
+        .delete(shutoff::remove)
         .layer(write);
     let traced = [
+        ("/v1/disabled", switch),
+        ("/v1/status", get(status)),
         ("/v1/policies", get(policies::list)),
         ("/v1/policies/{name}", policy),
         ("/v1/proxies", get(proxies)),
@@ -129,9 +139,34 @@ async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, kind)], text)
 }
 
+/// The whole in a few figures, for people and scripts.
+async fn status(State(desk): State<Desk>) -> Response {
+    let proxies = desk.fleet.proxies();
+    let records = desk.catalog.records();
+    let body = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "disabled": shutoff::shown(&desk.catalog.shutoff()),
+        "policies": {
+            "total": records.len(),
+            "disabled": records.iter().filter(|record| !record.enabled).count(),
+            "problems": desk.catalog.problems().len(),
+        },
+        "proxies": ProxyRecord::states(&proxies)
+            .into_iter()
+            .map(|(state, count)| (state.to_owned(), Value::from(count)))
+            .collect::<serde_json::Map<String, Value>>(),
+    });
+    axum::Json(body).into_response()
+}
+
 async fn proxies(State(desk): State<Desk>) -> Response {
     let revision = desk.revision();
-    let make = || json!({ "proxies": desk.fleet.proxies() });
+    let make = || {
+        json!({
+            "disabled": shutoff::shown(&desk.catalog.shutoff()),
+            "proxies": desk.fleet.proxies(),
+        })
+    };
     listing::json(desk.listings.proxies.at(revision, make))
 }
 
@@ -177,6 +212,7 @@ fn page_of(desk: &Desk) -> Value {
     json!({
         "policies": desk.catalog.records(),
         "problems": desk.catalog.problems(),
+        "disabled": shutoff::shown(&desk.catalog.shutoff()),
         "proxies": proxies,
         "total": total,
         "states": states,

@@ -70,6 +70,8 @@ function show(state) {
   count("count-policies", state.policies.length);
   count("count-proxies", state.total);
   for (const name of ["current", "behind", "rejected"]) count(`count-${name}`, state.states[name]);
+  at("disabled").hidden = !state.disabled.all;
+  at("disabled").textContent = `All policies are off: every request passes. ${state.disabled.by.map(one => `${one.source}: ${one.note}`).join("; ")}`;
   at("problems").hidden = state.problems.length === 0;
   at("problems").querySelector("ul").replaceChildren(...state.problems.map(problem => {
     const item = element("li", `${problem.policy ? `${problem.policy}: ` : ""}${problem.path}: found ${problem.found}, expected ${problem.expected}`);
@@ -77,7 +79,7 @@ function show(state) {
     return item;
   }));
   fill(at("policies"), state.policies.map(policy =>
-    [policy.name, policy.source, policy.proxies.toLocaleString("en"), version(policy.version)]));
+    [[policy.name, policy.enabled ? "" : element("small", "off")], policy.source, policy.proxies.toLocaleString("en"), version(policy.version)]));
   fill(at("proxies"), state.proxies.flatMap(proxyRows));
   const hidden = state.total - state.proxies.length;
   at("more").hidden = hidden <= 0;

@@ -3,15 +3,17 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use tracing::Span;
+use tracing::{Span, info};
 
+use super::access::who;
 use super::reply::{change_error, problem};
 use super::{Desk, listing};
 use crate::document::{documents, value_of};
+use crate::net::Peer;
 use crate::policy::PolicyName;
 use crate::source::Precondition;
 
@@ -56,6 +58,7 @@ pub(super) async fn read(
 pub(super) async fn put(
     State(desk): State<Desk>,
     Path(name): Path<String>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -68,9 +71,11 @@ pub(super) async fn put(
         Err(response) => return *response,
     };
     let name = PolicyName::new(None, name);
+    let (policy, by) = (name.to_string(), who(peer));
     let changed = blocking(move || desk.catalog.put(&name, &body, &precondition)).await;
     match changed {
         Some(Ok((tag, is_new))) => {
+            info!(audit = "put-policy", policy, by, %tag, "changed by REST");
             let status = if is_new {
                 StatusCode::CREATED
             } else {
@@ -86,6 +91,7 @@ pub(super) async fn put(
 pub(super) async fn remove(
     State(desk): State<Desk>,
     Path(name): Path<String>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
 ) -> Response {
     let precondition = match precondition(&headers) {
@@ -93,8 +99,12 @@ pub(super) async fn remove(
         Err(response) => return *response,
     };
     let name = PolicyName::new(None, name);
+    let (policy, by) = (name.to_string(), who(peer));
     match blocking(move || desk.catalog.remove(&name, &precondition)).await {
-        Some(Ok(())) => StatusCode::NO_CONTENT.into_response(),
+        Some(Ok(())) => {
+            info!(audit = "remove-policy", policy, by, "changed by REST");
+            StatusCode::NO_CONTENT.into_response()
+        }
         Some(Err(error)) => change_error(&error),
         None => problem(StatusCode::INTERNAL_SERVER_ERROR, "the change was aborted"),
     }

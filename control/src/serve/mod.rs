@@ -20,7 +20,7 @@ use crate::kube::{self, Health, KubeContext, KubeError};
 use crate::metrics::ControlMetrics;
 use crate::net::{FollowError, Peers, PortProtocol, PortServer, TlsError};
 use crate::rest::{self, Desk, HealthState, Listings, WriteAccess};
-use crate::source::{Catalog, Directory, Store, watch};
+use crate::source::{Catalog, Directory, ShutoffFile, ShutoffSource, Store, watch};
 use crate::traffic::{LiveTraffic, TrafficError};
 
 pub use files::Files;
@@ -114,6 +114,10 @@ impl ControlService {
             let (path, closing) = (path.clone(), closing.clone());
             tasks.spawn(watch(catalog.clone(), path, settings.rescan, closing));
         }
+        if settings.state.is_some() {
+            let (catalog, closing) = (catalog.clone(), closing.clone());
+            tasks.spawn(follow_shutoff(catalog, settings.rescan, closing));
+        }
         let (counted, shown) = (metrics.traffic(), fleet.clone());
         let traffic_events = EventSink::new(move |event| {
             counted.send(event);
@@ -132,6 +136,7 @@ impl ControlService {
         };
         let health = cluster(settings.kubernetes.as_ref(), &context).await?;
         let desk = Desk {
+            cluster: health.as_ref().map(Health::shutoff_lease),
             catalog,
             fleet: fleet.clone(),
             traffic,
@@ -253,6 +258,20 @@ async fn cluster(
     kube::start(&client, settings.clone(), context).map(Some)
 }
 
+/// Reads the file of the switch for all policies regularly until told to stop.
+async fn follow_shutoff(catalog: Catalog, every: Duration, closing: CancellationToken) {
+    let mut ticks = tokio::time::interval(every);
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let catalog = catalog.clone();
+        // Reading blocks. A panic there is ignored: the next time comes.
+        let _ = tokio::task::spawn_blocking(move || catalog.reread_shutoff()).await;
+    }
+}
+
 async fn listen(addr: SocketAddr) -> Result<TcpListener, ServeError> {
     let bound = TcpListener::bind(addr).await;
     bound.map_err(|source| ServeError::Listen { addr, source })
@@ -278,10 +297,12 @@ fn catalog(
     };
     let store = settings.state.as_ref().map(open).transpose()?;
     let directory = settings.policies.clone().map(Directory::new);
-    Ok(Catalog::new(
-        directory,
-        store,
-        fleet.clone(),
-        metrics.sources(),
-    ))
+    let catalog = Catalog::new(directory, store, fleet.clone(), metrics.sources());
+    if settings.disabled {
+        catalog.say_shutoff(ShutoffSource::Settings, Some("disabled"));
+    }
+    if let Some(path) = &settings.state {
+        catalog.follow_shutoff(ShutoffFile::in_folder(path.clone()));
+    }
+    Ok(catalog)
 }

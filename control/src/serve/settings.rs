@@ -17,6 +17,8 @@ pub struct ServeSettings {
     pub policies: Option<PathBuf>,
     /// Directory for policies that are sent by REST; `None`: REST cannot change policies.
     pub state: Option<PathBuf>,
+    /// Turn all policies off: every request passes.
+    pub disabled: bool,
     /// The cluster to reconcile; `None`: no cluster.
     pub kubernetes: Option<kube::KubeSettings>,
     /// The service graph to read; `None`: none is read.
@@ -56,6 +58,7 @@ impl ServeSettings {
         Self {
             policies: None,
             state: None,
+            disabled: false,
             kubernetes: None,
             traffic: None,
             rescan: Duration::from_secs(5),

@@ -9,17 +9,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
+use tokio::sync::watch;
 use tracing::field::Empty;
-use tracing::{error, info, info_span};
+use tracing::{error, info, info_span, warn};
 
 use super::directory::Directory;
 use super::event::SourceEvent;
+use super::shutoff::{Shutoff, ShutoffFile, ShutoffSource};
 use super::store::{Precondition, Store, StoreError, StoredPolicy};
 use crate::document::TextPosition;
 use crate::event::EventSink;
-use crate::fleet::ProxyFleet;
+use crate::fleet::{ClaimedPolicy, ProxyFleet};
 use crate::policy::{Gathered, Policies, PolicyName, Problem};
-use crate::render::ConfigVersion;
 use crate::telemetry::TARGET;
 use crate::xds::ResourceVersion;
 
@@ -33,6 +34,8 @@ pub struct Catalog {
     inner: Arc<Mutex<CatalogState>>,
     fleet: ProxyFleet,
     events: EventSink<SourceEvent>,
+    /// Whether all policies are off.
+    shutoff: Arc<watch::Sender<Shutoff>>,
 }
 
 #[derive(Debug)]
@@ -41,6 +44,7 @@ struct CatalogState {
     store: Option<Store>,
     /// The policies of the API server; `None`: no cluster is followed.
     cluster: Option<Gathered>,
+    shutoff_file: Option<ShutoffFile>,
     policies: Policies,
     problems: Vec<Problem>,
     /// Grows each time that policies are put in force.
@@ -57,8 +61,14 @@ pub struct PolicyRecord {
     pub source: &'static str,
     /// Version of its configuration.
     pub version: String,
+    /// Digest of its configuration, by which the metrics of proxies name it (`tidegate_info`).
+    pub config: String,
     /// Number of streams that it matches, whether it wins or not.
     pub proxies: usize,
+    /// Number of streams whose proxies have acknowledged its configuration, and run it.
+    pub current: usize,
+    /// Whether it acts at all: `enabled: false` turns it off, and so does the switch for all policies.
+    pub enabled: bool,
 }
 
 /// Why REST cannot change a policy.
@@ -88,6 +98,7 @@ impl Catalog {
             directory,
             store,
             cluster: None,
+            shutoff_file: None,
             policies: Policies::default(),
             problems: Vec::new(),
             revision: 0,
@@ -96,6 +107,7 @@ impl Catalog {
             inner: Arc::new(Mutex::new(inner)),
             fleet,
             events,
+            shutoff: Arc::new(watch::Sender::default()),
         };
         let mut inner = catalog.lock();
         if let Some(directory) = &mut inner.directory {
@@ -104,6 +116,68 @@ impl Catalog {
         catalog.apply(&mut inner);
         drop(inner);
         catalog
+    }
+
+    /// From now on the switch for all policies follows this file, which an earlier run of the service may have written.
+    pub fn follow_shutoff(&self, file: ShutoffFile) {
+        self.lock().shutoff_file = Some(file);
+        self.reread_shutoff();
+    }
+
+    /// Reads the file of the switch again. Blocks while it reads.
+    pub fn reread_shutoff(&self) {
+        let file = self.lock().shutoff_file.clone();
+        match file.map(|file| file.read()) {
+            None => {}
+            Some(Ok(note)) => self.say_shutoff(ShutoffSource::File, note.as_deref()),
+            Some(Err(error)) => {
+                warn!(%error, "the file that turns all policies off cannot be read; what it said remains");
+            }
+        }
+    }
+
+    /// Writes the file of the switch, and puts that in force. Blocks while it writes.
+    ///
+    /// # Errors
+    /// When there is no state directory, or it cannot be written.
+    pub fn write_shutoff(&self, note: Option<&str>) -> Result<(), ChangeError> {
+        let file = self.lock().shutoff_file.clone();
+        let file = file.ok_or(ChangeError::NoStore)?;
+        file.write(note).map_err(StoreError::from)?;
+        self.say_shutoff(ShutoffSource::File, note);
+        Ok(())
+    }
+
+    /// A source of the switch says this now; `None`: it turns nothing off.
+    pub fn say_shutoff(&self, source: ShutoffSource, note: Option<&str>) {
+        let mut inner = self.lock();
+        let mut shutoff = self.shutoff();
+        if !shutoff.say(source, note) {
+            return;
+        }
+        if shutoff.is_off() {
+            warn!(audit = "disable-all", source = source.name(), notes = %shutoff, "all policies are off: every request passes");
+        } else {
+            warn!(
+                audit = "enable-all",
+                source = source.name(),
+                "the policies are on again"
+            );
+        }
+        self.shutoff.send_replace(shutoff);
+        self.apply(&mut inner);
+    }
+
+    /// Whether all policies are off, and who said so.
+    #[must_use]
+    pub fn shutoff(&self) -> Shutoff {
+        self.shutoff.borrow().clone()
+    }
+
+    /// Changes whenever that changes.
+    #[must_use]
+    pub fn shutoffs(&self) -> watch::Receiver<Shutoff> {
+        self.shutoff.subscribe()
     }
 
     /// Scans the directory again. Blocks while it reads.
@@ -169,14 +243,21 @@ impl Catalog {
     pub fn records(&self) -> Vec<PolicyRecord> {
         // The versions come from what is rendered already, so that showing costs no rendering.
         let claims = self.fleet.claims();
+        let is_off = self.shutoff.borrow().is_off();
         let inner = self.lock();
-        let record =
-            |(name, (version, proxies)): (PolicyName, (ConfigVersion, usize))| PolicyRecord {
-                source: inner.source(&name),
-                name: name.to_string(),
-                version: version.to_string(),
-                proxies,
-            };
+        let record = |(name, claimed): (PolicyName, ClaimedPolicy)| PolicyRecord {
+            source: inner.source(&name),
+            enabled: !is_off
+                && inner
+                    .policies
+                    .get(&name)
+                    .is_some_and(|policy| policy.config().enabled()),
+            name: name.to_string(),
+            version: claimed.version.to_string(),
+            config: claimed.digest,
+            proxies: claimed.streams,
+            current: claimed.current,
+        };
         claims.into_iter().map(record).collect()
     }
 
@@ -220,7 +301,13 @@ impl Catalog {
             problems = problems.len(),
             "policies in force"
         );
-        self.fleet.replace(&policies);
+        let is_off = self.shutoff.borrow().is_off();
+        let own = policies.iter().filter(|policy| !policy.config().enabled());
+        self.events.send(SourceEvent::Disabled {
+            all: is_off,
+            policies: own.count(),
+        });
+        self.fleet.replace(&policies, is_off);
         inner.policies = policies;
         inner.problems = problems;
         inner.revision += 1;

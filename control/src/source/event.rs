@@ -12,6 +12,13 @@ pub enum SourceEvent {
         /// Its errors.
         problems: usize,
     },
+    /// The policies were put in force.
+    Disabled {
+        /// Whether the switch for all policies is off.
+        all: bool,
+        /// How many policies say `enabled: false` themselves.
+        policies: usize,
+    },
     /// A new error keeps a policy, or its new text, out of force.
     RenderError,
 }

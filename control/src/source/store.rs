@@ -239,7 +239,7 @@ fn wrong(path: &str, found: String, expected: String) -> Problem {
     }
 }
 
-fn replace(folder: &Path, place: &Path, text: &[u8]) -> io::Result<()> {
+pub(super) fn replace(folder: &Path, place: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text)?;
     file.as_file().sync_all()?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tidegate_control::kube::istio::IstioApi;
@@ -10,6 +11,9 @@ use tidegate_meshbed::{Replica, User};
 
 use crate::service::{Rights, account, start};
 use crate::world::TestCluster;
+
+/// A version of the module that policies may name.
+const CANARY: &str = "canary=file:///canary.wasm";
 
 /// A replica, and the namespace that it follows.
 pub(crate) struct Follower {
@@ -36,6 +40,7 @@ impl Follower {
             ["--extension-fail-strategy", "reload"],
             ["--extension-phase", "stats"],
             ["--extension-priority", "10"],
+            ["--extension-version", CANARY],
         ];
         let replica = start(world, &user, &namespace, options.as_flattened()).await;
         Self {
@@ -98,6 +103,17 @@ impl Follower {
         object
             .map(|object| object.data["spec"].clone())
             .unwrap_or_default()
+    }
+
+    /// Sets an annotation of the Lease, or removes it, as kubectl does.
+    pub(crate) async fn annotate_lease(&self, name: &str, value: Option<&str>) {
+        let leases: Api<Lease> = Api::namespaced(self.world.admin.clone(), &self.namespace);
+        let patch = json!({"metadata": {"annotations": {name: value}}});
+        let params = PatchParams::default();
+        leases
+            .patch("tidegate", &params, &Patch::Merge(&patch))
+            .await
+            .unwrap();
     }
 
     /// `True Programmed` and the like; empty while there is none.

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
             reconcile::a_plugin_of_somebody_else_is_left_alone,
             reconcile::of_two_policies_for_one_target_the_loser_is_told_and_follows,
             reconcile::a_policy_that_only_the_service_can_judge_keeps_what_was_sound,
+            reconcile::all_policies_go_off_by_an_annotation_and_keep_it_over_renewals,
             rights::what_the_service_names_as_its_rights_is_enough,
             rights::without_rights_it_says_which_and_lives,
             replicas::a_killed_leader_is_followed_by_the_other_replica,

@@ -220,3 +220,39 @@ pub(crate) async fn a_policy_that_only_the_service_can_judge_keeps_what_was_soun
     assert_eq!(service.spec("tidegate-web").await, before);
     service.stop();
 }
+
+pub(crate) async fn all_policies_go_off_by_an_annotation_and_keep_it_over_renewals(
+    world: Arc<TestCluster>,
+) {
+    const SWITCH: &str = "tidegate.dev/disabled";
+    let service = Follower::start(&world, "switched-off", NEW).await;
+    service
+        .put("web", &spec(&json!({"module": "canary"})))
+        .await;
+    service.until("web", "Programmed", "True Programmed").await;
+    let wasm = async || service.spec("tidegate-web").await["wasm"].clone();
+    assert_eq!(wasm().await["url"], "file:///canary.wasm");
+    assert_eq!(wasm().await["pluginConfig"]["enabled"], json!(null));
+
+    service.annotate_lease(SWITCH, Some("incident 4711")).await;
+    service.until("web", "Programmed", "True Disabled").await;
+    assert_eq!(wasm().await["pluginConfig"]["enabled"], false);
+    let message = service.message("web", "Programmed").await;
+    assert!(message.contains("lease: incident 4711"), "{message}");
+    // A new policy, whose status takes some renewals of the Lease, is off as well.
+    service.put("other", &spec(&json!({}))).await;
+    service.until("other", "Programmed", "True Disabled").await;
+
+    service.annotate_lease(SWITCH, None).await;
+    service.until("web", "Programmed", "True Programmed").await;
+    assert_eq!(wasm().await["pluginConfig"]["enabled"], json!(null));
+
+    service
+        .put("web", &spec(&json!({"module": "nightly"})))
+        .await;
+    service
+        .until("web", "Accepted", "False ModuleNotAllowed")
+        .await;
+    assert_eq!(wasm().await["url"], "file:///canary.wasm", "what ran stays");
+    service.stop();
+}

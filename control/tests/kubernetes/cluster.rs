@@ -13,7 +13,7 @@ use tidegate_control::kube::istio::{DesiredObject, ObjectKey};
 use tidegate_control::kube::lease::Timing;
 use tidegate_control::kube::plan::{ObjectWrite, WritePlan, plan};
 use tidegate_control::kube::settings::{
-    ClusterAccess, Extension, FailStrategy, FilterPhase, LeaseSettings, Scope,
+    ClusterAccess, Extension, FailStrategy, FilterPhase, LeaseSettings, ModuleVersions, Scope,
 };
 use tidegate_control::kube::view::ClusterView;
 use tidegate_control::kube::view::ObservedObject;
@@ -46,6 +46,7 @@ pub(crate) fn settings() -> KubeSettings {
             fail_strategy: FailStrategy::Open,
             phase: FilterPhase::Unspecified,
             priority: 0,
+            versions: ModuleVersions::default(),
         },
         lease: LeaseSettings {
             name: "tidegate".to_owned(),
@@ -297,6 +298,10 @@ pub(crate) fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, from) in from {
+                if from.is_null() {
+                    into.remove(key);
+                    continue;
+                }
                 merge(into.entry(key.clone()).or_insert(Value::Null), from);
             }
         }

@@ -135,7 +135,7 @@ proptest! {
                 prop_assert!(!objects.is_empty());
                 let lost = policy.status.overruled.iter().map(|o| o.target.clone()).collect();
                 let desired = tidegate_control::kube::istio::desired_objects(
-                    valid, policy.owner(), &lost, &cluster.settings.extension, api.unwrap(),
+                    (valid, &tidegate_control::render::PluginConfig::of(valid)), policy.owner(), &lost, &cluster.settings.extension, api.unwrap(),
                 );
                 for desired in desired {
                     prop_assert_eq!(

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::cluster::{BOTH, GATEWAY, OLD, PROXIES, WEB, policy};
+use tidegate_control::kube::settings::ModuleVersions;
+
+use crate::cluster::{BOTH, GATEWAY, NAMESPACE, OLD, PROXIES, WEB, policy};
 use crate::recordings::{CALL, Call, of};
 use crate::replica::{TestReplica, pass, until};
 use crate::server::{ScriptedServer, status};
@@ -359,5 +361,144 @@ async fn with_one_namespace_no_other_is_requested() {
     let wide = server.count(|asked| !asked.is_namespaced && asked.verb != "discover");
     assert_eq!(wide, 0, "{:?}", server.asked());
     assert_eq!(replica.policies(), 1);
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_policies_go_off_by_an_annotation_on_the_lease() {
+    const LEASES: &str = "leases";
+    let server = ScriptedServer::new(BOTH);
+    server.put(POLICIES, &policy("web", WEB));
+    let one = TestReplica::start(&server, "one");
+    programmed(&server, "web").await;
+    let enabled = || {
+        let object = server.object(NEW, "tidegate-web").unwrap();
+        object["spec"]["wasm"]["pluginConfig"]["enabled"].clone()
+    };
+    assert_eq!(enabled(), Value::Null);
+
+    one.health
+        .shutoff_lease()
+        .write(Some("incident 4711"))
+        .await
+        .unwrap();
+    until("requests pass", || enabled() == false).await;
+    until("it is reported", || {
+        condition(&server, "web", "Programmed") == "True Disabled"
+    })
+    .await;
+    let told = server.object(POLICIES, "web").unwrap().to_string();
+    assert!(told.contains("lease: incident 4711"), "{told}");
+    // The lease is renewed many times, and another replica learns of it.
+    pass(Duration::from_secs(120)).await;
+    let two = TestReplica::start(&server, "two");
+    until("the other one knows", || two.catalog.shutoff().is_off()).await;
+    one.stop().await;
+    until("the other one leads", || two.metric("leading") == 1).await;
+    assert_eq!(enabled(), false);
+
+    // As kubectl does it.
+    let name = crate::cluster::settings().lease.name;
+    let mut lease = server.object(LEASES, &name).unwrap();
+    let annotation = &mut lease["metadata"]["annotations"]["tidegate.dev/disabled"];
+    assert!(annotation.take().is_string());
+    server.put(LEASES, &lease);
+    until("the policy acts again", || enabled() == Value::Null).await;
+    programmed(&server, "web").await;
+    two.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_is_off_by_itself_says_so() {
+    let server = ScriptedServer::new(BOTH);
+    let mut web = policy("web", WEB);
+    web["spec"]["enabled"] = json!(false);
+    server.put(POLICIES, &web);
+    let replica = TestReplica::start(&server, "one");
+    until("it is reported", || {
+        condition(&server, "web", "Programmed") == "True Disabled"
+    })
+    .await;
+    replica.stop().await;
+}
+
+fn with_canary(settings: &mut tidegate_control::kube::KubeSettings) {
+    let digest = "0b".repeat(32);
+    let canary = format!("canary=oci://registry.example/tidegate@sha256:{digest}");
+    let plain = format!("next=https://example.com/tidegate.wasm#sha256:{digest}");
+    settings.extension.versions = ModuleVersions::parse(&[canary, plain], &[]).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_gets_the_version_of_the_module_that_it_names_if_the_settings_have_it() {
+    let server = ScriptedServer::new(BOTH);
+    let mut web = policy("web", WEB);
+    web["spec"]["module"] = json!("canary");
+    server.put(POLICIES, &web);
+    let replica = TestReplica::with(&server, "one", with_canary);
+    programmed(&server, "web").await;
+    let wasm = || server.object(NEW, "tidegate-web").unwrap()["spec"]["wasm"].clone();
+    let url = wasm()["url"].as_str().unwrap().to_owned();
+    assert!(url.contains("@sha256:0b0b"), "{url}");
+    assert_eq!(wasm()["sha256"], Value::Null);
+    assert_eq!(
+        wasm()["pluginConfig"]["module"],
+        Value::Null,
+        "no setting of the filter"
+    );
+
+    web["spec"]["module"] = json!("next");
+    server.put(POLICIES, &web);
+    until("it has a checksum", || wasm()["sha256"] == "0b".repeat(32)).await;
+    programmed(&server, "web").await;
+
+    web["spec"]["module"] = json!("nightly");
+    server.put(POLICIES, &web);
+    until("it is reported", || {
+        condition(&server, "web", "Accepted") == "False ModuleNotAllowed"
+    })
+    .await;
+    assert_eq!(
+        condition(&server, "web", "Programmed"),
+        "False ModuleNotAllowed"
+    );
+    let told = server.object(POLICIES, "web").unwrap().to_string();
+    assert!(told.contains("expected canary or next"), "{told}");
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(
+        wasm()["url"],
+        "https://example.com/tidegate.wasm",
+        "what ran stays"
+    );
+
+    web["spec"]["module"] = Value::Null;
+    server.put(POLICIES, &web);
+    until("it is back", || {
+        wasm()["url"] == "oci://registry.example/tidegate:1"
+    })
+    .await;
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_of_one_workload_with_different_modules_are_a_conflict() {
+    let server = ScriptedServer::new(BOTH);
+    server.put(POLICIES, &policy("all", NAMESPACE));
+    let mut web = policy("web", WEB);
+    web["spec"]["module"] = json!("canary");
+    server.put(POLICIES, &web);
+    let replica = TestReplica::with(&server, "one", with_canary);
+    until("it is reported", || {
+        condition(&server, "all", "Conflicted") == "True ModulesDiffer"
+    })
+    .await;
+    assert_eq!(condition(&server, "web", "Conflicted"), "False NoConflict");
+
+    web["spec"]["module"] = Value::Null;
+    server.put(POLICIES, &web);
+    until("it is an ordinary overlap", || {
+        condition(&server, "all", "Conflicted") == "True Overlapping"
+    })
+    .await;
     replica.stop().await;
 }

@@ -28,6 +28,7 @@ mod page;
 mod process;
 mod rest;
 mod sources;
+mod switch;
 mod tls;
 mod traces;
 mod traffic;

@@ -8,7 +8,7 @@ use tidegate_control::kube::KubeSettings;
 use tidegate_control::kube::istio::{ApiChoice, IstioApi};
 use tidegate_control::kube::lease::Timing;
 use tidegate_control::kube::settings::{
-    ClusterAccess, Extension, FailStrategy, FilterPhase, LeaseSettings, Scope,
+    ClusterAccess, Extension, FailStrategy, FilterPhase, LeaseSettings, ModuleVersions, Scope,
 };
 
 use super::{needs, time};
@@ -47,6 +47,23 @@ pub(super) struct Kubernetes {
     /// SHA-256 of that module, or the digest of the image; required unless the URL is a file or contains the digest
     #[arg(long, value_name = "HEX", env = "TIDEGATE_EXTENSION_SHA256")]
     extension_sha256: Option<String>,
+    /// Another version of the module that policies may name in spec.module, such as a canary: NAME=URL, with #sha256:HEX
+    /// behind the URL unless that contains the digest
+    #[arg(
+        long = "extension-version",
+        value_name = "NAME=URL",
+        env = "TIDEGATE_EXTENSION_VERSION",
+        value_delimiter = ','
+    )]
+    extension_versions: Vec<String>,
+    /// The version that the policies of a namespace get if they name none
+    #[arg(
+        long = "namespace-version",
+        value_name = "NAMESPACE=NAME",
+        env = "TIDEGATE_NAMESPACE_VERSION",
+        value_delimiter = ','
+    )]
+    namespace_versions: Vec<String>,
     /// Secret, in the namespace of each policy, for pulling the image
     #[arg(long, value_name = "NAME", env = "TIDEGATE_EXTENSION_PULL_SECRET")]
     extension_pull_secret: Option<String>,
@@ -168,6 +185,8 @@ impl Kubernetes {
                     ChainPlace::Stats => FilterPhase::Stats,
                 },
                 priority: self.extension_priority,
+                versions: ModuleVersions::parse(&self.extension_versions, &self.namespace_versions)
+                    .map_err(CommandFailure)?,
             },
             lease: LeaseSettings {
                 name: self.lease_name,

@@ -58,6 +58,9 @@ pub(super) struct Serve {
     /// Directory for policies that are sent by REST
     #[arg(long, value_name = "DIR", env = "TIDEGATE_STATE")]
     state: Option<PathBuf>,
+    /// Turn all policies off: every request passes, and nothing is counted; `tidegate disable --all` does it without a restart
+    #[arg(long, env = "TIDEGATE_DISABLED")]
+    disabled: bool,
     /// Interval at which files (policies, certificates, lists, token) are read again
     #[arg(long, value_name = "TIME", env = "TIDEGATE_RESCAN", default_value = "5s", value_parser = time)]
     rescan: Duration,
@@ -168,6 +171,7 @@ impl Serve {
         Ok(ServeSettings {
             policies: self.policies,
             state: self.state,
+            disabled: self.disabled,
             kubernetes,
             traffic: self.traffic.settings()?,
             rescan: self.rescan,

@@ -81,17 +81,16 @@ pub struct Owner<'a> {
     pub uid: &'a str,
 }
 
-/// The objects that carry `policy`, without the targets in `lost`, which another policy takes (spelled as in a
+/// The objects that carry `policy` with its configuration, without the targets in `lost`, which another policy takes (spelled as in a
 /// [contest](crate::policy::Contest)).
 #[must_use]
 pub fn desired_objects(
-    policy: &CheckedPolicy,
+    (policy, config): (&CheckedPolicy, &PluginConfig),
     owner: Owner<'_>,
     lost: &BTreeSet<String>,
     settings: &Extension,
     api: IstioApi,
 ) -> Vec<DesiredObject> {
-    let config = PluginConfig::of(policy);
     // A rendered configuration is always an object.
     let config: Value = serde_json::from_str(&config.config).unwrap_or_default();
     let object = |group: TargetGroup| group.object(&config, owner, settings, api);

@@ -3,6 +3,7 @@
 //! After a failed attempt, the leader tries again at the normal pace, because
 //! its term is short. A follower waits longer ([backoff](crate::kube::client::backoff)).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::election::{Election, LeaseRecord, LeaseWrite};
+use super::shutoff::SHUTOFF;
 use crate::event::EventSink;
 use crate::kube::client::backoff::backoff;
 use crate::kube::client::error::{describe, is_unanswered};
@@ -21,6 +23,7 @@ use crate::kube::clock::ClockReading;
 use crate::kube::event::{KubeEvent, WriteOutcome, WriteTarget};
 use crate::kube::settings::LeaseSettings;
 use crate::kube::shared::SharedState;
+use crate::source::{Catalog, ShutoffSource};
 
 /// Duration of a released lease, in seconds, which other replicas may wait for.
 const RELEASED_SECONDS: i32 = 1;
@@ -34,6 +37,8 @@ pub(in crate::kube) struct Candidate {
     pub(in crate::kube) settings: LeaseSettings,
     pub(in crate::kube) manager: String,
     pub(in crate::kube) shared: SharedState,
+    /// Hears what the Lease says about the switch for all policies.
+    pub(in crate::kube) catalog: Catalog,
     pub(in crate::kube) events: EventSink<KubeEvent>,
 }
 
@@ -43,11 +48,12 @@ impl Candidate {
         let timing = self.settings.timing;
         let mut election = Election::new(self.settings.identity.clone(), timing);
         let mut acquired = None;
+        let mut annotations = None;
         let mut is_logged = false;
         let mut waits = backoff();
         while !closing.is_cancelled() {
             let asked = ClockReading::now().instant;
-            let step = self.step(&mut election, &mut acquired);
+            let step = self.step(&mut election, &mut acquired, &mut annotations);
             let (is_done, trouble) = match tokio::time::timeout(timing.margin(), step).await {
                 Ok(Ok(())) => (true, None),
                 Ok(Err(error)) if is_unanswered(&error) => (false, None),
@@ -80,7 +86,7 @@ impl Candidate {
         let release = election.stop();
         self.announce(&election);
         if let Some(claim) = release {
-            let released = self.write(&claim, &mut acquired);
+            let released = self.write(&claim, &mut acquired, annotations);
             match tokio::time::timeout(timing.pause(), released).await {
                 Ok(Ok(_)) => info!("the lease was released"),
                 Ok(Err(error)) => warn!(%error, "the lease could not be released; it will expire"),
@@ -93,8 +99,21 @@ impl Candidate {
         &self,
         election: &mut Election,
         acquired: &mut Option<MicroTime>,
+        annotations: &mut Option<BTreeMap<String, String>>,
     ) -> Result<(), Error> {
-        let lease = self.leases.get_opt(&self.settings.name).await?;
+        let read = self.leases.get_opt(&self.settings.name).await;
+        if let Err(Error::Api(_)) = &read {
+            // The server does not show it, so the switch is taken to be on.
+            self.shared.know_shutoff();
+        }
+        let lease = read?;
+        *annotations = lease
+            .as_ref()
+            .and_then(|lease| lease.metadata.annotations.clone());
+        let note = annotations.as_ref().and_then(|all| all.get(SHUTOFF));
+        self.catalog
+            .say_shutoff(ShutoffSource::Lease, note.map(String::as_str));
+        self.shared.know_shutoff();
         let now = ClockReading::now().instant;
         let record = lease.as_ref().map(record);
         if let Some(spec) = lease.and_then(|lease| lease.spec) {
@@ -103,7 +122,7 @@ impl Candidate {
         let Some(claim) = election.read(record, now) else {
             return Ok(());
         };
-        match self.write(&claim, acquired).await {
+        match self.write(&claim, acquired, annotations.clone()).await {
             Ok(lease) => election.taken(lease, now),
             Err(Error::Api(status)) if status.code == CONFLICT => {
                 self.report(WriteOutcome::Conflict);
@@ -120,6 +139,8 @@ impl Candidate {
         &self,
         claim: &LeaseWrite,
         acquired: &mut Option<MicroTime>,
+        // A replacement without them would remove them.
+        annotations: Option<BTreeMap<String, String>>,
     ) -> Result<LeaseRecord, Error> {
         let now = MicroTime(ClockReading::now().wall);
         if claim.is_new {
@@ -133,6 +154,7 @@ impl Candidate {
             metadata: ObjectMeta {
                 name: Some(self.settings.name.clone()),
                 resource_version: claim.resource_version.clone(),
+                annotations,
                 ..ObjectMeta::default()
             },
             spec: Some(LeaseSpec {

@@ -10,7 +10,8 @@ use crate::kube::istio::{IstioApi, ObjectKey, desired_objects};
 use crate::kube::settings::KubeSettings;
 use crate::kube::status::{ObjectState, ReconcileState, report};
 use crate::kube::view::{ClusterView, ObservedObject, ObservedPolicy, WriteSubject};
-use crate::policy::{Contest, ContestExtent, Policies, PolicyName, contests};
+use crate::policy::{CheckedPolicy, Contest, ContestExtent, Policies, PolicyName, contests};
+use crate::render::PluginConfig;
 
 /// What to write if Istio's `api` is used; `None`: the server has no API to use.
 pub(super) fn plan(
@@ -80,6 +81,7 @@ impl Planner<'_> {
         let mut state = ReconcileState {
             api: self.api,
             barred: is_barred.then(|| policy.barred(proxies)),
+            shutoff: self.view.shutoff.clone(),
             reach: self.view.reach.clone(),
             ..ReconcileState::default()
         };
@@ -87,8 +89,18 @@ impl Planner<'_> {
             let whole = |contest: &&Contest| contest.extent == ContestExtent::Whole;
             let lost = contests.iter().filter(whole);
             let lost: BTreeSet<String> = lost.map(|contest| contest.target.clone()).collect();
-            let extension = &self.settings.extension;
-            for desired in desired_objects(valid, policy.owner(), &lost, extension, api) {
+            let extension = match self.settings.extension.for_policy(valid) {
+                Ok(extension) => extension,
+                Err(problem) => {
+                    state.module = Some(problem);
+                    state.contests = contests;
+                    return state;
+                }
+            };
+            state.modules_differ = self.modules_differ(valid, &contests);
+            let config = PluginConfig::under(valid, state.shutoff.is_off());
+            for desired in desired_objects((valid, &config), policy.owner(), &lost, &extension, api)
+            {
                 let key = desired.key.clone();
                 let object = if self.claimed.insert(key.clone()) {
                     self.objects.state(policy, &desired)
@@ -104,6 +116,20 @@ impl Planner<'_> {
         }
         state.contests = contests;
         state
+    }
+
+    /// Contests of `policy` for parts of its targets, with a policy that gets another version of the module: proxies there
+    /// would run both.
+    fn modules_differ(&self, policy: &CheckedPolicy, contests: &[Contest]) -> Vec<Contest> {
+        let versions = &self.settings.extension.versions;
+        let own = versions.name_for(policy);
+        let differs = |contest: &&Contest| {
+            let winner = self.view.policies.get(&contest.winner);
+            let winner = winner.and_then(|winner| winner.valid.as_ref());
+            contest.extent == ContestExtent::Part
+                && winner.is_some_and(|winner| versions.name_for(winner) != own)
+        };
+        contests.iter().filter(differs).cloned().collect()
     }
 
     /// Plans the deletion of this service's objects that are no longer needed.
@@ -139,7 +165,7 @@ impl Planner<'_> {
         let mut owners = seen.owners.iter();
         owners.any(|owner| match self.states.get(owner.as_str()) {
             None => false,
-            Some((policy, _)) if policy.valid.is_none() => true,
+            Some((policy, state)) if policy.valid.is_none() || state.module.is_some() => true,
             Some(_) if Some(key.api) == self.api => false,
             Some((_, state)) => {
                 let is_current = |(_, object): &(_, ObjectState)| *object == ObjectState::Current;

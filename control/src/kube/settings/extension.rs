@@ -3,6 +3,8 @@
 //! Istio rejects an invalid object as a whole, so invalid settings are reported before anything is written.
 
 use super::error::{Complaints, SettingError};
+use super::versions::{ModuleNotAllowed, ModuleVersion, ModuleVersions};
+use crate::policy::CheckedPolicy;
 
 /// Digits of a SHA-256 in hexadecimal.
 const SHA256_DIGITS: usize = 64;
@@ -26,6 +28,8 @@ pub struct Extension {
     /// Order within the phase, greater first. The number of a selector's labels is added, so that the narrower of two
     /// policies that apply to one workload comes first.
     pub priority: i32,
+    /// Other versions of the module, by name, and who gets them.
+    pub versions: ModuleVersions,
 }
 
 /// What proxies do without a module, or when it crashes.
@@ -112,7 +116,47 @@ impl Extension {
                 "the name of a Secret",
             );
         }
+        for (name, version) in self.versions.iter() {
+            complaints.unless(
+                crate::policy::is_module_name(name),
+                "extension-version",
+                name,
+                crate::policy::MODULE_EXPECTED,
+            );
+            complaints.unless(
+                is_url(&version.url)
+                    && (version.sha256.is_some() || is_pinned(&version.url))
+                    && version.sha256.as_deref().is_none_or(is_sha256),
+                "extension-version",
+                &version.url,
+                "a URL like extension-url, with its checksum: an image by its digest, or #sha256:HEX behind the URL",
+            );
+        }
+        for (namespace, name) in self.versions.namespaces() {
+            complaints.unless(
+                crate::policy::is_name(namespace) && self.versions.get(name).is_some(),
+                "namespace-version",
+                &format!("{namespace}={name}"),
+                "a namespace and the name of one of --extension-version",
+            );
+        }
         complaints.0
+    }
+
+    /// The same with the module that `policy` gets.
+    ///
+    /// # Errors
+    /// When it names a version that the settings do not have.
+    pub fn for_policy(&self, policy: &CheckedPolicy) -> Result<Self, ModuleNotAllowed> {
+        let ModuleVersion { url, sha256 } = match self.versions.chosen(policy)? {
+            Some(version) => version.clone(),
+            None => return Ok(self.clone()),
+        };
+        Ok(Self {
+            url,
+            sha256,
+            ..self.clone()
+        })
     }
 }
 
@@ -152,6 +196,7 @@ mod tests {
             fail_strategy: FailStrategy::default(),
             phase: FilterPhase::default(),
             priority: 0,
+            versions: ModuleVersions::default(),
         }
     }
 

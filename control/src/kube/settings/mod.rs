@@ -2,6 +2,7 @@
 
 mod error;
 mod extension;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use crate::policy::{CheckedPolicy, PolicyTargets};
 use error::Complaints;
 pub use error::SettingError;
 pub use extension::{Extension, FailStrategy, FilterPhase};
+pub use versions::{ModuleNotAllowed, ModuleVersion, ModuleVersions};
 
 /// Longest object name that Kubernetes accepts.
 const MAX_NAME: usize = 253;

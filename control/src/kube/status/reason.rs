@@ -9,10 +9,14 @@ pub enum Reason {
     Invalid,
     /// It names standalone proxies from a namespace where that is not allowed.
     ProxiesNotAllowed,
+    /// It names a version of the module that the service's settings do not allow.
+    ModuleNotAllowed,
     /// Istio's objects match the policy.
     Programmed,
     /// It applies to standalone proxies, which this service configures.
     Served,
+    /// It is in the proxies and lets every request pass: it says `enabled: false`, or all policies are off.
+    Disabled,
     /// Other policies take all its targets.
     Overruled,
     /// The API server has neither of Istio's APIs, or not the one in the settings.
@@ -31,6 +35,8 @@ pub enum Reason {
     PartlyOverruled,
     /// Another policy applies to some of its workloads; both act there.
     Overlapping,
+    /// Another policy with another version of the module applies to some of its workloads; they would run both.
+    ModulesDiffer,
     /// An object with the same name belongs to someone else.
     NameTaken,
     /// Someone else owns fields of the object.
@@ -47,12 +53,14 @@ pub enum Reason {
 
 impl Reason {
     /// Every value.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::Accepted,
         Self::Invalid,
         Self::ProxiesNotAllowed,
+        Self::ModuleNotAllowed,
         Self::Programmed,
         Self::Served,
+        Self::Disabled,
         Self::Overruled,
         Self::NoExtensionApi,
         Self::Conflicted,
@@ -62,6 +70,7 @@ impl Reason {
         Self::NoConflict,
         Self::PartlyOverruled,
         Self::Overlapping,
+        Self::ModulesDiffer,
         Self::NameTaken,
         Self::FieldsTaken,
         Self::FieldsAdded,
@@ -77,8 +86,10 @@ impl Reason {
             Self::Accepted => "Accepted",
             Self::Invalid => "Invalid",
             Self::ProxiesNotAllowed => "ProxiesNotAllowed",
+            Self::ModuleNotAllowed => "ModuleNotAllowed",
             Self::Programmed => "Programmed",
             Self::Served => "Served",
+            Self::Disabled => "Disabled",
             Self::Overruled => "Overruled",
             Self::NoExtensionApi => "NoExtensionApi",
             Self::Conflicted => "Conflicted",
@@ -88,6 +99,7 @@ impl Reason {
             Self::NoConflict => "NoConflict",
             Self::PartlyOverruled => "PartlyOverruled",
             Self::Overlapping => "Overlapping",
+            Self::ModulesDiffer => "ModulesDiffer",
             Self::NameTaken => "NameTaken",
             Self::FieldsTaken => "FieldsTaken",
             Self::FieldsAdded => "FieldsAdded",

@@ -13,7 +13,10 @@ use crate::resource::OverruledTarget;
 pub(in crate::kube) fn report(policy: &ObservedPolicy, state: &ReconcileState) -> StatusReport {
     let accepted = match &policy.errors {
         None if state.barred.is_some() => barred(state),
-        None => ConditionState::yes(Reason::Accepted, "the policy is valid"),
+        None => match &state.module {
+            Some(problem) => ConditionState::no(Reason::ModuleNotAllowed, problem.to_string()),
+            None => ConditionState::yes(Reason::Accepted, "the policy is valid"),
+        },
         Some(errors) => ConditionState::no(Reason::Invalid, errors.to_string().replace('\n', "; ")),
     };
     let whole = state
@@ -63,9 +66,18 @@ fn programmed(policy: &ObservedPolicy, state: &ReconcileState) -> ConditionState
     if state.barred.is_some() {
         return barred(state);
     }
+    if let Some(problem) = &state.module {
+        let message = format!("{problem}; what was written before remains");
+        return ConditionState::no(Reason::ModuleNotAllowed, message);
+    }
+    let off = off(valid, state);
     if is_for_proxies(valid) {
-        let message = "connected standalone proxies receive it; /v1/proxies shows what each runs";
-        return ConditionState::yes(Reason::Served, message);
+        // A replica knows its own streams only, and one of them writes for all.
+        let message = "connected standalone proxies receive it; /v1/proxies of each replica shows which have acknowledged it";
+        return match off {
+            Some(off) => ConditionState::yes(Reason::Disabled, format!("{message}; {off}")),
+            None => ConditionState::yes(Reason::Served, message),
+        };
     }
     if state.api.is_none() {
         let message = "the API server has neither TrafficExtension nor WasmPlugin, or not the configured one: is Istio installed?";
@@ -107,7 +119,26 @@ fn programmed(policy: &ObservedPolicy, state: &ReconcileState) -> ConditionState
             .collect();
         names.join(", ")
     };
-    blocked.unwrap_or_else(|| ConditionState::yes(Reason::Programmed, names()))
+    blocked.unwrap_or_else(|| match off {
+        Some(off) => ConditionState::yes(Reason::Disabled, format!("{}; {off}", names())),
+        None => ConditionState::yes(Reason::Programmed, format!("{}; {UNSEEN}", names())),
+    })
+}
+
+/// What the service cannot know in a mesh.
+const UNSEEN: &str =
+    "Istio passes it to proxies, and which of them run it is not seen here: tidegate_info says it";
+
+/// Why every request passes; `None`: the policy acts.
+fn off(policy: &CheckedPolicy, state: &ReconcileState) -> Option<String> {
+    if state.shutoff.is_off() {
+        return Some(format!(
+            "all policies are off, so every request passes: {}",
+            state.shutoff
+        ));
+    }
+    (!policy.config().enabled())
+        .then(|| "enabled is false in the policy, so every request passes".to_owned())
 }
 
 fn conflicted(state: &ReconcileState) -> ConditionState {
@@ -179,6 +210,16 @@ fn contested(state: &ReconcileState) -> Option<ConditionState> {
             contest.winner, contest.target
         )
     });
+    if !state.modules_differ.is_empty() {
+        let describe = |contest: &Contest| {
+            format!(
+                "{} applies to part of {} with another version of the module: proxies there would run both",
+                contest.winner, contest.target
+            )
+        };
+        let texts: Vec<String> = state.modules_differ.iter().map(describe).collect();
+        return Some(ConditionState::yes(Reason::ModulesDiffer, texts.join("; ")));
+    }
     match (whole, part) {
         (None, None) => None,
         (None, Some(part)) => Some(ConditionState::yes(Reason::Overlapping, part)),
@@ -202,7 +243,8 @@ fn version(policy: &ObservedPolicy, state: &ReconcileState) -> Option<String> {
     let is_current = |(_, object): &(_, ObjectState)| *object == ObjectState::Current;
     let is_programmed = !state.objects.is_empty() && state.objects.iter().all(is_current);
     if is_programmed || (is_for_proxies(valid) && state.barred.is_none()) {
-        return Some(PluginConfig::of(valid).version.to_string());
+        let config = PluginConfig::under(valid, state.shutoff.is_off());
+        return Some(config.version.to_string());
     }
     policy.status.version.clone().filter(|_| state.has_objects)
 }

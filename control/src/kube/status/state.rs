@@ -1,8 +1,10 @@
 //! The reconcile state of a policy: its objects, and the targets that other policies take from it.
 
 use crate::kube::istio::{IstioApi, ObjectKey};
+use crate::kube::settings::ModuleNotAllowed;
 use crate::kube::view::{ReachFindings, WriteFailureCause};
 use crate::policy::{Contest, Problem};
+use crate::source::Shutoff;
 
 /// The state of one object of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +34,14 @@ pub(in crate::kube) struct ReconcileState {
     pub(in crate::kube) objects: Vec<(ObjectKey, ObjectState)>,
     /// The problem that it names standalone proxies from a namespace where that is not allowed.
     pub(in crate::kube) barred: Option<Problem>,
+    /// It names a version of the module that it may not have.
+    pub(in crate::kube) module: Option<ModuleNotAllowed>,
+    /// Contests with a policy whose workloads load another version of the module.
+    pub(in crate::kube) modules_differ: Vec<Contest>,
     /// The targets that other policies take from it.
     pub(in crate::kube) contests: Vec<Contest>,
+    /// Whether all policies are off, and who said so.
+    pub(in crate::kube) shutoff: Shutoff,
     /// Which objectives are out of reach.
     pub(in crate::kube) reach: ReachFindings,
     /// Whether the API server has an object that it owns.

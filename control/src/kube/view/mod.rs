@@ -19,6 +19,7 @@ use kube::core::DynamicObject;
 use super::istio::{IstioApi, ObjectKey, ServedApis};
 use super::settings::ProxyNamespaces;
 use crate::policy::{Gathered, Policies, PolicyName};
+use crate::source::Shutoff;
 
 pub use object::{ObjectComparison, ObservedObject, key_of};
 pub use policy::ObservedPolicy;
@@ -38,6 +39,8 @@ pub struct ClusterView {
     pub listed: BTreeSet<Listing>,
     /// Writes that failed and were not successful since.
     pub write_failures: BTreeMap<WriteSubject, WriteFailure>,
+    /// Whether all policies are off, and who said so.
+    pub shutoff: Shutoff,
     /// Which objectives are out of reach.
     pub reach: ReachFindings,
     /// For each written object, its hash and the version that the write produced.
