@@ -21,7 +21,9 @@ cache=${TIDEGATE_CACHE:-$HOME/.cache/tidegate}
 # What is built from others' sources is kept while its modules stay, our own with its sources.
 home=$cache/manifests-$(hash_of "$sources/go.mod" "$sources/go.sum")
 own=$cache/manifests-own-$(hash_of "$sources"/go.* "$sources"/*/*.go)
-definitions=$cache/schemas-$(hash_of "$sources"/schemas/*.go ci/mesh/go.sum <(echo "${sums[@]}"))
+# What the chart makes for Prometheus' operator.
+operator_kinds=(servicemonitors podmonitors prometheusrules)
+definitions=$cache/schemas-$(hash_of "$sources"/schemas/*.go ci/mesh/go.sum <(echo "${sums[@]}" "${operator_kinds[@]}"))
 staging=
 trap '[ -z "$staging" ] || rm -rf "$staging"' EXIT
 trap 'exit 130' INT TERM HUP
@@ -86,7 +88,7 @@ pinned_folder_of() {
 }
 
 schemas() {
-    local kubernetes istio gateway_api envoy_gateway cert_manager prometheus count
+    local kubernetes istio gateway_api envoy_gateway cert_manager prometheus operator count
     stage
     say "fetching the definitions of all kinds"
     kubernetes=$(mesh_folder_of k8s.io/kubernetes)
@@ -96,13 +98,14 @@ schemas() {
     cert_manager=$(pinned_folder_of "$CERT_MANAGER_MODULE" "$CERT_MANAGER_SUM")
     prometheus=$(pinned_folder_of "$PROMETHEUS_OPERATOR_MODULE" "$PROMETHEUS_OPERATOR_SUM")
     mkdir "$staging/schemas"
+    operator=("${operator_kinds[@]/%/.yaml}")
     count=$("$own/translate" "$staging/schemas" \
         "$kubernetes/api/openapi-spec/swagger.json" \
         "$istio/kubernetes/customresourcedefinitions.gen.yaml" \
         "$gateway_api"/config/crd/standard/gateway.networking.k8s.io_[!v]*.yaml \
         "$envoy_gateway"/charts/gateway-helm/charts/crds/crds/generated/*.yaml \
         "$cert_manager"/deploy/crds/cert-manager.io_*.yaml \
-        "$prometheus"/example/prometheus-operator-crd/monitoring.coreos.com_{servicemonitors,prometheusrules}.yaml)
+        "${operator[@]/#/$prometheus/example/prometheus-operator-crd/monitoring.coreos.com_}")
     mv -T "$staging/schemas" "$definitions" 2>/dev/null || [ -d "$definitions" ] || fail "could not create $definitions"
     say "$count schemas"
 }

@@ -20,6 +20,19 @@ The settings of `tidegate serve`, as environment: entries have names, so that an
     "LOG_FORMAT" .Values.log.format
 }}
 {{- with .Values.module.sha256 }}{{ $_ := set $settings "EXTENSION_SHA256" . }}{{ end }}
+{{- if .Values.disabled }}{{ $_ := set $settings "DISABLED" "true" }}{{ end }}
+{{- $versions := list }}
+{{- range $name, $version := .Values.module.versions }}
+  {{- $checksum := "" }}
+  {{- with $version.sha256 }}{{ $checksum = printf "#sha256:%s" . }}{{ end }}
+  {{- $versions = append $versions (printf "%s=%s%s" $name $version.url $checksum) }}
+{{- end }}
+{{- with $versions }}{{ $_ := set $settings "EXTENSION_VERSION" (join "," .) }}{{ end }}
+{{- $namespaces := list }}
+{{- range $namespace, $name := .Values.module.namespaces }}
+  {{- $namespaces = append $namespaces (printf "%s=%s" $namespace $name) }}
+{{- end }}
+{{- with $namespaces }}{{ $_ := set $settings "NAMESPACE_VERSION" (join "," .) }}{{ end }}
 {{- with .Values.module.pullSecret }}{{ $_ := set $settings "EXTENSION_PULL_SECRET" . }}{{ end }}
 {{- with .Values.proxyNamespaces }}{{ $_ := set $settings "PROXY_NAMESPACE" (join "," .) }}{{ end }}
 {{- with include "tidegate.watched" . }}{{ $_ := set $settings "WATCH_NAMESPACE" . }}{{ end }}
