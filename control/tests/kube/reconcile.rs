@@ -240,7 +240,8 @@ pub(crate) async fn all_policies_go_off_by_an_annotation_and_keep_it_over_renewa
     let message = service.message("web", "Programmed").await;
     assert!(message.contains("lease: incident 4711"), "{message}");
     // A new policy, whose status takes some renewals of the Lease, is off as well.
-    service.put("other", &spec(&json!({}))).await;
+    let elsewhere = json!({"selector": {"matchLabels": {"app": "other"}}});
+    service.put("other", &spec(&elsewhere)).await;
     service.until("other", "Programmed", "True Disabled").await;
 
     service.annotate_lease(SWITCH, None).await;
