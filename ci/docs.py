@@ -27,7 +27,7 @@ METRIC = re.compile(r"\btidegate_[a-z0-9_]+[a-z0-9]\b")
 # A Rust file, and the names after it: of three words at least, so that no field or type is meant.
 TESTS = re.compile(r"`([\w./-]+\.rs)`:? +(`[a-z0-9]+(?:_[a-z0-9]+){2,}`(?:(?:,| and|, and) +`[a-z0-9]+(?:_[a-z0-9]+){2,}`)*)")
 # Words of the same shape that are no metrics: crates, and the details of a local reply.
-NO_METRIC = re.compile(r"^tidegate_(core|control|filter|testbed|loadtests|pack|shed_.*)$")
+NO_METRIC = re.compile(r"^tidegate_(core|control|filter|native|testbed|loadtests|pack|worker|shed_.*)$")
 
 # What was once written is left as it was.
 HISTORY = "docs/decisions/"

@@ -12,7 +12,7 @@ declare -A arrows=(
     [tidegate-core]=''
     [tidegate-advise]='tidegate-core tidegate-graph'
     [tidegate-control]='tidegate-advise tidegate-core tidegate-graph tidegate-meshbed tidegate-supervise tidegate-testbed'
-    [tidegate-filter]='tidegate-core'
+    [tidegate-filter]='tidegate-core tidegate-worker'
     [tidegate-graph]='tidegate-core'
     [tidegate-meshbed]='tidegate-supervise tidegate-testbed'
     [tidegate-report]=''
@@ -20,6 +20,7 @@ declare -A arrows=(
     [tidegate-supervise]=''
     [tidegate-testbed]='tidegate-core tidegate-report tidegate-sim tidegate-supervise'
     [tidegate-loadtests]='tidegate-advise tidegate-core tidegate-report tidegate-sim tidegate-supervise tidegate-testbed'
+    [tidegate-worker]='tidegate-core'
     [tidegate-pack]=''
 )
 # Crates that must not run in a room, however they come there.
@@ -34,6 +35,7 @@ declare -A banned=(
     [tidegate-supervise]='hyper proxy-wasm'
     [tidegate-testbed]='proxy-wasm'
     [tidegate-loadtests]='tidegate-filter proxy-wasm'
+    [tidegate-worker]='tokio hyper mio rustix proxy-wasm'
     [tidegate-pack]='tokio proxy-wasm'
 )
 

@@ -7,7 +7,7 @@ out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 status=0
 {
-    cargo test --locked --release -p tidegate-filter --test models -- --include-ignored --nocapture --test-threads 2 &&
+    cargo test --locked --release -p tidegate-worker --test models -- --include-ignored --nocapture --test-threads 2 &&
         cargo test --locked --release -p tidegate-core --lib leader::model -- --nocapture
 } | tee "$out" || status=$?
 ci/count-tests.sh "$status" "$out"

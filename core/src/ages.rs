@@ -70,8 +70,13 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         let kept = self.oldest_in_ring();
         self.old_before = self.entered_before(kept).unwrap_or_default();
         self.old = kept.saturating_mul(self.width_ns).saturating_sub(1) / wanted;
+        // After a jump backwards the ledger's own time is ahead, and the requests beyond its ring are older than that.
+        let present = self
+            .newest
+            .saturating_mul(self.width_ns)
+            .max(now.as_nanos());
         let after_all = self.latest.saturating_add(1).max(self.taken_before);
-        self.carried_before = now.as_nanos().max(after_all);
+        self.carried_before = present.max(after_all);
         self.width_ns = wanted;
         self.newest = self.carried_before / wanted;
         self.ring = [0; BUCKETS];
@@ -337,6 +342,20 @@ mod tests {
             ages.leave(place);
         }
         assert_eq!(ages.total(), 0);
+    }
+
+    #[test]
+    fn another_horizon_after_a_clock_that_jumped_back_loses_no_request() {
+        for wanted in [1, 2, 5, 10, 60] {
+            let mut ages = Ages::new(HORIZON);
+            let place = ages.enter(at(5_000));
+            ages.take_at_least(HORIZON, at(4_999));
+            assert_eq!(ages.at_least(HORIZON, at(1_000_000_000)), 1);
+            ages.set_horizon(Duration::from_secs(wanted), at(500_000_000));
+            let later = 500_000_000 + wanted * 2_000;
+            assert_eq!(ages.at_least(Duration::ZERO, at(later)), 1);
+            assert!(ages.leave(place), "{wanted} s");
+        }
     }
 
     /// A step of the ledger's life.

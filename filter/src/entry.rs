@@ -15,10 +15,10 @@
 
 use tidegate_core::classify::Length;
 
-use crate::api::{Host, LogLevel};
 use crate::host::{self, EnvoyHost};
-use crate::stream::{Next, Stream};
-use crate::vm::Vm;
+use crate::vm::{SharedPlugin, Vm};
+use tidegate_worker::api::{Host, LogLevel};
+use tidegate_worker::stream::{Next, Stream};
 
 /// The answer to a callback: continue.
 const CONTINUE: u32 = 0;
@@ -29,7 +29,10 @@ thread_local! {
     static VM: Vm<EnvoyHost> = Vm::default();
 }
 
-fn on_stream<T>(id: u32, call: impl FnOnce(&mut Stream<EnvoyHost>) -> T) -> Option<T> {
+fn on_stream<T>(
+    id: u32,
+    call: impl FnOnce(&mut Stream<SharedPlugin<EnvoyHost>>) -> T,
+) -> Option<T> {
     VM.with(|vm| vm.on_stream(id, call))
 }
 
@@ -134,7 +137,7 @@ extern "C" fn proxy_on_log(id: u32) {
 /// A test makes the VM trap with a header.
 #[cfg(feature = "test-hooks")]
 fn crash_if_asked() {
-    let asked = EnvoyHost.header(crate::api::Headers::Request, "x-tidegate-test");
+    let asked = EnvoyHost.header(tidegate_worker::api::Headers::Request, "x-tidegate-test");
     if asked.ok().flatten().as_deref() == Some(b"panic") {
         std::process::abort();
     }

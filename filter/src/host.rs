@@ -19,10 +19,10 @@ use core::time::Duration;
 use tidegate_core::Instant;
 use tidegate_core::reply::LocalReply;
 
-use crate::api::{
+use tidegate_worker::api::{
     Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
 };
-use crate::pairs;
+use tidegate_worker::pairs;
 
 #[link(wasm_import_module = "env")]
 unsafe extern "C" {

@@ -1,41 +1,14 @@
-//! Tidegate inside Envoy.
+//! Tidegate inside Envoy, as a WebAssembly module.
 //!
-//! The skin around [`tidegate_core`]: it turns proxy-wasm callbacks into the engine's verbs, and what the engine
-//! decides into host calls. It decides nothing itself. Layers, from the host inwards:
+//! The skin of [`tidegate_worker`] for proxy-wasm. It decides nothing itself:
 //!
-//! - `entry` (only in the module): its exports, one line each; [`vm`]: the contexts behind them;
-//! - [`plugin`] and [`stream`]: one plugin's state in a VM, one request's life;
-//! - [`upstreams`]: what is kept in the proxy for each upstream; [`coordination`]: this worker among the others;
-//! - [`exchange`], [`metrics`], [`gauges`], ...: what they need, each for itself;
-//! - [`api`]: what all of them ask of the proxy; `host` (in the module, and in tests of its own) answers with real calls, a
-//!   scripted fake in tests.
+//! - `entry` (only in the module): the module's exports, one line each; [`vm`]: the contexts behind them;
+//! - `host` (in the module, and in tests of its own): the calls into Envoy, as [`tidegate_worker::api::Host`].
 //!
-//! A fault of the filter never stops a request: it is counted ([`faults`]), logged once, and the request passes.
+//! A fault of the filter never stops a request: it is counted ([`tidegate_worker::faults`]), logged once, and the request passes.
 
-pub mod api;
-pub mod cohorts;
-pub mod coordination;
-pub mod counters;
-mod destinations;
-pub mod exchange;
-#[cfg(test)]
-mod fake;
-pub mod faults;
 #[cfg(test)]
 mod fuzz;
-pub mod gauges;
-pub mod identity;
-mod leader;
-pub mod metrics;
-pub mod names;
-pub mod pairs;
-pub mod plugin;
-pub mod proxy;
-pub mod reconcile;
-pub mod request;
-pub mod stream;
-pub mod ticks;
-pub mod upstreams;
 pub mod vm;
 
 #[cfg(target_arch = "wasm32")]

@@ -17,14 +17,15 @@ use std::rc::Rc;
 
 use tidegate_core::config::{Config, Node, Section};
 
-use crate::api::{Host, LogLevel, MetricKind, attribute};
-use crate::faults::Fault;
-use crate::metrics::name::Naming;
-use crate::metrics::table::FAULTS_TOTAL;
-use crate::plugin::{PluginObject, TICK};
-use crate::stream::Stream;
+use tidegate_worker::api::{Host, LogLevel, MetricKind, attribute};
+use tidegate_worker::faults::Fault;
+use tidegate_worker::metrics::name::Naming;
+use tidegate_worker::metrics::table::FAULTS_TOTAL;
+use tidegate_worker::plugin::{PluginObject, TICK};
+use tidegate_worker::stream::Stream;
 
-type SharedPlugin<H> = Rc<RefCell<PluginObject<H>>>;
+/// One plugin, shared by its contexts.
+pub type SharedPlugin<H> = Rc<RefCell<PluginObject<H>>>;
 
 /// Everything in a VM; see the module.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ struct Contexts<H: Host> {
     /// The plugin of each root context, by the context's number. Few, and never removed: Envoy makes one for each
     /// push.
     roots: Vec<(u32, SharedPlugin<H>)>,
-    streams: HashMap<u32, Stream<H>, BuildHasherDefault<SpreadHash>>,
+    streams: HashMap<u32, Stream<SharedPlugin<H>>, BuildHasherDefault<SpreadHash>>,
 }
 
 impl<H: Host> Default for Vm<H> {
@@ -107,7 +108,11 @@ impl<H: Host> Vm<H> {
     }
 
     /// A callback of a stream; `None` when there is no such stream.
-    pub fn on_stream<T>(&self, id: u32, call: impl FnOnce(&mut Stream<H>) -> T) -> Option<T> {
+    pub fn on_stream<T>(
+        &self,
+        id: u32,
+        call: impl FnOnce(&mut Stream<SharedPlugin<H>>) -> T,
+    ) -> Option<T> {
         let mut contexts = self.0.try_borrow_mut().ok()?;
         contexts.streams.get_mut(&id).map(call)
     }

@@ -2,8 +2,8 @@
 
 use tidegate_core::UpstreamKey;
 
-use crate::metrics::name::{Naming, upstream_labels};
-use crate::metrics::table::{IN_FLIGHT, SHED};
+use tidegate_worker::metrics::name::{Naming, upstream_labels};
+use tidegate_worker::metrics::table::{IN_FLIGHT, SHED};
 
 /// The longest value of a label, and what is around three of them in a name.
 const MAX_VALUE: usize = 200;

@@ -2,7 +2,7 @@
 
 use bolero::TypeGenerator;
 
-use crate::pairs;
+use tidegate_worker::pairs;
 
 #[derive(Debug, TypeGenerator)]
 struct Map {

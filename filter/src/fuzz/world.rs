@@ -11,14 +11,14 @@ use tidegate_core::{
 };
 
 use super::script::{Callback, Find, Hostile, STREAMS, Step, Stream, VMS};
-use crate::api::{Headers, Host as _, attribute};
-use crate::exchange::keys::Keys;
-use crate::fake::FakeHost;
-use crate::metrics::name::{Naming, upstream_labels};
-use crate::metrics::table::IN_FLIGHT;
-use crate::plugin::TICK;
-use crate::stream::{self, Next};
 use crate::vm::Vm;
+use tidegate_worker::api::{Headers, Host as _, attribute};
+use tidegate_worker::exchange::keys::Keys;
+use tidegate_worker::fake::FakeHost;
+use tidegate_worker::metrics::name::{Naming, upstream_labels};
+use tidegate_worker::metrics::table::IN_FLIGHT;
+use tidegate_worker::plugin::TICK;
+use tidegate_worker::stream::{self, Next};
 
 /// Stream numbers of exchanges that one step plays, and of requests that stay, which no other step uses.
 const EXCHANGE: u32 = 1_000;
@@ -238,7 +238,7 @@ impl World {
     fn config(&self, vm: usize, root: u32) -> Option<Config> {
         let plugin = self.vms[vm].plugin_of(root)?;
         let plugin = plugin.borrow();
-        Some(Config::clone(plugin.engine.config()))
+        Some(Config::clone(plugin.engine().config()))
     }
 
     fn find(&self, find: Find, value: u16) {
@@ -390,7 +390,7 @@ impl World {
         let now = Instant::from_nanos(0);
         let plugins = self.vms.iter().filter_map(|vm| vm.plugin_of(1));
         plugins
-            .flat_map(|plugin| plugin.borrow().engine.snapshot(now).upstreams)
+            .flat_map(|plugin| plugin.borrow().engine().snapshot(now).upstreams)
             .collect()
     }
 
@@ -398,7 +398,7 @@ impl World {
     pub(super) fn check(&self) {
         for vm in self.vms.iter().filter_map(|vm| vm.plugin_of(1)) {
             let vm = vm.borrow();
-            let learned = vm.engine.learned(Instant::ZERO);
+            let learned = vm.engine().learned(Instant::ZERO);
             assert_eq!(
                 Directives::decode(learned.clone().encode()),
                 Ok(learned),

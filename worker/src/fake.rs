@@ -1,5 +1,7 @@
 //! A scripted proxy for tests.
 
+#![allow(missing_docs, reason = "test support: names say what is scripted")]
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -16,14 +18,14 @@ use crate::api::{
 use crate::pairs;
 
 /// How far the wall clock is ahead of the monotonic clock.
-pub(crate) const WALL_CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000);
+pub const WALL_CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000);
 
 /// The status of calls from a VM that has trapped. Such calls do nothing.
 const TRAPPED: u32 = 10;
 
 /// One VM's access to its process. Each part of the VM has a clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FakeHost {
+pub struct FakeHost {
     process: Rc<Process>,
     has_trapped: Rc<Cell<bool>>,
 }
@@ -38,7 +40,7 @@ impl Deref for FakeHost {
 
 impl FakeHost {
     /// The access of another VM to the same process.
-    pub(crate) fn another_vm(&self) -> Self {
+    pub fn another_vm(&self) -> Self {
         Self {
             process: Rc::clone(&self.process),
             has_trapped: Rc::default(),
@@ -46,7 +48,7 @@ impl FakeHost {
     }
 
     /// The VM traps: calls from it do nothing from now on.
-    pub(crate) fn trap(&self) {
+    pub fn trap(&self) {
         self.has_trapped.set(true);
     }
 
@@ -69,7 +71,7 @@ impl FakeHost {
 
 /// The calls that the filter makes, and that can be made to fail.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Call {
+pub enum Call {
     Clock,
     Property,
     HeaderValue,
@@ -109,7 +111,7 @@ impl Call {
 
 /// What the VMs of a process share, and what the next callback reads.
 #[derive(Debug, Default)]
-pub(crate) struct Process {
+pub struct Process {
     nanos: Cell<u64>,
     attributes: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
     headers: RefCell<BTreeMap<(u8, String), Vec<u8>>>,
@@ -131,55 +133,55 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn advance(&self, span: Duration) {
+    pub fn advance(&self, span: Duration) {
         let nanos = u64::try_from(span.as_nanos()).unwrap();
         self.nanos.set(self.nanos.get().saturating_add(nanos));
     }
 
-    pub(crate) fn set_attribute(&self, path: &[u8], value: &[u8]) {
+    pub fn set_attribute(&self, path: &[u8], value: &[u8]) {
         self.attributes
             .borrow_mut()
             .insert(path.to_vec(), value.to_vec());
     }
 
-    pub(crate) fn set_header(&self, map: Headers, name: &str, value: impl AsRef<[u8]>) {
+    pub fn set_header(&self, map: Headers, name: &str, value: impl AsRef<[u8]>) {
         self.headers
             .borrow_mut()
             .insert((map as u8, name.to_owned()), value.as_ref().to_vec());
     }
 
     /// Sets the bytes that every header map is serialized to, instead of its entries.
-    pub(crate) fn set_raw_map(&self, bytes: Option<Vec<u8>>) {
+    pub fn set_raw_map(&self, bytes: Option<Vec<u8>>) {
         *self.raw_map.borrow_mut() = bytes;
     }
 
-    pub(crate) fn set_configuration(&self, bytes: &[u8]) {
+    pub fn set_configuration(&self, bytes: &[u8]) {
         bytes.clone_into(&mut self.configuration.borrow_mut());
     }
 
     /// From now on exactly these calls fail with this status. `calls` has a bit for each [`Call`].
-    pub(crate) fn fail(&self, calls: u16, status: u32) {
+    pub fn fail(&self, calls: u16, status: u32) {
         self.failing.set(calls);
         self.status.set(status);
     }
 
     /// Sets whether every write by compare and swap comes too late from now on.
-    pub(crate) fn beat(&self, is_beaten: bool) {
+    pub fn beat(&self, is_beaten: bool) {
         self.is_beaten.set(is_beaten);
     }
 
     /// Calls so far.
-    pub(crate) fn calls(&self) -> u64 {
+    pub fn calls(&self) -> u64 {
         self.calls.get()
     }
 
     /// Sets the clock.
-    pub(crate) fn set_clock(&self, nanos: u64) {
+    pub fn set_clock(&self, nanos: u64) {
         self.nanos.set(nanos);
     }
 
     /// Changes the value at a key, as another plugin of the process could.
-    pub(crate) fn overwrite(&self, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    pub fn overwrite(&self, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut shared = self.shared.borrow_mut();
         let value = shared.entry(key.to_owned()).or_insert(SharedValue {
             bytes: Vec::new(),
@@ -189,44 +191,44 @@ impl Process {
         change(&mut value.bytes);
     }
 
-    pub(crate) fn clear_attributes(&self) {
+    pub fn clear_attributes(&self) {
         self.attributes.borrow_mut().clear();
     }
 
-    pub(crate) fn clear_headers(&self) {
+    pub fn clear_headers(&self) {
         self.headers.borrow_mut().clear();
     }
 
-    pub(crate) fn break_shared_data(&self) {
+    pub fn break_shared_data(&self) {
         self.shared_broken.set(true);
     }
 
-    pub(crate) fn reject_metrics(&self) {
+    pub fn reject_metrics(&self) {
         self.metrics_rejected.set(true);
     }
 
-    pub(crate) fn accept_metrics(&self) {
+    pub fn accept_metrics(&self) {
         self.metrics_rejected.set(false);
     }
 
-    pub(crate) fn metric_value(&self, name: &str) -> Option<u64> {
+    pub fn metric_value(&self, name: &str) -> Option<u64> {
         self.metrics.borrow().get(name).copied()
     }
 
-    pub(crate) fn metric_names(&self) -> Vec<String> {
+    pub fn metric_names(&self) -> Vec<String> {
         self.metrics.borrow().keys().cloned().collect()
     }
 
     /// Reads of attributes and headers since the last call.
-    pub(crate) fn take_reads(&self) -> usize {
+    pub fn take_reads(&self) -> usize {
         self.reads.take()
     }
 
-    pub(crate) fn replies(&self) -> Vec<(u16, String)> {
+    pub fn replies(&self) -> Vec<(u16, String)> {
         self.replies.borrow().clone()
     }
 
-    pub(crate) fn log_lines(&self) -> Vec<String> {
+    pub fn log_lines(&self) -> Vec<String> {
         self.log.borrow().clone()
     }
 

@@ -1,13 +1,13 @@
 //! Prints generated documents: `reference` is `docs/metrics.md`, the others are `dashboards/stats-tags/<name>.yaml`.
 //!
 //! ```text
-//! cargo run -p tidegate-filter --example metrics -- reference > docs/metrics.md
+//! cargo run -p tidegate-worker --example metrics -- reference > docs/metrics.md
 //! ```
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use tidegate_filter::metrics::reference::{self, TagsFile};
+use tidegate_worker::metrics::reference::{self, TagsFile};
 
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Plays ticks of a proxy with many upstreams on a host without cost, so that instructions can be counted.
 //!
 //! ```text
-//! cargo build --release -p tidegate-filter --example upkeep
+//! cargo build --release -p tidegate-worker --example upkeep
 //! valgrind --tool=callgrind --toggle-collect='*measured*' target/release/examples/upkeep 1000 idle 20
 //! ```
 //!
@@ -19,12 +19,12 @@ use tidegate_core::Instant;
 use tidegate_core::classify::Length;
 use tidegate_core::config::Config;
 use tidegate_core::reply::LocalReply;
-use tidegate_filter::api::{
+use tidegate_worker::api::{
     Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
     attribute,
 };
-use tidegate_filter::plugin::{PluginObject, TICK};
-use tidegate_filter::stream::Stream;
+use tidegate_worker::plugin::{PluginObject, TICK};
+use tidegate_worker::stream::Stream;
 
 const WORKERS: usize = 4;
 const CONFIG: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use tidegate_core::Instant;
 use tidegate_core::reply::LocalReply;
-use tidegate_filter::api::{
+use tidegate_worker::api::{
     Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
     attribute,
 };
-use tidegate_filter::pairs;
+use tidegate_worker::pairs;
 
 use crate::process::{Answer, Broken, Call, Process};
 

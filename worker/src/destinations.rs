@@ -105,7 +105,7 @@ mod tests {
             Self { host, plugin }
         }
 
-        fn begin(&self, authority: &str) -> (Stream<FakeHost>, Next) {
+        fn begin(&self, authority: &str) -> (Stream<Rc<RefCell<PluginObject<FakeHost>>>>, Next) {
             self.host.set_header(Headers::Request, AUTHORITY, authority);
             let mut stream = Stream::new(Rc::clone(&self.plugin));
             let next = stream.on_request_headers(Length::HeadersOnly);

@@ -86,7 +86,7 @@ impl TagsFile {
         };
         let name = self.name();
         format!(
-            "# {purpose}\n# Generated from filter/src/metrics; refresh with\n#   cargo run -p tidegate-filter --example metrics -- {name} > dashboards/stats-tags/{name}.yaml\n{members}"
+            "# {purpose}\n# Generated from worker/src/metrics; refresh with\n#   cargo run -p tidegate-worker --example metrics -- {name} > dashboards/stats-tags/{name}.yaml\n{members}"
         )
     }
 }
@@ -124,8 +124,8 @@ pub fn markdown() -> String {
         "\
 # Metrics
 
-<!-- Generated from filter/src/metrics. Do not edit; refresh with
-     cargo run -p tidegate-filter --example metrics -- reference > docs/metrics.md -->
+<!-- Generated from worker/src/metrics. Do not edit; refresh with
+     cargo run -p tidegate-worker --example metrics -- reference > docs/metrics.md -->
 
 The filter publishes its metrics through Envoy: they are in `/stats` and `/stats/prometheus` of the admin interface
 and go wherever Envoy's own go. Envoy's WebAssembly metrics carry no labels, so labels stand in the name:
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(
             committed("docs/metrics.md"),
             markdown(),
-            "refresh with: cargo run -p tidegate-filter --example metrics -- reference > docs/metrics.md"
+            "refresh with: cargo run -p tidegate-worker --example metrics -- reference > docs/metrics.md"
         );
     }
 

@@ -23,7 +23,7 @@ use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
 use crate::api::{Headers, Host, attribute};
 use crate::counters::HostCounters;
 use crate::faults::Fault;
-use crate::plugin::{Parts, PluginObject};
+use crate::plugin::{EndedRequest, Parts, PluginObject};
 use crate::proxy::Proxy;
 use crate::request::HeaderFetch;
 use crate::upstreams::StateKind;
@@ -39,8 +39,8 @@ pub enum Next {
 
 /// One request. Dropping it completes the request, however it ended.
 #[derive(Debug)]
-pub struct Stream<H: Host> {
-    plugin: Rc<RefCell<PluginObject<H>>>,
+pub struct Stream<A: PluginAccess> {
+    plugin: A,
     permit: Option<Permit>,
     /// Which engine gave the permit.
     kind: StateKind,
@@ -50,10 +50,37 @@ pub struct Stream<H: Host> {
     has_body: bool,
 }
 
-impl<H: Host> Stream<H> {
+/// The way from a request to its plugin's state in this worker.
+pub trait PluginAccess {
+    /// The proxy it runs in.
+    type Host: Host;
+
+    /// Calls `step` with the state. `None` if it cannot be had now; then the request passes.
+    fn with<T>(&self, step: impl FnOnce(&mut PluginObject<Self::Host>) -> T) -> Option<T>;
+
+    /// Completes a request.
+    fn complete(&self, ended: EndedRequest);
+}
+
+impl<H: Host> PluginAccess for Rc<RefCell<PluginObject<H>>> {
+    type Host = H;
+
+    fn with<T>(&self, step: impl FnOnce(&mut PluginObject<H>) -> T) -> Option<T> {
+        // Nothing calls back into the filter while it runs. If something did, the request would pass.
+        self.try_borrow_mut()
+            .ok()
+            .map(|mut plugin| step(&mut plugin))
+    }
+
+    fn complete(&self, ended: EndedRequest) {
+        self.with(|plugin| plugin.complete(ended));
+    }
+}
+
+impl<A: PluginAccess> Stream<A> {
     /// A request that goes through `plugin`.
     #[must_use]
-    pub const fn new(plugin: Rc<RefCell<PluginObject<H>>>) -> Self {
+    pub const fn new(plugin: A) -> Self {
         Self {
             plugin,
             permit: None,
@@ -69,57 +96,15 @@ impl<H: Host> Stream<H> {
             // A second call is about the same request.
             return Next::Continue;
         }
-        // Nothing calls back into the filter while it runs. If something did, the request would pass.
-        let Ok(mut guard) = self.plugin.try_borrow_mut() else {
-            return Next::Continue;
-        };
-        let plugin = &mut *guard;
-        if !plugin.engine.config().enabled() {
-            return Next::Continue;
-        }
-        let read = plugin.proxy.host.attribute(attribute::CLUSTER);
-        let Some(Some(cluster)) = plugin
-            .proxy
-            .faults
-            .check(&plugin.proxy.host, Fault::Read, read)
-        else {
-            return Next::Continue;
-        };
-        let cluster = String::from_utf8_lossy(&cluster);
-        plugin.coordination.serve();
-        let now = plugin.now();
-        let route = plugin.read_route();
-        let Some((kind, id)) = plugin.find(&cluster, route.as_deref(), now) else {
-            return Next::Continue;
-        };
-        let Parts {
-            engine,
-            mut counters,
-            requests,
-            proxy,
-        } = plugin.parts(kind);
-        let mut request = requests.current(proxy, length);
-        if request.is_passed_by() {
-            return Next::Continue;
-        }
-        let decision = engine.admit(id, &mut request, &mut counters, now);
-        let protocol = request.protocol();
-        match decision {
-            Decision::Admit(permit) => {
-                requests.expect(HeaderFetch::Single);
+        match self.plugin.with(|plugin| ask(plugin, length)) {
+            Some(Some(Answer::Admitted(kind, permit))) => {
                 self.permit = Some(permit);
                 self.kind = kind;
                 Next::Continue
             }
-            Decision::Shed(shed) => {
-                requests.expect(HeaderFetch::All);
-                let reply = LocalReply::new(engine.policy(id).shed(), &shed, protocol);
-                let sent = proxy.host.send_local_reply(&reply);
-                match proxy.check(Fault::LocalReply, sent) {
-                    Some(()) => Next::Answered,
-                    None => Next::Continue,
-                }
-            }
+            Some(Some(Answer::Sent)) => Next::Answered,
+            // If the state cannot be had, the request passes.
+            Some(None) | None => Next::Continue,
         }
     }
 
@@ -133,26 +118,28 @@ impl<H: Host> Stream<H> {
         let Some(permit) = self.permit.as_mut() else {
             return;
         };
-        let Ok(mut guard) = self.plugin.try_borrow_mut() else {
+        let kind = self.kind;
+        let answer = self.plugin.with(|plugin| {
+            let now = plugin.now();
+            let Parts {
+                engine,
+                mut counters,
+                proxy,
+                ..
+            } = plugin.parts(kind);
+            let signals = engine.policy(permit.upstream()).overload();
+            let answer = Reader::new(proxy, signals).judge(length);
+            if answer.by == By::Upstream {
+                engine.respond(permit, answer.outcome, &mut counters, now);
+            }
+            if answer.is_upgrade {
+                engine.upgrade(permit, &mut counters, now);
+            }
+            answer
+        });
+        let Some(answer) = answer else {
             return;
         };
-        let plugin = &mut *guard;
-        let now = plugin.now();
-        let Parts {
-            engine,
-            mut counters,
-            proxy,
-            ..
-        } = plugin.parts(self.kind);
-        let signals = engine.policy(permit.upstream()).overload();
-        let answer = Reader::new(proxy, signals).judge(length);
-        if answer.by == By::Upstream {
-            engine.respond(permit, answer.outcome, &mut counters, now);
-        }
-        if answer.is_upgrade {
-            engine.upgrade(permit, &mut counters, now);
-        }
-        drop(guard);
         self.verdict = Some(answer.outcome);
         if answer.is_over {
             self.complete(answer.outcome);
@@ -182,73 +169,113 @@ impl<H: Host> Stream<H> {
         let (Some(permit), Some(verdict)) = (&self.permit, self.verdict) else {
             return;
         };
-        let upstream = permit.upstream();
+        let (upstream, kind) = (permit.upstream(), self.kind);
         let outcome = match verdict {
             Outcome::Success => self
                 .plugin
-                .try_borrow_mut()
-                .ok()
-                .and_then(|mut plugin| {
-                    let Parts { engine, proxy, .. } = plugin.parts(self.kind);
+                .with(|plugin| {
+                    let Parts { engine, proxy, .. } = plugin.parts(kind);
                     let signals = engine.policy(upstream).overload();
                     Reader::new(proxy, signals).grpc_outcome(Headers::ResponseTrailers)
                 })
+                .flatten()
                 .unwrap_or(Outcome::Success),
             verdict => verdict,
         };
         self.complete(outcome);
     }
 
+    /// The stream is over, however it ended. Later calls do nothing.
+    pub fn on_end(&mut self) {
+        if self.permit.is_none() {
+            return;
+        }
+        let flags = self.plugin.with(|plugin| {
+            let read = plugin.proxy.host.attribute(attribute::FLAGS);
+            let bytes = plugin.proxy.check(Fault::Read, read)??;
+            let bytes = bytes.first_chunk::<8>()?;
+            Some(ResponseFlags(u64::from_le_bytes(*bytes)))
+        });
+        self.complete(classify::cut_short(self.verdict, flags.flatten()));
+    }
+
     /// Tells the engine about a step of the request, if it has a permit.
     fn with_permit(
         &mut self,
-        step: impl FnOnce(&mut Engine, &mut Permit, &mut HostCounters<'_, H>, Instant),
+        step: impl FnOnce(&mut Engine, &mut Permit, &mut HostCounters<'_, A::Host>, Instant),
     ) {
         let Some(permit) = self.permit.as_mut() else {
             return;
         };
-        let Ok(mut guard) = self.plugin.try_borrow_mut() else {
-            return;
-        };
-        let now = guard.now();
-        let mut parts = guard.parts(self.kind);
-        step(parts.engine, permit, &mut parts.counters, now);
+        let kind = self.kind;
+        self.plugin.with(|plugin| {
+            let now = plugin.now();
+            let mut parts = plugin.parts(kind);
+            step(parts.engine, permit, &mut parts.counters, now);
+        });
     }
 
     fn complete(&mut self, outcome: Outcome) {
-        let Ok(mut guard) = self.plugin.try_borrow_mut() else {
+        let Some(permit) = self.permit.take() else {
             return;
         };
-        if let Some(permit) = self.permit.take() {
-            // If the latency is measured already, the time of the last callback, at most a tick ago, is good enough.
-            let is_measured = outcome == Outcome::Success && permit.latency().is_some();
-            let now = if is_measured {
-                guard.latest()
-            } else {
-                guard.now()
-            };
-            let mut parts = guard.parts(self.kind);
-            let counters = &mut parts.counters;
-            parts.engine.complete(permit, outcome, counters, now);
-        }
+        let ended = EndedRequest {
+            permit,
+            kind: self.kind,
+            outcome,
+        };
+        self.plugin.complete(ended);
     }
 }
 
-impl<H: Host> Drop for Stream<H> {
+impl<A: PluginAccess> Drop for Stream<A> {
     fn drop(&mut self) {
-        if self.permit.is_none() {
-            return;
+        self.on_end();
+    }
+}
+
+/// What was decided about a request.
+enum Answer {
+    Admitted(StateKind, Permit),
+    /// It was shed, and the local reply is sent.
+    Sent,
+}
+
+/// Asks for admission; `None`: the request passes by.
+fn ask<H: Host>(plugin: &mut PluginObject<H>, length: Length) -> Option<Answer> {
+    if !plugin.engine.config().enabled() {
+        return None;
+    }
+    let read = plugin.proxy.host.attribute(attribute::CLUSTER);
+    let cluster = plugin.proxy.check(Fault::Read, read)??;
+    let cluster = String::from_utf8_lossy(&cluster);
+    plugin.coordination.serve();
+    let now = plugin.now();
+    let route = plugin.read_route();
+    let (kind, id) = plugin.find(&cluster, route.as_deref(), now)?;
+    let Parts {
+        engine,
+        mut counters,
+        requests,
+        proxy,
+    } = plugin.parts(kind);
+    let mut request = requests.current(proxy, length);
+    if request.is_passed_by() {
+        return None;
+    }
+    let decision = engine.admit(id, &mut request, &mut counters, now);
+    let protocol = request.protocol();
+    match decision {
+        Decision::Admit(permit) => {
+            requests.expect(HeaderFetch::Single);
+            Some(Answer::Admitted(kind, permit))
         }
-        let flags = self.plugin.try_borrow().ok().and_then(|plugin| {
-            let read = plugin.proxy.host.attribute(attribute::FLAGS);
-            let bytes = plugin
-                .proxy
-                .faults
-                .check(&plugin.proxy.host, Fault::Read, read)??;
-            let bytes = bytes.first_chunk::<8>()?;
-            Some(ResponseFlags(u64::from_le_bytes(*bytes)))
-        });
-        self.complete(classify::cut_short(self.verdict, flags));
+        Decision::Shed(shed) => {
+            requests.expect(HeaderFetch::All);
+            let reply = LocalReply::new(engine.policy(id).shed(), &shed, protocol);
+            let sent = proxy.host.send_local_reply(&reply);
+            proxy.check(Fault::LocalReply, sent).map(|()| Answer::Sent)
+        }
     }
 }
 
@@ -362,8 +389,10 @@ mod tests {
 
     struct Vm {
         host: FakeHost,
-        plugin: Rc<RefCell<PluginObject<FakeHost>>>,
+        plugin: SharedFake,
     }
+
+    type SharedFake = Rc<RefCell<PluginObject<FakeHost>>>;
 
     impl Vm {
         fn new(more: &str) -> Self {
@@ -388,20 +417,20 @@ mod tests {
             vm
         }
 
-        fn stream(&self) -> (Stream<FakeHost>, Next) {
+        fn stream(&self) -> (Stream<SharedFake>, Next) {
             let mut stream = Stream::new(Rc::clone(&self.plugin));
             let next = stream.on_request_headers(Length::HeadersOnly);
             (stream, next)
         }
 
-        fn admitted(&self) -> Stream<FakeHost> {
+        fn admitted(&self) -> Stream<SharedFake> {
             let (stream, next) = self.stream();
             assert_eq!(next, Next::Continue);
             stream
         }
 
         /// A request with a body that is under way.
-        fn uploading(&self) -> Stream<FakeHost> {
+        fn uploading(&self) -> Stream<SharedFake> {
             let mut stream = Stream::new(Rc::clone(&self.plugin));
             assert_eq!(stream.on_request_headers(Length::More), Next::Continue);
             stream

@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 
 use tidegate_core::classify::Length;
 use tidegate_core::config::Config;
-use tidegate_filter::plugin::PluginObject;
-use tidegate_filter::stream::{Next, Stream};
+use tidegate_worker::plugin::PluginObject;
+use tidegate_worker::stream::{Next, Stream};
 
 use crate::process::{Answer, Call, Process};
 use crate::way::{Mode, Seat, Stop, Way};
@@ -58,7 +58,7 @@ pub(crate) struct Callback {
 pub(crate) struct Replica {
     way: Way,
     plugin: Option<Rc<RefCell<PluginObject<Way>>>>,
-    streams: VecDeque<Stream<Way>>,
+    streams: VecDeque<Stream<Rc<RefCell<PluginObject<Way>>>>>,
     pub(crate) shed: usize,
     root: u32,
 }

@@ -7,7 +7,7 @@
 use core::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Engine, Instant, Lookup, UpstreamId};
+use tidegate_core::{Engine, Instant, Lookup, Outcome, Permit, UpstreamId};
 
 use crate::api::{Host, attribute};
 use crate::cohorts::Cohorts;
@@ -43,6 +43,14 @@ pub struct PluginObject<H> {
     exporter: Exporter,
     info: Info,
     ticks: Ticks,
+}
+
+/// A request that has ended, and how.
+#[derive(Debug)]
+pub struct EndedRequest {
+    pub(crate) permit: Permit,
+    pub(crate) kind: StateKind,
+    pub(crate) outcome: Outcome,
 }
 
 /// The parts of the state that a request needs.
@@ -139,6 +147,31 @@ impl<H: Host> PluginObject<H> {
             destinations.tick(&self.proxy, &mut self.exporter, now);
         }
         self.publish_metrics(decided, now);
+    }
+
+    /// Completes a request.
+    pub fn complete(&mut self, ended: EndedRequest) {
+        let EndedRequest {
+            permit,
+            kind,
+            outcome,
+        } = ended;
+        // If the latency is measured already, the time of the last callback, at most a tick ago, is good enough.
+        let is_measured = outcome == Outcome::Success && permit.latency().is_some();
+        let now = if is_measured {
+            self.latest()
+        } else {
+            self.now()
+        };
+        let mut parts = self.parts(kind);
+        let counters = &mut parts.counters;
+        parts.engine.complete(permit, outcome, counters, now);
+    }
+
+    /// The engine, to look at.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// The monotonic clock. While it cannot be read, time stands still.

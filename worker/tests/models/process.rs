@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tidegate_filter::api::Expect;
+use tidegate_worker::api::Expect;
 
 /// What a model breaks on purpose, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
