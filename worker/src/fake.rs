@@ -1,6 +1,13 @@
 //! A scripted proxy for tests.
 
-#![allow(missing_docs, reason = "test support: names say what is scripted")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "test support: names say what is scripted, and a wrong script ends the test"
+)]
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
